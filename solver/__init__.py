@@ -28,6 +28,7 @@ from kassay.solver.improvement.transfer_chains import Transfer, improving_chain
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import (
     CrossRack,
+    HostImbalance,
     Imbalance,
     MembersUsed,
     Movement,
@@ -50,6 +51,7 @@ __all__ = [
     "Forbidden",
     "Frontier",
     "FrontierPoint",
+    "HostImbalance",
     "Imbalance",
     "LevelClaim",
     "LevelValue",

@@ -9,23 +9,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model.metrics import Measure
+from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver import objective
-from kassay.solver.evaluation import RackTable, imbalance_of, movement_costs
+from kassay.solver.evaluation import RackTable, imbalance_of, load_units, movement_costs
 from kassay.solver.problem import Problem
+from kassay.solver.unit_bounds import max_unit_load, unit_imbalance_bound
 
 
 def level_bound(
-    problem: Problem, level: objective.Level, max_loads: Sequence[int] | None = None
+    problem: Problem,
+    level: objective.Level,
+    limits: Sequence[tuple[objective.Level, int]] = (),
 ) -> int:
-    """Return a lower bound on the value of one level of the objective.
+    """Return a lower bound on the value of one level within the limits of earlier levels.
 
-    Only the bound on movement uses ``max_loads``.
+    Only the bound on movement uses the limits.
     """
     match level:
         case objective.Imbalance():
             return imbalance_bound(problem, level.measure)
+        case objective.HostImbalance():
+            return unit_imbalance_bound(problem, level.measure, problem.host_units)
         case objective.Movement():
-            return 0 if max_loads is None else overload_moves_bound(problem, level, max_loads)
+            return _movement_bound(problem, level, limits)
         case objective.CrossRack():
             racks = RackTable(problem)
             return sum(
@@ -51,8 +57,12 @@ def level_bound(
 def imbalance_bound(problem: Problem, measure: Measure) -> int:
     """Return a lower bound on the imbalance of a group, for one measure of imbalance.
 
-    All measures are monotone in majorisation, so `majorised_loads` has a minimal value.
+    All measures are monotone in majorisation, so `majorised_loads` has a minimal value if all
+    speeds are equal.
     """
+    units = problem.member_units
+    if not units.has_equal_speeds:
+        return unit_imbalance_bound(problem, measure, units)
     bound = imbalance_of(measure, majorised_loads(problem))
     if measure is Measure.MAKESPAN:
         return max(bound, makespan_bound(problem))
@@ -187,14 +197,29 @@ def max_loads_within(
 
     Return None if there is no limit on imbalance.
     """
-    loads = [
-        limit
-        if level.measure is Measure.MAKESPAN or not problem.member_count
-        else load_window(level.measure, problem.total, problem.member_count, limit)[1]
+    columns = [
+        max_unit_loads(problem, level, limit)
         for level, limit in limits
-        if isinstance(level, objective.Imbalance)
+        if isinstance(level, objective.Imbalance | objective.HostImbalance)
     ]
-    return [min(loads)] * problem.member_count if loads else None
+    return list(map(min, zip(*columns, strict=True))) if columns else None
+
+
+def max_unit_loads(
+    problem: Problem, level: objective.Imbalance | objective.HostImbalance, limit: int
+) -> list[int]:
+    """Return, per member, the maximum load of its unit if a level is within a limit."""
+    units, total = load_units(problem, level), problem.total
+    if not units.has_equal_speeds:
+        loads = [
+            max_unit_load(level.measure, total, limit, units, unit)
+            for unit in range(len(units.names))
+        ]
+        return [loads[unit] for unit in units.unit_of]
+    most = limit
+    if level.measure is not Measure.MAKESPAN and units.names:
+        most = load_window(level.measure, total, len(units.names), limit)[1]
+    return [most] * problem.member_count
 
 
 def load_window(measure: Measure, total: int, members: int, limit: int) -> tuple[int, int]:
@@ -223,24 +248,64 @@ def _last_true(holds: Callable[[int], bool], most: int) -> int:
     return low
 
 
+def _movement_bound(
+    problem: Problem, level: objective.Movement, limits: Sequence[tuple[objective.Level, int]]
+) -> int:
+    """Return a lower bound on movement, from the maximum loads of members and hosts.
+
+    A move within a host does not lower the load of the host. Per host, the bound is the maximum of
+    the bound of the host and the sum of the bounds of its members.
+    """
+    max_loads = max_loads_within(problem, limits)
+    if max_loads is None:
+        return 0
+    per_member = [
+        _excess_cost(problem, level, partitions, load)
+        for partitions, load in zip(owned_partitions(problem), max_loads, strict=True)
+    ]
+    columns = [
+        max_unit_loads(problem, earlier, limit)
+        for earlier, limit in limits
+        if isinstance(earlier, objective.HostImbalance)
+    ]
+    if not columns:
+        return sum(per_member)
+    units = problem.host_units
+    bounds = units.loads(per_member)
+    unit_of = np.array(units.unit_of, dtype=np.int64)
+    owned = problem.owner != NO_OWNER
+    host = np.where(owned, unit_of[np.where(owned, problem.owner, 0)], NO_OWNER)
+    for member, load in enumerate(map(min, zip(*columns, strict=True))):
+        unit = units.unit_of[member]
+        cost = _excess_cost(problem, level, np.flatnonzero(host == unit), load)
+        bounds[unit] = max(bounds[unit], cost)
+    return sum(bounds)
+
+
 def overload_moves_bound(
     problem: Problem, level: objective.Movement, max_loads: Sequence[int]
 ) -> int:
     """Return a lower bound on movement, from owned loads that exceed the members' maximum loads."""
-    bound = 0
-    for partitions, max_load in zip(owned_partitions(problem), max_loads, strict=True):
-        weights = [int(weight) for weight in problem.weight[partitions]]
-        excess = sum(weights) - max_load
-        if excess <= 0:
-            continue
-        if level.cost is objective.MovementCost.WEIGHT:
-            bound += excess
-        elif level.cost is objective.MovementCost.COUNT:
-            bound += min_count(weights, excess)
-        else:
-            costs = [int(cost) for cost in movement_costs(problem, level)[partitions]]
-            bound += fractional_cost(weights, costs, excess)
-    return bound
+    return sum(
+        _excess_cost(problem, level, partitions, max_load)
+        for partitions, max_load in zip(owned_partitions(problem), max_loads, strict=True)
+    )
+
+
+def _excess_cost(
+    problem: Problem, level: objective.Movement, partitions: NDArray[np.intp], max_load: int
+) -> int:
+    """Return a lower bound on the cost of moves that lower owned loads to a maximum load."""
+    weights = [int(weight) for weight in problem.weight[partitions]]
+    excess = sum(weights) - max_load
+    if excess <= 0:
+        return 0
+    if level.cost is objective.MovementCost.WEIGHT:
+        return excess
+    if level.cost is objective.MovementCost.COUNT:
+        return min_count(weights, excess)
+    costs = [int(cost) for cost in movement_costs(problem, level)[partitions]]
+    return fractional_cost(weights, costs, excess)
 
 
 def owned_partitions(problem: Problem) -> list[NDArray[np.intp]]:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from kassay.reference.model import metrics
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.errors import InternalError, UsageError
+from kassay.reference.model.load_units import LoadUnits
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.reference.model.topic_partitions import Column, TopicPartition
@@ -18,8 +19,9 @@ from kassay.solver.problem import EXACT_IN_64_BITS, Placement, Problem, Weights
 def level_value(problem: Problem, level: objective.Level, placement: Placement) -> int:
     """Return the value of a placement on one level of the objective."""
     match level:
-        case objective.Imbalance():
-            return imbalance_of(level.measure, problem.loads(placement))
+        case objective.Imbalance() | objective.HostImbalance():
+            units = load_units(problem, level)
+            return imbalance_of(level.measure, units.loads(problem.loads(placement)), units)
         case objective.Movement():
             return moves_cost(problem, movement_costs(problem, level), placement)
         case objective.CrossRack():
@@ -31,11 +33,22 @@ def level_value(problem: Problem, level: objective.Level, placement: Placement) 
             return len(set(placement.tolist()))
 
 
-def imbalance_of(measure: Measure, loads: Sequence[int]) -> int:
-    """Return the imbalance of loads under a measure; for leximax, the rank of the load vector."""
+def load_units(problem: Problem, level: objective.Level) -> LoadUnits:
+    """Return the units with the loads that a level compares: hosts for `HostImbalance`."""
+    is_host = isinstance(level, objective.HostImbalance)
+    return problem.host_units if is_host else problem.member_units
+
+
+def imbalance_of(measure: Measure, loads: Sequence[int], units: LoadUnits | None = None) -> int:
+    """Return the imbalance of loads under a measure; for leximax, the rank of the load vector.
+
+    Without ``units``, all speeds are equal.
+    """
     if measure is Measure.LEXIMAX:
-        return objective.leximax_rank(loads)
-    return metrics.MEASURES[measure](loads)
+        return objective.leximax_rank(loads, units)
+    if units is None:
+        return metrics.MEASURES[measure](loads)
+    return metrics.imbalance_of(measure, loads, units)
 
 
 def movement_costs(problem: Problem, level: objective.Movement) -> Weights:

@@ -57,10 +57,13 @@ class IncumbentPool:
         """Return the value of the incumbent on a level."""
         return self._value(level, self.incumbent(level))
 
+    def limits(self) -> list[tuple[Level, int]]:
+        """Return the finished levels with their limits."""
+        return [(done.claim.level, done.limit) for done in self.reached]
+
     def max_loads(self) -> list[int] | None:
         """Return the maximum load per member that the finished levels allow."""
-        limits = [(done.claim.level, done.limit) for done in self.reached]
-        return max_loads_within(self.problem, limits)
+        return max_loads_within(self.problem, self.limits())
 
     def _value(self, level: Level, placement: Placement) -> int:
         return level_value(self.problem, level, placement)

@@ -1,9 +1,12 @@
 """Initial placements of a search, computed by greedy rules."""
 
 import heapq
+from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
+from kassay.reference.model.load_units import LoadUnits
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.problem import Placement, Problem
 
@@ -11,20 +14,21 @@ from kassay.solver.problem import Placement, Problem
 _MAX_SCANNED_PER_ENTRY = 50
 
 
-def keep_owned(problem: Problem) -> Placement:
+def keep_owned(problem: Problem, units: Sequence[LoadUnits] = ()) -> Placement:
     """Keep owned partitions; assign other partitions by the longest-processing-time rule."""
-    return _fill(problem, problem.owner.copy())
+    return _fill(problem, problem.owner.copy(), units)
 
 
-def longest_processing_time(problem: Problem) -> Placement:
+def longest_processing_time(problem: Problem, units: Sequence[LoadUnits] = ()) -> Placement:
     """Assign all partitions, heaviest first, to the least loaded consumer (Graham's LPT rule).
 
-    The owner wins a tie.
+    The owner wins a tie. With ``units``, a partition goes to the consumer with the lowest new
+    relative load of the first unit, then of the second unit, and so on.
     """
-    return _fill(problem, np.full(problem.partition_count, NO_OWNER, dtype=np.int32))
+    return _fill(problem, np.full(problem.partition_count, NO_OWNER, dtype=np.int32), units)
 
 
-def _fill(problem: Problem, placement: Placement) -> Placement:
+def _fill(problem: Problem, placement: Placement, units: Sequence[LoadUnits]) -> Placement:
     placed = placement != NO_OWNER
     loads: list[int] = [0] * problem.member_count
     for member, weight in zip(
@@ -37,6 +41,9 @@ def _fill(problem: Problem, placement: Placement) -> Placement:
         np.flatnonzero(~placed).tolist(),
         key=lambda at: (-problem.weight[at], breadth[problem.consumer_set[at]], at),
     )
+    if units or not problem.group.has_equal_speeds:
+        _place_by_units(problem, placement, order, loads, units or (problem.member_units,))
+        return placement
     sizes = np.array([len(consumers) for consumers in problem.consumer_sets], dtype=np.int64)
     scanned = int(sizes[problem.consumer_set[order]].sum()) if order else 0
     if problem.weight.dtype != object and scanned < _MAX_SCANNED_PER_ENTRY * int(sizes.sum()):
@@ -44,6 +51,33 @@ def _fill(problem: Problem, placement: Placement) -> Placement:
     else:
         _place_by_queue(problem, placement, order, loads)
     return placement
+
+
+def _place_by_units(
+    problem: Problem,
+    placement: Placement,
+    order: list[int],
+    member_loads: list[int],
+    units: Sequence[LoadUnits],
+) -> None:
+    """Give each partition to the consumer with the lowest new relative loads of its units."""
+    loads = [each.loads(member_loads) for each in units]
+    consumer_sets = [consumers.tolist() for consumers in problem.consumer_sets]
+
+    def key(partition: int, member: int) -> tuple[int, ...]:
+        weight = int(problem.weight[partition])
+        relative = (
+            (load[each.unit_of[member]] + weight) * each.factors[each.unit_of[member]]
+            for each, load in zip(units, loads, strict=True)
+        )
+        return (*relative, int(member != problem.owner[partition]))
+
+    for partition in order:
+        consumers = consumer_sets[problem.consumer_set[partition]]
+        member = min(consumers, key=partial(key, partition))
+        placement[partition] = member
+        for each, load in zip(units, loads, strict=True):
+            load[each.unit_of[member]] += int(problem.weight[partition])
 
 
 def _place_by_scan(

@@ -1,6 +1,6 @@
 """Levels of the lexicographic objective."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
+from kassay.reference.model.load_units import LoadUnits
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.topic_partitions import TopicPartition
 
@@ -72,7 +73,8 @@ EXACT = Tolerance()
 class Imbalance:
     """Level: imbalance of the loads of all members except idle ones.
 
-    A member is idle if no topic of its subscription has a partition.
+    A member is idle if no topic of its subscription has a partition. If members differ in speed,
+    loads are compared relative to the speeds, see `metrics.imbalance_of`.
 
     The value of ``leximax`` is `leximax_rank` of the loads; it takes no tolerance.
     """
@@ -82,16 +84,43 @@ class Imbalance:
 
     def __post_init__(self) -> None:
         """Convert the name of a measure to a `Measure`, and check the tolerance."""
-        object.__setattr__(self, "measure", Measure(self.measure))
-        if self.measure is Measure.LEXIMAX and self.tolerance:
-            raise UsageError(
-                "a tolerance is not supported for leximax; use another imbalance measure"
-            )
+        object.__setattr__(self, "measure", _checked_measure(self.measure, self.tolerance))
 
     @property
     def name(self) -> str:
         """Return the name of the level, which is the name of its measure."""
         return str(self.measure)
+
+
+@dataclass(frozen=True, slots=True)
+class HostImbalance:
+    """Level: imbalance of the loads of hosts.
+
+    The load of a host is the load of its members, and its speed the sum of their speeds. A
+    member without a host is a host of its own.
+    """
+
+    measure: Measure = Measure.SUM_OF_SQUARES
+    tolerance: Tolerance = EXACT
+
+    def __post_init__(self) -> None:
+        """Convert the name of a measure to a `Measure`, and check the tolerance."""
+        object.__setattr__(self, "measure", _checked_measure(self.measure, self.tolerance))
+
+    @property
+    def name(self) -> str:
+        """Return the name of the level: ``host_`` and the name of its measure."""
+        return f"host_{self.measure}"
+
+
+HOST_LEVELS = MappingProxyType({f"host_{measure}": measure for measure in Measure})
+"""Measures of the levels about hosts, by name of the level."""
+
+
+def _checked_measure(measure: Measure | str, tolerance: Tolerance) -> Measure:
+    if Measure(measure) is Measure.LEXIMAX and tolerance:
+        raise UsageError("a tolerance is not supported for leximax; use another imbalance measure")
+    return Measure(measure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +186,7 @@ class MembersUsed:
 
 
 FurtherLevel = CrossRack | TopicSpread | MembersUsed
-Level = Imbalance | Movement | FurtherLevel
+Level = Imbalance | HostImbalance | Movement | FurtherLevel
 
 FURTHER_LEVELS: Mapping[str, type[FurtherLevel]] = MappingProxyType(
     {level.name: level for level in (CrossRack, TopicSpread, MembersUsed)}
@@ -170,28 +199,38 @@ def default_levels(
 ) -> tuple[Level, ...]:
     """Return the default levels: imbalance, then movement.
 
-    The default measure of imbalance is the sum of squares, for weighted groups the makespan.
-    The tolerance is that of the imbalance.
+    The default measure of imbalance is `default_measure`. The tolerance is that of the imbalance.
     """
-    if measure is None:
-        measure = Measure.MAKESPAN if group.is_weighted else Measure.SUM_OF_SQUARES
-    return (Imbalance(Measure(measure), tolerance), Movement())
+    measure = default_measure(group) if measure is None else Measure(measure)
+    return (Imbalance(measure, tolerance), Movement())
 
 
-def leximax_rank(loads: Iterable[int]) -> int:
+def default_measure(group: Group) -> Measure:
+    """Return the makespan if weights or speeds differ, else the sum of squares."""
+    return Measure.MAKESPAN if group.uniform_weight is None else Measure.SUM_OF_SQUARES
+
+
+def leximax_rank(loads: Sequence[int], units: LoadUnits | None = None) -> int:
     """Encode loads as one integer. The order of the integers is the leximax order of the loads.
 
     Under leximax, loads in descending order compare lexicographically. The total load and the
-    number of members must be equal.
+    number of members must be equal. With ``units``, the relative loads are encoded.
 
     Examples
     --------
     >>> leximax_rank([1, 3, 2]) < leximax_rank([2, 4, 0])
     True
     """
-    ordered = sorted(loads, reverse=True)
-    base = sum(ordered) + 1
+    total = sum(loads)
+    if units is not None:
+        total *= max(units.factors, default=1)
+        loads = units.relative_loads(loads)
+    return rank_of_descending(sorted(loads, reverse=True), total)
+
+
+def rank_of_descending(loads: Sequence[int], most: int) -> int:
+    """Encode descending loads of at most ``most`` as one integer."""
     rank = 0
-    for load in ordered:
-        rank = rank * base + load
+    for load in loads:
+        rank = rank * (most + 1) + load
     return rank

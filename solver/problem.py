@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from kassay.reference.model.assignment import Assignment, assignees
 from kassay.reference.model.group import Group, Topic
-from kassay.reference.model.metrics import participant_indices
+from kassay.reference.model.load_units import LoadUnits
+from kassay.reference.model.metrics import host_units, member_units, participant_indices
 from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.reference.model.topic_partitions import (
     NO_PARTITIONS,
@@ -80,6 +81,16 @@ class Problem:
     def weight_unit(self) -> int:
         """Greatest common divisor of all weights, or 1 if all weights are zero."""
         return int(np.gcd.reduce(self.weight)) or 1 if self.partition_count else 1
+
+    @property
+    def member_units(self) -> LoadUnits:
+        """Members as load units, with their speeds."""
+        return member_units(self.group)
+
+    @property
+    def host_units(self) -> LoadUnits:
+        """Hosts of the members as load units, with their speeds."""
+        return host_units(self.group)
 
     @cached_property
     def member_index(self) -> dict[str, int]:

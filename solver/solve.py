@@ -122,7 +122,7 @@ def _search(
     Return the method that was used, and the result.
     """
     flow = None
-    if is_pure or (is_auto and problem.group.common_weight and problem.partition_count):
+    if is_pure or (is_auto and problem.group.uniform_weight and problem.partition_count):
         # Imported here, because different weights do not need flows.
         from kassay.solver.flow.optimal_flow import expected_seconds  # noqa: PLC0415
 

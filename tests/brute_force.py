@@ -4,8 +4,10 @@ Independent of `solver`, and of `reference` except for the `Group` class: owners
 measures are computed here again, so that errors there are detected.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
+from math import gcd, lcm
 
 from kassay.reference.model.group import Group
 
@@ -20,6 +22,50 @@ MEASURES: dict[str, Callable[[Loads], object]] = {
     "balance_score": lambda loads: sum(abs(x - y) for x in loads for y in loads) // 2,
     "leximax": lambda loads: tuple(sorted(loads, reverse=True)),
 }
+
+
+def hosts(group: Group) -> dict[str, list[str]]:
+    """Return the participants of each host; a member without a host is a host of its own."""
+    host = {m.id: (m.client.host, None if m.client.host else m.id) for m in group.members}
+    table: dict[object, list[str]] = {}
+    for member in participants(group):
+        table.setdefault(host[member], []).append(member)
+    return {repr(name): members for name, members in table.items()}
+
+
+@dataclass(frozen=True)
+class Units:
+    """Members or hosts whose loads are compared, with speeds without a common divisor."""
+
+    members: list[list[str]]
+    speeds: list[int]
+
+    @property
+    def factors(self) -> list[int]:
+        """Return the relative load of one unit of load."""
+        return [lcm(*self.speeds) // speed for speed in self.speeds]
+
+    def value(self, measure: str, loads: Mapping[str, int]) -> object:
+        """Return the imbalance of the loads of members by its definition."""
+        vector = [sum(loads[member] for member in unit) for unit in self.members]
+        relative = tuple(x * y for x, y in zip(vector, self.factors, strict=True))
+        if measure == "sum_of_squares":
+            return sum(x * y for x, y in zip(vector, relative, strict=True))
+        if measure == "deviation":
+            pairs = zip(vector, self.speeds, strict=True)
+            return sum(abs(sum(self.speeds) * x - s * sum(vector)) for x, s in pairs)
+        return MEASURES[measure](relative)
+
+
+def units(group: Group, *, by_host: bool = False) -> Units:
+    """Return the participants, or their hosts, as units."""
+    speed = {member.id: member.speed for member in group.members}
+    members = [[member] for member in participants(group)]
+    if by_host:
+        members = list(hosts(group).values())
+    speeds = [sum(speed[member] for member in unit) for unit in members]
+    divisor = gcd(*speeds) or 1
+    return Units(members, [speed // divisor for speed in speeds])
 
 
 def partitions_to_place(group: Group) -> list[tuple[str, int]]:

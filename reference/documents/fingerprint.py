@@ -14,8 +14,8 @@ def group_fingerprint(group: Group) -> str:
     """Return the fingerprint of a group: ``sha256:`` and 64 hexadecimal digits.
 
     The fingerprint depends on the topics with their partitions, weights and racks, and on the
-    members with their subscription, owned partitions, generation, rack and capacity. It does not
-    depend on the id, the notes, or the order of topics, members and owned partitions.
+    members with their subscription, owned partitions, generation, rack, capacity, host and speed.
+    It does not depend on the id, the notes, or the order of topics, members and owned partitions.
 
     Examples
     --------
@@ -48,6 +48,8 @@ def _topic_fields(topic: Topic) -> Iterator[object]:
 
 def _member_parts(member: Member, subscription: bytes) -> Iterator[bytes]:
     yield _line("member", member.id, member.generation, member.rack, member.capacity)
+    if member.client.host is not None or member.speed != 1:
+        yield _line("runs", member.client.host, member.speed)
     yield subscription
     yield from _owned_parts(member.owned)
 

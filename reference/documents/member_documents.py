@@ -33,6 +33,7 @@ _SCALARS: dict[str, Callable[[object, str], Any]] = {
     "instance_id": as_optional_text,
     "rack": as_optional_text,
     "capacity": as_optional_integer,
+    "speed": as_integer,
     "protocol_version": as_integer,
     "sub_generation": _sub_generation,
     "user_data": as_optional_text,

@@ -1,6 +1,6 @@
 """Client of a group member: client id, host and library.
 
-No assignor reads these values.
+No assignor reads these values. The levels about hosts read the host.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,8 @@ class Client:
     id
         ``client.id``.
     host
-        Address from which the client connects, as the broker reports it.
+        Host or pod on which the member runs; by default the address from which the client
+        connects, as the broker reports it.
     library
         Name of the client library, if it can be recognised.
     """

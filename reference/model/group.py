@@ -15,6 +15,7 @@ from kassay.reference.model.group_status import NO_STATUS, GroupStatus
 from kassay.reference.model.result_cache import Results, cached
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 from kassay.reference.model.value_checks import (
+    MAX_SPEED,
     check_length,
     check_partition_count,
     check_unique,
@@ -107,6 +108,9 @@ class Member:
         ``client.rack``; clients without it send the empty rack, which is replaced by None.
     capacity
         Maximum load in the unit of the weights; None for no limit.
+    speed
+        Speed relative to the other members, from 1 to 10,000. The imbalance measures compare
+        loads divided by speeds. No assignor reads it.
     protocol_version
         Version of the consumer protocol subscription, 0 to 3.
     sub_generation
@@ -130,6 +134,7 @@ class Member:
     instance_id: str | None = None
     rack: str | None = None
     capacity: int | None = None
+    speed: int = 1
     protocol_version: int = LATEST_PROTOCOL_VERSION
     sub_generation: int | None = None
     user_data: str | None = None
@@ -161,6 +166,8 @@ class Member:
             raise self._invalid(f"generation must be at least -1, got {self.generation!r}")
         if self.capacity is not None and self.capacity < 0:
             raise self._invalid(f"capacity must be at least 0, got {self.capacity!r}")
+        if not 1 <= self.speed <= MAX_SPEED:
+            raise self._invalid(f"speed must be from 1 to {MAX_SPEED}, got {self.speed!r}")
         if not 0 <= self.protocol_version <= LATEST_PROTOCOL_VERSION:
             raise self._invalid(
                 f"protocol_version must be from 0 to {LATEST_PROTOCOL_VERSION}, "
@@ -278,6 +285,17 @@ class Group:
     def is_weighted(self) -> bool:
         """Return whether two partitions with subscribers differ in weight."""
         return self.common_weight is None
+
+    @property
+    @cached
+    def has_equal_speeds(self) -> bool:
+        """Return whether all members have the same speed."""
+        return len({member.speed for member in self.members}) <= 1
+
+    @property
+    def uniform_weight(self) -> int | None:
+        """Return the weight of all partitions, or None if weights or speeds differ."""
+        return self.common_weight if self.has_equal_speeds else None
 
     def _repr_html_(self) -> str:
         """Return an HTML table of subscriptions and owned partitions, for notebooks."""

@@ -1,6 +1,6 @@
 """Imbalance and movement metrics.
 
-Imbalance measures are functions of the loads alone; smaller is better, and all except
+Imbalance measures are functions of the loads and the speeds; smaller is better, and all except
 `leximax` are integers. Members that subscribe to no topic with partitions are idle and
 not part of any load vector (see `participants`).
 """
@@ -14,6 +14,7 @@ import numpy as np
 
 from kassay.reference.model.assignment import Assignment, assignee_column
 from kassay.reference.model.group import Group, Topic
+from kassay.reference.model.load_units import LoadUnits
 from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.reference.model.result_cache import cached, cached_per_group
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
@@ -48,6 +49,34 @@ def participant_indices(group: Group) -> tuple[int, ...]:
         for index, member in enumerate(group.members)
         if not with_partitions.isdisjoint(member.subscription)
     )
+
+
+@cached
+def member_units(group: Group) -> LoadUnits:
+    """Return the participants of a group as load units, with their speeds."""
+    members = [group.members[index] for index in participant_indices(group)]
+    names, speeds = (m.id for m in members), (m.speed for m in members)
+    return LoadUnits(tuple(names), tuple(range(len(members))), tuple(speeds))
+
+
+@cached
+def host_units(group: Group) -> LoadUnits:
+    """Return the hosts of the participants of a group as load units.
+
+    The speed of a host is the sum of the speeds of its participants. A member without a host is
+    a host of its own.
+    """
+    speeds: dict[tuple[str, bool], int] = {}
+    keys = []
+    for index in participant_indices(group):
+        member = group.members[index]
+        host = member.client.host
+        key = (member.id, False) if host is None else (host, True)
+        speeds[key] = speeds.get(key, 0) + member.speed
+        keys.append(key)
+    place = {key: unit for unit, key in enumerate(speeds)}
+    names = tuple(name for name, _ in speeds)
+    return LoadUnits(names, tuple(place[key] for key in keys), tuple(speeds.values()))
 
 
 def loads(group: Group, assignment: Assignment) -> dict[str, int]:
@@ -123,6 +152,33 @@ MEASURES: dict[Measure, Callable[[Sequence[int]], int]] = {
 }
 
 
+def imbalance_of(measure: Measure, loads: Sequence[int], units: LoadUnits) -> int:
+    """Return the imbalance of the loads of units, by one of the `MEASURES`.
+
+    With different speeds, the sum of squares adds the products of load and relative load, and
+    the deviation compares each load with the share of its speed: both have their minimum at
+    loads in proportion to the speeds. All other measures use the relative loads.
+
+    Examples
+    --------
+    >>> units = LoadUnits(("a", "b"), (0, 1), (1, 2))
+    >>> [imbalance_of(measure, [2, 4], units) for measure in MEASURES]
+    [24, 4, 0, 0, 0]
+    >>> [imbalance_of(measure, [3, 3], units) for measure in MEASURES]
+    [27, 6, 3, 6, 3]
+    """
+    if units.has_equal_speeds:
+        return MEASURES[measure](loads)
+    relative = units.relative_loads(loads)
+    if measure is Measure.SUM_OF_SQUARES:
+        return sum(load * scaled for load, scaled in zip(loads, relative, strict=True))
+    if measure is Measure.DEVIATION:
+        speed, total = sum(units.speeds), sum(loads)
+        pairs = zip(loads, units.speeds, strict=True)
+        return sum(abs(speed * load - own * total) for load, own in pairs)
+    return MEASURES[measure](relative)
+
+
 def imbalance(
     group: Group, assignment: Assignment, *, measure: Measure = Measure.SUM_OF_SQUARES
 ) -> int:
@@ -133,8 +189,8 @@ def imbalance(
 @cached_per_group
 def measures(group: Group, assignment: Assignment) -> Mapping[Measure, int]:
     """Return the imbalance of an assignment by each of the `MEASURES`."""
-    vector = load_vector(group, assignment)
-    return MappingProxyType({name: value(vector) for name, value in MEASURES.items()})
+    vector, units = load_vector(group, assignment), member_units(group)
+    return MappingProxyType({name: imbalance_of(name, vector, units) for name in MEASURES})
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from kassay.reference.model.errors import InputError
 
 MAX_PARTITIONS = 2**31 - 1
 MAX_WEIGHT = 2**63 - 1
+MAX_SPEED = 10_000
 
 
 def check_partition_count(where: str, partitions: object) -> None:

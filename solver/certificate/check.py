@@ -42,7 +42,7 @@ def prices_prove(group: Group, levels: Sequence[Level]) -> bool:
     Prices prove the fewest moves among the least majorised loads. Strictly convex measures
     are minimal only there; for the other measures fewer moves may suffice elsewhere.
     """
-    if not group.common_weight or any(level.tolerance for level in levels):
+    if not group.uniform_weight or any(level.tolerance for level in levels):
         return False
     match levels:
         case [Imbalance()]:

@@ -4,23 +4,29 @@ from collections.abc import Iterator, Sequence
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import MEASURES, Measure, loads, movement_count
-from kassay.solver.bounds import level_bound, max_loads_within
+from kassay.reference.model.metrics import (
+    host_units,
+    load_vector,
+    member_units,
+    movement_count,
+)
+from kassay.solver.bounds import level_bound
 from kassay.solver.certificate.certificate import Conflict, LevelClaim, Origin
 from kassay.solver.certificate.refutation import cases_refute, prices_refute
 from kassay.solver.constraints import Constraint, group_constraints
-from kassay.solver.evaluation import level_value, valid_placement
-from kassay.solver.objective import Imbalance, Level, Movement, MovementCost, leximax_rank
+from kassay.solver.evaluation import imbalance_of, level_value, valid_placement
+from kassay.solver.objective import HostImbalance, Imbalance, Level, Movement, MovementCost
 from kassay.solver.problem import Problem, build_problem
 
 
 def value_of(group: Group, assignment: Assignment, level: Level) -> int:
     """Return the value of a valid assignment on one level of the objective."""
     match level:
-        case Imbalance(measure=Measure.LEXIMAX):
-            return leximax_rank(loads(group, assignment).values())
-        case Imbalance():
-            return MEASURES[level.measure](list(loads(group, assignment).values()))
+        case Imbalance() | HostImbalance():
+            is_host = isinstance(level, HostImbalance)
+            units = host_units(group) if is_host else member_units(group)
+            vector = units.loads(load_vector(group, assignment))
+            return imbalance_of(level.measure, vector, units)
         case Movement(cost=MovementCost.COUNT):
             return movement_count(group, assignment).moved
         case Movement(cost=MovementCost.WEIGHT):
@@ -60,7 +66,7 @@ def counted_claims(
 
 def counted_bound(problem: Problem, level: Level, limits: Sequence[tuple[Level, int]]) -> int:
     """Compute a lower bound on a level without search, given limits on earlier levels."""
-    return level_bound(problem, level, max_loads_within(problem, limits))
+    return level_bound(problem, level, limits)
 
 
 def wrong_claims(

@@ -69,11 +69,15 @@ def parse_level(table: Mapping[str, object], where: str) -> objective.Level:
             return objective.FURTHER_LEVELS[name](tolerance)
         if name in list(Measure):
             return objective.Imbalance(Measure(name), tolerance)
+        if name in objective.HOST_LEVELS:
+            return objective.HostImbalance(objective.HOST_LEVELS[name], tolerance)
     except InputError:
         raise
     except ValueError as error:
         raise InputError(f"{where}: {error}") from None
-    known_levels = ", ".join([*Measure, objective.Movement.name, *objective.FURTHER_LEVELS])
+    known_levels = ", ".join(
+        [*Measure, *objective.HOST_LEVELS, objective.Movement.name, *objective.FURTHER_LEVELS]
+    )
     raise InputError(f"{where}.level: unknown level {name!r}, expected one of {known_levels}")
 
 

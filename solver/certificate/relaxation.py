@@ -94,7 +94,10 @@ def build_relaxation(
         max_moves=CostRow(_move_costs(problem, blocks, count), min(moves)) if moves else None,
         levels=tuple(_row(problem, blocks, level, limit) for level, limit in limits),
         max_squares=tuple(
-            limit if level == objective.Imbalance(Measure.SUM_OF_SQUARES, level.tolerance) else None
+            limit
+            if level == objective.Imbalance(Measure.SUM_OF_SQUARES, level.tolerance)
+            and problem.member_units.has_equal_speeds
+            else None
             for level, limit in limits
         ),
         is_empty=not allowed.any(axis=1).all()
@@ -106,7 +109,7 @@ def build_relaxation(
 def _counting_refutes(problem: Problem, limits: Sequence[Limit]) -> bool:
     """Return whether a lower bound by counting exceeds the limit of its level."""
     return any(
-        level_bound(problem, level, max_loads_within(problem, limits[:index])) > limit
+        level_bound(problem, level, limits[:index]) > limit
         for index, (level, limit) in enumerate(limits)
     )
 

@@ -8,10 +8,11 @@ from kassay.solver.cpsat.levels import Term, level_terms
 from kassay.solver.cpsat.model import AssignmentModel
 from kassay.solver.cpsat.partition_classes import symmetry_classes
 from kassay.solver.cpsat.single_search import minimise
+from kassay.solver.evaluation import load_units
 from kassay.solver.incumbent_pool import IncumbentPool
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import Level
-from kassay.solver.problem import EXACT_IN_64_BITS
+from kassay.solver.problem import EXACT_IN_64_BITS, Placement, Problem
 
 # Maximum number of count variables. It takes too long to build larger models.
 _MAX_COUNTS = 400_000
@@ -49,7 +50,7 @@ def _build_model(pool: IncumbentPool) -> AssignmentModel | None:
             return None
         limits = [done.limit]
         if len(terms) > 1:
-            limits = sums_of_greatest(problem.loads(done.placement))
+            limits = _sums_of_greatest(problem, done.claim.level, done.placement)
         for term, limit in zip(terms, limits, strict=True):
             model.cp.add(term.expression + model.zero <= term.scaled(limit))
     return model
@@ -72,17 +73,20 @@ def _search_leximax(
     budget: SearchBudget,
 ) -> int:
     """Minimise the greatest load, then the sum of the two greatest loads, and so on."""
-    members, base, unit = len(terms), pool.problem.total + 1, pool.problem.weight_unit
+    problem, units = pool.problem, load_units(pool.problem, level)
+    members, unit = len(terms), problem.weight_unit
+    base = problem.total * max(units.factors) + 1
     rank, before = 0, 0
     for index, term in enumerate(terms):
-        mean = -(-(model.total - before // unit) // (members - index))
-        bound = before + mean * unit
-        reached = _incumbent_sums(pool, level)[index]
+        bound = before
+        if units.has_equal_speeds:
+            bound += -(-(model.total - before // unit) // (members - index)) * unit
+        reached = _sums_of_greatest(problem, level, pool.incumbent(level))[index]
         if reached > bound:
             model.hint(pool.incumbent(level))
             part = budget.share(members - index)
             bound = max(_minimise(pool, model, term, bound, part) or 0, bound)
-            reached = _incumbent_sums(pool, level)[index]
+            reached = _sums_of_greatest(problem, level, pool.incumbent(level))[index]
         rank = rank * base + min(bound, reached) - before
         if bound < reached:
             return rank * int(base ** (members - index - 1))
@@ -91,10 +95,8 @@ def _search_leximax(
     return rank
 
 
-def _incumbent_sums(pool: IncumbentPool, level: Level) -> list[int]:
-    return sums_of_greatest(pool.problem.loads(pool.incumbent(level)))
-
-
-def sums_of_greatest(loads: Sequence[int]) -> list[int]:
-    """Return the sums of the k greatest loads for k = 1, 2, and so on."""
+def _sums_of_greatest(problem: Problem, level: Level, placement: Placement) -> list[int]:
+    """Return the sums of the k greatest relative loads for k = 1, 2, and so on."""
+    units = load_units(problem, level)
+    loads = units.relative_loads(units.loads(problem.loads(placement)))
     return list(accumulate(sorted(loads, reverse=True)))

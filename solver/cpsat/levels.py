@@ -7,10 +7,19 @@ from math import isqrt
 
 from ortools.sat.python import cp_model
 
+from kassay.reference.model.load_units import LoadUnits
 from kassay.reference.model.metrics import Measure
 from kassay.solver.cpsat.model import AssignmentModel, Expression, weighted_sum
-from kassay.solver.evaluation import RackTable, movement_costs
-from kassay.solver.objective import CrossRack, Imbalance, Level, MembersUsed, Movement, TopicSpread
+from kassay.solver.evaluation import RackTable, load_units, movement_costs
+from kassay.solver.objective import (
+    CrossRack,
+    HostImbalance,
+    Imbalance,
+    Level,
+    MembersUsed,
+    Movement,
+    TopicSpread,
+)
 from kassay.solver.problem import EXACT_IN_64_BITS
 
 # Up to this range a square is bounded by chords, which strengthen the linear relaxation;
@@ -46,10 +55,10 @@ def level_terms(model: AssignmentModel, level: Level, worst: int) -> tuple[Term,
     Return None if they exceed 64 bits.
 
     The terms need not represent values above ``worst``. Only leximax has several terms, one per
-    member.
+    member or host.
     """
     match level:
-        case Imbalance():
+        case Imbalance() | HostImbalance():
             return _imbalance_terms(model, level, worst) if model.fits else None
         case Movement():
             costs = movement_costs(model.problem, level)
@@ -65,68 +74,81 @@ def level_terms(model: AssignmentModel, level: Level, worst: int) -> tuple[Term,
 
 
 def _imbalance_terms(
-    model: AssignmentModel, level: Imbalance, worst: int
+    model: AssignmentModel, level: Imbalance | HostImbalance, worst: int
 ) -> tuple[Term, ...] | None:
-    loads = model.load
-    if not loads:
+    units = load_units(model.problem, level)
+    most = model.total * max(units.factors, default=1)
+    if not units.names:
         return (Term(0),)
+    if most >= EXACT_IN_64_BITS:
+        return None
+    loads, weight_unit = model.unit_loads(units), model.problem.weight_unit
+    relative: list[Expression] = [
+        load * factor for load, factor in zip(loads, units.factors, strict=True)
+    ]
     match level.measure:
         case Measure.SUM_OF_SQUARES:
-            term = _squares(model, worst)
+            term = _squares(model, loads, units, worst)
         case Measure.DEVIATION:
-            term = _deviation(model)
+            term = _deviation(model, loads, units)
         case Measure.BALANCE_SCORE:
-            term = _pairwise_distances(model)
+            term = _pairwise_distances(model, relative, most)
         case Measure.MAKESPAN:
-            term = Term(_max_load(model), model.problem.weight_unit)
+            term = Term(_greatest(model, relative, most), weight_unit)
         case Measure.SPREAD:
-            least = model.cp.new_int_var(0, model.total, "least")
-            for load in loads:
+            least = model.cp.new_int_var(0, most, "least")
+            for load in relative:
                 model.cp.add(load >= least)
-            term = Term(_max_load(model) - least, model.problem.weight_unit)
+            term = Term(_greatest(model, relative, most) - least, weight_unit)
         case Measure.LEXIMAX:
             sizes = range(1, len(loads) + 1)
             return tuple(
-                Term(_sum_of_greatest(model, size), model.problem.weight_unit) for size in sizes
+                Term(_sum_of_greatest(model, relative, size, most), weight_unit) for size in sizes
             )
     return None if term is None else (term,)
 
 
-def _deviation(model: AssignmentModel) -> Term | None:
-    members = len(model.load)
-    if model.total * members * members >= EXACT_IN_64_BITS:
+def _deviation(
+    model: AssignmentModel, loads: Sequence[cp_model.IntVar], units: LoadUnits
+) -> Term | None:
+    speed = sum(units.speeds)
+    if model.total * speed * len(loads) >= EXACT_IN_64_BITS:
         return None
     pairs: list[tuple[Expression, Expression]] = [
-        (members * load, model.total) for load in model.load
+        (speed * load, own * model.total) for load, own in zip(loads, units.speeds, strict=True)
     ]
-    return Term(_distances(model, pairs, model.total * members), model.problem.weight_unit)
+    return Term(_distances(model, pairs, model.total * speed), model.problem.weight_unit)
 
 
-def _pairwise_distances(model: AssignmentModel) -> Term | None:
-    pairs = list(combinations(model.load, 2))
-    if len(pairs) > _MAX_PAIRS or model.total * len(pairs) >= EXACT_IN_64_BITS:
+def _pairwise_distances(
+    model: AssignmentModel, loads: Sequence[Expression], most: int
+) -> Term | None:
+    pairs = list(combinations(loads, 2))
+    if len(pairs) > _MAX_PAIRS or most * len(pairs) >= EXACT_IN_64_BITS:
         return None
-    return Term(_distances(model, pairs, model.total), model.problem.weight_unit)
+    return Term(_distances(model, pairs, most), model.problem.weight_unit)
 
 
-def _max_load(model: AssignmentModel) -> cp_model.IntVar:
-    greatest = model.cp.new_int_var(0, model.total, "greatest")
-    for load in model.load:
+def _greatest(model: AssignmentModel, loads: Sequence[Expression], most: int) -> cp_model.IntVar:
+    greatest = model.cp.new_int_var(0, most, "greatest")
+    for load in loads:
         model.cp.add(load <= greatest)
     return greatest
 
 
-def _sum_of_greatest(model: AssignmentModel, size: int) -> Expression:
+def _sum_of_greatest(
+    model: AssignmentModel, loads: Sequence[Expression], size: int, most: int
+) -> Expression:
     """Return an expression for the sum of the ``size`` greatest loads.
 
     It is the minimum over t of ``size * t`` plus the sum of each load's excess over t.
     """
-    if size == len(model.load):
-        return model.total
-    threshold = model.cp.new_int_var(0, model.total, f"threshold{size}")
+    if size == len(loads):
+        return weighted_sum([(load, 1) for load in loads])
+    threshold = model.cp.new_int_var(0, most, f"threshold{size}")
     terms: list[tuple[Expression, int]] = [(threshold, size)]
-    for load in model.load:
-        excess = model.cp.new_int_var(0, model.total, "")
+    for load in loads:
+        excess = model.cp.new_int_var(0, most, "")
         model.cp.add(load <= excess + threshold)
         terms.append((excess, 1))
     return weighted_sum(terms)
@@ -144,24 +166,35 @@ def _distances(
     return weighted_sum([(distance, 1) for distance in distances])
 
 
-def _squares(model: AssignmentModel, worst: int) -> Term | None:
-    """Return the sum of squared loads as a term, centred on the mean to keep numbers small.
+def _squares(
+    model: AssignmentModel, loads: Sequence[cp_model.IntVar], units: LoadUnits, worst: int
+) -> Term | None:
+    """Return the sum of load times relative load as a term, centred to keep numbers small.
 
-    The sum of squared loads is that of ``load - mean`` plus
-    ``2 * mean * total - members * mean**2``.
+    With the factor ``f`` of a unit and its centre ``c``, ``f * load**2`` is
+    ``f * (load - c)**2 + 2 * f * c * load - f * c**2``.
     """
-    members, unit = len(model.load), model.problem.weight_unit
-    mean = model.total // members
-    offset = 2 * mean * model.total - members * mean * mean
-    allowed = worst // (unit * unit) - offset
-    if allowed >= EXACT_IN_64_BITS:
+    weight_unit, total, speed = model.problem.weight_unit, model.total, sum(units.speeds)
+    centres = [total * own // speed for own in units.speeds]
+    pairs = list(zip(units.factors, centres, strict=True))
+    offset = -sum(factor * centre**2 for factor, centre in pairs)
+    linear = [2 * factor * centre for factor, centre in pairs]
+    # No loads have less than the sum of squares of loads in proportion to the speeds.
+    least, rounding = units.factors[0] * units.speeds[0] * total**2 // speed, 2
+    if units.has_equal_speeds:
+        # All units have one centre: the linear part is constant.
+        offset += linear[0] * total
+        linear, least, rounding = [0] * len(loads), offset, 0
+    allowed = worst // weight_unit**2 - least
+    if max(allowed, total * max(linear)) >= EXACT_IN_64_BITS:
         return None
-    reach = isqrt(max(allowed, 0))
-    squares = [
-        _square(model, load - mean, max(-reach, -mean), min(reach, model.total - mean))
-        for load in model.load
-    ]
-    return Term(weighted_sum([(square, 1) for square in squares]), unit * unit, offset * unit**2)
+    parts: list[tuple[Expression, int]] = []
+    for load, (factor, centre), slope in zip(loads, pairs, linear, strict=True):
+        reach = isqrt(max(allowed, 0) // factor + rounding) + rounding
+        lowest, highest = max(-reach, -centre), min(reach, total - centre)
+        parts.append((_square(model, load - centre, lowest, highest), factor))
+        parts.extend([(load, slope)] if slope else [])
+    return Term(weighted_sum(parts), weight_unit**2, offset * weight_unit**2)
 
 
 def _square(

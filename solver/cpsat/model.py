@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 from ortools.sat.python import cp_model
 
+from kassay.reference.model.load_units import LoadUnits
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.cpsat.partition_classes import SymmetryClasses
 from kassay.solver.problem import EXACT_IN_64_BITS, Ints, Placement, Problem
@@ -25,6 +26,7 @@ class AssignmentModel:
     classes: SymmetryClasses
     cp: cp_model.CpModel = field(default_factory=cp_model.CpModel)
     count: list[dict[int, Expression]] = field(init=False)
+    _unit_loads: dict[tuple[str, ...], list[cp_model.IntVar]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Create the variables: number of partitions per symmetry class and member."""
@@ -66,6 +68,20 @@ class AssignmentModel:
         if loads:
             self.cp.add(cp_model.LinearExpr.sum(loads) == self.total)
         return loads
+
+    def unit_loads(self, units: LoadUnits) -> list[cp_model.IntVar]:
+        """Return one load variable per load unit, in weight units."""
+        if len(units.names) == len(self.load):
+            return [self.load[units.unit_of.index(unit)] for unit in range(len(units.names))]
+        if units.names not in self._unit_loads:
+            loads = []
+            for unit, name in enumerate(units.names):
+                members = [self.load[at] for at, own in enumerate(units.unit_of) if own == unit]
+                load = self.cp.new_int_var(0, self.total, f"load of {name}")
+                self.cp.add(load == cp_model.LinearExpr.sum(members))
+                loads.append(load)
+            self._unit_loads[units.names] = loads
+        return self._unit_loads[units.names]
 
     @cached_property
     def zero(self) -> cp_model.IntVar:

@@ -2,18 +2,27 @@
 
 import numpy as np
 
+from kassay.reference.model.load_units import LoadUnits
 from kassay.reference.model.metrics import Measure
 from kassay.solver.enumeration.placement_table import PlacementTable
-from kassay.solver.evaluation import RackTable, movement_costs
-from kassay.solver.objective import CrossRack, Imbalance, Level, MembersUsed, Movement, TopicSpread
+from kassay.solver.evaluation import RackTable, load_units, movement_costs
+from kassay.solver.objective import (
+    CrossRack,
+    HostImbalance,
+    Imbalance,
+    Level,
+    MembersUsed,
+    Movement,
+    TopicSpread,
+)
 from kassay.solver.problem import EXACT_IN_64_BITS, Weights
 
 
 def level_column(table: PlacementTable, level: Level) -> Weights:
     """Return the value of each placement in the table on one level."""
     match level:
-        case Imbalance():
-            return _imbalance(table, level.measure)
+        case Imbalance() | HostImbalance():
+            return _imbalance(table, level.measure, load_units(table.problem, level))
         case Movement():
             costs = movement_costs(table.problem, level)
             return table.moved_sum(_wide(costs, sum(costs.tolist())))
@@ -25,29 +34,40 @@ def level_column(table: PlacementTable, level: Level) -> Weights:
             return np.asarray((table.counts > 0).sum(axis=1))
 
 
-def _imbalance(table: PlacementTable, measure: Measure) -> Weights:
-    loads, members, total = table.loads, table.problem.member_count, table.problem.total
+def _imbalance(table: PlacementTable, measure: Measure, units: LoadUnits) -> Weights:
+    members, total = len(units.names), table.problem.total
     if not members:
-        return np.zeros(len(loads), dtype=np.int64)
+        return np.zeros(len(table.loads), dtype=np.int64)
+    most = total * max(units.factors)
+    loads = _unit_loads(table, units)
+    relative = _wide(loads, most) * _wide(np.array(units.factors, dtype=object), most)
     match measure:
         case Measure.MAKESPAN:
-            column = loads.max(axis=1)
+            column = relative.max(axis=1)
         case Measure.SPREAD:
-            column = loads.max(axis=1) - loads.min(axis=1)
+            column = relative.max(axis=1) - relative.min(axis=1)
         case Measure.SUM_OF_SQUARES:
-            loads = _wide(loads, total * total)
-            column = (loads * loads).sum(axis=1)
+            column = (_wide(loads, total * most) * _wide(relative, total * most)).sum(axis=1)
         case Measure.DEVIATION:
-            loads = _wide(loads, total * members * members)
-            column = abs(members * loads - total).sum(axis=1)
+            greatest = total * sum(units.speeds) * members
+            speeds = _wide(np.array(units.speeds, dtype=object), greatest)
+            column = abs(sum(units.speeds) * _wide(loads, greatest) - speeds * total).sum(axis=1)
         case Measure.BALANCE_SCORE:
             ranks = 2 * np.arange(members) - (members - 1)
-            column = _ascending(_wide(loads, total * members * members)) @ ranks
+            column = _ascending(_wide(relative, most * members * members)) @ ranks
         case Measure.LEXIMAX:
-            most = (total + 1) ** members
-            powers = np.array([(total + 1) ** exponent for exponent in range(members)], object)
-            column = _ascending(_wide(loads, most)) @ _wide(powers, most)
+            greatest = (most + 1) ** members
+            powers = np.array([(most + 1) ** exponent for exponent in range(members)], object)
+            column = _ascending(_wide(relative, greatest)) @ _wide(powers, greatest)
     return np.asarray(column)
+
+
+def _unit_loads(table: PlacementTable, units: LoadUnits) -> Weights:
+    """Return the load of each unit per placement, as a matrix."""
+    loads = np.zeros((len(table.loads), len(units.names)), dtype=table.loads.dtype)
+    for member, unit in enumerate(units.unit_of):
+        loads[:, unit] += table.loads[:, member]
+    return loads
 
 
 def _ascending(loads: Weights) -> Weights:

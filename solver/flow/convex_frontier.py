@@ -76,15 +76,16 @@ def fewest_moves(group: Group, sum_of_squares: int) -> LevelValue | None:
     large, or no assignment is within the limit. Capacities are ignored.
     """
     search = _search_of(group)
-    if search is None or not group.common_weight:
+    weight = group.uniform_weight
+    if search is None or not weight:
         return None
-    found = search.within_squares(sum_of_squares // group.common_weight**2, lambda: True)
+    found = search.within_squares(sum_of_squares // weight**2, lambda: True)
     return None if found is None else LevelValue("movement", found.point.moves, found.bound)
 
 
 @cached
 def _search_of(group: Group) -> HullSearch | None:
-    return _hull_search(build_problem(group)) if group.common_weight else None
+    return _hull_search(build_problem(group)) if group.uniform_weight else None
 
 
 def _hull_search(problem: Problem) -> HullSearch | None:

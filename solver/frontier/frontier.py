@@ -105,6 +105,8 @@ def _min_step(problem: Problem, measure: Measure) -> int:
     """Return the minimum difference between two different imbalance values of a group."""
     if measure is not Measure.SUM_OF_SQUARES or not problem.partition_count:
         return 1
+    if not problem.group.has_equal_speeds:
+        return 1
     # The sum of squares has the parity of the sum of loads, which is fixed.
     return 2 * max(1, problem.group.common_weight or 0) ** 2
 
@@ -115,7 +117,7 @@ def _hull(
     """Find the convex hull of the frontier by network flows, if all weights are equal."""
     if rules or measure is not Measure.SUM_OF_SQUARES or not budget.seconds > 0:
         return None
-    weight = problem.group.common_weight
+    weight = problem.group.uniform_weight
     if not problem.partition_count or not weight or weight >= _MAX_WEIGHT:
         return None
     # Imported here: only equal weights need OR-Tools' flows.

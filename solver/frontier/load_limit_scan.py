@@ -31,6 +31,7 @@ def scanned_points(
     if (
         imbalance.measure is not Measure.MAKESPAN
         or not problem.group.is_weighted
+        or not problem.group.has_equal_speeds
         or problem.total >= EXACT_IN_64_BITS
         or problem.partition_count < _MIN_PARTITIONS
         or budget.limits.is_stopped

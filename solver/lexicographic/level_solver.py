@@ -38,7 +38,7 @@ class LevelSolver:
         """
         pool = self.pool
         level = pool.levels[index]
-        bound = level_bound(pool.problem, level, pool.max_loads())
+        bound = level_bound(pool.problem, level, pool.limits())
         origin = Origin.COUNTING
         known = self.flow.bounds.get(index)
         if known is not None and (known[0] > bound or known == (bound, Origin.PRICES)):
@@ -104,6 +104,7 @@ class LevelSolver:
             if (
                 problem.partition_count >= MIN_PARTITIONS
                 and problem.group.is_weighted
+                and problem.group.has_equal_speeds
                 and not pool.constraints
             ):
                 from kassay.solver.weighted.solve_components import solve_components  # noqa: PLC0415

@@ -37,6 +37,7 @@ def pack_identical(
         or budget.seconds <= 0
         or problem.partition_count < MIN_PARTITIONS
         or not problem.group.is_weighted
+        or not problem.group.has_equal_speeds
     ):
         return 0, Origin.PACKING
     from kassay.solver.identical_members.search_clock import SearchClock  # noqa: PLC0415
@@ -62,7 +63,7 @@ def balance_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -
     problem = pool.problem
     if pool.reached or pool.constraints:
         return 0
-    if problem.partition_count < MIN_PARTITIONS:
+    if problem.partition_count < MIN_PARTITIONS or not problem.group.has_equal_speeds:
         return 0
     from kassay.solver.weighted.load_local_search import LoadBalancer  # noqa: PLC0415
 
@@ -94,6 +95,7 @@ def limit_moves(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> 
         or problem.partition_count < MIN_PARTITIONS
         or problem.total >= EXACT_IN_64_BITS
         or not problem.group.is_weighted
+        or not problem.group.has_equal_speeds
     ):
         return 0
     from kassay.solver.weighted.limited_moves import LimitedMovesSearch  # noqa: PLC0415

@@ -34,6 +34,7 @@ def add_few_moves(pool: IncumbentPool, budget: SearchBudget) -> None:
         not isinstance(level, Imbalance)
         or level.measure is not Measure.MAKESPAN
         or not problem.group.is_weighted
+        or not problem.group.has_equal_speeds
         or not (problem.owner != NO_OWNER).any()
         or not all(isinstance(rule, MaxMoves) for rule in pool.constraints)
         or problem.total >= EXACT_IN_64_BITS

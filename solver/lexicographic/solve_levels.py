@@ -10,17 +10,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kassay.reference.model.assignment import Assignment
-from kassay.solver.bounds import level_bound, max_loads_within
+from kassay.reference.model.load_units import LoadUnits
+from kassay.solver.bounds import level_bound
 from kassay.solver.certificate.certificate import LevelClaim, Origin, PriceTable
 from kassay.solver.constraints import Capacity, Constraint
 from kassay.solver.enumeration.complete_search import CompleteResult, search_all
-from kassay.solver.evaluation import level_value, violated
+from kassay.solver.evaluation import level_value, load_units, violated
 from kassay.solver.incumbent_pool import FlowLevels, IncumbentPool, LevelResult
 from kassay.solver.initial_solutions import keep_owned, longest_processing_time
 from kassay.solver.lexicographic.level_solver import LevelSolver
 from kassay.solver.lexicographic.movement_search import add_few_moves
 from kassay.solver.limits import SearchBudget
-from kassay.solver.objective import Level
+from kassay.solver.objective import HostImbalance, Imbalance, Level
 from kassay.solver.problem import EXACT_IN_64_BITS, Placement, Problem, Weights
 from kassay.solver.solution import ProgressPoint
 
@@ -67,7 +68,7 @@ def solve_levels(
     flows = FlowLevels() if flow is None else flow()
     if flows.conflict:
         return LexicographicResult(None, conflict=flows.conflict, conflict_origin=Origin.FLOW)
-    candidates = _initial_placements(problem, flows, initial_assignment)
+    candidates = _initial_placements(problem, levels, flows, initial_assignment)
     if problem.total >= EXACT_IN_64_BITS:
         rounded = _solve_rounded(problem, levels, constraints, budget)
         if rounded.conflict:
@@ -101,15 +102,22 @@ def solve_levels(
 
 
 def _initial_placements(
-    problem: Problem, flows: FlowLevels, initial_assignment: Assignment | None
+    problem: Problem,
+    levels: Sequence[Level],
+    flows: FlowLevels,
+    initial_assignment: Assignment | None,
 ) -> list[Placement]:
     """Return initial placements for the search, computed without search.
 
     They may violate constraints.
     """
-    placements = [*flows.placements, keep_owned(problem)]
-    if not flows.placements:
-        placements.append(longest_processing_time(problem))
+    units: list[LoadUnits] = []
+    if any(isinstance(level, HostImbalance) for level in levels):
+        balanced = (level for level in levels if isinstance(level, Imbalance | HostImbalance))
+        units = [load_units(problem, level) for level in balanced]
+    placements = [*flows.placements, keep_owned(problem, units)]
+    if not flows.placements or units:
+        placements.append(longest_processing_time(problem, units))
     warm_start = None if initial_assignment is None else problem.to_placement(initial_assignment)
     return placements if warm_start is None else [*placements, warm_start]
 
@@ -178,7 +186,7 @@ def _enumerated(
     claims = []
     limits: list[tuple[Level, int]] = []
     for level, minimum, best in zip(levels, complete.minima, complete.best, strict=True):
-        counted = level_bound(problem, level, max_loads_within(problem, limits))
+        counted = level_bound(problem, level, limits)
         origin = Origin.COUNTING if counted >= minimum else Origin.ENUMERATION
         claim = LevelClaim(level, minimum, minimum, origin)
         claims.append(_claim_about(problem, claim, complete.placement, best=best))

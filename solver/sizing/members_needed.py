@@ -246,7 +246,7 @@ class _Search:
             target = shared if target is None else min(target, shared)
             members = tuple(replace(member, capacity=None) for member in group.members)
             group = replace(group, members=members)
-        by_flow = bool(group.common_weight) and (shared is not None or capacities <= {None})
+        by_flow = bool(group.uniform_weight) and (shared is not None or capacities <= {None})
         solution = solve(
             group,
             levels=(Imbalance(Measure.SUM_OF_SQUARES if by_flow else Measure.MAKESPAN), Movement()),

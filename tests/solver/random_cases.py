@@ -2,18 +2,27 @@
 
 import random
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 from kassay import solver
+from kassay.experiments.sources.joined_groups import join_groups
 from kassay.reference import Group, Member, Topic
+from kassay.reference.model.client import NO_CLIENT, Client
 from kassay.reference.model.metrics import Measure
 from kassay.solver.constraints import Constraint
-from kassay.solver.objective import Level, leximax_rank
+from kassay.solver.objective import Level
 from kassay.solver.problem import Problem, build_problem
 from tests import brute_force
 from tests.brute_force import Placement
 
 RACKS = ("r0", "r1", "r2")
+HOSTS = ("h0", "h1", None)
+TOLERANCES = (
+    solver.Tolerance(),
+    solver.Tolerance(absolute=3),
+    solver.Tolerance(relative=0.1),
+)
 
 
 def random_group(
@@ -21,9 +30,14 @@ def random_group(
     *,
     weighted: bool = False,
     racked: bool = False,
+    hosted: bool = False,
+    timed: bool = False,
     most: tuple[int, int, int] = (4, 4, 8),
 ) -> Group:
-    """Return a random group, with about half of the partitions owned."""
+    """Return a random group, with about half of the partitions owned.
+
+    The members of a ``hosted`` group have hosts, those of a ``timed`` group different speeds.
+    """
     members, topics, left = most
     drawn: list[Topic] = []
     for index in range(rng.randint(1, topics)):
@@ -52,6 +66,8 @@ def random_group(
                 owned=owned,
                 generation=1,
                 rack=rng.choice((*RACKS, None)) if racked else None,
+                speed=rng.choice((1, 1, 2, 3, 4, 10)) if timed else 1,
+                client=Client(host=rng.choice(HOSTS)) if hosted else NO_CLIENT,
             )
         )
     return Group(topics=tuple(drawn), members=tuple(crew))
@@ -91,6 +107,7 @@ def random_level(rng: random.Random, group: Group) -> Level:
     return rng.choice(
         (
             solver.Imbalance(rng.choice(tuple(Measure))),
+            solver.HostImbalance(rng.choice(tuple(Measure))),
             solver.Movement(),
             solver.Movement(solver.MovementCost.WEIGHT),
             solver.Movement(tuple(costs.items()), other=2),
@@ -133,7 +150,14 @@ class LevelsCase:
 def levels_cases(rng: random.Random, count: int) -> Iterator[LevelsCase]:
     """Yield random groups with any levels and constraints."""
     for _ in range(count):
-        group = random_group(rng, weighted=rng.random() < 0.5, racked=True, most=(3, 3, 6))
+        group = random_group(
+            rng,
+            weighted=rng.random() < 0.5,
+            racked=True,
+            hosted=rng.random() < 0.5,
+            timed=rng.random() < 0.5,
+            most=(3, 3, 6),
+        )
         levels = [random_level(rng, group) for _ in range(rng.randint(1, 3))]
         constraints = tuple(random_constraint(rng, group) for _ in range(rng.randint(0, 3)))
         minimum = brute_force.lexicographic_optimum(
@@ -142,6 +166,37 @@ def levels_cases(rng: random.Random, count: int) -> Iterator[LevelsCase]:
             allowed=allows(group, constraints),
         )
         yield LevelsCase(group, levels, constraints, None if minimum is None else list(minimum))
+
+
+def host_cases(rng: random.Random, count: int) -> Iterator[LevelsCase]:
+    """Yield groups with hosts or speeds, a third of them joined from two groups on shared hosts."""
+    for _ in range(count):
+        weighted, timed = rng.random() < 0.5, rng.random() < 0.7
+        draw = partial(random_group, rng, weighted=weighted, hosted=True, timed=timed, racked=True)
+        if rng.random() < 0.3:
+            parts = [replace(draw(most=(2, 2, 3)), id=id) for id in ("a", "b")]
+            group = join_groups(parts)
+        else:
+            group = draw(most=(4, 3, 6))
+        levels = [random_level(rng, group) for _ in range(rng.randint(0, 2))]
+        first = rng.choice((solver.HostImbalance, solver.Imbalance))(rng.choice(tuple(Measure)))
+        levels = [
+            level
+            if getattr(level, "measure", None) is Measure.LEXIMAX
+            else replace(level, tolerance=rng.choice(TOLERANCES))
+            for level in rng.sample([first, *levels], len(levels) + 1)
+        ]
+        rules = tuple(
+            random_constraint(rng, group)
+            for _ in range(rng.choice((0, 0, 1, 2, 4)) if all_partitions(group) else 0)
+        )
+        minimum = brute_force.lexicographic_optimum(
+            group,
+            [value_of(group, level) for level in levels],
+            allowed=allows(group, rules),
+            slacks=[level.tolerance.limit for level in levels],
+        )
+        yield LevelsCase(group, levels, rules, None if minimum is None else list(minimum))
 
 
 def infeasible_cases(
@@ -179,6 +234,9 @@ def value_of(group: Group, level: Level) -> Callable[[Placement], int]:
         for number in range(topic.partitions)
     }
 
+    units = [brute_force.units(group, by_host=by_host) for by_host in (False, True)]
+    participants = brute_force.participants(group)
+
     def cost(tp: tuple[str, int]) -> int:
         if level.cost == "count":
             return 1
@@ -186,11 +244,14 @@ def value_of(group: Group, level: Level) -> Callable[[Placement], int]:
 
     def value(placement: Placement) -> int:
         match level:
-            case solver.Imbalance(measure=Measure.LEXIMAX):
-                return leximax_rank(brute_force.loads_of(group, placement))
-            case solver.Imbalance():
-                loads = brute_force.loads_of(group, placement)
-                return brute_force.MEASURES[str(level.measure)](loads)
+            case solver.Imbalance() | solver.HostImbalance():
+                unit = units[isinstance(level, solver.HostImbalance)]
+                loads = dict(zip(participants, brute_force.loads_of(group, placement), strict=True))
+                found = unit.value(str(level.measure), loads)
+                if not isinstance(found, tuple):
+                    return found
+                base = sum(weight[tp] for tp in placement) * max(unit.factors, default=1) + 1
+                return sum(load * base**at for at, load in enumerate(reversed(found)))
             case solver.Movement():
                 return sum(cost(tp) for tp, m in placement.items() if owner.get(tp, m) != m)
             case solver.CrossRack():

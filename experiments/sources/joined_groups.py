@@ -1,0 +1,98 @@
+"""Join groups that share hosts to one group, and split an assignment of the joined group."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.errors import InputError
+from kassay.reference.model.group import Group, Member, Topic
+from kassay.reference.model.topic_partitions import Partitions
+
+SEPARATOR = "/"
+"""Separator of the group id and the name in a joined group; topics cannot contain it."""
+
+
+def join_groups(groups: Sequence[Group]) -> Group:
+    """Join groups to one group, in which each group consumes its own copy of its topics.
+
+    The name of each topic, member and instance gets the id of its group as a prefix. Hosts,
+    racks, speeds and capacities stay.
+
+    Raises
+    ------
+    InputError
+        If there is no group, a group has no id, two groups have the same id, or the groups have
+        different sources of weights.
+
+    Examples
+    --------
+    >>> member = Member(id="m", subscription=("t",))
+    >>> group = Group(id="a", topics=(Topic(name="t", partitions=2),), members=(member,))
+    >>> joined = join_groups([group, replace(group, id="b")])
+    >>> joined.id, [topic.name for topic in joined.topics], [m.id for m in joined.members]
+    ('a+b', ['a/t', 'b/t'], ['a/m', 'b/m'])
+    """
+    ids = [group.id or "" for group in groups]
+    if not groups or "" in ids:
+        raise InputError("groups to balance together must exist and have ids")
+    repeated = next((id for id in ids if ids.count(id) > 1), None)
+    if repeated is not None:
+        raise InputError(f"two of the groups to balance together have the id {repeated!r}")
+    sources = {group.weight_source for group in groups}
+    if len(sources) > 1 or len({_has_weights(group) for group in groups}) > 1:
+        raise InputError(
+            "the groups to balance together have different weights: give all groups weights from "
+            "the same source (--weights)"
+        )
+    return Group(
+        id="+".join(ids),
+        topics=tuple(
+            _topic(id, t) for id, group in zip(ids, groups, strict=True) for t in group.topics
+        ),
+        members=tuple(
+            _member(id, m) for id, group in zip(ids, groups, strict=True) for m in group.members
+        ),
+        weight_source=sources.pop(),
+    )
+
+
+def split_assignment(groups: Sequence[Group], assignment: Assignment) -> dict[str, Assignment]:
+    """Split an assignment of the joined group into one assignment per group id."""
+    parts: dict[str, Assignment] = {}
+    for group in groups:
+        prefix = f"{group.id}{SEPARATOR}"
+        parts[group.id or ""] = Assignment(
+            {
+                member.id: [
+                    (topic.removeprefix(prefix), number)
+                    for topic, number in assignment[prefix + member.id]
+                ]
+                for member in group.members
+            }
+        )
+    return parts
+
+
+def _has_weights(group: Group) -> bool:
+    return any(topic.weights is not None for topic in group.topics)
+
+
+def _topic(group: str, topic: Topic) -> Topic:
+    return replace(topic, name=f"{group}{SEPARATOR}{topic.name}", id=None)
+
+
+def _member(group: str, member: Member) -> Member:
+    prefix = f"{group}{SEPARATOR}"
+    return replace(
+        member,
+        id=prefix + member.id,
+        subscription=tuple(prefix + topic for topic in member.subscription),
+        owned=_partitions(prefix, member.owned),
+        target=None if member.target is None else _partitions(prefix, member.target),
+        streams=tuple((prefix + topic, count) for topic, count in member.streams),
+        instance_id=None if member.instance_id is None else prefix + member.instance_id,
+    )
+
+
+def _partitions(prefix: str, partitions: Partitions) -> Partitions:
+    return Partitions.of((prefix + topic, number) for topic, number in partitions)

@@ -1,0 +1,61 @@
+"""Load units: the members or hosts of a group, with their speeds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import gcd, lcm
+
+
+@dataclass(frozen=True)
+class LoadUnits:
+    """Units with loads to compare: members, or hosts with the loads of their members.
+
+    The *relative load* of a unit is its load divided by its speed, times the least common
+    multiple of all speeds. It is an integer, and equals the load if all speeds are equal.
+
+    Parameters
+    ----------
+    names
+        Name per unit.
+    unit_of
+        Index of the unit of each member.
+    speeds
+        Speed per unit; at least 1. Only the ratios of the speeds matter.
+
+    Examples
+    --------
+    >>> units = LoadUnits(("a", "b"), (0, 1), (2, 3))
+    >>> units.relative_loads([4, 6]), units.relative_loads([5, 5])
+    ([12, 12], [15, 10])
+    """
+
+    names: tuple[str, ...]
+    unit_of: tuple[int, ...]
+    speeds: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        """Divide the speeds by their greatest common divisor."""
+        divisor = gcd(*self.speeds) or 1
+        object.__setattr__(self, "speeds", tuple(speed // divisor for speed in self.speeds))
+
+    @property
+    def has_equal_speeds(self) -> bool:
+        """Return whether all units have the same speed."""
+        return max(self.speeds, default=1) == 1
+
+    @cached_property
+    def factors(self) -> tuple[int, ...]:
+        """Relative load per unit of load, for each unit."""
+        multiple = lcm(*self.speeds)
+        return tuple(multiple // speed for speed in self.speeds)
+
+    def loads(self, member_loads: Sequence[int]) -> list[int]:
+        """Return the load of each unit: the sum of the loads of its members."""
+        loads = [0] * len(self.names)
+        for unit, load in zip(self.unit_of, member_loads, strict=True):
+            loads[unit] += load
+        return loads
+
+    def relative_loads(self, loads: Sequence[int]) -> list[int]:
+        """Return the relative load of each unit."""
+        return [load * factor for load, factor in zip(loads, self.factors, strict=True)]
