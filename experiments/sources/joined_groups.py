@@ -46,12 +46,8 @@ def join_groups(groups: Sequence[Group]) -> Group:
         )
     return Group(
         id="+".join(ids),
-        topics=tuple(
-            _topic(id, t) for id, group in zip(ids, groups, strict=True) for t in group.topics
-        ),
-        members=tuple(
-            _member(id, m) for id, group in zip(ids, groups, strict=True) for m in group.members
-        ),
+        topics=tuple(_topic(group.id, topic) for group in groups for topic in group.topics),
+        members=tuple(_member(group.id, member) for group in groups for member in group.members),
         weight_source=sources.pop(),
     )
 
@@ -77,11 +73,11 @@ def _has_weights(group: Group) -> bool:
     return any(topic.weights is not None for topic in group.topics)
 
 
-def _topic(group: str, topic: Topic) -> Topic:
+def _topic(group: str | None, topic: Topic) -> Topic:
     return replace(topic, name=f"{group}{SEPARATOR}{topic.name}", id=None)
 
 
-def _member(group: str, member: Member) -> Member:
+def _member(group: str | None, member: Member) -> Member:
     prefix = f"{group}{SEPARATOR}"
     return replace(
         member,
