@@ -122,6 +122,9 @@ def check_constraints(group: Group, constraints: Iterable[Constraint]) -> None:
     InputError
         If a member, topic or partition is unknown, or a limit is negative.
     """
+    constraints = tuple(constraints)
+    if not constraints:
+        return
     members = group.member_table()
     counts = {topic.name: topic.partitions for topic in group.topics}
     for constraint in constraints:

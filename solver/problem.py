@@ -14,6 +14,7 @@ from kassay.reference.model.group import Group, Topic
 from kassay.reference.model.load_units import LoadUnits
 from kassay.reference.model.metrics import host_units, member_units, participant_indices
 from kassay.reference.model.ownership import NO_OWNER, ownership
+from kassay.reference.model.partition_index import topic_starts
 from kassay.reference.model.topic_partitions import (
     NO_PARTITIONS,
     Column,
@@ -111,20 +112,17 @@ class Problem:
         """Return the load of every member in a placement."""
         loads = np.zeros(self.member_count, dtype=self.weight.dtype)
         np.add.at(loads, placement, self.weight)
-        return [int(load) for load in loads]
+        return [*map(int, loads.tolist())]
 
     def to_assignment(self, placement: Placement) -> Assignment:
         """Convert a placement to an assignment. Members without partitions get empty lists."""
         names = tuple(topic.name for topic in self.group.topics)
         lists = dict.fromkeys((member.id for member in self.group.members), NO_PARTITIONS)
         order = np.argsort(placement, kind="stable")
-        bounds = np.searchsorted(placement[order], np.arange(self.member_count + 1)).tolist()
-        topic, number = self.topic[order], self.number[order]
-        for column in (topic, number):
-            column.flags.writeable = False
-        for member, index in enumerate(self.members):
-            own = slice(bounds[member], bounds[member + 1])
-            lists[self.group.members[index].id] = Partitions(names, topic[own], number[own])
+        ends = np.searchsorted(placement[order], np.arange(self.member_count + 1)).tolist()
+        # The first part contains the partitions without a member.
+        _, *parts = Partitions(names, self.topic[order], self.number[order]).split(ends)
+        lists.update(zip(self.member_index, parts, strict=True))
         return Assignment(lists)
 
     def to_placement(self, assignment: Assignment) -> Placement | None:
@@ -156,7 +154,6 @@ def build_problem(group: Group) -> Problem:
     member_of = np.full(len(group.members) + 1, NO_OWNER, dtype=np.int32)
     member_of[list(members)] = np.arange(len(members), dtype=np.int32)
     subscribers = group.subscribers()
-    owners = ownership(group).owners
     sets: dict[tuple[int, ...], int] = {}
     consumer_set_of_topic = np.full(len(group.topics), -1, dtype=np.int32)
     placed = [index for index, topic in enumerate(group.topics) if subscribers.get(topic.name, ())]
@@ -165,7 +162,7 @@ def build_problem(group: Group) -> Problem:
         consumer_set_of_topic[index] = sets.setdefault(consumers, len(sets))
     topics = [group.topics[index] for index in placed]
     counts = [topic.partitions for topic in topics]
-    empty = np.zeros(0, dtype=np.int32)
+    is_placed = np.repeat(consumer_set_of_topic >= 0, topic_starts(group).counts)
     first = np.cumsum([0, *counts], dtype=np.int64)
     all_consumers = member_of[list(chain.from_iterable(sets))]
     ends = np.cumsum([0, *map(len, sets)]).tolist()
@@ -176,7 +173,7 @@ def build_problem(group: Group) -> Problem:
         topic=np.repeat(np.array(placed, dtype=np.int32), counts),
         number=number.astype(np.int32),
         weight=_weights(topics),
-        owner=member_of[np.concatenate([empty, *(owners[topic.name] for topic in topics)])],
+        owner=member_of[ownership(group).column[is_placed]],
         consumer_sets=tuple(all_consumers[start:stop] for start, stop in pairwise(ends)),
         consumer_set_of_topic=consumer_set_of_topic,
     )

@@ -89,7 +89,7 @@ def assignee_column(group: Group, assignment: Assignment) -> Column:
 
 def assignees(group: Group, assignment: Assignment) -> dict[str, Column]:
     """Return the index of the member that gets each partition, as one array per topic."""
-    return topic_starts(group).by_topic(group, assignee_column(group, assignment))
+    return topic_starts(group).by_topic(assignee_column(group, assignment))
 
 
 @cached_per_group

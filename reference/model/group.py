@@ -251,12 +251,21 @@ class Group:
     @cached
     def subscribers(self) -> Mapping[str, tuple[int, ...]]:
         """Return the indices of the subscribed members, for each topic with partitions."""
+        names = [topic.name for topic in self.topics if topic.partitions]
+        if len({member.subscription for member in self.members}) == len(self.members):
+            # No tuple per subscription: this takes half the time.
+            indices: dict[str, list[int]] = {name: [] for name in names}
+            for index, member in enumerate(self.members):
+                for topic in member.subscription:
+                    if topic in indices:
+                        indices[topic].append(index)
+            return MappingProxyType({topic: tuple(row) for topic, row in indices.items()})
         members_by_subscription: dict[tuple[str, ...], list[int]] = {}
         for index, member in enumerate(self.members):
             members_by_subscription.setdefault(member.subscription, []).append(index)
-        parts: dict[str, list[tuple[int, ...]]] = {t.name: [] for t in self.topics if t.partitions}
-        for subscription, indices in members_by_subscription.items():
-            part = tuple(indices)
+        parts: dict[str, list[tuple[int, ...]]] = {name: [] for name in names}
+        for subscription, rows in members_by_subscription.items():
+            part = tuple(rows)
             for topic in subscription:
                 if topic in parts:
                     parts[topic].append(part)
@@ -274,6 +283,8 @@ class Group:
 
         Without such partitions, the weight is 1.
         """
+        if all(topic.weights is None for topic in self.topics):
+            return 1
         distinct: set[int] = set()
         subscribers = self.subscribers()
         for topic in self.topics:

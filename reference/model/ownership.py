@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from kassay.reference.model.group import NO_GENERATION, Group
 from kassay.reference.model.partition_index import (
     UNKNOWN,
     PartitionIndex,
+    TopicStarts,
     are_subscribed,
     select,
     topic_starts,
@@ -29,15 +31,14 @@ class Claim(NamedTuple):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ownership:
     """Current owners of the partitions, and the claims that are not valid.
 
     Parameters
     ----------
-    owners
-        Index of each partition's owner in ``group.members`` per topic with metadata,
-        `NO_OWNER` without an owner. Arrays are read-only, shape (partitions,).
+    starts
+        Numbering of the partitions.
     stale
         Claims to a topic or partition that does not exist or is not subscribed to, and
         claims of an older generation.
@@ -45,13 +46,19 @@ class Ownership:
         Claims of several members to one partition in the same generation: the partition
         has no owner.
     column
-        The arrays of ``owners`` as one array, in the order of the topics.
+        Index of each partition's owner in ``group.members``, in the order of the topics;
+        `NO_OWNER` without an owner. The array is read-only.
     """
 
-    owners: dict[str, Column]
+    starts: TopicStarts
     stale: tuple[Claim, ...]
     contested: tuple[Claim, ...]
     column: Column
+
+    @cached_property
+    def owners(self) -> dict[str, Column]:
+        """The owners in ``column`` as one read-only array per topic with metadata."""
+        return self.starts.by_topic(self.column)
 
     @property
     def owned_count(self) -> int:
@@ -86,6 +93,7 @@ def ownership(group: Group) -> Ownership:
     owners = claimant.copy()
     owners[disputed] = NO_OWNER
     owners[place[~subscribed & ~outdated & ~disputed[place]]] = NO_OWNER
+    owners.flags.writeable = False
     refused = [
         (select(claims, ~exists & (claims.topic == UNKNOWN)), "the topic does not exist"),
         (select(claims, ~exists & (claims.topic != UNKNOWN)), "the partition does not exist"),
@@ -94,7 +102,7 @@ def ownership(group: Group) -> Ownership:
     ]
     contested = select(present, subscribed & ~outdated & disputed[place])
     return Ownership(
-        owners=starts.by_topic(group, owners),
+        starts=starts,
         stale=tuple(claim for rows, reason in refused for claim in _claims(group, rows, reason)),
         contested=tuple(
             _claims(group, contested, "another member claims it in the same generation")

@@ -67,14 +67,16 @@ class TopicStarts:
         codes: list[Column] = []
         numbers: list[Column] = []
         for member, partitions in lists:
+            size = partitions.numbers.size
+            if not size:
+                continue
             names = partitions.topics
             if names not in starts_of_tables:
                 starts_of_tables[names] = len(table)
                 table.extend([self.index.get(name, UNKNOWN) for name in names])
-            if size := partitions.numbers.size:
-                runs.append((member, starts_of_tables[names], size))
-                codes.append(partitions.codes)
-                numbers.append(partitions.numbers)
+            runs.append((member, starts_of_tables[names], size))
+            codes.append(partitions.codes)
+            numbers.append(partitions.numbers)
         if not runs:
             return EMPTY_INDEX
         members, starts, sizes = np.array(runs, dtype=np.int32).T
@@ -85,13 +87,12 @@ class TopicStarts:
             np.concatenate(numbers),
         )
 
-    def by_topic(self, group: Group, column: Column) -> dict[str, Column]:
+    def by_topic(self, column: Column) -> dict[str, Column]:
         """Split an array with one value per partition into read-only arrays, by topic name."""
         column.flags.writeable = False
         bounds = pairwise(self.starts.tolist())
         return {
-            topic.name: column[start:stop]
-            for topic, (start, stop) in zip(group.topics, bounds, strict=True)
+            name: column[start:stop] for name, (start, stop) in zip(self.index, bounds, strict=True)
         }
 
 
@@ -132,8 +133,8 @@ def are_subscribed(group: Group, rows: PartitionIndex) -> NDArray[np.bool_]:
     index = topic_starts(group).index
     keys = {
         row * topics + index[name]
-        for row, member in enumerate(group.members)
-        for name in member.subscription
+        for row in np.flatnonzero(np.bincount(rows.member)).tolist()
+        for name in group.members[row].subscription
         if name in index
     }
     claimed = rows.member.astype(np.int64) * topics + rows.topic

@@ -9,7 +9,7 @@ from kassay.reference.model.errors import InternalError
 from kassay.solver.certificate.certificate import PriceTable
 from kassay.solver.certificate.check import price_counts
 from kassay.solver.flow.load_level_sets import LevelSet, level_sets
-from kassay.solver.flow.maximum_flow import MAX_SMALL_ARCS
+from kassay.solver.flow.maximum_flow import MAX_SMALL_ARCS, maximum_flow
 from kassay.solver.flow.min_cost_flow import SinkArcs, min_cost_counts
 from kassay.solver.flow.primal_dual import few_chains_counts
 from kassay.solver.flow.spread_placed_partitions import spread_over_topics
@@ -101,6 +101,8 @@ def _fewest_moves(
     demand[members] = low
     demand[network.members :] = [level.at_high if len(level.topics) else 0 for level in levels]
     rising = members if network.capacity is None else members[~full]
+    if not network.owned[arcs].any():
+        return _counts_without_owners(network, arcs, demand, rising, level_of_member[rising])
     sinks = SinkArcs(
         member=rising,
         sink=level_of_member[rising],
@@ -108,3 +110,44 @@ def _fewest_moves(
         capacity=np.ones(len(rising), dtype=np.int64),
     )
     return min_cost_counts(network, arcs, move_cost=1, sink_arcs=sinks, demand=demand)
+
+
+def _counts_without_owners(
+    network: SubscriptionNetwork, arcs: Ints, demand: Ints, rising: Ints, level: Ints
+) -> Ints:
+    """Distribute partitions without owners, which cost no moves, by one maximum flow.
+
+    ``demand`` is the flow that must end at each member, followed by each level set; each rising
+    member may send one partition more to its level set.
+    """
+    topics = np.arange(network.topics)
+    ends = network.topics + np.arange(len(demand))
+    source = network.topics + len(demand)
+    flow = maximum_flow(
+        np.concatenate(
+            [network.tail[arcs], network.topics + rising, np.full(len(topics), source), ends]
+        ),
+        np.concatenate(
+            [
+                network.topics + network.head[arcs],
+                network.topics + network.members + level,
+                topics,
+                np.full(len(ends), source + 1),
+            ]
+        ),
+        np.concatenate(
+            [
+                network.supply[network.tail[arcs]],
+                np.ones(len(rising), dtype=np.int64),
+                network.supply,
+                demand,
+            ]
+        ),
+        source=source,
+        sink=source + 1,
+    )
+    if flow.total != int(network.supply.sum()):
+        raise InternalError("the level sets permit no flow")
+    counts = np.zeros(len(network.tail), dtype=np.int64)
+    counts[arcs] = flow.flows[: len(arcs)]
+    return counts

@@ -22,8 +22,9 @@ from kassay.solver.problem import Ints
 from kassay.solver.subscription_network import SubscriptionNetwork
 
 _MAX_ITERATIONS = 30
-# Relative difference of totals at which the fitting ends.
+# The fitting ends if the loads of members differ by less than this share of all partitions.
 _PRECISION = 0.002
+_SMALLEST = 1e-300
 
 
 def spread_over_topics(network: SubscriptionNetwork, counts: Ints, arcs: Ints) -> Ints:
@@ -91,11 +92,12 @@ class _Table:
         """Compute even fractional counts per arc within the totals of topics and members."""
         topics, members = len(self.supply), len(self.demand)
         count = np.ones(len(self.arcs))
+        most = _PRECISION * float(self.demand.sum())
         for _ in range(_MAX_ITERATIONS):
             count *= _ratio(self.supply, np.bincount(self.tail, count, topics))[self.tail]
-            ratio = _ratio(self.demand, np.bincount(self.head, count, members))
-            count *= ratio[self.head]
-            if np.abs(ratio[self.demand > 0] - 1).max(initial=0) < _PRECISION:
+            loads = np.bincount(self.head, count, members)
+            count *= _ratio(self.demand, loads)[self.head]
+            if float(np.abs(loads - self.demand).sum()) < most:
                 break
         ratio = _ratio(self.supply, np.bincount(self.tail, count, topics))
         result: NDArray[np.float64] = count * np.minimum(ratio, 1)[self.tail]
@@ -120,5 +122,5 @@ class _Table:
 
 
 def _ratio(target: Ints, total: NDArray[Any]) -> NDArray[np.float64]:
-    ratio: NDArray[np.float64] = target / np.where(total > 0, total, 1)
+    ratio: NDArray[np.float64] = target / np.maximum(total, _SMALLEST)
     return ratio

@@ -39,8 +39,11 @@ class NodePrices:
 
     def pairs(self, costs: Ints) -> Iterator[tuple[int, int]]:
         """Split combined costs into pairs of squared load and movement."""
-        squared = (costs + self.scale // 2) // self.scale
-        return zip(squared.tolist(), (costs - squared * self.scale).tolist(), strict=True)
+        distinct, codes = np.unique(costs, return_inverse=True)
+        squared = (distinct + self.scale // 2) // self.scale
+        # Equal pairs are one object: many nodes have few prices.
+        table = list(zip(squared.tolist(), (distinct - squared * self.scale).tolist(), strict=True))
+        return map(table.__getitem__, codes.tolist())
 
 
 class _ShortestPaths:
