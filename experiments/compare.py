@@ -114,7 +114,7 @@ class Comparison:
 
     @property
     def movement_gap(self) -> int | None:
-        """Return the number of moves of the assignor minus the minimum number of moves.
+        """Return the assignor's number of moves minus the optimum's number of moves.
 
         Return None if the assignor misses the minimum imbalance.
         """

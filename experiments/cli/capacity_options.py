@@ -26,7 +26,7 @@ AllowLag = Annotated[
     bool,
     typer.Option(
         "--allow-lag",
-        help="Accept lag as weight for a number of members. Lag measures the backlog, not the "
-        "traffic: the result is the number of members that can share the backlog.",
+        help="Compute a number of members even if lag is the weight. Lag measures the backlog, "
+        "not the traffic: the result is the number of members that can share the backlog.",
     ),
 ]

@@ -153,7 +153,7 @@ def read_source(
 
 
 def _print_notes(imported: ImportedGroup) -> None:
-    """Print the notes of a captured group, or the state of a rebalancing group document."""
+    """Print the notes of a captured group, or the state of a document's rebalancing group."""
     group = imported.group
     if group is None:
         return

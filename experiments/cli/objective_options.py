@@ -109,7 +109,7 @@ class ObjectiveOptions:
         )
 
     def planning_levels(self, group: Group) -> tuple[Level, ...]:
-        """Return the levels of a plan. Weighted groups have a tolerance by default."""
+        """Return the objective's levels for a plan, which tolerates excess if weights differ."""
         return planning_levels(
             group,
             measure=self.imbalance,
@@ -142,9 +142,9 @@ class ObjectiveOptions:
             topic, number, member = _parse_placement(group, "--forbid", text)
             if number is not None and f"{topic}-{number}" in group.topic_table():
                 raise InputError(
-                    f"--forbid: group {group.id!r} has the topic '{topic}-{number}' and the "
-                    f"partition {number} of the topic {topic!r}; for the topic, forbid each of "
-                    f"its partitions, such as {topic}-{number}-0"
+                    f"--forbid: '{topic}-{number}' is a topic of group {group.id!r}, and also "
+                    f"partition {number} of topic {topic!r}; for the topic, forbid each of its "
+                    f"partitions, such as {topic}-{number}-0"
                 )
             constraints.append(Forbidden(member, topic, number))
         return tuple(constraints)

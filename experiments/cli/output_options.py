@@ -59,6 +59,16 @@ PlotFile = Annotated[
         show_default=False,
     ),
 ]
+TimelineFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--plot",
+        callback=_plot_file,
+        metavar="FILE",
+        help="Draw the timeline to this .svg or .png file; requires one script and one policy.",
+        show_default=False,
+    ),
+]
 
 
 def numbered(file: Path | None) -> Iterator[Path]:

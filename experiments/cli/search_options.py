@@ -20,8 +20,9 @@ class LimitOptions:
         float,
         typer.Option(
             min=0,
-            help="Time limit in seconds for each group. In kassay what-if: for each scenario. In "
-            "kassay members: for each tested number of members.",
+            help="Time limit in seconds per group. In kassay what-if: per scenario. In kassay "
+            "members: per tested number of members. In kassay compare, study, history and hunt: "
+            "per search of the solver.",
         ),
     ] = 60.0
     deterministic_limit: Annotated[

@@ -95,7 +95,7 @@ class MutableGroup:
         ]
 
     def remove_subscription(self, member: int, topic: int) -> None:
-        """Remove a member's subscription to a topic, and revoke the member's partitions of it."""
+        """Remove a subscription, and make the member's partitions of the topic unowned."""
         self.subscriptions[member].discard(topic)
         column = self.owners[topic]
         self.owners[topic] = [NO_MEMBER if owner == member else owner for owner in column]

@@ -158,7 +158,9 @@ def _json_record(key: str, payload: str | None) -> DecodedRecord:
 def _fields(schema: tuple[Field, ...], document: object) -> Fields:
     """Rename the fields of a JSON structure in a dump to the field names of `record_schemas`."""
     if not isinstance(document, dict):
-        raise CorruptRecordError(f"expected the fields of a record, got {document!r:.60}")
+        raise CorruptRecordError(
+            f"expected a JSON object with the fields of a record, got {document!r:.60}"
+        )
     values = {_field_name(name): value for name, value in document.items()}
     return {field.name: _value(field, values.get(field.name)) for field in schema}
 
@@ -200,7 +202,7 @@ def _uuid(text: str) -> uuid.UUID:
     try:
         return uuid.UUID(bytes=base64.urlsafe_b64decode(text + "=="))
     except (binascii.Error, ValueError):
-        raise CorruptRecordError(f"expected a topic id, got {text!r}") from None
+        raise CorruptRecordError(f"expected a topic id in base 64, got {text!r}") from None
 
 
 def _old_commit(payload: str | None) -> Fields | None:

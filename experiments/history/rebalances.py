@@ -190,7 +190,7 @@ def _check_gap(state: _GroupState, generation: Generation) -> None:
 
 
 def _claims(generation: Generation) -> dict[str, tuple[_Pairs, int]] | None:
-    """Return the partitions that each member claimed, or None if the assignor sends no claims.
+    """Return the partitions that each member claimed, or None if the claims are unknown.
 
     Members of sticky and cooperative assignors state these partitions. A member without such
     partitions has just joined.

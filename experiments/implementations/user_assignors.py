@@ -60,7 +60,7 @@ def parse_user_assignor(name: str) -> UserAssignor:
             f"the assignor command {target!r} is not valid: {str(error).lower()}"
         ) from None
     if not command:
-        raise InputError(f"the assignor command must not be empty, got {target!r}")
+        raise InputError(f"the assignor name {name!r} contains no command")
     return UserAssignor(command, seconds)
 
 
@@ -82,6 +82,6 @@ def user_assignor_names(
     names += [f"python{limit}:{function}" for function in callables]
     for name in names:
         if not is_user_assignor(name):
-            raise InputError(f"{name!r} names no command or function after the colon")
+            raise InputError(f"the assignor name {name!r} contains no command or function")
         parse_user_assignor(name)
     return list(dict.fromkeys(names))

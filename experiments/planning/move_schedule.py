@@ -177,7 +177,9 @@ def _next_move(
     if chosen is None and least is not None:
         chosen = least[1]
     if chosen is None:
-        raise InternalError("a pending move has no source in the queue")
+        raise InternalError(
+            "pending moves remain, but the queue contains none of their source members"
+        )
     return chosen
 
 

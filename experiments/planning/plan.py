@@ -189,7 +189,7 @@ class _Planner:
         )
 
     def _share(self, name: str, share: float, *, parts: int = 1) -> CaseLimits:
-        """Report the start of a part of the plan, and return the limits for its searches."""
+        """Report that a part of the planning starts, and return the limits for its searches."""
         if self.progress is not None and not self.is_stopped:
             self.progress(name)
         left = max(0.0, self.deadline - time.monotonic())

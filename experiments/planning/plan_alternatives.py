@@ -83,5 +83,5 @@ def _option(
 
 
 def scheduled_measure(measure: Measure) -> Measure:
-    """Return the measure to show after each move. Leximax becomes the sum of squares."""
+    """Return the measure that the schedule shows: for leximax, the sum of squares."""
     return Measure.SUM_OF_SQUARES if measure is Measure.LEXIMAX else measure

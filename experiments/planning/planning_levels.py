@@ -23,7 +23,10 @@ def planning_levels(
     tolerance: Tolerance | None = None,
     further: Sequence[Level] = (),
 ) -> tuple[Level, ...]:
-    """Return the levels of a plan. The default tolerance is 2 % if weights differ, else 0."""
+    """Return the levels of a plan, with a default tolerance of 2 % if weights differ.
+
+    If weights are equal, or for the measure leximax, the default tolerance is 0.
+    """
     if tolerance is None:
         is_strict = measure is not None and Measure(measure) is Measure.LEXIMAX
         tolerance = WEIGHTED_TOLERANCE if group.is_weighted and not is_strict else EXACT

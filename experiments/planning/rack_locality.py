@@ -18,7 +18,7 @@ SECONDARY_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RackSummary:
-    """Members of one rack, partitions with a replica in it, and partitions of its members.
+    """Numbers for one rack: members, partitions with a replica, consumed partitions.
 
     ``current`` and ``planned`` count the partitions that the members of the rack consume.
     The rack of members without a rack has the name None.

@@ -131,7 +131,7 @@ def cumulative_shares(
 
 
 def shares_by_level(table: "pd.DataFrame", *, label: str) -> str:
-    """Draw proportions by the level of a parameter, one line per assignor."""
+    """Draw proportions by range of a parameter's values, one line per assignor."""
     levels = list(dict.fromkeys(table["level"]))
     with _line_figure(_WIDTH, 2.6) as (figure, axes):
         for place, (name, rows) in enumerate(table.groupby("assignor", sort=False)):

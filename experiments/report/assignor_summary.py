@@ -159,7 +159,7 @@ def by_family(outcomes: pd.DataFrame) -> dict[str, dict[str, AssignorSummary]]:
 
 
 def assignors_of(names: Iterable[str]) -> tuple[str, ...]:
-    """Remove duplicate assignor names, and sort the names by the assignors' goals."""
+    """Remove duplicate assignor names, and sort the names for tables of the report."""
     return _ordered(names, _ASSIGNOR_ORDER)
 
 
@@ -170,7 +170,7 @@ def compared_assignors(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def families_of(names: Iterable[str]) -> tuple[str, ...]:
-    """Remove duplicate family names, and sort the names: standard families come first."""
+    """Remove duplicate family names, and sort the names: equal-* first, then mixed-*."""
     return _ordered(names, _FAMILY_ORDER)
 
 

@@ -24,7 +24,7 @@ _RESTART_DELAY = 1_000
 
 
 class ConsumerProtocolClient(Consumer):
-    """Simulated consumer of the consumer protocol, which applies assignments at once."""
+    """Simulated consumer of the consumer protocol, which applies assignments immediately."""
 
     epoch: int
 

@@ -235,6 +235,7 @@ def _partition_counts(
             )
         if count > known.get(topic, count):
             raise InputError(
-                f"{where} is in a capture, but the metadata has {known[topic]} partitions"
+                f"{where} is in a capture, but the metadata has {known[topic]} partitions "
+                "of the topic"
             )
     return {topic: known.get(topic, count) for topic, count in counts.items()}

@@ -46,7 +46,7 @@ def write_history(
     manifest: Callable[[dict[str, int]], Mapping[str, object]],
     limits: CaseLimits = LIMITS,
 ) -> History:
-    """Rebuild the rebalance history of all groups, and write the resulting tables.
+    """Reconstruct the rebalance history of all groups, and write the resulting tables.
 
     Each call writes a new run, and then the manifest of the run. Earlier runs do not change.
     The function ``manifest`` builds the manifest from the number of rows per table. The rows do

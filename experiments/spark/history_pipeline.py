@@ -1,4 +1,4 @@
-"""Rebuild the rebalance history of groups from ``__consumer_offsets``, on Spark."""
+"""Reconstruct the rebalance history of groups from ``__consumer_offsets``, on Spark."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -51,7 +51,7 @@ def group_records(records: DataFrame) -> DataFrame:
 
 
 def rebuild_generations(records: DataFrame, *, known: ClusterMetadata, tasks: int) -> DataFrame:
-    """Rebuild the generations of every group from decoded records.
+    """Reconstruct the generations of every group from decoded records.
 
     Each task reads its groups one by one and holds at most one of them. The order of the
     input rows does not matter.

@@ -135,7 +135,7 @@ class _RebalanceProcessor(StatefulProcessor):
         return map(_row, found)
 
     def close(self) -> None:
-        """Release no resources: Spark closes the state of the groups."""
+        """Do nothing, because Spark closes the state of the groups."""
 
     def _load(self, key: Any) -> GroupFollower:
         state = self._state.get() if self._state.exists() else (None,)

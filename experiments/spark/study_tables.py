@@ -34,7 +34,7 @@ def study_tables(spark: SparkSession, output: str) -> dict[str, DataFrame]:
 
 
 def convert_study(spark: SparkSession, old: Path, output: str) -> None:
-    """Write the summary of a study in the old layout, with one directory per table.
+    """Summarise a study that was written in the old layout: one directory per table.
 
     Versions before 0.2 wrote this layout.
 

@@ -10,8 +10,8 @@ def doctor(output_format: output_options.OutputFormat = output_options.Format.TA
     """Check whether this machine meets the requirements of kassay.
 
     Imports each package, starts Java, checks memory, disk and network, and shows how to fix
-    each problem. Exits with 1 if a requirement of all commands is not met, or if Spark is
-    installed and Java is not usable.
+    each problem. Exits with 1 if a requirement is not met. Spark is not required, but if it is
+    installed, Java must be usable.
 
     Example: `kassay doctor`
     """

@@ -109,7 +109,7 @@ def explain(
 def _explained(
     group: Group, assignor: str | None, given: Assignment | None
 ) -> tuple[dict[str, object], Assignment | str]:
-    """Return the first fields of the JSON record, and the assignment to explain.
+    """Return the first fields of the JSON record, and the assignment or the failure.
 
     If the assignor fails, return the reason of the failure instead of the assignment.
     """

@@ -28,8 +28,8 @@ def frontier(
         int | None,
         typer.Option(
             min=2,
-            help="Maximum number of points of the frontier: its two ends, and points between "
-            "them. The numbers of moves of the points grow geometrically.",
+            help="Maximum number of points to compute, including the two ends of the frontier. "
+            "The numbers of moves of the points grow geometrically.",
             show_default="all",
         ),
     ] = None,

@@ -45,8 +45,8 @@ class FollowOptions:
         bool,
         typer.Option(
             "--follow",
-            help="Write each rebalance of the cluster when it is complete. The command runs until "
-            "it is interrupted; the next start continues after the last rebalance written.",
+            help="Write each rebalance of the cluster as soon as it is complete. The command runs "
+            "until it is interrupted; the next start continues after the last rebalance written.",
             rich_help_panel=_FOLLOW_PANEL,
         ),
     ] = False
@@ -70,8 +70,8 @@ class FollowOptions:
         float,
         typer.Option(
             min=0.1,
-            help="Time without new records, in seconds, after which the last generation of a "
-            "group is taken for complete.",
+            help="Time in seconds without new records of a group, after which the last generation "
+            "of the group is considered complete.",
             rich_help_panel=_FOLLOW_PANEL,
         ),
     ] = 30.0

@@ -87,12 +87,15 @@ def hunt(
         int,
         typer.Option(
             min=0,
-            help="Number of steps of a random walk from the shrunk group, per counterexample. Each "
-            "step leads to a group of equal or smaller size.",
+            help="Number of steps of each random walk, which starts from the shrunk group; 0 for "
+            "no walks. No step increases the size of the group.",
         ),
     ] = 0,
     walks: Annotated[
-        int, typer.Option(min=1, help="Number of random walks per counterexample.")
+        int,
+        typer.Option(
+            min=1, help="Number of random walks per counterexample if --walk-steps is above 0."
+        ),
     ] = 2,
     top: Annotated[
         int, typer.Option(min=1, help="Maximum number of counterexamples drawn in gallery.html.")
@@ -103,9 +106,9 @@ def hunt(
 ) -> None:
     """Search for the smallest groups on which an assignor has a shortcoming.
 
-    Spark searches families of groups and shrinks each counterexample; of several
-    counterexamples that differ only in names and order, one is kept. kassay prints each
-    counterexample when it is found, and appends it to found.jsonl. Writes groups.jsonl,
+    Spark searches families of groups and shrinks each counterexample. If counterexamples differ
+    only in names and order, kassay keeps one of them. kassay prints each counterexample as soon
+    as it is found, and appends it to found.jsonl. Writes groups.jsonl,
     gallery.json and gallery.html at the end. A custom assignor must be deterministic: it runs
     twice on the group of each case and on each counterexample. If the two results differ, the
     search ends.

@@ -61,11 +61,10 @@ def members(
     """
     if (makespan is None) == (capacity is None):
         raise typer.BadParameter("give exactly one of --makespan and --capacity")
-    if (first is None) != (last is None) or (first or 0) > (last or 0):
-        raise typer.BadParameter(
-            f"--from and --to must be given together, with --from at most --to, "
-            f"got --from {first} and --to {last}"
-        )
+    if (first is None) != (last is None):
+        raise typer.BadParameter("--from and --to must be given together")
+    if first is not None and last is not None and first > last:
+        raise typer.BadParameter(f"--from must be at most --to, got {first} and {last}")
     sweep = range(0) if first is None or last is None else range(first, last + 1)
     limits = search.limits()
 

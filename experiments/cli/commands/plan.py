@@ -55,13 +55,13 @@ class SummaryFormat(StrEnum):
 
 
 class Progress:
-    """Callback that prints the name of each part of a plan when the part starts."""
+    """Callback that prints a note when a part of the planning starts."""
 
     def __init__(self, group: str | None, limit: float) -> None:
         self.group, self.limit, self.start = group, limit, time.monotonic()
 
     def __call__(self, part: str) -> None:
-        """Print the name of the part and the elapsed time, except in the first seconds."""
+        """Print the group, the part and the elapsed time, except in the first seconds."""
         seconds = time.monotonic() - self.start
         if seconds >= _SILENT_SECONDS:
             print_note(f"{self.group}: {part}, {seconds:.0f} s of {self.limit:g} s")
@@ -96,8 +96,8 @@ def plan(
         int,
         typer.Option(
             min=2,
-            help="Maximum number of points of the frontier: the minimum imbalance for each number "
-            "of moves.",
+            help="Maximum number of points of the frontier. A point shows the minimum imbalance "
+            "for a number of moves.",
         ),
     ] = 25,
     objective: ObjectiveOptions = ObjectiveOptions(),

@@ -55,7 +55,8 @@ def report(
         bool,
         typer.Option(
             "--partial",
-            help="Write the report from the summary even if files of cases are damaged.",
+            help="Write the report even if the results of single cases are damaged. The summary "
+            "must be undamaged.",
         ),
     ] = False,
     spark: spark_options.SparkOptions = spark_options.SparkOptions(),

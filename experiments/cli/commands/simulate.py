@@ -42,13 +42,12 @@ def simulate(
             show_default="a text timeline",
         ),
     ] = None,
-    plot: output_options.PlotFile = None,
+    plot: output_options.TimelineFile = None,
 ) -> None:
     """Simulate the rebalances of consumer groups over time.
 
     A script has topics, members and events, such as joins, leaves, crashes and stalls. A policy
-    is an assignor, or the solver, together with a rebalance protocol. --plot draws the timeline
-    and requires one script and one policy.
+    is an assignor, or the solver, together with a rebalance protocol.
 
     Example: `kassay simulate rolling-restart --policy sticky --policy uniform --format table`
     """

@@ -93,7 +93,7 @@ def study(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Run no study; summarise the tables that an earlier version of kassay study wrote "
+            help="Run no study. Summarise the study that an earlier version of kassay study wrote "
             "to this directory.",
             show_default=False,
         ),

@@ -21,7 +21,10 @@ def parse_reassignment(text: str, *, name: str) -> DocumentRows:
     numbers: dict[str, set[int]] = {}
     for document in embedded_objects(text, name=name, kind="list of partitions"):
         if "partitions" not in document.table:
-            raise InputError(f"{document.where}: lists topics but not their partitions")
+            raise InputError(
+                f"{document.where}: lists topics but not their partitions; "
+                "use the output of --generate"
+            )
         for row in document.each("partitions"):
             numbers.setdefault(row.text("topic"), set()).add(row.count("partition"))
     counts = {topic: max(listed) + 1 for topic, listed in numbers.items()}

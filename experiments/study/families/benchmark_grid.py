@@ -35,7 +35,7 @@ class GridFamily(Family):
 
     @cached_property
     def points(self) -> tuple[GridPoint, ...]:
-        """Return all grid points whose members times topics do not exceed ``largest``."""
+        """Return the grid points with at most ``largest`` members times topics."""
         axes = (self.members, self.partitions_per_member, self.topics)
         points = (GridPoint(*point) for point in product(*axes, self.mixed, self.incremental))
         return tuple(point for point in points if point.members * point.topics <= self.largest)

@@ -76,7 +76,7 @@ def exhaustive_groups(*, members: int, partitions: int) -> Iterator[Group]:
 
 
 def _descending_sums(total: int, largest: int) -> Iterator[tuple[int, ...]]:
-    """Yield all descending sequences of positive integers with the given sum."""
+    """Yield all non-increasing sequences of positive integers with the given sum."""
     if total == 0:
         yield ()
         return
