@@ -39,6 +39,7 @@ COMMANDS = {
     "history": "Reconstruct past rebalances from __consumer_offsets, with Spark.",
     "hunt": "Search for the smallest groups on which an assignor has a shortcoming.",
     "report": "Write a report of the output of kassay study or kassay history.",
+    "implementations": "List and install client libraries, to run their own assignors.",
     "anonymize": "Replace the names in group documents, so that the documents can be shared.",
     "doctor": "Check whether this machine meets the requirements of kassay.",
 }

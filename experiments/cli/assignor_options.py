@@ -4,30 +4,60 @@ import importlib.machinery
 import shlex
 import shutil
 import sys
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli.option_checks import check_name, known_names
+from kassay.experiments.cli.option_checks import check_name
+from kassay.experiments.implementations.installation import driver_command
+from kassay.experiments.implementations.library_assignors import (
+    is_library_assignor,
+    parse_library_assignor,
+)
 from kassay.experiments.implementations.user_assignors import ANSWER_SECONDS, user_assignor_names
 from kassay.reference.assignors import ASSIGNORS
 from kassay.reference.model.errors import InputError, UsageError
 
 
+def known_assignor(name: str) -> str:
+    """Check the name of a port or of an assignor of an installed library.
+
+    Return the complete name, with the version of the library.
+    """
+    if not is_library_assignor(name):
+        check_name("assignor", [*ASSIGNORS, "LIBRARY[@VERSION]:ASSIGNOR"], name)
+        return name
+    try:
+        assignor = parse_library_assignor(name)
+        driver_command(assignor)
+    except InputError as error:
+        raise typer.BadParameter(str(error)) from None
+    return str(assignor)
+
+
 def _known_assignor(name: str | None) -> str | None:
-    if name is not None:
-        check_name("assignor", list(ASSIGNORS), name)
-    return name
+    return None if name is None else known_assignor(name)
+
+
+def _known_assignors(names: list[str] | None) -> list[str]:
+    return list(dict.fromkeys(map(known_assignor, names or ASSIGNORS)))
+
+
+_LIBRARIES = (
+    "or an assignor of an installed library, such as kafka-clients@2.4.0:sticky: see "
+    "`kassay implementations`."
+)
 
 
 _ASSIGNOR = typer.Option(
     "--assignor",
     callback=_known_assignor,
     metavar="NAME",
-    help=f"Kafka assignor: {', '.join(ASSIGNORS)}.",
+    help=f"Kafka assignor: {', '.join(ASSIGNORS)}; {_LIBRARIES}",
 )
 AssignorName = Annotated[str, _ASSIGNOR]
 OptionalAssignorName = Annotated[str | None, _ASSIGNOR]
@@ -35,10 +65,10 @@ AssignorNames = Annotated[
     list[str] | None,
     typer.Option(
         "--assignor",
-        callback=known_names("assignor", list(ASSIGNORS), list(ASSIGNORS)),
+        callback=_known_assignors,
         metavar="NAME",
-        help=f"Kafka assignor, repeatable: {', '.join(ASSIGNORS)}.",
-        show_default="all",
+        help=f"Kafka assignor, repeatable: {', '.join(ASSIGNORS)}; {_LIBRARIES}",
+        show_default="all Kafka assignors",
     ),
 ]
 
@@ -67,11 +97,18 @@ class CustomAssignors:
     ] = None
     assignor_timeout: Annotated[
         float,
-        typer.Option(min=0.001, help="Time limit per group for a custom assignor, in seconds."),
+        typer.Option(
+            min=0.001,
+            help="Time limit per group for a custom assignor or an assignor of a library, in "
+            "seconds.",
+        ),
     ] = ANSWER_SECONDS
 
-    def names(self) -> list[str]:
-        """Check the custom assignors of the options, and return their names."""
+    def names(self, selected: Sequence[str] = ()) -> list[str]:
+        """Check the custom assignors of the options, and return their names.
+
+        The names ``selected`` precede them. They receive the time limit, if they have none.
+        """
         for command in self.assignor_cmd or ():
             _check_command(command)
         for function in self.assignor_python or ():
@@ -81,11 +118,12 @@ class CustomAssignors:
                 f"--assignor-timeout: expected a finite number, got {self.assignor_timeout}"
             )
         try:
-            return user_assignor_names(
+            custom = user_assignor_names(
                 commands=self.assignor_cmd or (),
                 callables=self.assignor_python or (),
                 seconds=self.assignor_timeout,
             )
+            return [*(self._limited(name) for name in selected), *custom]
         except (InputError, UsageError) as error:
             raise typer.BadParameter(str(error)) from None
 
@@ -94,13 +132,22 @@ class CustomAssignors:
 
         Raise a usage error unless exactly one is selected.
         """
-        names = [*([name] if name else []), *self.names()]
+        names = self.names([name] if name else [])
         if len(names) != 1:
             raise typer.BadParameter(
                 f"give exactly one of --assignor, --assignor-cmd and --assignor-python, "
                 f"got {len(names)}"
             )
         return names[0]
+
+    def _limited(self, name: str) -> str:
+        """Return the name with the time limit, if it is the name of an assignor of a library."""
+        if not is_library_assignor(name):
+            return name
+        assignor = parse_library_assignor(name)
+        if assignor.seconds != ANSWER_SECONDS:
+            return name
+        return str(replace(assignor, seconds=self.assignor_timeout))
 
 
 def _check_command(command: str) -> None:

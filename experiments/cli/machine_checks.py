@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from kassay.experiments.implementations.runtimes import RUNTIMES, Runtime
 from kassay.experiments.spark.java_runtime import NoJavaError, find_java, version_of
 
 _MINIMUM_PYTHON = (3, 11)
@@ -64,6 +65,8 @@ def run_checks(environment: Mapping[str, str] = os.environ) -> Iterator[Check]:
         yield _package(name, module) if has_spark else _spark_package(name)
     if has_spark:
         yield _java(environment)
+    for runtime in RUNTIMES.values():
+        yield _runtime(runtime)
     yield _memory(Path("/proc/meminfo"))
     yield _disk(Path(tempfile.gettempdir()))
     yield _loopback()
@@ -116,6 +119,18 @@ def _java(environment: Mapping[str, str]) -> Check:
         fix = "install the Java runtime again, or set JAVA_HOME to another one"
         return Check(name="Java", found=f"{java} does not run: {error}", fix=fix)
     return Check(name="Java", found=f"{version_of(home)} in {home}")
+
+
+def _runtime(runtime: Runtime) -> Check:
+    """Check the programs that install and run client libraries of one runtime."""
+    missing = runtime.missing_programs()
+    libraries = ", ".join(runtime.libraries())
+    return Check(
+        name=f"{runtime.name} libraries",
+        found=f"{', '.join(missing)} not on PATH" if missing else runtime.needs,
+        fix=f"for the assignors of {libraries}, install {runtime.needs}" if missing else "",
+        optional=True,
+    )
 
 
 def _memory(file: Path) -> Check:

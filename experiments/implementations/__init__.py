@@ -1,1 +1,8 @@
-"""Run ports of Kafka's assignors and user-defined assignors."""
+"""Run ports, assignors of client libraries, and user-defined assignors.
+
+A client library runs unmodified in the process of a *driver*. To add a library:
+
+1. Write its driver in ``drivers/RUNTIME``, with the protocol that `runtimes` describes.
+2. Add the library with its versions to ``libraries.yaml``.
+3. For a new runtime, add a `Runtime` to `runtimes.RUNTIMES`.
+"""

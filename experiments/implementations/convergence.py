@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kassay.experiments.implementations.library_assignors import uses_cooperative_protocol
 from kassay.experiments.implementations.runner import run
-from kassay.reference.assignors import is_cooperative
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.group import Group
 from kassay.reference.model.ownership import rejoin
@@ -45,7 +45,7 @@ class StableResult:
 def run_until_stable(group: Group, assignor: str) -> StableResult:
     """Run an assignor and the follow-up rebalances that its protocol requires.
 
-    ``cooperative-sticky`` withholds partitions that change owners: the owners revoke them
+    A cooperative assignor withholds partitions that change owners: the owners revoke them
     first, and the next rebalance assigns them. The result is the assignment of the round that
     withholds nothing. Every other assignor is stable after one rebalance. A round that repeats
     an earlier assignment is `Ending.NONTERMINATING`, and so are more than 50 rounds.
@@ -73,7 +73,7 @@ def run_until_stable(group: Group, assignor: str) -> StableResult:
         assignment = result.assignment
         if assignment is None:
             return ended(Ending.NONTERMINATING, str(result.livelock))
-        if not is_cooperative(assignor) or not withheld_partitions(current, assignment):
+        if not uses_cooperative_protocol(assignor) or not withheld_partitions(current, assignment):
             violation = next(violations(group, assignment), None)
             if violation is not None:
                 return ended(Ending.INVALID, violation)

@@ -1,9 +1,18 @@
-"""Run a port of a Kafka assignor, or a user-defined assignor, on one group."""
+"""Run a port of a Kafka assignor, an assignor of a library, or a user-defined assignor."""
 
 import json
 from dataclasses import dataclass
 
-from kassay.experiments.implementations.subprocess_assignor import NoAnswerError, assignor_process
+from kassay.experiments.implementations.installation import driver_command
+from kassay.experiments.implementations.library_assignors import (
+    is_library_assignor,
+    parse_library_assignor,
+)
+from kassay.experiments.implementations.subprocess_assignor import (
+    NoAnswerError,
+    TimeLimitError,
+    assignor_process,
+)
 from kassay.experiments.implementations.user_assignors import is_user_assignor, parse_user_assignor
 from kassay.reference.assignors import run_assignor
 from kassay.reference.documents.json_codec import group_document, parse_assignment
@@ -13,6 +22,8 @@ from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 
 _SHOWN_CHARACTERS = 120
+_START_SECONDS = 60.0
+"""Time limit in seconds for the start of a driver."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +46,8 @@ def run(group: Group, assignor: str) -> RunResult:
     >>> run(NAMED_GROUPS["A"].group, "cmd:false").failed
     'the process ended without writing an assignment (exit code 1)'
     """
+    if is_library_assignor(assignor):
+        return _run_library_assignor(group, assignor)
     if not is_user_assignor(assignor):
         result = run_assignor(group, assignor)
         return RunResult(
@@ -47,6 +60,20 @@ def run(group: Group, assignor: str) -> RunResult:
         return _parse_response(process.request(request, seconds=user_assignor.seconds))
     except NoAnswerError as error:
         return RunResult(failed=str(error))
+
+
+def _run_library_assignor(group: Group, name: str) -> RunResult:
+    """Run an assignor of an installed library. The time limit counts as non-termination."""
+    assignor = parse_library_assignor(name)
+    process = assignor_process(driver_command(assignor), start_seconds=_START_SECONDS)
+    request = {"assignor": assignor.assignor.name, "group": group_document(group)}
+    try:
+        line = process.request(json.dumps(request), seconds=assignor.seconds)
+    except TimeLimitError:
+        return RunResult(livelock=f"no assignment within {assignor.seconds:g} seconds")
+    except NoAnswerError as error:
+        return RunResult(failed=str(error))
+    return _parse_response(line)
 
 
 def _parse_response(line: str) -> RunResult:

@@ -25,15 +25,30 @@ class _EndedError(NoAnswerError):
     """Error: an assignor process ended or closed its standard output."""
 
 
+class TimeLimitError(NoAnswerError):
+    """Error: an assignor process wrote no line within the time limit."""
+
+
+class NotReadyError(RunError):
+    """Error: the driver of a library did not start. This is no result of an assignor."""
+
+
 class AssignorProcess:
     """An assignor process that writes one output line per input line.
 
     It starts with the first request. If it does not answer, it is killed with its children,
     and the next request starts a new process.
+
+    Parameters
+    ----------
+    start_seconds
+        None for the program of a user. A driver writes one line when it is ready, and has this
+        time limit for the line; a driver that ends is not started again for the same group.
     """
 
-    def __init__(self, command: tuple[str, ...]) -> None:
+    def __init__(self, command: tuple[str, ...], *, start_seconds: float | None = None) -> None:
         self._command = command
+        self._start_seconds = start_seconds
         self._process: subprocess.Popen[bytes] | None = None
         self._stderr: IO[bytes] | None = None
         self._has_answered = False
@@ -44,7 +59,7 @@ class AssignorProcess:
         A process that ended after an earlier answer is started again, because some programs
         read only one line. The message of `NoAnswerError` ends with the last line on stderr.
         """
-        may_restart = self._has_answered
+        may_restart = self._has_answered and self._start_seconds is None
         try:
             return self._request(line, seconds)
         except _EndedError:
@@ -71,16 +86,20 @@ class AssignorProcess:
         try:
             response = _exchange(process, line.encode() + b"\n", seconds)
         except NoAnswerError as error:
-            exit_code = process.poll()
-            if isinstance(error, _EndedError):
-                # The process closed its pipes, so it is about to end.
-                with suppress(subprocess.TimeoutExpired):
-                    exit_code = process.wait(timeout=1)
-            message = self._describe_failure(str(error), exit_code)
-            self.close()
-            raise type(error)(message) from None
+            raise type(error)(self._close_after(error, process)) from None
         self._has_answered = True
         return response
+
+    def _close_after(self, error: NoAnswerError, process: subprocess.Popen[bytes]) -> str:
+        """Close the process after an error, and return the complete message."""
+        exit_code = process.poll()
+        if isinstance(error, _EndedError):
+            # The process closed its pipes, so it is about to end.
+            with suppress(subprocess.TimeoutExpired):
+                exit_code = process.wait(timeout=1)
+        message = self._describe_failure(str(error), exit_code)
+        self.close()
+        return message
 
     def _start(self) -> subprocess.Popen[bytes]:
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
@@ -97,7 +116,14 @@ class AssignorProcess:
             self.close()
             reason = getattr(error, "strerror", None) or str(error)
             raise NoAnswerError(f"cannot start {self._command[0]!r}: {reason.lower()}") from None
-        return self._process
+        process = self._process
+        if self._start_seconds is not None:
+            try:
+                _exchange(process, b"", self._start_seconds)
+            except NoAnswerError as error:
+                message = self._close_after(error, process)
+                raise NotReadyError(f"{self._command[0]!r} is not ready: {message}") from None
+        return process
 
     def _describe_failure(self, message: str, exit_code: int | None) -> str:
         if exit_code is not None:
@@ -117,7 +143,10 @@ class AssignorProcess:
 
 
 def _exchange(process: subprocess.Popen[bytes], unsent: bytes, seconds: float) -> str:
-    """Write a request to an assignor process, and read the answer at the same time."""
+    """Write a request to an assignor process, and read the answer at the same time.
+
+    An empty request only waits for a line.
+    """
     if process.stdout is None or process.stdin is None:
         raise NoAnswerError("the assignor process has no pipes for input and output")
     source, sink = process.stdout.fileno(), process.stdin.fileno()
@@ -126,13 +155,13 @@ def _exchange(process: subprocess.Popen[bytes], unsent: bytes, seconds: float) -
     response = bytearray()
     with selectors.DefaultSelector() as selector:
         selector.register(source, selectors.EVENT_READ)
-        if selector.select(0) and os.read(source, _CHUNK):
+        if unsent and selector.select(0) and os.read(source, _CHUNK):
             raise NoAnswerError("the process wrote more than one line for the previous group")
         selector.register(sink, selectors.EVENT_WRITE)
         while not response.endswith(b"\n"):
             remaining = deadline - time.monotonic()
             if remaining <= 0:
-                raise NoAnswerError(f"the process wrote no assignment within {seconds:g} seconds")
+                raise TimeLimitError(f"the process wrote no assignment within {seconds:g} seconds")
             for key, _ in selector.select(remaining):
                 if key.fd == source:
                     response += _read(source, received=len(response))
@@ -169,12 +198,15 @@ def _write(sink: int, data: bytes) -> bytes:
 _PROCESSES: dict[tuple[int, tuple[str, ...]], AssignorProcess] = {}
 
 
-def assignor_process(command: tuple[str, ...]) -> AssignorProcess:
+def assignor_process(
+    command: tuple[str, ...], *, start_seconds: float | None = None
+) -> AssignorProcess:
     """Return the process that runs an assignor command. Equal commands share one process.
 
     A forked kassay process starts its own, because two readers would take each other's answers.
     """
-    return _PROCESSES.setdefault((os.getpid(), command), AssignorProcess(command))
+    process = AssignorProcess(command, start_seconds=start_seconds)
+    return _PROCESSES.setdefault((os.getpid(), command), process)
 
 
 @atexit.register

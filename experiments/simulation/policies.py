@@ -2,9 +2,16 @@
 
 from dataclasses import dataclass
 
+from kassay.experiments.implementations.installation import driver_command
+from kassay.experiments.implementations.library_assignors import (
+    is_library_assignor,
+    parse_library_assignor,
+)
+from kassay.experiments.implementations.runner import run
 from kassay.reference.assignors import ASSIGNORS, Assignor, RebalanceProtocol, Release
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.errors import RunError
+from kassay.reference.model.assignor_result import LivelockError, UpstreamError
+from kassay.reference.model.errors import InputError, RunError
 from kassay.reference.model.group import Group
 from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.reference.model.topic_partitions import TopicPartition
@@ -51,6 +58,46 @@ def optimum(group: Group) -> Assignment:
     if assignment is None:
         raise RunError(f"group {group.id!r} has no assignment within the members' capacities")
     return assignment
+
+
+class _TimeLimitLivelockError(LivelockError):
+    """Error: an assignor of a library returns no assignment within its time limit."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(Assignment({}), 0, ())
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+def policy_named(name: str) -> Policy:
+    """Return a policy of `POLICIES`, or the policy of an assignor of an installed library.
+
+    Raises
+    ------
+    InputError
+        If the policy is unknown, or the library is not installed.
+    """
+    if name in POLICIES:
+        return POLICIES[name]
+    if not is_library_assignor(name):
+        raise InputError(
+            f"unknown policy {name!r}; choose from {', '.join(POLICIES)}, "
+            "LIBRARY[@VERSION]:ASSIGNOR"
+        )
+    assignor = parse_library_assignor(name)
+    driver_command(assignor)
+
+    def assign(group: Group) -> Assignment:
+        result = run(group, str(assignor))
+        if result.livelock is not None:
+            raise _TimeLimitLivelockError(str(result.livelock))
+        if result.assignment is None:
+            raise UpstreamError(None, str(result.failed))
+        return result.assignment
+
+    return Policy(str(assignor), assignor.assignor.protocol, assign)
 
 
 def _policies(protocol: RebalanceProtocol, optimal: Assignor) -> list[Policy]:

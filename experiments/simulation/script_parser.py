@@ -5,6 +5,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TypeVar
 
+from kassay.experiments.implementations.library_assignors import (
+    is_library_assignor,
+    parse_library_assignor,
+)
 from kassay.experiments.simulation import script
 from kassay.experiments.simulation.policies import POLICIES
 from kassay.experiments.simulation.script import Action, MemberPlan, ScriptEvent, TopicPlan
@@ -197,7 +201,15 @@ def _policies(node: ConfigNode) -> tuple[str, ...]:
     elements: Sequence[ConfigNode] = node.elements() if isinstance(node.value, list) else [node]
     if not elements:
         node.fail("at least one policy is required")
-    return tuple(_known(element, POLICIES, "policy") for element in elements)
+    return tuple(map(_policy, elements))
+
+
+def _policy(node: ConfigNode) -> str:
+    """Check the name of a policy, and return its complete name."""
+    name = node.text()
+    if is_library_assignor(name):
+        return str(parse_library_assignor(name))
+    return _known(node, POLICIES, "policy")
 
 
 def _settings(node: ConfigNode | None, default: _T, parse: Callable[[ConfigNode], int]) -> _T:

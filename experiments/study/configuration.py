@@ -6,11 +6,17 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from kassay.experiments.compare import CaseLimits
+from kassay.experiments.implementations.installation import driver_command
+from kassay.experiments.implementations.library_assignors import (
+    is_library_assignor,
+    parse_library_assignor,
+)
 from kassay.experiments.study.batches import BATCH_CASES
 from kassay.experiments.study.case import IMPORTED, Cases, JoinedCases, family_cases
 from kassay.experiments.study.families.registry import FAMILIES
 from kassay.reference.assignors import ASSIGNORS
 from kassay.reference.documents.config_nodes import ConfigNode, read_nodes
+from kassay.reference.model.errors import InputError
 
 _ALL = "all"
 _KEYS = (
@@ -118,12 +124,27 @@ def _assignors(nodes: ConfigNode) -> tuple[str, ...]:
     names: dict[str, None] = {}
     for node in nodes.elements():
         name = node.text()
-        if name not in ASSIGNORS:
-            node.fail(f"unknown assignor {name!r}, expected one of {', '.join(ASSIGNORS)}")
+        if is_library_assignor(name):
+            name = _library_assignor(node, name)
+        elif name not in ASSIGNORS:
+            node.fail(
+                f"unknown assignor {name!r}, expected one of {', '.join(ASSIGNORS)}, "
+                "LIBRARY[@VERSION]:ASSIGNOR"
+            )
         if name in names:
             node.fail(f"{name!r} is repeated")
         names[name] = None
     return tuple(names)
+
+
+def _library_assignor(node: ConfigNode, name: str) -> str:
+    """Return the complete name of an assignor of an installed library."""
+    try:
+        assignor = parse_library_assignor(name)
+        driver_command(assignor)
+    except InputError as error:
+        node.fail(str(error))
+    return str(assignor)
 
 
 def _limits(nodes: ConfigNode) -> CaseLimits:

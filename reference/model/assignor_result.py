@@ -21,16 +21,17 @@ JavaClass = Literal[
 class UpstreamError(KassayError):
     """Error: Kafka's assignor throws an exception for this group.
 
-    ``java_class`` is the simple name of the exception class, ``detail`` the reason.
+    ``java_class`` is the simple name of the exception class, ``detail`` the reason. The class is
+    None for an assignor of another library.
     """
 
-    def __init__(self, java_class: JavaClass, detail: str) -> None:
+    def __init__(self, java_class: JavaClass | None, detail: str) -> None:
         super().__init__(java_class, detail)
         self.java_class = java_class
         self.detail = detail
 
     def __str__(self) -> str:
-        return f"{self.java_class}: {self.detail}"
+        return self.detail if self.java_class is None else f"{self.java_class}: {self.detail}"
 
 
 class LivelockError(KassayError):

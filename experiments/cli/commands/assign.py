@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from kassay.experiments.cli import assignor_options, group_io, output_options, source_options
+from kassay.experiments.implementations.library_assignors import uses_cooperative_protocol
 from kassay.experiments.implementations.runner import RunResult, run
-from kassay.experiments.implementations.user_assignors import is_user_assignor
+from kassay.reference.assignors import ASSIGNORS
 from kassay.reference.documents.json_codec import assignment_document
 from kassay.reference.model.assignment import violations
 from kassay.reference.model.assignor_result import LivelockError, UpstreamError
@@ -52,7 +53,8 @@ def _record(group: Group, assignor: str, result: RunResult) -> dict[str, object]
         return record
     record["terminated"] = True
     failed: UpstreamError | str | None = result.failed
-    if is_user_assignor(assignor) and result.assignment is not None:
+    is_checked = assignor not in ASSIGNORS and not uses_cooperative_protocol(assignor)
+    if is_checked and result.assignment is not None:
         failed = next(violations(group, result.assignment), None)
     if isinstance(failed, UpstreamError):
         record |= {"failed": failed.java_class, "reason": failed.detail}

@@ -32,7 +32,7 @@ def compare(
 
     Example: `kassay compare groups.jsonl --assignor sticky --format table`
     """
-    names = [*(assignor or ()), *custom.names()]
+    names = custom.names(assignor or ())
     case_limits = limits.interruptible_limits()
 
     def process(group: Group) -> group_io.GroupResult:

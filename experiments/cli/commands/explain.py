@@ -15,6 +15,8 @@ from kassay.experiments.cli import (
 )
 from kassay.experiments.cli.interruption import STOP
 from kassay.experiments.compare import keep_owners
+from kassay.experiments.implementations.convergence import run_until_stable
+from kassay.experiments.implementations.library_assignors import is_library_assignor
 from kassay.experiments.planning.own_assignor import own_assignor
 from kassay.experiments.planning.weighted_explanation import WeightedExplanation, explain_weighted
 from kassay.reference.assignors import run_assignor
@@ -124,6 +126,9 @@ def _explained(
         return record | {"assignment": "current"}, keep_owners(group)
     name = assignor or own.port or _DEFAULT_ASSIGNOR
     record["assignor"] = name
+    if is_library_assignor(name):
+        stable = run_until_stable(group, name)
+        return record, stable.assignment or f"{stable.ending}: {stable.detail}"
     outcome = run_assignor(group, name)
     if outcome.livelock is not None:
         return record | {"note": _REPEATED_STATE}, outcome.livelock.state

@@ -5,13 +5,20 @@ from typing import Annotated
 import typer
 
 from kassay.experiments.cli import group_io, output_options
-from kassay.experiments.cli.option_checks import known_names
 from kassay.experiments.simulation.built_in_scripts import BUILT_IN_SCRIPTS, load_script
 from kassay.experiments.simulation.cost import SimulationCost, cost_of
-from kassay.experiments.simulation.policies import POLICIES
+from kassay.experiments.simulation.policies import POLICIES, policy_named
 from kassay.experiments.simulation.result_formats import simulation_document, timeline
 from kassay.experiments.simulation.simulation import simulate as run
 from kassay.experiments.simulation.simulation_result import SimulationResult
+from kassay.reference.model.errors import InputError
+
+
+def _known_policies(names: list[str] | None) -> list[str]:
+    try:
+        return list(dict.fromkeys(policy_named(name).name for name in names or ()))
+    except InputError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def simulate(
@@ -28,8 +35,9 @@ def simulate(
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            callback=known_names("policy", list(POLICIES)),
-            help=f"Policy to simulate, repeatable: {', '.join(POLICIES)}.",
+            callback=_known_policies,
+            help=f"Policy to simulate, repeatable: {', '.join(POLICIES)}; or an assignor of an "
+            "installed library, such as kafka-clients@2.4.0:sticky: see `kassay implementations`.",
             show_default="the policies of the script",
         ),
     ] = None,
@@ -59,13 +67,14 @@ def simulate(
         )
     costs: list[SimulationCost] = []
     for script, name in runs:
-        result = run(script, POLICIES[name], keep_intervals=plot is not None)
+        applied = policy_named(name)
+        result = run(script, applied, keep_intervals=plot is not None)
         if plot is not None:
             from kassay.experiments.simulation.timeline_figure import draw_timeline
 
             draw_timeline(result, plot)
         if output_format is output_options.Format.TABLE:
-            costs.append(cost_of(result, POLICIES[name], measured_from=script.measured_from))
+            costs.append(cost_of(result, applied, measured_from=script.measured_from))
         else:
             _print(result, output_format)
     if costs:

@@ -116,7 +116,7 @@ def study(
             _print_summary(read_summary(session, output))
         return
     if config is None:
-        plan = _plan_from_options(options, custom.names())
+        plan = _plan_from_options(options, custom.names(options.assignor or ()))
     else:
         plan = _plan_from_file(context, config, custom.names())
     if not (plan.documents or plan.uris or len(plan.generated)):
@@ -204,9 +204,9 @@ def _read_groups(sources: Sequence[str | Path]) -> tuple[list[str], list[str], b
     return documents, [uri for uri, path in local.items() if path is None], all_valid
 
 
-def _plan_from_options(options: StudyOptions, custom: list[str]) -> _StudyPlan:
+def _plan_from_options(options: StudyOptions, assignors: list[str]) -> _StudyPlan:
     documents, uris, all_valid = _read_groups(options.groups or ())
-    assignors, families = [*(options.assignor or ()), *custom], options.family or []
+    families = options.family or []
     limits, seeds, first_seed = options.case_limits(), options.cases, options.first_seed
     return _StudyPlan(
         generated=cases_of(families, seeds=seeds, assignors=assignors, first_seed=first_seed),

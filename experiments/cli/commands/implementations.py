@@ -1,0 +1,93 @@
+"""``kassay implementations``: list and install client libraries with assignors."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from kassay.experiments.cli import group_io, output_options, print_note
+from kassay.experiments.implementations.installation import (
+    install,
+    installations,
+    installed_versions,
+)
+from kassay.experiments.implementations.library_assignors import (
+    Library,
+    libraries,
+    parse_library_version,
+)
+from kassay.experiments.implementations.runtimes import RUNTIMES
+
+
+def implementations(
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[install LIBRARY[@VERSION]...]",
+            help="Libraries to install. Without a version, the first version of the list.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    output_format: output_options.OutputFormat = output_options.Format.TABLE,
+) -> None:
+    """List and install client libraries, to run their own assignors.
+
+    An assignor of an installed library is named LIBRARY[@VERSION]:ASSIGNOR, such as
+    kafka-clients@2.4.0:sticky. The environment variable KASSAY_IMPLEMENTATIONS selects the
+    directory of the installed libraries. Only the word install starts downloads.
+
+    Example: `kassay implementations install kafka-clients@2.4.0`
+    """
+    if arguments:
+        _install(arguments)
+        return
+    installed: dict[str, list[str]] = {name: [] for name in libraries()}
+    for library, version in installed_versions():
+        installed[library.name].append(version)
+    records = [_record(library, installed[library.name]) for library in libraries().values()]
+    if output_format is output_options.Format.TABLE:
+        print_note(f"installed libraries are in {installations()}")
+        group_io.print_table([_row(record) for record in records], text=6)
+    elif output_format is output_options.Format.JSON:
+        group_io.print_json(records)
+    else:
+        typer.echo("\n".join(map(group_io.to_json, records)))
+
+
+def _install(arguments: Sequence[str]) -> None:
+    if arguments[0] != "install" or len(arguments) == 1:
+        raise typer.BadParameter(
+            f"expected: install LIBRARY[@VERSION]..., got {' '.join(arguments)!r}"
+        )
+    for library, version in [parse_library_version(name) for name in arguments[1:]]:
+        print_note(f"installing {library.name} {version}")
+        typer.echo(install(library, version))
+
+
+def _record(library: Library, installed: Sequence[str]) -> dict[str, Any]:
+    runtime = RUNTIMES[library.runtime]
+    return {
+        "library": library.name,
+        "title": library.title,
+        "assignors": list(library.assignors),
+        "versions": list(library.versions),
+        "installed": list(installed),
+        "needs": runtime.needs,
+        "missing": runtime.missing_programs(),
+    }
+
+
+def _row(record: dict[str, Any]) -> dict[str, object]:
+    def words(key: str) -> str:
+        return ", ".join(record[key])
+
+    versions = record["versions"]
+    missing = f" (missing: {words('missing')})" if record["missing"] else ""
+    return {
+        "library": record["library"],
+        "assignors": words("assignors"),
+        "versions": f"{len(versions)}, from {versions[-1]} to {versions[0]}",
+        "installed": words("installed") or "none",
+        "needs": f"{record['needs']}{missing}",
+    }

@@ -1,0 +1,130 @@
+import com.fasterxml.jackson.core.JsonGenerator;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.BufferedReader;
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.io.StringWriter;
+import java.lang.reflect.InvocationTargetException;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import org.apache.kafka.common.TopicPartition;
+
+/**
+ * Calls the assignors of one Kafka release.
+ *
+ * <p>Usage: Driver ClientAssignors|BrokerAssignors. The driver writes a line when it is ready. Then it
+ * reads one JSON line per group, {"assignor": NAME, "group": GROUP_DOCUMENT}, and writes one line:
+ * an object with the partitions per member, or {"failed": CLASS, "reason": TEXT} if Kafka's class
+ * throws. Any other exception is an error of the driver, and ends it.
+ */
+public final class Driver {
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final String END = "";
+    private static final long GRACE_MILLIS = 1000;
+
+    /** Assigns the partitions of a group. An InvocationTargetException has Kafka's exception. */
+    interface Assignors {
+        Map<String, List<TopicPartition>> assign(JsonNode group, String assignor)
+            throws ReflectiveOperationException;
+    }
+
+    private Driver() { }
+
+    public static void main(String[] arguments) throws Exception {
+        PrintStream output = new PrintStream(new FileOutputStream(FileDescriptor.out), false, "UTF-8");
+        System.setOut(System.err);
+        BlockingQueue<String> lines = new LinkedBlockingQueue<>();
+        Thread reader = new Thread(() -> read(lines), "reader");
+        reader.setDaemon(true);
+        reader.start();
+        Assignors assignors =
+            (Assignors) Class.forName(arguments[0]).getDeclaredConstructor().newInstance();
+        output.println("ready");
+        output.flush();
+        for (String line = lines.take(); !line.equals(END); line = lines.take()) {
+            JsonNode request = JSON.readTree(line);
+            output.println(answer(assignors, request.get("group"), request.get("assignor").textValue()));
+            output.flush();
+        }
+    }
+
+    /** Reads the requests. After the end of the input, ends the process even during a call. */
+    private static void read(BlockingQueue<String> lines) {
+        try {
+            BufferedReader input =
+                new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+            for (String line = input.readLine(); line != null; line = input.readLine()) {
+                lines.add(line);
+            }
+            lines.add(END);
+            Thread.sleep(GRACE_MILLIS);
+        } catch (IOException | InterruptedException ended) {
+            // The process ends below.
+        }
+        Runtime.getRuntime().halt(0);
+    }
+
+    private static String answer(Assignors assignors, JsonNode group, String assignor)
+            throws IOException, ReflectiveOperationException {
+        StringWriter text = new StringWriter();
+        try (JsonGenerator json = JSON.createGenerator(text)) {
+            json.enable(JsonGenerator.Feature.ESCAPE_NON_ASCII);
+            json.writeStartObject();
+            try {
+                write(json, assignors.assign(group, assignor));
+            } catch (InvocationTargetException thrown) {
+                json.writeStringField("failed", thrown.getCause().getClass().getSimpleName());
+                json.writeStringField("reason", String.valueOf(thrown.getCause().getMessage()));
+            }
+            json.writeEndObject();
+        }
+        return text.toString();
+    }
+
+    private static void write(JsonGenerator json, Map<String, List<TopicPartition>> assignment)
+            throws IOException {
+        for (Map.Entry<String, List<TopicPartition>> member : assignment.entrySet()) {
+            json.writeArrayFieldStart(member.getKey());
+            for (TopicPartition partition : member.getValue()) {
+                json.writeStartArray();
+                json.writeString(partition.topic());
+                json.writeNumber(partition.partition());
+                json.writeEndArray();
+            }
+            json.writeEndArray();
+        }
+    }
+
+    // ---- Group documents ----------------------------------------------------------------
+
+    static int partitionCount(JsonNode topic) {
+        return topic.isInt() ? topic.intValue() : topic.get("partitions").intValue();
+    }
+
+    static List<String> texts(JsonNode array) {
+        List<String> texts = new ArrayList<>(array.size());
+        array.forEach(text -> texts.add(text.textValue()));
+        return texts;
+    }
+
+    static List<TopicPartition> owned(JsonNode member) {
+        JsonNode pairs = member.path("owned");
+        List<TopicPartition> owned = new ArrayList<>(pairs.size());
+        pairs.forEach(
+            pair -> owned.add(new TopicPartition(pair.get(0).textValue(), pair.get(1).intValue())));
+        return owned;
+    }
+
+    static Optional<String> text(JsonNode member, String key) {
+        return Optional.ofNullable(member.path(key).textValue());
+    }
+}

@@ -1,0 +1,192 @@
+"""Names of assignors of client libraries, such as ``sarama@1.43.3:sticky``.
+
+``libraries.yaml`` lists the libraries, their assignors and their pinned versions. A name without
+a version means the first version of this list. Like the name of a user-defined assignor, a name
+can contain a time limit per group: ``sarama@1.43.3@2.5s:sticky``.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from kassay.experiments.implementations.user_assignors import ANSWER_SECONDS
+from kassay.reference.assignors import RebalanceProtocol, is_cooperative
+from kassay.reference.model.errors import InputError
+
+LIBRARIES_FILE = Path(__file__).with_name("libraries.yaml")
+_NAME = re.compile(
+    r"(?P<library>[a-z][a-z0-9-]*)(@v?(?P<version>\d+(\.\d+)*))?"
+    r"(@(?P<seconds>[0-9.e+-]+)s)?:(?P<assignor>[a-z0-9-]+)"
+)
+_LIBRARY_VERSION = re.compile(r"(?P<library>[a-z][a-z0-9-]*)(@v?(?P<version>\d+(\.\d+)*))?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferedAssignor:
+    """An assignor of a library.
+
+    ``since`` is the first version of the library with the assignor, None for all versions.
+    ``is_repeatable`` is False if two runs on equal groups can return different assignments.
+    """
+
+    name: str
+    protocol: RebalanceProtocol = RebalanceProtocol.EAGER
+    since: str | None = None
+    is_repeatable: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Library:
+    """A client library, or the broker, with its assignors and its pinned versions.
+
+    ``package`` is the name of the library in the registry of its language.
+    """
+
+    name: str
+    title: str
+    runtime: str
+    package: str
+    assignors: Mapping[str, OfferedAssignor]
+    versions: tuple[str, ...]
+
+    def assignors_of(self, version: str) -> list[str]:
+        """Return the names of the assignors that a version contains."""
+        return [name for name in self.assignors if self.offers(name, version)]
+
+    def offers(self, assignor: str, version: str) -> bool:
+        """Return whether a version contains an assignor."""
+        offered = self.assignors.get(assignor)
+        if offered is None:
+            return False
+        return offered.since is None or version_key(version) >= version_key(offered.since)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LibraryAssignor:
+    """An assignor of one version of a library, and its time limit per group in seconds."""
+
+    library: Library
+    version: str
+    assignor: OfferedAssignor
+    seconds: float = ANSWER_SECONDS
+
+    def __str__(self) -> str:
+        """Return the complete name, with the version."""
+        limit = "" if self.seconds == ANSWER_SECONDS else f"@{self.seconds:g}s"
+        return f"{self.library.name}@{self.version}{limit}:{self.assignor.name}"
+
+
+def version_key(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version, which order versions.
+
+    Examples
+    --------
+    >>> version_key("0.10.2.2") > version_key("0.9.0.1")
+    True
+    """
+    return tuple(map(int, version.split(".")))
+
+
+@cache
+def libraries() -> Mapping[str, Library]:
+    """Return the libraries of ``libraries.yaml`` by name."""
+    import yaml  # noqa: PLC0415 - only names of libraries need it
+
+    content = yaml.safe_load(LIBRARIES_FILE.read_text(encoding="utf-8"))
+    return {
+        name: Library(
+            name=name,
+            title=fields["title"],
+            runtime=fields["runtime"],
+            package=fields["package"],
+            versions=tuple(fields["versions"]),
+            assignors={
+                assignor: OfferedAssignor(
+                    name=assignor,
+                    protocol=RebalanceProtocol(properties.get("protocol", "eager")),
+                    since=properties.get("since"),
+                    is_repeatable=properties.get("repeatable", True),
+                )
+                for assignor, properties in fields["assignors"].items()
+            },
+        )
+        for name, fields in content.items()
+    }
+
+
+def is_library_assignor(name: str) -> bool:
+    """Return whether a name has the form ``LIBRARY[@VERSION]:ASSIGNOR``."""
+    match = _NAME.fullmatch(name)
+    return match is not None and match["library"] not in {"cmd", "python"}
+
+
+@cache
+def parse_library_assignor(name: str) -> LibraryAssignor:
+    """Parse the name of an assignor of a library.
+
+    Raises
+    ------
+    InputError
+        If the library, the version or the assignor is unknown.
+
+    Examples
+    --------
+    >>> parsed = parse_library_assignor("kafka-clients@2.4.0@2s:sticky")
+    >>> parsed.version, parsed.assignor.name, parsed.seconds
+    ('2.4.0', 'sticky', 2.0)
+    """
+    match = _NAME.fullmatch(name)
+    if match is None:
+        raise InputError(
+            f"unknown assignor {name!r}: an assignor of a library is named "
+            "LIBRARY[@VERSION]:ASSIGNOR, such as kafka-clients@2.4.0:sticky"
+        )
+    library, version = _find(match["library"], match["version"])
+    if not library.offers(match["assignor"], version):
+        raise InputError(
+            f"{library.name} {version} has no assignor {match['assignor']!r}; "
+            f"choose from {', '.join(library.assignors_of(version))}"
+        )
+    return LibraryAssignor(
+        library=library,
+        version=version,
+        assignor=library.assignors[match["assignor"]],
+        seconds=float(match["seconds"]) if match["seconds"] else ANSWER_SECONDS,
+    )
+
+
+def parse_library_version(text: str) -> tuple[Library, str]:
+    """Parse ``LIBRARY[@VERSION]``. The default version is the first in ``libraries.yaml``.
+
+    Examples
+    --------
+    >>> parse_library_version("kafka-clients@2.4.0")[1]
+    '2.4.0'
+    """
+    match = _LIBRARY_VERSION.fullmatch(text)
+    if match is None:
+        raise InputError(f"expected LIBRARY[@VERSION], got {text!r}")
+    return _find(match["library"], match["version"])
+
+
+def uses_cooperative_protocol(assignor: str) -> bool:
+    """Return whether a port or an assignor of a library uses the cooperative protocol."""
+    if is_library_assignor(assignor):
+        offered = parse_library_assignor(assignor).assignor
+        return offered.protocol is RebalanceProtocol.COOPERATIVE
+    return is_cooperative(assignor)
+
+
+def _find(name: str, version: str | None) -> tuple[Library, str]:
+    library = libraries().get(name)
+    if library is None:
+        raise InputError(f"unknown library {name!r}; choose from {', '.join(libraries())}")
+    if version is None:
+        return library, library.versions[0]
+    if version not in library.versions:
+        raise InputError(
+            f"unknown version {version!r} of {name}; choose from {', '.join(library.versions)}"
+        )
+    return library, version

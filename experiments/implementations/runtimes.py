@@ -1,0 +1,131 @@
+"""Runtimes of drivers: what they need, how a driver is installed, and how it starts.
+
+A *driver* is a program that calls the assignors of one version of a library. Its source is in
+``drivers/RUNTIME``. It writes one line on standard output when it is ready. Then it reads one
+JSON line per group, ``{"assignor": NAME, "group": GROUP_DOCUMENT}``, and writes one line: an
+assignment document, or ``{"failed": EXCEPTION, "reason": TEXT}``. It ends when its standard input
+ends, even during a call of an assignor.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from kassay.experiments.implementations.library_assignors import Library, libraries
+from kassay.reference.model.errors import RunError
+
+DRIVERS = Path(__file__).with_name("drivers")
+_INSTALL_SECONDS = 900
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runtime:
+    """A runtime of drivers.
+
+    Parameters
+    ----------
+    programs
+        Required programs on PATH, in any order.
+    needs
+        The required programs and their versions, for people.
+    install
+        Function that installs a version of a library and its driver into an empty directory.
+    command
+        Function that returns the command of the driver in this directory.
+    """
+
+    name: str
+    programs: tuple[str, ...]
+    needs: str
+    install: Callable[[Library, str, Path], None]
+    command: Callable[[Library, Path], tuple[str, ...]]
+
+    def libraries(self) -> list[str]:
+        """Return the names of the libraries with this runtime."""
+        return [one.name for one in libraries().values() if one.runtime == self.name]
+
+    def missing_programs(self) -> list[str]:
+        """Return the required programs that are not on PATH."""
+        return [name for name in self.programs if _find_program(name) is None]
+
+
+def run_step(
+    command: Sequence[str],
+    *,
+    directory: Path,
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Run one step of an installation. Raise RunError with the end of its output if it fails."""
+    program = _find_program(command[0])
+    if program is None:
+        raise RunError(f"{command[0]!r} is required and not on PATH")
+    try:
+        done = subprocess.run(  # noqa: S603 - a command of this package
+            [program, *command[1:]],
+            cwd=directory,
+            env=os.environ | dict(environment),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_INSTALL_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise RunError(f"{command[0]} did not end within {_INSTALL_SECONDS} seconds") from None
+    if done.returncode != 0:
+        lines = [line for line in f"{done.stdout}\n{done.stderr}".splitlines() if line.strip()]
+        errors = [line for line in lines if "error" in line.lower()] or lines[-3:]
+        raise RunError(f"{command[0]} failed: {' '.join(errors[:3])[:600]}")
+
+
+def _find_program(name: str) -> str | None:
+    """Return the path of a program. Java programs are first searched in JAVA_HOME."""
+    home = os.environ.get("JAVA_HOME")
+    if home and name in {"java", "javac"}:
+        found = shutil.which(name, path=f"{home}/bin")
+        if found is not None:
+            return found
+    return shutil.which(name)
+
+
+_MAIN_CLASSES = {"kafka-clients": "ClientAssignors", "kafka-broker": "BrokerAssignors"}
+"""Class of the JVM driver with the assignors of a library."""
+
+
+def _install_jvm(library: Library, version: str, directory: Path) -> None:
+    source = DRIVERS / "jvm"
+    maven = ["mvn", "--quiet", "--batch-mode", f"--file={source / 'pom.xml'}"]
+    maven += [f"-Dkafka.artifact={library.package}", f"-Dkafka.version={version}"]
+    maven += ["dependency:copy-dependencies", f"-DoutputDirectory={directory / 'jars'}"]
+    run_step(maven, directory=directory)
+    names = ("Driver", "Reflection", _MAIN_CLASSES[library.name])
+    classes = ["-d", str(directory / "classes"), *(str(source / f"{name}.java") for name in names)]
+    javac = ["javac", "-nowarn", "-Xlint:none", "-classpath", str(directory / "jars" / "*")]
+    run_step([*javac, *classes], directory=directory)
+
+
+def _jvm_command(library: Library, directory: Path) -> tuple[str, ...]:
+    java = _find_program("java") or "java"
+    options = ("-Xmx1g", "-Xss8m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+    classpath = f"{directory / 'classes'}{os.pathsep}{directory / 'jars' / '*'}"
+    return (java, *options, "-classpath", classpath, "Driver", _MAIN_CLASSES[library.name])
+
+
+RUNTIMES: Mapping[str, Runtime] = {
+    runtime.name: runtime
+    for runtime in (
+        Runtime(
+            name="jvm",
+            programs=("java", "javac", "mvn"),
+            needs="JDK 17+ and Maven",
+            install=_install_jvm,
+            command=_jvm_command,
+        ),
+    )
+}
+"""The runtimes by name."""

@@ -1,0 +1,180 @@
+"""Assignors of libraries: names, the protocol of drivers, and failures as results."""
+
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+
+from kassay.experiments.implementations import installation, runner, runtimes
+from kassay.experiments.implementations.convergence import Ending, run_until_stable
+from kassay.experiments.implementations.library_assignors import (
+    is_library_assignor,
+    libraries,
+    parse_library_assignor,
+    parse_library_version,
+    uses_cooperative_protocol,
+    version_key,
+)
+from kassay.experiments.implementations.runner import run
+from kassay.experiments.implementations.subprocess_assignor import NotReadyError, close_processes
+from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
+from kassay.reference.model.errors import InputError, RunError
+
+GROUP = NAMED_GROUPS["A"].group
+ASSIGNED = '{"c0": [["t1", 0]], "c1": [["t1", 1]], "c2": [["t0", 0]]}'
+_DRIVER = """
+import json, os, sys, time
+{before}
+print("ready", flush=True)
+for line in sys.stdin:
+    request = json.loads(line)
+    assert request["assignor"] == "sticky" and request["group"]["topics"]
+    {answer}
+    print({assigned!r}, flush=True)
+"""
+
+
+@pytest.fixture
+def driver(tmp_path, monkeypatch):
+    """Replace the driver of the Java client by a Python program."""
+
+    def write(answer="pass", before="pass", start_seconds=20.0):
+        script = tmp_path / f"{len(list(tmp_path.iterdir()))}.py"
+        script.write_text(_DRIVER.format(before=before, answer=answer, assigned=ASSIGNED))
+        monkeypatch.setattr(runner, "driver_command", lambda _: (sys.executable, str(script)))
+        monkeypatch.setattr(runner, "_START_SECONDS", start_seconds)
+        return "kafka-clients@2.4.0@2s:sticky"
+
+    yield write
+    close_processes()
+
+
+def test_the_default_version_is_the_first_of_the_list():
+    for name, library in libraries().items():
+        assert parse_library_version(name)[1] == library.versions[0]
+        assert list(library.versions) == sorted(library.versions, key=version_key, reverse=True)
+
+
+def test_a_complete_name_contains_version_and_time_limit():
+    newest = libraries()["kafka-clients"].versions[0]
+    parsed = parse_library_assignor("kafka-clients:sticky")
+    assert str(parsed) == f"kafka-clients@{newest}:sticky"
+    limited = replace(parsed, seconds=2.5)
+    assert str(limited) == f"kafka-clients@{newest}@2.5s:sticky"
+    assert parse_library_assignor(str(limited)) == limited
+
+
+@pytest.mark.parametrize("name", ["sticky", "cmd:./mine", "python:mine:assign", "uniform-4.0"])
+def test_names_of_ports_and_user_defined_assignors_are_no_library_names(name):
+    assert not is_library_assignor(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("kafka:range", "unknown library 'kafka'; choose from kafka-clients"),
+        ("kafka-clients@1.2.3:range", "unknown version '1.2.3' of kafka-clients; choose from"),
+        ("kafka-clients@2.3.0:cooperative-sticky", "has no assignor 'cooperative-sticky'; choose"),
+        ("kafka-clients@0.10.2.2:sticky", "has no assignor 'sticky'; choose from range, roundrobi"),
+    ],
+)
+def test_unknown_parts_of_a_name_are_input_errors(name, expected):
+    with pytest.raises(InputError, match=expected.replace("(", r"\(")):
+        parse_library_assignor(name)
+
+
+def test_the_protocol_of_an_assignor_decides_on_follow_up_rebalances():
+    assert uses_cooperative_protocol("kafka-clients@2.4.0:cooperative-sticky")
+    assert not uses_cooperative_protocol("kafka-clients@2.4.0:sticky")
+    assert uses_cooperative_protocol("cooperative-sticky")
+
+
+def test_a_library_that_is_not_installed_is_an_input_error(tmp_path, monkeypatch):
+    monkeypatch.setenv("KASSAY_IMPLEMENTATIONS", str(tmp_path))
+    installation.driver_command.cache_clear()
+    with pytest.raises(
+        InputError, match=r"run: kassay implementations install kafka-clients@2\.4\.0"
+    ):
+        run(GROUP, "kafka-clients@2.4.0:sticky")
+
+
+def test_a_failed_installation_leaves_nothing_behind(tmp_path, monkeypatch):
+    monkeypatch.setenv("KASSAY_IMPLEMENTATIONS", str(tmp_path))
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(RunError, match="'mvn' is required and not on PATH"):
+        installation.install(*parse_library_version("kafka-clients@2.4.0"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_installation_of_another_driver_is_not_used(tmp_path, monkeypatch):
+    monkeypatch.setenv("KASSAY_IMPLEMENTATIONS", str(tmp_path))
+    library, version = parse_library_version("kafka-clients@2.4.0")
+
+    def install(library, version, directory):
+        (directory / "jar").write_text("")
+
+    fake = replace(runtimes.RUNTIMES["jvm"], install=install)
+    monkeypatch.setattr(installation, "RUNTIMES", {"jvm": fake})
+    directory = installation.install(library, version)
+    assert installation.is_installed(library, version)
+    assert list(installation.installed_versions()) == [(library, version)]
+    (directory / "driver.sha256").write_text("other")
+    assert not installation.is_installed(library, version)
+
+
+def test_a_driver_answers_with_an_assignment(driver):
+    name = driver()
+    for _ in range(2):
+        assert run(GROUP, name).assignment.loads() == {"c0": 1, "c1": 1, "c2": 1}
+
+
+def test_a_hang_is_reported_as_non_termination(driver):
+    result = run_until_stable(GROUP, driver(answer="time.sleep(60)"))
+    assert (result.ending, result.detail) == (
+        Ending.NONTERMINATING,
+        "no assignment within 2 seconds",
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("os.kill(os.getpid(), 11)", "(signal SIGSEGV)"),
+        ("sys.exit('heap-use-after-free')", "(exit code 1): heap-use-after-free"),
+        (
+            'print(json.dumps({"failed": "KeyError", "reason": "t-3"}), flush=True); continue',
+            "KeyError: t-3",
+        ),
+    ],
+)
+def test_crashes_and_exceptions_are_results(driver, answer, expected):
+    result = run_until_stable(GROUP, driver(answer=answer))
+    assert result.ending is Ending.FAILED
+    assert expected in result.detail
+
+
+def test_a_crash_after_an_answer_is_not_repeated(driver, tmp_path):
+    log = tmp_path / "calls"
+    name = driver(
+        answer=f"calls = open({str(log)!r}, 'a'); calls.write('x'); calls.close()\n"
+        f"    if open({str(log)!r}).read() == 'xx': os.abort()"
+    )
+    assert run(GROUP, name).failed is None
+    assert "signal SIGABRT" in run(GROUP, name).failed
+    assert run(GROUP, name).failed is None
+
+
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [
+        ("sys.exit('no jar')", "is not ready: .*exit code 1.*: no jar"),
+        ("time.sleep(60)", "is not ready: .*within 1 seconds"),
+    ],
+)
+def test_a_driver_that_does_not_start_is_an_error_and_no_result(driver, before, expected):
+    name = driver(before=before, start_seconds=1.0 if "sleep" in before else 20.0)
+    begin = time.monotonic()
+    with pytest.raises(NotReadyError, match=expected):
+        run(GROUP, name)
+    assert time.monotonic() - begin < 30
