@@ -86,9 +86,10 @@ def majorised_loads(problem: Problem) -> list[int]:
 
 
 def _even_loads_of_weights(weights: Sequence[int], members: int) -> list[int]:
-    """Return the most even loads if only weights below the mean load can be split.
+    """Return the most even loads if light weights may be split over several members.
 
-    Each weight above the mean load of the remaining members gets a member of its own.
+    A weight above the mean load of the remaining members is not split: it gets a member of its
+    own.
     """
     rest = sum(weights)
     single: list[int] = []

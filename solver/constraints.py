@@ -10,10 +10,10 @@ from kassay.reference.model.topic_partitions import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """Constraint: maximum load of one member, or of every member if no member is named.
+    """Constraint: maximum load of one member, or of every member.
 
-    The limit is in the unit of the weights. The capacity of a group member implies this
-    constraint.
+    If no member is named, the limit applies to every member. The limit is in the unit of the
+    weights. The capacity of a group member implies this constraint.
     """
 
     limit: int
@@ -25,7 +25,10 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class MaxPartitions:
-    """Constraint: maximum number of partitions of a member, or of each one if none is named."""
+    """Constraint: maximum number of partitions of one member, or of every member.
+
+    If no member is named, the limit applies to every member.
+    """
 
     limit: int
     member: str | None = None

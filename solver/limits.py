@@ -127,12 +127,12 @@ class FlowClock:
 def call_until_stopped(
     call: Callable[[], _Result], stop: Event | None, *, cancel: Callable[[], object] | None = None
 ) -> _Result | None:
-    """Call a function of a C++ library in a thread, and return its result.
+    """Call a function of a C++ library, and end the call early if ``stop`` is set.
 
-    The calling thread handles signals during the call, which it cannot do within the library.
-    When the event ``stop`` is set, ``cancel`` makes the library return its result early. Without
-    ``cancel``, the thread is abandoned and the result is None. Without an event, the function
-    is called directly.
+    The function runs in another thread. The calling thread handles signals during the call, which
+    it cannot do within the library. When the event ``stop`` is set, ``cancel`` makes the library
+    return its result early. Without ``cancel``, the thread is abandoned and the result is None.
+    Without an event, the function is called directly.
     """
     if stop is None:
         return call()

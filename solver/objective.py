@@ -53,7 +53,8 @@ class Tolerance:
             ) from None
         if share < 0 or self.absolute < 0:
             raise UsageError(
-                f"tolerances must be at least 0, got {self.absolute!r} and {self.relative!r}"
+                f"absolute and relative tolerance must be at least 0, got {self.absolute!r} "
+                f"and {self.relative!r}"
             )
         object.__setattr__(self, "relative", share)
 
@@ -150,7 +151,7 @@ class Movement:
         costs = tuple(sorted((TopicPartition(*tp), cost) for tp, cost in pairs))
         bad = next((item for item in costs if item[1] < 0), None)
         if bad is not None or self.other < 0:
-            raise UsageError(f"costs of movement must be at least 0, got {bad or self.other!r}")
+            raise UsageError(f"the cost of a move must be at least 0, got {bad or self.other!r}")
         object.__setattr__(self, "cost", costs)
 
 

@@ -183,7 +183,10 @@ class Solution:
 
     @property
     def imbalance(self) -> LevelValue:
-        """Return the value of the first level. Raise LookupError if there is no assignment."""
+        """Return the value of the first level, which is imbalance by default.
+
+        Raise LookupError if there is no assignment.
+        """
         if not self.levels:
             raise LookupError("the solution has no assignment, so its levels have no values")
         return self.levels[0]
@@ -215,7 +218,8 @@ class Solution:
         for level in self.levels:
             if level.name == name:
                 return level
-        raise LookupError(f"the solution has no level {name}")
+        names = ", ".join(repr(level.name) for level in self.levels) or "none"
+        raise LookupError(f"the solution has no level {name!r}; its levels: {names}")
 
     def _repr_html_(self) -> str:
         """Return an HTML table of levels and loads, for notebooks."""

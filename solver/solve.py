@@ -96,13 +96,13 @@ def _is_pure_flow(
 ) -> bool:
     """Check the levels and constraints, and return whether one network flow is sufficient."""
     if not levels:
-        raise UsageError("levels must contain at least one level, got none")
+        raise UsageError("levels is empty; pass at least one level, for example Imbalance()")
     check_constraints(group, rules)
     is_pure = not rules and prices_prove(group, levels)
     if method is Method.FLOW and not is_pure:
         raise UsageError(
-            "the method flow requires equal weights; two levels, imbalance (sum_of_squares or "
-            "leximax) and then movement; no tolerance; no constraints"
+            "the method 'flow' requires equal weights, and the levels imbalance (sum_of_squares or "
+            "leximax), then movement; it supports neither tolerances nor constraints"
         )
     return is_pure and method is not Method.CP_SAT
 

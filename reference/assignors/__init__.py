@@ -40,7 +40,10 @@ class RebalanceProtocol(StrEnum):
 
 
 class Goal(IntEnum):
-    """Goal of an assignor: balance, with or without few moves. Reports list assignors by goal."""
+    """Goal of an assignor: balance and few moves, balance only, or balance per topic.
+
+    Reports list the assignors by goal.
+    """
 
     BALANCE_AND_FEW_MOVES = 1
     BALANCE = 2
@@ -48,7 +51,7 @@ class Goal(IntEnum):
 
 
 class Release(IntEnum):
-    """Kafka releases that contain an assignor: newest, older, or with the ZooKeeper consumer."""
+    """Kafka releases with an assignor: newest, only older, or of the ZooKeeper consumer."""
 
     NEWEST = 1
     OLDER = 2

@@ -95,7 +95,7 @@ def read_nodes(text: str, name: str) -> ConfigNode:
     except yaml.YAMLError as error:
         raise InputError(f"{name}:1: not valid YAML or JSON: {error}") from None
     except RecursionError:
-        raise InputError(f"{name}:1: nested too deeply") from None
+        raise InputError(f"{name}:1: the document is nested too deeply") from None
 
 
 def _place(loader: yaml.SafeLoader, node: yaml.Node, name: str, path: str) -> ConfigNode:
@@ -130,5 +130,5 @@ def _entries(
 
 
 def format_choices(table: Mapping[str, object]) -> str:
-    """Format the keys of a mapping as a list for error messages."""
+    """Join the keys of a mapping to a list of choices for error messages."""
     return ", ".join(map(repr, table))

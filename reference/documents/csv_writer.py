@@ -12,7 +12,7 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    r"""Write a header and rows as CSV, and mark cells that look like formulas as text.
+    r"""Write a header and rows as CSV; prefix cells that look like formulas.
 
     Examples
     --------
@@ -23,7 +23,7 @@ def write_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def formulas_as_text(csv_text: str) -> str:
-    r"""Mark the cells of a CSV that look like formulas as text.
+    r"""Prefix the cells of a CSV text that look like formulas with an apostrophe.
 
     Examples
     --------

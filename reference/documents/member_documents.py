@@ -24,7 +24,7 @@ from kassay.reference.model.group import NO_GENERATION, Member
 
 
 def _sub_generation(value: object, where: str) -> int:
-    """Read the generation that is stated in a subscription. Null means no generation."""
+    """Read the generation in a member's subscription. Null means no generation."""
     return NO_GENERATION if value is None else as_integer(value, where)
 
 
@@ -109,7 +109,7 @@ def member_document(member: Member) -> dict[str, object]:
 
 
 def member_packer() -> Callable[[dict[str, object]], None]:
-    """Return a function that makes the lists in a member's JSON object compact.
+    """Return a function that stores the lists in a member's JSON object compactly.
 
     Owned partitions become columns, and equal subscriptions one shared tuple, while the rest
     of the document is parsed: a group of a million partitions then takes a third of the

@@ -131,7 +131,10 @@ def streams_cost(
 
 
 def count_then_load(group: Group, assignment: Assignment) -> tuple[int, int]:
-    """Return the spread of partition counts and of loads, which lag-based assignors compare."""
+    """Return the spread of the partition counts and the spread of the loads.
+
+    Lag-based assignors compare members first by partition count, then by load.
+    """
     active = [group.members[index].id for index in participant_indices(group)]
     counts = [len(assignment.get(member, ())) for member in active]
     return spread(counts), spread(list(loads(group, assignment).values()))

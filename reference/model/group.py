@@ -177,7 +177,9 @@ class Member:
             raise self._invalid(f"user_data must be null or 'v0', got {self.user_data!r}")
         for topic, count in self.streams:
             if count < 1:
-                raise self._invalid(f"streams of topic {topic!r} must be at least 1, got {count!r}")
+                raise self._invalid(
+                    f"number of streams of topic {topic!r} must be at least 1, got {count!r}"
+                )
         numbers = self.owned.numbers
         # For short arrays, argmin is several times as fast as min.
         if len(numbers) and (smallest := numbers[numbers.argmin()]) < 0:

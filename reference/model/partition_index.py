@@ -1,4 +1,4 @@
-"""Columns with the member, topic and partition number of all partitions in the members' lists."""
+"""Members' lists of partitions as columns of members, topics and partition numbers."""
 
 from collections.abc import Iterable
 from itertools import pairwise
@@ -15,7 +15,7 @@ UNKNOWN = -1
 
 
 class PartitionIndex(NamedTuple):
-    """Columns with the member, topic and partition number of each partition in the members' lists.
+    """Members' lists of partitions as columns: member, topic and partition number.
 
     The rows are in the order of the lists. ``topic`` is `UNKNOWN` for a topic without metadata;
     ``number`` may be out of range.

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 
 class Results(dict[object, Any]):
-    """Cached results of functions of one object. The keys are the functions.
+    """Cache of one object: results of functions, with the functions as keys.
 
     Copies and pickled copies are empty.
     """

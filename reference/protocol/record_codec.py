@@ -54,7 +54,7 @@ def decode(key: bytes | None, value: bytes | None) -> DecodedRecord:
 def decode_key(key: bytes | None) -> tuple[int, Fields]:
     """Decode the key of a record to its type and fields. An unknown type has no fields."""
     if key is None:
-        raise CorruptRecordError("the key must not be null")
+        raise CorruptRecordError("the key of a record must not be null")
     reader = Reader(key)
     kind: int = _locate("key", reader.integer, "h")
     if kind not in RECORD_SCHEMAS:

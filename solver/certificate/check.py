@@ -73,9 +73,10 @@ def price_counts(network: SubscriptionNetwork, counts: Ints, *, moved: int) -> P
 def certificate_errors(
     group: Group, assignment: Assignment, certificate: Certificate
 ) -> Iterator[str]:
-    """Yield the errors in a certificate. If there are none, its claims are proven.
+    """Check a certificate without a solver, and yield a message per error.
 
-    Bounds in `Certificate.trusted` are only compared with the value.
+    Without errors, all claims are proven except those in `Certificate.trusted`: their bounds are
+    only compared with the value.
 
     Parameters
     ----------
@@ -118,7 +119,7 @@ def certificate_errors(
 
 
 def conflict_errors(group: Group, certificate: Certificate) -> Iterator[str]:
-    """Yield the errors in a certificate that says that constraints cannot be met.
+    """Check a certificate of infeasible constraints, and yield a message per error.
 
     Without errors, infeasibility is proven. A conflict with an origin that is not checked is only
     compared with the constraints.

@@ -108,7 +108,7 @@ def _multiplied_rows(
 def _member_maxima(
     relaxation: Relaxation, profits: NDArray[np.object_], *, squares: int, most: int
 ) -> Iterator[int]:
-    """Yield, per member, an upper bound on the knapsack profit; stop at a sum of ``most``."""
+    """Yield, per member, an upper bound on the knapsack profit; stop when the sum is ``most``."""
     known: dict[object, int] = {}
     for member in range(profits.shape[1]):
         items = tuple(

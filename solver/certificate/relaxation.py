@@ -139,7 +139,7 @@ def _allowed(
     blocks: Sequence[tuple[int, ...]],
     rules: Iterable[constraints.Constraint],
 ) -> NDArray[np.bool_]:
-    """Return whether each member may have each block, by subscriptions and constraints."""
+    """Return, per block and member, whether the member may have the block."""
     single = problem.may_consume[problem.consumer_set].copy()
     for rule in rules:
         if isinstance(rule, constraints.Pinned):
@@ -178,7 +178,7 @@ def _lowered(
     limits: Sequence[int],
     rule: constraints.Capacity | constraints.MaxPartitions,
 ) -> list[int]:
-    """Lower the limits of the members to which a constraint applies."""
+    """Lower the limits of the members to which a constraint applies; return all limits."""
     named = None if rule.member is None else problem.member_index.get(rule.member, NO_OWNER)
     return [
         min(limit, rule.limit) if named in {None, member} else limit

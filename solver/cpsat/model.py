@@ -57,7 +57,7 @@ class AssignmentModel:
 
     @cached_property
     def load(self) -> list[cp_model.IntVar]:
-        """Return one load variable per member, in weight units."""
+        """Return one load variable per member, in units of `Problem.weight_unit`."""
         unit = self.problem.weight_unit
         sums = self._sums(lambda partition: int(self.problem.weight[partition]) // unit)
         loads = []

@@ -29,7 +29,7 @@ class CompleteResult:
 def search_all(
     problem: Problem, levels: Sequence[Level], constraints: Sequence[Constraint]
 ) -> CompleteResult | None:
-    """Find the best placement by comparing all; return None if there may be too many.
+    """Compare all placements; return the best, or None if there may be too many.
 
     The minimum of a level is taken over the placements within the tolerances of the earlier
     levels.

@@ -105,7 +105,7 @@ def _partition_prices(
     max_moves: int = 0,
     levels: tuple[int, ...] = (),
 ) -> PartitionPrices:
-    """Convert block prices to partition prices: the first partition gets the price of its block."""
+    """Give the price of each block to its first partition, and 0 to its other partitions."""
     price = [0] * problem.partition_count
     for block, value in zip(relaxation.blocks, block_prices, strict=True):
         price[block[0]] = int(value)

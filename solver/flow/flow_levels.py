@@ -223,7 +223,7 @@ class _LevelFlows:
         return isinstance(level, Movement) and isinstance(level.cost, MovementCost)
 
     def _limit(self, level: Level) -> int | None:
-        """Return the limit that the first level sets for later levels.
+        """Return the maximum value of the first level while later levels are minimised.
 
         Return None if no placement is known that meets all constraints.
         """
@@ -235,7 +235,7 @@ class _LevelFlows:
         return level.tolerance.limit(min(values)) if values else None
 
     def _add(self, index: int, network: SubscriptionNetwork, found: BoundedPoint) -> None:
-        """Record a placement, and a lower bound on moves for one level."""
+        """Record a found placement, and its bound on moves as a bound of a level."""
         self.found.placements.append(network.place(found.point.counts))
         self._bound_moves(index, found.bound)
 

@@ -50,7 +50,7 @@ class Chain:
 
 
 def _nearest_below(chains: list[Chain], point: FlowPoint, limit: int) -> FlowPoint:
-    """Apply chains of transfers to a point, longest first, while its moves stay within a limit."""
+    """Apply chains to a point, most moves first, while its moves stay within a limit."""
     for chain in sorted(chains, key=lambda chain: -chain.moves):
         if point.moves + chain.moves <= limit:
             point = with_chain(point, chain)
@@ -98,7 +98,7 @@ class HullSearch:
         """
         counts = optimal_counts(network) if balanced is None else balanced
         if counts is None:
-            raise InternalError("the computation of a flow without a time limit has no result")
+            raise InternalError("the computation of a flow without a time limit returned no flow")
         loads = network.loads(counts)
         kept = np.minimum(network.loads(network.owned), network.max_counts)
         windows = LoadWindows.around(loads, np.maximum(loads, kept))
@@ -230,7 +230,7 @@ class _FlowDifference:
             while self.load_change[member] < 0:
                 found.append(self._remove(member))
         for member in sorted(self.falling):
-            while self._first(self.falling[member]) is not None:
+            while self._last_arc(self.falling[member]) is not None:
                 found.append(self._remove(member))
         return found
 
@@ -241,8 +241,8 @@ class _FlowDifference:
             self.load_change[self.head[arc]] -= step
         return chain
 
-    def _first(self, arcs: list[int]) -> int | None:
-        """Find the last arc in a list that has a remaining flow difference.
+    def _last_arc(self, arcs: list[int]) -> int | None:
+        """Return the last arc in a list that has a remaining flow difference.
 
         Remove the arcs after it from the list. Return None if no arc has a difference.
         """
@@ -257,7 +257,7 @@ class _FlowDifference:
         visited_topics: dict[int, int] = {}
         member = start
         while True:
-            given = self._first(self.falling[member])
+            given = self._last_arc(self.falling[member])
             if given is None:
                 raise InternalError("a difference of two flows is not balanced")
             topic = self.tail[given]
@@ -266,7 +266,7 @@ class _FlowDifference:
                 return [*chain[visited_topics[topic] + 1 :], (given, -1)]
             visited_topics[topic] = len(chain)
             chain.append((given, -1))
-            received = self._first(self.rising[topic])
+            received = self._last_arc(self.rising[topic])
             if received is None:
                 raise InternalError("a difference of two flows is not balanced")
             chain.append((received, 1))

@@ -1,4 +1,4 @@
-"""Least majorised loads, by minimum cuts of the subscription network.
+"""Optimal loads for equal weights, by minimum cuts of the subscription network.
 
 All least majorised load vectors share one structure [1]_: members form level sets, each
 set receives a fixed number of partitions, and within a set loads differ by at most one.
@@ -101,7 +101,7 @@ def _split(network: SubscriptionNetwork, part: _Part) -> tuple[list[LevelSet], l
     tight = _min_cut(network, part, lower)
     if tight is None:
         raise InternalError(
-            f"{total} partitions have a maximum load below the rounded-up mean {high}"
+            f"a flow assigns {total} partitions with loads below the minimum load limit {high}"
         )
     supply = int(network.supply[tight.topics].sum())
     if network.capacity is None:
@@ -113,7 +113,7 @@ def _split(network: SubscriptionNetwork, part: _Part) -> tuple[list[LevelSet], l
 
 
 def _mean_load(total: int, members: int, limits: Ints | None) -> int:
-    """Return the smallest maximum load at which members can receive all partitions."""
+    """Return the smallest load limit with room for all partitions; ignore subscriptions."""
     if limits is None:
         return -(-total // members)
     low, high = 0, total

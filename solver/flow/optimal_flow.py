@@ -53,7 +53,7 @@ def solve_flow(problem: Problem, clock: FlowClock) -> OptimalFlow | None:
         return None
     prices = price_counts(network, counts, moved=network.min_movement(counts))
     if prices is None:
-        raise InternalError("the result of the flow is not optimal")
+        raise InternalError("the prices do not prove that the flow is optimal")
     return OptimalFlow(network.place(counts), prices)
 
 

@@ -20,7 +20,7 @@ class FlowPoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LoadWindows:
-    """Load range per member in which the flow prices every partition separately."""
+    """Load range per member in which each further partition has its own cost."""
 
     low: Ints
     high: Ints

@@ -1,7 +1,7 @@
-"""Spread placed partitions of each topic over many members, at equal loads and moves.
+"""Spread received partitions of each topic over many members, at equal loads and moves.
 
 A minimum cost flow gives members few topics with many partitions each. If a member then leaves,
-its partitions have few consumers with room, and others must move. The counts of placed
+its partitions have few consumers with room, and others must move. The counts of received
 partitions per topic and member are therefore made as even as the loads permit: proportional
 fitting of the counts [1]_, and one maximum flow that rounds them.
 
@@ -28,9 +28,10 @@ _SMALLEST = 1e-300
 
 
 def spread_over_topics(network: SubscriptionNetwork, counts: Ints, arcs: Ints) -> Ints:
-    """Spread partitions that do not stay at their owners evenly over topics and members.
+    """Spread the partitions that members receive evenly over topics and members.
 
-    The loads and the number of partitions that stay do not change.
+    These partitions do not stay at their owners. The loads and the number of partitions that stay
+    do not change.
 
     Parameters
     ----------

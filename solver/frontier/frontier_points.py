@@ -49,7 +49,7 @@ class Frontier:
 def frontier_point(solution: Solution) -> FrontierPoint:
     """Convert a solution with an assignment to a frontier point."""
     if solution.assignment is None:
-        raise InternalError("the frontier point has no assignment")
+        raise InternalError("a solution without an assignment has no frontier point")
     imbalance = next(one for one in solution.levels if one.name in set(Measure))
     # A point is proven only without tolerance.
     exact = replace(imbalance, slack=0)

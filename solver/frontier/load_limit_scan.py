@@ -1,4 +1,4 @@
-"""Find frontier points of weighted groups by a scan over load limits, without search."""
+"""Find frontier points of weighted groups by fast heuristics, for many load limits."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ def scanned_points(
     rules: Sequence[Constraint],
     budget: SearchBudget,
 ) -> list[FrontierPoint]:
-    """Return frontier points that a scan over load limits finds without search.
+    """Return frontier points that fast heuristics find for a series of load limits.
 
     The list is empty for other measures than the makespan, for equal weights, for small groups
     and after a stop of the search.

@@ -35,7 +35,7 @@ def minimise_makespan(
     clock: SearchClock,
     rng: np.random.Generator,
 ) -> PackingResult | None:
-    """Minimise the makespan. Return None if members of one component are not identical.
+    """Minimise the makespan; return None if the members of a component are not identical.
 
     Components with a makespan below the bound of another one need no search.
     """

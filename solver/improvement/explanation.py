@@ -35,9 +35,10 @@ class Explanation:
 
     @property
     def is_direct(self) -> bool:
-        """Return whether the chain is one transfer between loads that differ by two or more.
+        """Return whether the chain is one transfer that lowers the imbalance.
 
-        Kafka's sticky assignors search only for such transfers.
+        The giver then has at least two partitions more than the taker. Kafka's sticky assignors
+        search only for such transfers.
         """
         before, after = self.imbalance
         return len(self.transfers) == 1 and after < before

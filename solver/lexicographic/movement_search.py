@@ -28,7 +28,7 @@ _MIN_CHOICES_FOR_LONG_EXCHANGE = 3_000
 
 
 def add_few_moves(pool: IncumbentPool, budget: SearchBudget) -> None:
-    """Add to the pool a placement with the best makespan so far and few moves."""
+    """Add placements with few moves, within the best known makespan, to the pool."""
     problem, level = pool.problem, pool.levels[0]
     if (
         not isinstance(level, Imbalance)

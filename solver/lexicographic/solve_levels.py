@@ -107,7 +107,7 @@ def _initial_placements(
     flows: FlowLevels,
     initial_assignment: Assignment | None,
 ) -> list[Placement]:
-    """Return initial placements for the search, computed without search.
+    """Return the initial placements: flows, greedy rules and the warm start.
 
     They may violate constraints.
     """
@@ -169,7 +169,7 @@ def _final_claim(problem: Problem, done: LevelResult, placement: Placement) -> L
 def _claim_about(
     problem: Problem, claim: LevelClaim, placement: Placement, *, best: Placement
 ) -> LevelClaim:
-    """Change a claim to the value of a placement that may be worse than the best placement."""
+    """Set the value of a claim to the value of a placement; if worse, add the best one."""
     value = level_value(problem, claim.level, placement)
     shown = problem.to_assignment(best) if value > claim.value else None
     return replace(claim, value=value, best=shown)

@@ -132,12 +132,16 @@ def members_needed(
 
 
 def _target(makespan: int | None, capacity: int | None) -> int:
-    """Return the target that is given. Raise UsageError unless there is exactly one."""
+    """Return the given target. Raise UsageError unless exactly one target is given."""
     target = capacity if makespan is None else makespan
     if target is None or None not in (makespan, capacity):
-        raise UsageError("exactly one of makespan and capacity must be given")
+        raise UsageError(
+            f"exactly one of makespan and capacity must be given, got makespan={makespan!r} and "
+            f"capacity={capacity!r}"
+        )
     if target < 0:
-        raise UsageError(f"the target must be at least 0, got {target!r}")
+        name = "capacity" if makespan is None else "makespan"
+        raise UsageError(f"{name} must be at least 0, got {target!r}")
     return target
 
 

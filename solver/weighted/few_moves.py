@@ -155,7 +155,7 @@ class FewMovesSearch:
         return moves_cost(self.problem, self.costs, placement)
 
     def _choose_members(self, placement: Placement) -> list[int]:
-        """Choose the members of the next neighbourhood: ends of some moves, and a random member."""
+        """Choose the next neighbourhood: owners and receivers of moves, and a random member."""
         owner = self.problem.owner
         moved = np.flatnonzero((owner != NO_OWNER) & (owner != placement) & (self.costs > 0))
         chosen: dict[int, None] = {}

@@ -41,7 +41,7 @@ _WINDOWS = 6
 
 @dataclass(frozen=True, slots=True)
 class MovementPrices:
-    """Prices of partitions and the bound on movement that they prove, times `SCALE`."""
+    """Partition prices, and the bound on movement that they prove, in units of 1 / `SCALE`."""
 
     prices: Ints
     bound: int

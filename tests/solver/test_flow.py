@@ -133,5 +133,5 @@ def test_measures_that_are_not_strictly_convex_need_their_own_flow():
     group = Group(topics=(Topic(name="t", partitions=3),), members=members)
     assert solve(group, levels=[Imbalance(Measure.MAKESPAN), Movement()]).method == "flow"
     assert solve(group, levels=[Imbalance(Measure.MAKESPAN)]).method == "flow"
-    with pytest.raises(ValueError, match="flow requires equal weights"):
+    with pytest.raises(ValueError, match="'flow' requires equal weights"):
         solve(group, levels=[Imbalance(Measure.MAKESPAN), Movement()], method="flow")

@@ -15,7 +15,7 @@ from kassay.reference.model.group import Group
 
 @dataclass(slots=True)
 class _TopicMetadata:
-    """Range assignment of one topic: quotas and the next range to assign."""
+    """Partition and member count of one topic, and the start of its next range."""
 
     num_partitions: int
     num_members: int = 0

@@ -12,7 +12,7 @@ from kassay.reference.model.result_cache import cached
 
 
 def assign(group: Group) -> Assignment:
-    """Balance the number of partitions per member and keep most owned partitions."""
+    """Balance the number of partitions per member; keep owned partitions if possible."""
     return _assign(group, prefer_current_owner=True)
 
 

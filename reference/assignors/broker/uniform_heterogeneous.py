@@ -166,7 +166,7 @@ class MemberAssignmentBalancer:
         self._next_most_loaded = len(members) - 1
 
     def next_least_loaded_member(self) -> int:
-        """Return the member that receives the next partition."""
+        """Select the member that receives the next partition."""
         if self._next_least_loaded >= self._least_loaded_range_end:
             self._least_loaded_level += 1
             while (
@@ -179,7 +179,7 @@ class MemberAssignmentBalancer:
         return self._sorted_members[self._next_least_loaded - 1]
 
     def next_most_loaded_member(self) -> int:
-        """Return the member that gives the next partition, -1 if no member can give one."""
+        """Select the member that gives the next partition; return -1 if there is none."""
         if self._next_most_loaded < self._most_loaded_range_start:
             is_empty = self._most_loaded_range_end <= self._most_loaded_range_start
             if is_empty and self._most_loaded_range_start > 0:
@@ -198,7 +198,7 @@ class MemberAssignmentBalancer:
         return self._sorted_members[self._next_most_loaded + 1]
 
     def exclude_most_loaded_member(self) -> None:
-        """Exclude the member selected last for giving, because it has no partition to give."""
+        """Exclude the last selected giver, because it has no partition of the topic."""
         self._most_loaded_range_end -= 1
         members, end = self._sorted_members, self._most_loaded_range_end
         index = self._next_most_loaded + 1

@@ -42,9 +42,9 @@ class PartitionColumns:
         self._owner[partition - self._start] = new_consumer
 
     def movable(self) -> tuple[int, int] | None:
-        """Return the consumer and the partition of the move with the largest load difference.
+        """Find the move with the largest load difference; return its receiver and partition.
 
-        The consumer receives the partition. Return None if no difference is above 1.
+        Return None if no difference is above 1.
         """
         infinite = np.iinfo(np.int64).max // 2
         target_load = np.where(self._load == self._max_load, infinite, self._load)[self._subscriber]

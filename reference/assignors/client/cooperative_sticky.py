@@ -60,7 +60,7 @@ def _sorted_as_encoded(owned: Partitions) -> Partitions:
 
 
 def _compute_partitions_transferring_ownership(group: Group, result: Result) -> dict[int, int]:
-    """Return the partitions added to one consumer and revoked from another."""
+    """Return the partitions that change their consumer, with the new consumers."""
     owned_by = {m: s.owned_partitions for m, s in subscriptions(group).items()}
     added: dict[int, int] = {}
     revoked: set[int] = set()

@@ -61,7 +61,7 @@ class GeneralAssignmentBuilder:
         return self.current_assignment
 
     def _assign_owned_partitions(self) -> list[int]:
-        """Revoke owned partitions that consumers cannot keep, and return those that they keep."""
+        """Revoke owned partitions that consumers cannot keep; return all kept partitions."""
         assigned: list[int] = []
         topic_of = self.table.topic_of
         for consumer, partitions in self.current_assignment.items():
@@ -178,7 +178,7 @@ class GeneralAssignmentBuilder:
 def _prev_assignment(
     claims: Mapping[int, Sequence[int]], generations: Mapping[int, int]
 ) -> dict[int, int]:
-    """Return, per partition, the latest owner with a generation below the highest one."""
+    """Return the latest owner of each partition before the highest generation."""
     max_generation = max(generations.values())
     latest: dict[int, tuple[int, int]] = {}
     for consumer, partitions in claims.items():

@@ -37,9 +37,10 @@ class PartitionMovements:
     def get_the_actual_partition_to_be_moved(
         self, partition: int, old_consumer: int, new_consumer: int
     ) -> int:
-        """Return a partition of the topic that moved in the opposite direction, if any.
+        """Return the partition to move: one with an opposite earlier move, else ``partition``.
 
-        Such moves can undo each other endlessly.
+        The partition with the earlier move has the same topic. Such moves can undo each other
+        endlessly.
         """
         pairs = self._by_topic.get(self._topic_of[partition])
         if pairs is None:
@@ -51,7 +52,7 @@ class PartitionMovements:
         return partition if reverse is None else next(iter(reverse))
 
     def snapshot(self) -> tuple[Any, ...]:
-        """Return all recorded moves as a comparable value, including the order of the sets."""
+        """Return all recorded moves as a comparable value, including the order of its sets."""
         return (
             dict(self._by_partition),
             {

@@ -149,7 +149,7 @@ class Reassignment:
         return self._is_balanced
 
     def reassign_partition(self, partition: int, new_consumer: int) -> None:
-        """Move a partition, or another one of its topic that moved in the opposite direction."""
+        """Move a partition, or undo the opposite move of another partition of its topic."""
         consumer = self.current_partition_consumer[partition]
         moved = self.partition_movements.get_the_actual_partition_to_be_moved(
             partition, consumer, new_consumer
@@ -220,7 +220,7 @@ class ReassignmentWithDuplicates(Reassignment):
     """
 
     def is_balanced(self, partition: int) -> bool:  # noqa: ARG002
-        """Return the result of Kafka's ``isBalanced``."""
+        """Return whether no partition can move, by the search of Kafka's ``isBalanced``."""
         if self._loads_differ_by_at_most_one():
             return True
         # Tie-break: the last owner in the order of the map.

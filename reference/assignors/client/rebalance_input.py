@@ -108,7 +108,11 @@ def rack_sets(topic: Topic) -> RackSets:
 def use_rack_aware_assignment(
     consumer_racks: Collection[str], racks_per_partition: Collection[frozenset[str]]
 ) -> bool:
-    """Return whether members and replicas share a rack, and partitions differ in their racks."""
+    """Return whether the rack rules of KIP-881 apply.
+
+    The rules apply if a consumer is in the rack of a replica, and at least one partition does not
+    have replicas in all racks of the replicas.
+    """
     partition_racks = frozenset[str]().union(*racks_per_partition)
     if partition_racks.isdisjoint(consumer_racks):
         return False

@@ -130,7 +130,7 @@ class ClassicGroup:
         self.pending_syncs.pop(member_id, None)
 
     def replace_static_member(self, old_id: str, new_id: str) -> ClassicMember:
-        """Change the id of a static member. Requests under the old id are fenced."""
+        """Change the id of a static member; reject the pending requests of the old id."""
         member = self.members.pop(old_id)
         self.respond_to_join(member, requests.JoinResponse(ErrorCode.FENCED_INSTANCE_ID, old_id))
         member.respond_to_sync(requests.SyncResponse(ErrorCode.FENCED_INSTANCE_ID))
@@ -186,7 +186,7 @@ class ClassicGroup:
 
     @property
     def has_all_members_joined(self) -> bool:
-        """Return whether every member has sent JoinGroup and no join is pending."""
+        """Return whether all members and all clients with a new id have sent JoinGroup."""
         return len(self.members) == self.members_awaiting_join and not self.pending_joins
 
     @property
@@ -233,7 +233,7 @@ class ClassicGroup:
         winners = [name for name, count in votes.items() if count == most]
         winner = first_in_map(winners, largest_size=len(votes))
         if winner is None:
-            raise InternalError("a group without members has no protocol")
+            raise InternalError("cannot select a protocol for a group without members")
         return winner
 
     def init_next_generation(self, now: int) -> None:

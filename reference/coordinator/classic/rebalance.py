@@ -187,7 +187,7 @@ class ClassicRebalance:
                 self.complete_join()
 
     def cancel_timers(self) -> None:
-        """Cancel all timers."""
+        """Cancel all timers of the group and of its members."""
         for timer in (self._join_timer, self._delay_timer, self._sync_timer):
             timer.cancel()
         for member_id in (*self.group.members, *self._pending_timers):

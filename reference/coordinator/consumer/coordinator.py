@@ -149,7 +149,7 @@ class ConsumerCoordinator:
         return self.group.replace_static_member(replaced, request.member_id)
 
     def _maybe_update_target(self) -> None:
-        """Compute a target assignment for a new group epoch after the assignment interval."""
+        """Compute a target assignment if the epoch is new and the assignment interval is over."""
         group, now = self.group, self._clock.now
         assigned_at = group.target_assigned_at
         if group.target_epoch >= group.epoch or (

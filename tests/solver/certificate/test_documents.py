@@ -90,7 +90,7 @@ def test_all_levels_and_constraints_are_equal_after_json():
             {"claims": [CLAIM | {"tolerance": [0, 1, 0]}]},
             r"claims\[0\].tolerance: expected \[absolute",
         ),
-        ({"claims": [CLAIM | {"tolerance": [-1, 0, 1]}]}, "tolerances must be at least 0"),
+        ({"claims": [CLAIM | {"tolerance": [-1, 0, 1]}]}, "tolerance must be at least 0"),
         ({"claims": [CLAIM | {"level": "movement", "cost": "gold"}]}, "gold"),
         ({"claims": [CLAIM | {"level": "movement", "cost": [[1]]}]}, "expected .partition, cost"),
         (
