@@ -72,10 +72,10 @@ EXACT = Tolerance()
 
 @dataclass(frozen=True, slots=True)
 class Imbalance:
-    """Level: imbalance of the loads of all members except idle ones.
+    """Level: imbalance of the loads of all members that subscribe to a topic with partitions.
 
-    A member is idle if no topic of its subscription has a partition. If members differ in speed,
-    loads are compared relative to the speeds, see `metrics.imbalance_of`.
+    If members differ in speed, loads are compared relative to the speeds, see
+    `metrics.imbalance_of`.
 
     The value of ``leximax`` is `leximax_rank` of the loads; it takes no tolerance.
     """

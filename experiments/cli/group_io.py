@@ -130,26 +130,42 @@ def print_json(records: Sequence[Record]) -> None:
 
 
 def read_source(
-    file: Path, options: ImportOptions | None = None, *, selected: Collection[str] = ()
+    file: Path,
+    options: ImportOptions | None = None,
+    *,
+    selected: Collection[str] = (),
+    print_notes: bool = True,
 ) -> Iterator[ParsedGroup]:
     """Read groups from documents or captures. Yield an `InputError` for each invalid group.
 
-    The notes of captures, and the state of rebalancing groups, are printed. If ``selected`` is
-    given, they are printed only for the selected groups.
+    Unless ``print_notes`` is false, the notes of captures, and the state of rebalancing groups,
+    are printed. If ``selected`` is given, they are printed only for the selected groups.
     """
     if file != STDIN and not file.exists():
         raise InputError(f"{file}: no such file or directory")
     known = ImportOptions() if options is None else options
-    for imported in import_groups([file], known, empty=EmptyGroups.REJECT):
-        shown = not selected or imported.id in selected
-        if imported.group is not None:
-            if shown:
-                _print_notes(imported)
-            yield imported.id, imported.group
-        elif imported.error is not None:
-            yield imported.id, InputError(imported.error)
-        elif shown:
-            print_note(f"skipped {imported.id!r}: {imported.skipped}")
+    imported = import_groups([file], known, empty=EmptyGroups.REJECT)
+    return parsed_groups(
+        imported, is_shown=lambda id: print_notes and (not selected or id in selected)
+    )
+
+
+def parsed_groups(
+    imported: Iterable[ImportedGroup], *, is_shown: Callable[[str | None], bool]
+) -> Iterator[ParsedGroup]:
+    """Yield the groups of an import, with an `InputError` for each invalid group.
+
+    The notes and the state of a group are printed if ``is_shown`` returns true for its id.
+    """
+    for one in imported:
+        if one.group is not None:
+            if is_shown(one.id):
+                _print_notes(one)
+            yield one.id, one.group
+        elif one.error is not None:
+            yield one.id, InputError(one.error)
+        elif is_shown(one.id):
+            print_note(f"skipped {one.id!r}: {one.skipped}")
 
 
 def _print_notes(imported: ImportedGroup) -> None:

@@ -1,12 +1,19 @@
 """Command-line options for group documents, captures and running clusters."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from kassay.experiments.sources.capture_files import load_metadata, load_sizes
+from kassay.experiments.cli import print_note
+from kassay.experiments.sources.capture_files import (
+    EmptyGroups,
+    ImportedGroup,
+    load_metadata,
+    load_sizes,
+)
 from kassay.experiments.sources.import_options import (
     WEIGHT_NAMES,
     AssumedSubscriptions,
@@ -16,6 +23,7 @@ from kassay.experiments.sources.import_options import (
 )
 from kassay.experiments.sources.live_cluster import client_properties
 from kassay.experiments.sources.tool_documents.document_rows import DocumentRows
+from kassay.reference.model.errors import InputError
 from kassay.reference.model.weight_source import WeightSource
 
 CLUSTER_PANEL = "Options for a running cluster"
@@ -147,3 +155,61 @@ class ClusterOptions:
         """Return the client properties for Spark's Kafka source."""
         config = self.command_config
         return {} if config is None else client_properties.load_spark_options(config)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampledClusterOptions(ClusterOptions):
+    """Command-line options for reading groups, and rates of partitions, from a cluster."""
+
+    sample: Annotated[
+        float,
+        typer.Option(
+            min=0.1,
+            help="Time between the two offset samples for --weights rate, in seconds.",
+            rich_help_panel=CLUSTER_PANEL,
+        ),
+    ] = 10.0
+
+
+def check_cluster_usage(
+    source: str, has_source: bool, cluster: ClusterOptions, source_data: SourceOptions
+) -> None:
+    """Raise a usage error unless the options name one source and fit to this source.
+
+    ``source`` is the placeholder of the argument for files, and ``has_source`` is true if files
+    are given.
+    """
+    if has_source is (cluster.bootstrap_server is not None):
+        raise typer.BadParameter(f"give either {source} or --bootstrap-server, and not both")
+    if cluster.bootstrap_server is not None:
+        if source_data.metadata is not None:
+            raise typer.BadParameter(
+                "--metadata cannot be combined with --bootstrap-server: the cluster "
+                "reports its partition counts"
+            )
+    elif cluster.command_config is not None:
+        raise typer.BadParameter("--command-config requires --bootstrap-server")
+    elif source_data.weights == WeightSource.RATE:
+        raise typer.BadParameter("--weights rate requires --bootstrap-server")
+
+
+def read_cluster(
+    options: SampledClusterOptions,
+    groups: Sequence[str],
+    import_options: ImportOptions,
+    *,
+    empty: EmptyGroups,
+) -> Iterator[ImportedGroup]:
+    """Read the named groups of a running cluster, or all groups if no name is given."""
+    from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
+    from kassay.experiments.sources.live_cluster.live_groups import import_live
+
+    settings, server = options.settings(), options.bootstrap_server or ""
+    try:
+        cluster = LiveCluster(server, settings, timeout=options.timeout)
+    except InputError as error:
+        where = "" if options.command_config is None else f"{options.command_config}: "
+        raise InputError(f"{where}{error}") from None
+    if import_options.weights is WeightSource.RATE:
+        print_note(f"taking two samples of the rate, {options.sample:g} s apart")
+    return import_live(cluster, groups, import_options, sample_seconds=options.sample, empty=empty)

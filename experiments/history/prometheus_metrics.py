@@ -48,13 +48,53 @@ METRICS = {
         "kassay_last_rebalance_timestamp_seconds", "gauge", "Time of the last rebalance."
     ),
 }
-"""Metric by column name in the rows of `metrics_text`."""
+"""Metrics of a followed cluster, by column name in the rows of `metrics_text`."""
+
+SURVEY_METRICS = {
+    "gap": Metric(
+        "kassay_survey_gap_ratio",
+        "gauge",
+        "Current maximum load above the maximum load of an optimal plan, relative to the plan.",
+    ),
+    "maximum_load": Metric("kassay_survey_maximum_load", "gauge", "Current maximum load."),
+    "planned_maximum_load": Metric(
+        "kassay_survey_planned_maximum_load", "gauge", "Maximum load after an optimal plan."
+    ),
+    "maximum_load_bound": Metric(
+        "kassay_survey_maximum_load_bound", "gauge", "Lower bound on the maximum load."
+    ),
+    "spread": Metric(
+        "kassay_survey_spread", "gauge", "Current maximum load minus current minimum load."
+    ),
+    "planned_spread": Metric(
+        "kassay_survey_planned_spread", "gauge", "Spread after an optimal plan."
+    ),
+    "idle": Metric("kassay_survey_idle_members", "gauge", "Members without load."),
+    "planned_idle": Metric(
+        "kassay_survey_planned_idle_members", "gauge", "Idle members after an optimal plan."
+    ),
+    "hot": Metric(
+        "kassay_survey_hot_members", "gauge", "Members with a load above the planned maximum load."
+    ),
+    "moves": Metric("kassay_survey_moves", "gauge", "Moves of an optimal plan."),
+    "unnecessary_moves": Metric(
+        "kassay_survey_unnecessary_moves", "gauge", "Unnecessary moves in the given history."
+    ),
+    "members": Metric("kassay_survey_members", "gauge", "Members of the group."),
+    "partitions": Metric("kassay_survey_partitions", "gauge", "Consumed partitions."),
+    "failed": Metric(
+        "kassay_survey_failed", "gauge", "1 if the survey has no result for the group, else 0."
+    ),
+}
+"""Metrics of a survey, by column name in the rows of `metrics_text`."""
 
 
-def metrics_text(rows: Iterable[Mapping[str, object]]) -> str:
+def metrics_text(
+    rows: Iterable[Mapping[str, object]], metrics: Mapping[str, Metric] = METRICS
+) -> str:
     r"""Format rows of metric values, one row per group, in the text format of Prometheus.
 
-    The columns are ``group`` and the keys of `METRICS`. Unknown values have no line.
+    The columns are ``group`` and the keys of ``metrics``. Unknown values have no line.
 
     Examples
     --------
@@ -66,7 +106,7 @@ def metrics_text(rows: Iterable[Mapping[str, object]]) -> str:
     """
     listed = sorted(rows, key=lambda row: str(row["group"]))
     lines = []
-    for column, metric in METRICS.items():
+    for column, metric in metrics.items():
         lines.append(f"# HELP {metric.name} {metric.description}")
         lines.append(f"# TYPE {metric.name} {metric.type}")
         for row in listed:

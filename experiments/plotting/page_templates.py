@@ -1,6 +1,7 @@
 """Jinja environment for all HTML and Markdown pages, with shared styles and filters."""
 
 import base64
+from fractions import Fraction
 from pathlib import Path
 
 import jinja2
@@ -23,7 +24,7 @@ def environment(*folders: Path, autoescape: bool) -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    jinja.filters.update(csv_link=_csv_link, number=_number, command=_command)
+    jinja.filters.update(csv_link=_csv_link, number=_number, percent=_percent, command=_command)
     sheets = [sheet for folder in (_TEMPLATES, *folders) for sheet in sorted(folder.glob("*.css"))]
     style = Markup("".join(sheet.read_text("utf-8") for sheet in sheets))  # noqa: S704 - own file
     script = Markup((_TEMPLATES / "page.js").read_text("utf-8"))  # noqa: S704 - own file
@@ -47,3 +48,9 @@ def _command(name: str) -> Markup:
 def _number(value: int) -> str:
     """Format a number with narrow no-break spaces between groups of three digits."""
     return f"{value:,}".replace(",", "\u202f")
+
+
+def _percent(value: Fraction) -> str:
+    """Format a fraction as a percentage without decimals, but not below 0.1 % as 0 %."""
+    percent = float(100 * value)
+    return f"{percent:.0f}\u202f%" if not percent or percent >= 1 else f"{percent:.1f}\u202f%"

@@ -7,11 +7,15 @@ from typing import Any
 
 import pandas as pd
 
+from kassay.experiments.planning.survey import MoveHistory
 from kassay.experiments.plotting.page_figures import Plot, step_lines
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.report import TEMPLATES
-from kassay.experiments.report.output_reader import read_table
+from kassay.experiments.report.output_reader import read_table, verified_manifest
+from kassay.reference.model.errors import InputError
 
+FOLLOWED = "followed"
+"""Folder with the rebalances that ``kassay history --follow`` writes, one folder per batch."""
 _DRAWN_GROUPS = 12
 _COLUMNS = [
     *("group", "incarnation", "generation", "timestamp", "assignor", "measure", "least_imbalance"),
@@ -37,6 +41,27 @@ class GroupHistory:
     unnecessary: int
     minimum_imbalance: int
     plots: tuple[Plot, ...] = ()
+
+
+def move_histories(directory: Path) -> dict[str, MoveHistory]:
+    """Read the moves of each group from an output directory of ``kassay history``.
+
+    The directory may also be that of ``kassay history --follow``.
+    """
+    followed = directory / FOLLOWED
+    if followed.is_dir():
+        rows = read_table(followed, _COLUMNS)
+    else:
+        manifest = verified_manifest(directory)
+        if not is_history(manifest):
+            raise InputError(f"{directory} contains no output of kassay history")
+        rows = _rebalances(directory / manifest["history"])
+    return {
+        group.name: MoveHistory(
+            rebalances=group.rebalances, moves=group.moves, unnecessary=group.unnecessary
+        )
+        for group in (_summarise(str(name), own) for name, own in rows.groupby("group"))
+    }
 
 
 def is_history(manifest: Mapping[str, Any]) -> bool:

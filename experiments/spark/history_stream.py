@@ -16,6 +16,7 @@ from kassay.experiments.history.group_follower import GroupFollower
 from kassay.experiments.history.group_records import from_row
 from kassay.experiments.history.prometheus_metrics import metrics_text, replace_file
 from kassay.experiments.history.table_rows import compared_row
+from kassay.experiments.report.history_report import FOLLOWED
 from kassay.experiments.spark.arrow_map import map_rows
 from kassay.experiments.spark.history_pipeline import (
     ClusterMetadata,
@@ -25,7 +26,6 @@ from kassay.experiments.spark.history_pipeline import (
 from kassay.experiments.spark.history_schemas import REBALANCE_FACTS, REBALANCES
 from kassay.experiments.spark.output_files import PARQUET_OPTIONS, uri_of
 
-FOLLOWED_FOLDER = "followed"
 _CHECKPOINT_FOLDER = "checkpoint"
 _STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
@@ -59,7 +59,7 @@ def follow(
     The checkpoint in the output contains the offsets of finished batches and the state of all
     groups, so that the next start continues after the last finished batch.
     """
-    folder = f"{uri_of(output)}/{FOLLOWED_FOLDER}"
+    folder = f"{uri_of(output)}/{FOLLOWED}"
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", _STATE_STORE)
     spark.conf.set("spark.sql.shuffle.partitions", str(tasks))
 

@@ -1,8 +1,8 @@
 """Imbalance and movement metrics.
 
 Imbalance measures are functions of the loads and the speeds; smaller is better, and all except
-`leximax` are integers. Members that subscribe to no topic with partitions are idle and
-not part of any load vector (see `participants`).
+`leximax` are integers. Members that subscribe to no topic with partitions are not
+part of any load vector (see `participants`).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -9,10 +9,7 @@ import typer
 
 from kassay.experiments.cli import BAD_INPUT, group_io, print_note, source_options
 from kassay.experiments.sources.capture_files import EmptyGroups, ImportedGroup, import_groups
-from kassay.experiments.sources.import_options import ImportOptions
 from kassay.reference.documents.json_codec import group_document
-from kassay.reference.model.errors import InputError
-from kassay.reference.model.weight_source import WeightSource
 
 
 def import_(
@@ -39,15 +36,7 @@ def import_(
     skip_empty: Annotated[
         bool, typer.Option("--skip-empty", help="Skip groups without members.")
     ] = False,
-    cluster: source_options.ClusterOptions = source_options.ClusterOptions(),
-    sample: Annotated[
-        float,
-        typer.Option(
-            min=0.1,
-            help="Time between the two offset samples for --weights rate, in seconds.",
-            rich_help_panel=source_options.CLUSTER_PANEL,
-        ),
-    ] = 10.0,
+    cluster: source_options.SampledClusterOptions = source_options.SampledClusterOptions(),
     output: Annotated[
         Path | None,
         typer.Option(
@@ -77,55 +66,21 @@ def import_(
         id = groups[0] if groups else None
         imported = import_groups(paths or (), options, stdin=sys.stdin, group=id, empty=empty)
     else:
-        imported = _read_cluster(cluster, groups, options, sample=sample, empty=empty)
+        imported = source_options.read_cluster(cluster, groups, options, empty=empty)
     _write(imported, output)
 
 
 def _check_usage(
     paths: list[Path] | None,
-    cluster: source_options.ClusterOptions,
+    cluster: source_options.SampledClusterOptions,
     source_data: source_options.SourceOptions,
     groups: list[str],
 ) -> None:
-    if bool(paths) is (cluster.bootstrap_server is not None):
-        raise typer.BadParameter("give either PATH or --bootstrap-server, and not both")
-    if cluster.bootstrap_server is not None:
-        if source_data.metadata is not None:
-            raise typer.BadParameter(
-                "--metadata cannot be combined with --bootstrap-server: the cluster "
-                "reports its partition counts"
-            )
-        return
-    if cluster.command_config is not None:
-        raise typer.BadParameter("--command-config requires --bootstrap-server")
-    if source_data.weights == WeightSource.RATE:
-        raise typer.BadParameter("--weights rate requires --bootstrap-server")
-    if len(groups) > 1:
+    source_options.check_cluster_usage("PATH", bool(paths), cluster, source_data)
+    if cluster.bootstrap_server is None and len(groups) > 1:
         raise typer.BadParameter(
             f"--group must be given at most once with captures, got {len(groups)} times"
         )
-
-
-def _read_cluster(
-    options: source_options.ClusterOptions,
-    groups: list[str],
-    import_options: ImportOptions,
-    *,
-    sample: float,
-    empty: EmptyGroups,
-) -> Iterator[ImportedGroup]:
-    from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
-    from kassay.experiments.sources.live_cluster.live_groups import import_live
-
-    settings, server = options.settings(), options.bootstrap_server or ""
-    try:
-        cluster = LiveCluster(server, settings, timeout=options.timeout)
-    except InputError as error:
-        where = "" if options.command_config is None else f"{options.command_config}: "
-        raise InputError(f"{where}{error}") from None
-    if import_options.weights is WeightSource.RATE:
-        print_note(f"taking two samples of the rate, {sample:g} s apart")
-    return import_live(cluster, groups, import_options, sample_seconds=sample, empty=empty)
 
 
 def _write(groups: Iterator[ImportedGroup], output: Path | None) -> None:

@@ -1,9 +1,7 @@
 """``kassay plan``: write the planning report and the plan files of each group."""
 
-import re
 import sys
 import time
-from collections.abc import Sequence
 from enum import StrEnum
 from fractions import Fraction
 from functools import partial
@@ -26,18 +24,10 @@ from kassay.experiments.cli.objective_options import ObjectiveOptions
 from kassay.experiments.planning.advice import verdict
 from kassay.experiments.planning.plan import GROWTH
 from kassay.experiments.planning.plan import plan as plan_group
-from kassay.experiments.planning.plan_files import (
-    group_after,
-    loads_csv,
-    moves_csv,
-    plan_document,
-    static_assignment,
-    sticky_seed,
-)
-from kassay.experiments.planning.plan_files import to_json as to_indented_json
+from kassay.experiments.planning.plan_directory import directory_names, write_plan
 from kassay.experiments.planning.plan_result import Plan
 from kassay.experiments.planning.planning_start import planning_start
-from kassay.experiments.planning.render_plan import render_html, render_summary, render_ticket
+from kassay.experiments.planning.render_plan import render_summary
 from kassay.experiments.planning.scenario_spec import parse_growth
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.reference.model.errors import InputError
@@ -135,7 +125,7 @@ def plan(
     as_text = sys.stdout.isatty() if output_format is None else output_format is SummaryFormat.TEXT
     groups, all_valid = _read(source, source_data.import_options(), set(group or ()))
     code = 0 if all_valid else BAD_INPUT
-    names = _directory_names(groups)
+    names = directory_names(one.id for one in groups)
     for number, (name, one) in enumerate(zip(names, groups, strict=True), 1):
         if len(groups) > 1:
             print_note(f"{number} of {len(groups)}: {one.id}")
@@ -165,7 +155,7 @@ def plan(
             print_error(str(error))
             typer.echo(group_io.to_json({"id": one.id, "conflict": str(error)}))
         else:
-            _write(result, directory)
+            write_plan(result, directory)
             typer.echo(_text(result, directory, source) if as_text else _line(result, directory))
         if STOP.is_set():
             exit_interrupted(f"group {one.id!r} has the best plan found so far, or none")
@@ -196,30 +186,6 @@ def _factor(text: str) -> Fraction:
     if factor <= 0:
         raise typer.BadParameter(f"--growth must be above 0, got {text!r}")
     return factor
-
-
-def _directory_names(groups: Sequence[Group]) -> list[str]:
-    """Derive a unique directory name from the id of each group."""
-    names: list[str] = []
-    for number, group in enumerate(groups, 1):
-        name = re.sub(r"[^A-Za-z0-9._-]+", "-", group.id or "").strip(".-")
-        names.append(name if name and name not in names else f"{name or 'group'}-{number}")
-    return names
-
-
-def _write(plan: Plan, directory: Path) -> None:
-    files = {
-        "report.html": render_html(plan),
-        "plan.json": to_indented_json(plan_document(plan)),
-        "moves.csv": moves_csv(plan),
-        "loads.csv": loads_csv(plan),
-        "ticket.md": render_ticket(plan),
-        "static-assignment.json": to_indented_json(static_assignment(plan)),
-        "sticky-seed.json": to_indented_json(sticky_seed(plan)),
-        "after.jsonl": group_io.to_json(group_after(plan)) + "\n",
-    }
-    for name, text in files.items():
-        group_io.write_text(directory / name, text)
 
 
 def _text(plan: Plan, directory: Path, source: Path) -> str:

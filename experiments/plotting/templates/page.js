@@ -50,3 +50,26 @@ document.querySelectorAll("table.sortable").forEach((table) => {
   });
   (table.closest(".scroll") ?? table).before(button);
 });
+
+// A field over each long table shows only the rows that contain its text.
+document.querySelectorAll("table.filterable").forEach((table) => {
+  const rows = [...table.tBodies[0].rows];
+  if (rows.length < 10) return;
+  const label = document.createElement("label");
+  const field = document.createElement("input");
+  const count = document.createElement("span");
+  label.className = "filter";
+  field.type = "search";
+  count.setAttribute("role", "status");
+  field.addEventListener("input", () => {
+    const words = field.value.toLowerCase().split(/\s+/);
+    rows.forEach((row) => {
+      const text = row.textContent.toLowerCase();
+      row.hidden = !words.every((word) => text.includes(word));
+    });
+    const shown = rows.filter((row) => !row.hidden).length;
+    count.textContent = field.value.trim() ? `${shown} of ${rows.length}` : "";
+  });
+  label.append("Filter ", field, count);
+  (table.closest(".scroll") ?? table).before(label);
+});

@@ -1,0 +1,326 @@
+"""``kassay survey``: rank many groups by the gain of an optimal plan."""
+
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kassay.experiments.cli import (
+    BAD_INPUT,
+    group_io,
+    output_options,
+    print_note,
+    source_options,
+)
+from kassay.experiments.cli.interruption import STOP, call_interruptibly, exit_interrupted
+from kassay.experiments.cli.survey_conditions import QUANTITIES, Condition, parse_condition
+from kassay.experiments.compare import CaseLimits
+from kassay.experiments.history.prometheus_metrics import (
+    SURVEY_METRICS,
+    metrics_text,
+    replace_file,
+)
+from kassay.experiments.planning.plan import plan
+from kassay.experiments.planning.plan_directory import PLAN_PAGE, directory_names, write_plan
+from kassay.experiments.planning.plan_files import to_json
+from kassay.experiments.planning.planning_start import planning_start
+from kassay.experiments.planning.render_survey import render_survey
+from kassay.experiments.planning.survey import (
+    MoveHistory,
+    Survey,
+    SurveyedGroup,
+    UnsurveyedGroup,
+)
+from kassay.experiments.planning.survey_processes import SurveySettings, survey_groups
+from kassay.experiments.sources.capture_files import EmptyGroups
+from kassay.reference.model.errors import InputError
+from kassay.reference.model.group import Group
+
+_PROGRESS_SECONDS = 3.0
+_PLAN_SECONDS = 20.0
+"""Time limit in seconds for each plan that the survey writes."""
+
+
+def survey(
+    source: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="SOURCE",
+            help="Group documents or captures of kafka-consumer-groups.sh: a file, plain or "
+            "compressed with gzip, a directory with captures taken at the same time, or - for "
+            "standard input. Omit SOURCE to read a cluster with --bootstrap-server.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    source_data: source_options.SourceOptions = source_options.SourceOptions(),
+    cluster: source_options.SampledClusterOptions = source_options.SampledClusterOptions(),
+    history: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Output directory of kassay history, for the unnecessary moves of each group.",
+            show_default=False,
+        ),
+    ] = None,
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CONDITION",
+            help="Exit with 1 if a group meets this condition, such as 'gap>10%' or 'hot>=2'; "
+            f"repeatable. Quantities: {', '.join(QUANTITIES)}.",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="DIR",
+            help="Directory for the pages: survey.html, survey.json and plans.",
+            show_default=False,
+        ),
+    ] = None,
+    plans: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Number of groups, from the top of the ranking, for which --output gets a plan. "
+            "survey.html also links plans that kassay plan wrote to the same directory.",
+        ),
+    ] = 10,
+    metrics: Annotated[
+        Path | None,
+        typer.Option(
+            help="File for the results in the text format of Prometheus.", show_default=False
+        ),
+    ] = None,
+    time_limit: Annotated[
+        float, typer.Option(min=0, help="Time limit in seconds for all groups together.")
+    ] = 45.0,
+    processes: Annotated[
+        int,
+        typer.Option(
+            "--processes",
+            min=1,
+            help="Maximum number of processes.",
+            show_default="number of processors",
+        ),
+    ] = os.cpu_count() or 1,
+    seed: Annotated[int, typer.Option(help="Random seed of the searches.")] = 0,
+    output_format: Annotated[
+        output_options.Format | None,
+        typer.Option(
+            "--format",
+            help="Output format. jsonl: one JSON line per group. json: indented JSON with totals. "
+            "table: text table with totals.",
+            show_default="table on a terminal, else jsonl",
+        ),
+    ] = None,
+) -> None:
+    """Rank many groups by the gain of an optimal plan.
+
+    The gap is the current maximum load above the maximum load of an optimal plan, relative to the
+    plan. Groups with equal gaps are ranked by the decrease of the spread, unnecessary moves in
+    the history, the decrease of idle members, and hot members: members with a load above the
+    planned maximum load. The plan has the objective of `kassay plan`. A group that cannot be
+    surveyed gives a line with the reason and the exit code 2; the survey continues. Exits with 1
+    if a group meets a condition of --fail-on. After Ctrl-C, the output has the groups surveyed
+    until then.
+
+    Example: `kassay survey captures/ --fail-on 'gap>10%' -o out/survey`
+
+    Example: `kassay survey --bootstrap-server broker:9092 --metrics kassay.prom`
+    """
+    source_options.check_cluster_usage("SOURCE", source is not None, cluster, source_data)
+    conditions = [parse_condition(text) for text in fail_on or ()]
+    histories = _histories(history)
+    groups, failed = _read(source, cluster, source_data)
+    if not groups and not failed:
+        where = cluster.bootstrap_server if source is None else group_io.name_of(source)
+        raise InputError(f"{where}: the input contains no group with members")
+    settings = SurveySettings(seconds=time_limit, processes=processes, seed=seed, stop=STOP)
+    result = call_interruptibly(
+        lambda: _survey(groups, failed, histories, settings), lost="no group is surveyed"
+    )
+    if metrics is not None:
+        replace_file(metrics, metrics_text(_metric_rows(result), SURVEY_METRICS))
+    _print(result, output_format)
+    if output is not None:
+        where = cluster.bootstrap_server if source is None else group_io.name_of(source)
+        write = partial(_write_pages, result, groups, output, plans, source=str(where), seed=seed)
+        call_interruptibly(write, lost=f"{output} is incomplete")
+    if STOP.is_set():
+        exit_interrupted("the output has the groups and plans finished until then")
+    _exit(result, conditions)
+
+
+def _histories(directory: Path | None) -> dict[str, MoveHistory]:
+    if directory is None:
+        return {}
+    from kassay.experiments.report.history_report import move_histories
+
+    return move_histories(directory)
+
+
+def _read(
+    source: Path | None,
+    cluster: source_options.SampledClusterOptions,
+    source_data: source_options.SourceOptions,
+) -> tuple[list[Group], list[UnsurveyedGroup]]:
+    """Read all groups without printing their notes, and the errors of invalid groups."""
+    options = source_data.import_options()
+    if source is not None:
+        parsed = group_io.read_source(source, options, print_notes=False)
+    else:
+        imported = source_options.read_cluster(cluster, (), options, empty=EmptyGroups.SKIP)
+        parsed = group_io.parsed_groups(imported, is_shown=lambda _: False)
+    groups, failed = [], []
+    for id, group in parsed:
+        if isinstance(group, InputError):
+            failed.append(UnsurveyedGroup(id=id, reason=str(group)))
+        else:
+            groups.append(group)
+    return groups, failed
+
+
+def _survey(
+    groups: Sequence[Group],
+    failed: Sequence[UnsurveyedGroup],
+    histories: dict[str, MoveHistory],
+    settings: SurveySettings,
+) -> Survey:
+    start = shown = time.monotonic()
+
+    def progress(done: int, total: int) -> None:
+        nonlocal shown
+        if time.monotonic() - shown >= _PROGRESS_SECONDS:
+            shown = time.monotonic()
+            print_note(f"{done} of {total} groups, {shown - start:.0f} s")
+
+    results = survey_groups(groups, histories=histories, settings=settings, progress=progress)
+    return replace(Survey.of([*failed, *results]), interrupted=STOP.is_set())
+
+
+def _write_pages(
+    result: Survey, groups: Sequence[Group], directory: Path, count: int, *, source: str, seed: int
+) -> None:
+    """Write the page and the data of a survey, and the plans of the first groups."""
+    names = dict(
+        zip((one.id for one in groups), directory_names(one.id for one in groups), strict=True)
+    )
+    documents = {group.id: group for group in groups}
+    limits = CaseLimits(time=_PLAN_SECONDS, stop=STOP)
+    for rank, one in enumerate(result.groups[:count], 1):
+        if STOP.is_set():
+            break
+        print_note(f"plan {rank} of {min(count, len(result.groups))}: {one.id}")
+        planned = plan(planning_start(documents[one.id]), limits=limits, seed=seed)
+        write_plan(planned, directory / names[one.id])
+    pages = {id: f"{name}/{PLAN_PAGE}" for id, name in names.items()}
+    written = {id: page for id, page in pages.items() if (directory / page).is_file()}
+    group_io.write_text(
+        directory / "survey.html", render_survey(result, source=source, plans=written)
+    )
+    group_io.write_text(directory / "survey.json", to_json(_document(result)))
+
+
+def _document(result: Survey) -> dict[str, object]:
+    return {
+        **({"interrupted": True} if result.interrupted else {}),
+        "totals": result.totals(),
+        "groups": list(_records(result)),
+    }
+
+
+def _records(result: Survey) -> Iterator[dict[str, object]]:
+    for rank, group in enumerate(result.groups, 1):
+        yield {"rank": rank, **group.record()}
+    for failed in result.unsurveyed:
+        yield failed.record()
+
+
+def _metric_rows(result: Survey) -> Iterator[dict[str, object]]:
+    for group in result.groups:
+        yield {
+            "group": group.id,
+            "gap": round(float(group.gap), 6),
+            "maximum_load": group.current.makespan,
+            "planned_maximum_load": group.planned.makespan,
+            "maximum_load_bound": group.makespan.bound,
+            "spread": group.current.spread,
+            "planned_spread": group.planned.spread,
+            "idle": group.current.idle,
+            "planned_idle": group.planned.idle,
+            "hot": group.hot,
+            "moves": group.moves.value,
+            "unnecessary_moves": group.unnecessary_moves,
+            "members": group.members,
+            "partitions": group.partitions,
+            "failed": 0,
+        }
+    for failed in result.unsurveyed:
+        yield {"group": failed.id, "failed": 1}
+
+
+def _print(result: Survey, output_format: output_options.Format | None) -> None:
+    default = output_options.Format.TABLE if sys.stdout.isatty() else output_options.Format.JSONL
+    chosen = output_format or default
+    if chosen is output_options.Format.JSONL:
+        for record in _records(result):
+            typer.echo(group_io.to_json(record))
+    elif chosen is output_options.Format.JSON:
+        group_io.print_json([_document(result)])
+    else:
+        rows = [_row(rank, group) for rank, group in enumerate(result.groups, 1)]
+        if all(row["unnecessary"] is None for row in rows):
+            rows = [{name: row[name] for name in row if name != "unnecessary"} for row in rows]
+        group_io.print_table(rows)
+        for name, value in result.totals().items():
+            typer.echo(f"{name.replace('_', ' ')}: {value:,}")
+    for failed in result.unsurveyed:
+        group_io.error_record(failed.id, f"{failed.id}: {failed.reason}")
+
+
+def _row(rank: int, group: SurveyedGroup) -> dict[str, object]:
+    before, after = group.current, group.planned
+    limit = f" to {float(group.gap_limit):.0%}" if group.gap_limit > group.gap else ""
+    return {
+        "group": group.id,
+        "rank": rank,
+        "gap": f"{float(group.gap):.0%}{limit}",
+        "maximum load": _change(before.makespan, after.makespan),
+        "spread": _change(before.spread, after.spread),
+        "idle": _change(before.idle, after.idle),
+        "hot": group.hot,
+        "moves": group.moves.value,
+        "unnecessary": group.unnecessary_moves,
+        "members": group.members,
+        "partitions": group.partitions,
+    }
+
+
+def _change(before: int, after: int) -> str:
+    return str(before) if before == after else f"{before} → {after}"
+
+
+def _exit(result: Survey, conditions: Sequence[Condition]) -> None:
+    """Print the conditions that groups meet, and exit with 1 or 2 if there are any."""
+    met = False
+    for condition in conditions:
+        found = [group.id for group in result.groups if condition.is_met_by(group)]
+        if found:
+            met = True
+            others = f" and {len(found) - 1} more" if len(found) > 1 else ""
+            print_note(f"{condition.text}: {found[0]}{others}")
+    if result.unsurveyed:
+        raise typer.Exit(BAD_INPUT)
+    if met:
+        raise typer.Exit(group_io.NOT_REACHED)

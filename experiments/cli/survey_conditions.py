@@ -1,0 +1,63 @@
+"""Conditions such as ``gap>10%`` under which ``kassay survey`` exits with 1."""
+
+import operator
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import typer
+
+from kassay.experiments.planning.survey import SurveyedGroup
+
+_VALUES: dict[str, Callable[[SurveyedGroup], Fraction | int]] = {
+    "gap": lambda group: group.gap,
+    "maximum-load": lambda group: group.current.makespan,
+    "spread": lambda group: group.current.spread,
+    "idle": lambda group: group.current.idle,
+    "hot": lambda group: group.hot,
+    "moves": lambda group: group.moves.value,
+    "placed": lambda group: group.placed,
+    "unnecessary-moves": lambda group: group.unnecessary_moves or 0,
+}
+QUANTITIES = tuple(_VALUES)
+"""Names of the quantities of a group that a condition can compare."""
+_COMPARISONS = {">": operator.gt, ">=": operator.ge}
+_CONDITION = re.compile(r"\s*([a-z-]+)\s*(>=|>)\s*(\d+(?:\.\d+)?)\s*(%?)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Condition on one quantity of a surveyed group.
+
+    Examples
+    --------
+    >>> parse_condition("gap > 10%")
+    Condition(text='gap > 10%', quantity='gap', comparison='>', limit=Fraction(1, 10))
+    """
+
+    text: str
+    quantity: str
+    comparison: str
+    limit: Fraction
+
+    def is_met_by(self, group: SurveyedGroup) -> bool:
+        """Return whether the quantity of a group is above the limit."""
+        value = _VALUES[self.quantity](group)
+        return bool(_COMPARISONS[self.comparison](value, self.limit))
+
+
+def parse_condition(text: str) -> Condition:
+    """Parse a condition. A percentage is a fraction of 1 and is valid only for the gap."""
+    match = _CONDITION.fullmatch(text)
+    if match is None or match[1] not in _VALUES:
+        raise typer.BadParameter(
+            f"--fail-on must be QUANTITY>LIMIT or QUANTITY>=LIMIT, where QUANTITY is one of "
+            f"{', '.join(QUANTITIES)}, got {text!r}"
+        )
+    quantity, comparison, number, percent = match.groups()
+    if bool(percent) is not (quantity == "gap"):
+        rule = "must be a percentage" if quantity == "gap" else "must not be a percentage"
+        raise typer.BadParameter(f"the limit of {quantity} {rule}, got {text!r}")
+    limit = Fraction(number) / (100 if percent else 1)
+    return Condition(text.strip(), quantity, comparison, limit)
