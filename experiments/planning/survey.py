@@ -12,7 +12,13 @@ from kassay.experiments.planning.what_if import makespan_of
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import KassayError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import loads, movement
+from kassay.reference.model.metrics import (
+    Measure,
+    load_vector,
+    measures,
+    member_units,
+    movement,
+)
 from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.solver.limits import SearchLimits
 from kassay.solver.solution import LevelValue, value_and_bound
@@ -33,11 +39,11 @@ class LoadSummary:
 
         Members without a consumed topic are idle, and do not count in the spread.
         """
-        values = list(loads(group, assignment).values())
+        values = measures(group, assignment)
         return cls(
-            makespan=max(values, default=0),
-            spread=max(values, default=0) - min(values, default=0),
-            idle=len(group.members) - sum(value > 0 for value in values),
+            makespan=values[Measure.MAKESPAN],
+            spread=values[Measure.SPREAD],
+            idle=len(group.members) - sum(load > 0 for load in load_vector(group, assignment)),
         )
 
 
@@ -250,7 +256,8 @@ def _surveyed(
     if solution.assignment is None or makespan is None:
         reason = "; ".join(solution.conflict) or "no assignment found within the time limit"
         return UnsurveyedGroup(id=group.id, reason=reason)
-    current = keep_owners(group)
+    current, planned = keep_owners(group), LoadSummary.of(group, solution.assignment)
+    relative = member_units(group).relative_loads(load_vector(group, current))
     subscribers = group.subscribers()
     consumed = [topic for topic in group.topics if subscribers[topic.name]]
     owners = ownership(group).owners
@@ -263,11 +270,11 @@ def _surveyed(
         members=len(group.members),
         partitions=sum(topic.partitions for topic in consumed),
         current=LoadSummary.of(group, current),
-        planned=LoadSummary.of(group, solution.assignment),
-        makespan=makespan,
+        planned=planned,
+        makespan=LevelValue("makespan", planned.makespan, min(planned.makespan, makespan.bound)),
         moves=LevelValue("movement", moved, min(moved, solution.movement.bound)),
         placed=sum(int((owners[topic.name] == NO_OWNER).sum()) for topic in consumed),
-        hot=sum(load > makespan.value for load in loads(group, current).values()),
+        hot=sum(load > planned.makespan for load in relative),
         history=history,
     )
 
