@@ -27,6 +27,7 @@ from kassay.solver.improvement.explanation import Explanation, explain
 from kassay.solver.improvement.transfer_chains import Transfer, improving_chain
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import (
+    Colocation,
     CrossRack,
     HostImbalance,
     Imbalance,
@@ -45,6 +46,7 @@ __all__ = [
     "Capacity",
     "Certificate",
     "Colocated",
+    "Colocation",
     "Conflict",
     "CrossRack",
     "Explanation",

@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver import objective
-from kassay.solver.evaluation import RackTable, imbalance_of, load_units, movement_costs
+from kassay.solver.evaluation import (
+    RackTable,
+    colocation_blocks,
+    imbalance_of,
+    load_units,
+    movement_costs,
+)
 from kassay.solver.problem import Problem
 from kassay.solver.unit_bounds import max_unit_load, unit_imbalance_bound
 
@@ -27,14 +33,14 @@ def level_bound(
     """
     match level:
         case objective.Imbalance():
-            return imbalance_bound(problem, level.measure)
+            bound = imbalance_bound(problem, level.measure)
         case objective.HostImbalance():
-            return unit_imbalance_bound(problem, level.measure, problem.host_units)
+            bound = unit_imbalance_bound(problem, level.measure, problem.host_units)
         case objective.Movement():
-            return _movement_bound(problem, level, limits)
+            bound = _movement_bound(problem, level, limits)
         case objective.CrossRack():
             racks = RackTable(problem)
-            return sum(
+            bound = sum(
                 all(
                     racks.is_cross_rack(partition, member)
                     for member in problem.consumer_sets[index].tolist()
@@ -43,7 +49,7 @@ def level_bound(
             )
         case objective.TopicSpread():
             counts = np.bincount(problem.topic, minlength=len(problem.group.topics)).tolist()
-            return sum(
+            bound = sum(
                 imbalance_of(
                     Measure.SUM_OF_SQUARES, even_loads(count, len(problem.consumer_sets[index]))
                 )
@@ -51,7 +57,13 @@ def level_bound(
                 if count
             )
         case objective.MembersUsed():
-            return 1 if problem.partition_count else 0
+            bound = 1 if problem.partition_count else 0
+        case objective.Colocation():
+            bound = sum(
+                not problem.may_consume[problem.consumer_set[list(block)]].all(axis=0).any()
+                for block in colocation_blocks(problem, level)
+            )
+    return bound
 
 
 def imbalance_bound(problem: Problem, measure: Measure) -> int:

@@ -17,7 +17,7 @@ from kassay.solver.certificate.check import (
 from kassay.solver.certificate.counting_bounds import counted_bound, counted_claims, level_limits
 from kassay.solver.certificate.refutation import PartitionPrices, cases_refute
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
-from kassay.solver.evaluation import valid_placement
+from kassay.solver.evaluation import check_levels, valid_placement
 from kassay.solver.objective import Level, default_levels
 from kassay.solver.problem import Placement, Problem, build_problem
 from kassay.solver.solution import Solution
@@ -109,6 +109,7 @@ def _counted_certificate(
     """Return a certificate of an assignment with bounds that need no search."""
     check_constraints(group, constraints)
     levels = default_levels(group) if levels is None else tuple(levels)
+    check_levels(group, levels)
     claims = counted_claims(group, assignment, levels)
     return Certificate(claims, constraints=constraints)
 

@@ -1,6 +1,7 @@
 """Compute the value of a placement on a level, and the constraints that it violates."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 from kassay.reference.model import metrics
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.errors import InternalError, UsageError
+from kassay.reference.model.group import Group
 from kassay.reference.model.load_units import LoadUnits
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
@@ -31,6 +33,9 @@ def level_value(problem: Problem, level: objective.Level, placement: Placement) 
             return int((np.unique(keys, return_counts=True)[1].astype(np.int64) ** 2).sum())
         case objective.MembersUsed():
             return len(set(placement.tolist()))
+        case objective.Colocation():
+            blocks = colocation_blocks(problem, level)
+            return sum(len(set(placement[list(block)].tolist())) - 1 for block in blocks)
 
 
 def load_units(problem: Problem, level: objective.Level) -> LoadUnits:
@@ -175,6 +180,18 @@ def colocated_partitions(
         for number in range(longest)
     ]
     return [partitions for partitions in sets if len(partitions) > 1]
+
+
+def colocation_blocks(problem: Problem, level: objective.Colocation) -> list[tuple[int, ...]]:
+    """Return the sets of partitions that a level assigns to few members."""
+    rules = map(constraints.Colocated, level.topics)
+    return [block for rule in rules for block in colocated_partitions(problem, rule)]
+
+
+def check_levels(group: Group, levels: Iterable[objective.Level]) -> None:
+    """Raise InputError if a level refers to a topic that the group does not have."""
+    sets = (level.topics for level in levels if isinstance(level, objective.Colocation))
+    constraints.check_constraints(group, map(constraints.Colocated, chain.from_iterable(sets)))
 
 
 def separated_partitions(problem: Problem, constraint: constraints.Separated) -> list[int]:

@@ -186,8 +186,25 @@ class MembersUsed:
     name: ClassVar[str] = "members_used"
 
 
+@dataclass(frozen=True, slots=True)
+class Colocation:
+    """Level: number of members that share partitions of equal number, beyond one per number.
+
+    For each set of topics and each number N, the members that have partitions N of these topics
+    count, except one.
+    """
+
+    topics: tuple[tuple[str, ...], ...]
+    tolerance: Tolerance = EXACT
+    name: ClassVar[str] = "colocation"
+
+    def __post_init__(self) -> None:
+        """Convert the sets of topics to tuples."""
+        object.__setattr__(self, "topics", tuple(map(tuple, self.topics)))
+
+
 FurtherLevel = CrossRack | TopicSpread | MembersUsed
-Level = Imbalance | HostImbalance | Movement | FurtherLevel
+Level = Imbalance | HostImbalance | Movement | Colocation | FurtherLevel
 
 FURTHER_LEVELS: Mapping[str, type[FurtherLevel]] = MappingProxyType(
     {level.name: level for level in (CrossRack, TopicSpread, MembersUsed)}

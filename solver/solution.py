@@ -97,9 +97,19 @@ def value_and_bound(level: LevelValue | None) -> dict[str, int] | None:
     return None if level is None else {"value": level.value, "bound": level.bound}
 
 
-def level_key(index: int, name: str) -> str:
-    """Return a level's JSON key: ``imbalance`` for a leading imbalance level, else its name."""
-    return "imbalance" if index == 0 and name in list(Measure) else name
+def level_keys(names: Iterable[str]) -> list[str]:
+    """Return the JSON keys of levels: ``imbalance`` for the first imbalance, else the name.
+
+    Examples
+    --------
+    >>> level_keys(["host_makespan", "makespan", "movement"])
+    ['host_makespan', 'imbalance', 'movement']
+    """
+    keys = list(names)
+    first = next((index for index, name in enumerate(keys) if name in list(Measure)), None)
+    if first is not None:
+        keys[first] = "imbalance"
+    return keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,13 +193,15 @@ class Solution:
 
     @property
     def imbalance(self) -> LevelValue:
-        """Return the value of the first level, which is imbalance by default.
+        """Return the value of the first level about the imbalance of members.
 
-        Raise LookupError if there is no assignment.
+        Without such a level, return the value of the first level. Raise LookupError if there is no
+        assignment.
         """
         if not self.levels:
             raise LookupError("the solution has no assignment, so its levels have no values")
-        return self.levels[0]
+        measures = (level for level in self.levels if level.name in list(Measure))
+        return next(measures, self.levels[0])
 
     @property
     def movement(self) -> LevelValue:
@@ -203,8 +215,14 @@ class Solution:
         """Return a JSON object with the kind of proof per level, or of the conflict."""
         if self.assignment is None:
             return {"conflict": str(self.proof)}
-        levels = enumerate(self.levels)
-        return {level_key(index, level.name): str(level.proof) for index, level in levels}
+        keys = level_keys(level.name for level in self.levels)
+        return {key: str(level.proof) for key, level in zip(keys, self.levels, strict=True)}
+
+    def values_by_level(self) -> dict[str, dict[str, int]]:
+        """Return a JSON object with the value and the bound per level."""
+        keys = level_keys(level.name for level in self.levels)
+        values = (value_and_bound(level) or {} for level in self.levels)
+        return dict(zip(keys, values, strict=True))
 
     def with_certificate(self, certificate: Certificate) -> Self:
         """Return a copy of the solution with a certificate and the levels that it claims."""

@@ -12,7 +12,7 @@ from kassay.reference.model.group import Group, require_group
 from kassay.solver.certificate.certificate import Certificate, Conflict, LevelClaim, Origin
 from kassay.solver.certificate.check import prices_prove
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
-from kassay.solver.evaluation import level_value
+from kassay.solver.evaluation import check_levels, level_value
 from kassay.solver.lexicographic.solve_levels import LexicographicResult, solve_levels
 from kassay.solver.limits import FlowClock, SearchBudget, SearchLimits
 from kassay.solver.objective import Level, default_levels
@@ -98,6 +98,7 @@ def _is_pure_flow(
     if not levels:
         raise UsageError("levels is empty; pass at least one level, for example Imbalance()")
     check_constraints(group, rules)
+    check_levels(group, levels)
     is_pure = not rules and prices_prove(group, levels)
     if method is Method.FLOW and not is_pure:
         raise UsageError(

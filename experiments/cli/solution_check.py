@@ -16,8 +16,8 @@ from kassay.solver.certificate.counting_bounds import value_of
 from kassay.solver.certificate.objective_documents import constraint_document, level_document
 from kassay.solver.certify import certify
 from kassay.solver.constraints import Constraint, check_constraints
-from kassay.solver.objective import FURTHER_LEVELS, Level, Movement
-from kassay.solver.solution import level_key
+from kassay.solver.objective import FURTHER_LEVELS, HOST_LEVELS, Colocation, Level, Movement
+from kassay.solver.solution import level_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,12 +176,20 @@ def _figure_errors(
 
 def _levels_by_key(question: Question) -> dict[str, Level]:
     """Map the keys of a solution document to the requested levels."""
-    return {level_key(index, level.name): level for index, level in enumerate(question.levels)}
+    keys = level_keys(level.name for level in question.levels)
+    return dict(zip(keys, question.levels, strict=True))
 
 
 def _unknown_figures(document: Mapping[str, object], levels: Mapping[str, Level]) -> Iterator[str]:
     """Yield an error for each level of a solution document that is not requested."""
-    known = ("imbalance", *Measure, Movement.name, *FURTHER_LEVELS)
+    known = (
+        "imbalance",
+        *Measure,
+        *HOST_LEVELS,
+        Movement.name,
+        Colocation.name,
+        *FURTHER_LEVELS,
+    )
     for key in known:
         if key in document and key not in levels:
             yield f"{key}: the document has this level, but it is not asked for"
@@ -224,11 +232,11 @@ def _bound_error(bound: object, value: int, claim: LevelClaim | None) -> str | N
 
 def _certified_record(certificate: Certificate, solution: SolutionDocument) -> dict[str, object]:
     """Return the results that a valid certificate proves, as fields of the JSON record."""
-    claims = list(enumerate(certificate.claims))
+    claims = _claims_by_key(certificate)
     record: dict[str, object] = {
         "optimal": _is_optimal(certificate),
-        "proof": {level_key(index, claim.level.name): str(claim.proof) for index, claim in claims},
-        "levels": [_level_record(claim) for _, claim in claims],
+        "proof": {key: str(claim.proof) for key, claim in claims.items()},
+        "levels": [_level_record(claim) for claim in certificate.claims],
     }
     unproven = list(_unproven_bounds(certificate, solution))
     if unproven:
@@ -236,6 +244,12 @@ def _certified_record(certificate: Certificate, solution: SolutionDocument) -> d
     if certificate.chain:
         record["improvement"] = [str(transfer) for transfer in certificate.chain]
     return record
+
+
+def _claims_by_key(certificate: Certificate) -> dict[str, LevelClaim]:
+    """Map the keys of a solution document to the claims of its certificate."""
+    keys = level_keys(claim.level.name for claim in certificate.claims)
+    return dict(zip(keys, certificate.claims, strict=True))
 
 
 def _is_optimal(certificate: Certificate) -> bool | None:
@@ -257,8 +271,8 @@ def _level_record(claim: LevelClaim) -> dict[str, object]:
 
 def _unproven_bounds(certificate: Certificate, solution: SolutionDocument) -> Iterator[str]:
     """Describe the bounds of a document that are higher than the proven bounds."""
-    for index, claim in enumerate(certificate.claims):
-        figures = solution.document.get(level_key(index, claim.level.name))
+    for key, claim in _claims_by_key(certificate).items():
+        figures = solution.document.get(key)
         bound = figures.get("bound") if isinstance(figures, Mapping) else None
         if isinstance(bound, int) and bound > claim.bound:
             yield f"{claim.level.name}: the bound {bound} is above the proven bound {claim.bound}"

@@ -21,7 +21,7 @@ from kassay.reference.model.metrics import loads
 from kassay.solver.certificate.certificate import Certificate
 from kassay.solver.certificate.documents import certificate_document, parse_certificate
 from kassay.solver.certify import certify
-from kassay.solver.solution import Solution, level_key, value_and_bound
+from kassay.solver.solution import Solution, level_keys, value_and_bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,8 @@ def solution_record(group: Group, solution: Solution, *, certified: bool = False
         record |= {"imbalance": None, "movement": None, "loads": None, "assignment": None}
         record["conflict"] = list(solution.conflict)
     else:
-        for index, level in enumerate(solution.levels):
-            key = level_key(index, level.name)
+        keys = level_keys(level.name for level in solution.levels)
+        for key, level in zip(keys, solution.levels, strict=True):
             measure = {"measure": level.name} if key == "imbalance" else {}
             record[key] = measure | (value_and_bound(level) or {})
         record["loads"] = loads(group, assignment)

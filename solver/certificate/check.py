@@ -28,7 +28,7 @@ from kassay.reference.model.metrics import Measure, movement
 from kassay.solver.certificate.certificate import Certificate, Origin, Price, PriceTable
 from kassay.solver.certificate.counting_bounds import evidence_error, value_of, wrong_claims
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
-from kassay.solver.evaluation import valid_placement, violated
+from kassay.solver.evaluation import check_levels, valid_placement, violated
 from kassay.solver.improvement.residual_network import node_prices
 from kassay.solver.improvement.transfer_chains import Transfer, apply_chain, improving_chain
 from kassay.solver.objective import Imbalance, Level, Movement, MovementCost
@@ -91,9 +91,11 @@ def certificate_errors(
     Raises
     ------
     InputError
-        If a constraint refers to a member, topic or partition that the group does not have.
+        If a constraint or level refers to a member, topic or partition that the group does not
+        have.
     """
     check_constraints(group, certificate.constraints)
+    check_levels(group, [claim.level for claim in certificate.claims])
     invalid = list(_invalid_assignments(group, assignment, certificate))
     if invalid:
         yield from invalid

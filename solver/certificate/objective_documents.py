@@ -18,9 +18,13 @@ from kassay.reference.model.metrics import Measure
 from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.solver import constraints, objective
 
-LEVEL_KEYS = ("level", "tolerance", "cost", "other")
-"""Keys of a level; the last two belong to movement."""
+LEVEL_KEYS = ("level", "tolerance", "cost", "other", "topics")
+"""Keys of a level; ``cost`` and ``other`` belong to movement, ``topics`` to colocation."""
 
+_FURTHER_KEYS = {
+    objective.Movement.name: ("cost", "other"),
+    objective.Colocation.name: ("topics",),
+}
 Item = TypeVar("Item")
 
 
@@ -50,6 +54,10 @@ def level_document(level: objective.Level) -> dict[str, object]:
             document["other"] = other
         case objective.Movement(cost=cost):
             document["cost"] = str(cost)
+        case objective.Colocation(topics=topics):
+            document["topics"] = [list(names) for names in topics]
+        case _:
+            pass
     return document
 
 
@@ -59,12 +67,15 @@ def parse_level(table: Mapping[str, object], where: str) -> objective.Level:
     Keys that do not belong to a level are ignored.
     """
     name = as_text(table.get("level"), f"{where}.level")
-    known = LEVEL_KEYS if name == objective.Movement.name else LEVEL_KEYS[:2]
+    known = (*LEVEL_KEYS[:2], *_FURTHER_KEYS.get(name, ()))
     check_keys({key: 0 for key in LEVEL_KEYS if key in table}, known, where)
     try:
         tolerance = _tolerance(table.get("tolerance", [0, 0, 1]), f"{where}.tolerance")
         if name == objective.Movement.name:
             return _movement(table, tolerance, where)
+        if name == objective.Colocation.name:
+            sets = parse_items(table.get("topics"), f"{where}.topics", _topics)
+            return objective.Colocation(tuple(sets), tolerance)
         if name in objective.FURTHER_LEVELS:
             return objective.FURTHER_LEVELS[name](tolerance)
         if name in list(Measure):
@@ -76,7 +87,13 @@ def parse_level(table: Mapping[str, object], where: str) -> objective.Level:
     except ValueError as error:
         raise InputError(f"{where}: {error}") from None
     known_levels = ", ".join(
-        [*Measure, *objective.HOST_LEVELS, objective.Movement.name, *objective.FURTHER_LEVELS]
+        [
+            *Measure,
+            *objective.HOST_LEVELS,
+            objective.Movement.name,
+            objective.Colocation.name,
+            *objective.FURTHER_LEVELS,
+        ]
     )
     raise InputError(f"{where}.level: unknown level {name!r}, expected one of {known_levels}")
 

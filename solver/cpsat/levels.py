@@ -10,8 +10,9 @@ from ortools.sat.python import cp_model
 from kassay.reference.model.load_units import LoadUnits
 from kassay.reference.model.metrics import Measure
 from kassay.solver.cpsat.model import AssignmentModel, Expression, weighted_sum
-from kassay.solver.evaluation import RackTable, load_units, movement_costs
+from kassay.solver.evaluation import RackTable, colocation_blocks, load_units, movement_costs
 from kassay.solver.objective import (
+    Colocation,
     CrossRack,
     HostImbalance,
     Imbalance,
@@ -66,11 +67,14 @@ def level_terms(model: AssignmentModel, level: Level, worst: int) -> tuple[Term,
                 return None
             return (Term(model.moves(costs)),)
         case CrossRack():
-            return (Term(_cross_rack(model)),)
+            term = Term(_cross_rack(model))
         case TopicSpread():
-            return (_topic_spread(model),)
+            term = _topic_spread(model)
         case MembersUsed():
-            return (Term(_members_used(model)),)
+            term = Term(_members_used(model))
+        case Colocation():
+            term = _colocation(model, level)
+    return (term,)
 
 
 def _imbalance_terms(
@@ -243,6 +247,20 @@ def _topic_spread(model: AssignmentModel) -> Term:
         for (topic, _), parts in counts_of.items()
     ]
     return Term(weighted_sum(squares))
+
+
+def _colocation(model: AssignmentModel, level: Colocation) -> Term:
+    used: list[tuple[Expression, int]] = []
+    blocks = colocation_blocks(model.problem, level)
+    for block in blocks:
+        members: dict[int, cp_model.IntVar] = {}
+        for partition in block:
+            for member, count in model.count[int(model.classes.class_of[partition])].items():
+                if member not in members:
+                    members[member] = model.cp.new_bool_var("")
+                model.cp.add(count <= members[member])
+        used.extend((variable, 1) for variable in members.values())
+    return Term(weighted_sum(used), offset=-len(blocks))
 
 
 def _members_used(model: AssignmentModel) -> Expression:

@@ -13,11 +13,19 @@ from kassay.solver.constraints import Colocated, Constraint, Forbidden, MaxMoves
 from kassay.solver.evaluation import (
     RackTable,
     colocated_partitions,
+    colocation_blocks,
     movement_costs,
     separated_partitions,
     topic_partitions,
 )
-from kassay.solver.objective import CrossRack, Level, Movement, MovementCost, TopicSpread
+from kassay.solver.objective import (
+    Colocation,
+    CrossRack,
+    Level,
+    Movement,
+    MovementCost,
+    TopicSpread,
+)
 from kassay.solver.problem import Ints, Placement, Problem
 
 
@@ -76,6 +84,11 @@ def symmetry_classes(
     if any(isinstance(constraint, Forbidden) for constraint in constraints):
         columns.append(problem.topic)
     columns.append(_single_partitions(problem, constraints))
+    columns += [
+        _codes_of_partitions(problem, chain.from_iterable(colocation_blocks(problem, level)))
+        for level in levels
+        if isinstance(level, Colocation)
+    ]
     table = np.stack([np.asarray(column).reshape(-1) for column in columns], axis=1)
     class_of = np.unique(table, axis=0, return_inverse=True)[1].reshape(-1)
     order = np.argsort(class_of, kind="stable").astype(np.int32)
@@ -89,7 +102,7 @@ def _codes(column: NDArray[np.int64]) -> Ints:
 
 def _single_partitions(problem: Problem, constraints: Iterable[Constraint]) -> Ints:
     """Return a code per partition: unique if a constraint names the partition, else 0."""
-    codes = np.zeros(problem.partition_count, dtype=np.int64)
+    named: list[int] = []
     for constraint in constraints:
         partitions: list[int] = []
         match constraint:
@@ -104,5 +117,13 @@ def _single_partitions(problem: Problem, constraints: Iterable[Constraint]) -> I
                 partitions = separated_partitions(problem, constraint)
             case _:
                 pass
-        codes[partitions] = np.array(partitions, dtype=np.int64) + 1
+        named += partitions
+    return _codes_of_partitions(problem, named)
+
+
+def _codes_of_partitions(problem: Problem, partitions: Iterable[int]) -> Ints:
+    """Return a code per partition: unique for the given partitions, else 0."""
+    codes = np.zeros(problem.partition_count, dtype=np.int64)
+    named = list(partitions)
+    codes[named] = np.array(named, dtype=np.int64) + 1
     return codes

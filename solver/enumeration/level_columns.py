@@ -5,8 +5,9 @@ import numpy as np
 from kassay.reference.model.load_units import LoadUnits
 from kassay.reference.model.metrics import Measure
 from kassay.solver.enumeration.placement_table import PlacementTable
-from kassay.solver.evaluation import RackTable, load_units, movement_costs
+from kassay.solver.evaluation import RackTable, colocation_blocks, load_units, movement_costs
 from kassay.solver.objective import (
+    Colocation,
     CrossRack,
     HostImbalance,
     Imbalance,
@@ -32,6 +33,8 @@ def level_column(table: PlacementTable, level: Level) -> Weights:
             return _topic_spread(table)
         case MembersUsed():
             return np.asarray((table.counts > 0).sum(axis=1))
+        case Colocation():
+            return _colocation(table, level)
 
 
 def _imbalance(table: PlacementTable, measure: Measure, units: LoadUnits) -> Weights:
@@ -90,6 +93,14 @@ def _cross_rack(table: PlacementTable) -> Weights:
             [racks.is_cross_rack(partition, at) for at in range(table.problem.member_count)]
         )
         total += crosses[table.members[:, partition]]
+    return total
+
+
+def _colocation(table: PlacementTable, level: Colocation) -> Weights:
+    total = np.zeros(len(table.members), dtype=np.int64)
+    for block in colocation_blocks(table.problem, level):
+        ordered = np.sort(table.members[:, list(block)], axis=1)
+        total += (ordered[:, 1:] != ordered[:, :-1]).sum(axis=1)
     return total
 
 

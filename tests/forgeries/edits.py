@@ -12,7 +12,7 @@ from kassay.reference.model.metrics import loads
 from kassay.solver.certificate.certificate import Origin
 from kassay.solver.certificate.counting_bounds import value_of
 from kassay.solver.certificate.objective_documents import constraint_document, level_document
-from kassay.solver.solution import level_key
+from kassay.solver.solution import level_keys
 from tests.forgeries.requests import Request, random_levels, random_rules
 
 Document = dict[str, Any]
@@ -190,8 +190,9 @@ def forge(
         key for key in document if isinstance(document[key], dict) and "bound" in document[key]
     ]:
         del document[key]
-    for index, (level, claim) in enumerate(zip(levels, claims, strict=True)):
-        document[level_key(index, level.name)] = {"value": claim["value"], "bound": claim["bound"]}
+    keys = level_keys(level.name for level in levels)
+    for key, claim in zip(keys, claims, strict=True):
+        document[key] = {"value": claim["value"], "bound": claim["bound"]}
     document["loads"] = loads(group, assignment)
     document["status"] = "optimal"
     document.pop("proof", None)

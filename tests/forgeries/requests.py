@@ -64,7 +64,12 @@ def random_request(rng: random.Random) -> Request:
     """Draw a group of up to 3 members and 6 partitions, mostly with the default objective."""
     while True:
         group = random_group(
-            rng, weighted=rng.random() < 0.6, racked=rng.random() < 0.3, most=(3, 2, 6)
+            rng,
+            weighted=rng.random() < 0.6,
+            racked=rng.random() < 0.3,
+            hosted=rng.random() < 0.3,
+            timed=rng.random() < 0.3,
+            most=(3, 2, 6),
         )
         if rng.random() < 0.2:
             first, *rest = group.members
@@ -88,7 +93,7 @@ def random_levels(rng: random.Random, group: Group) -> tuple[Level, ...]:
     levels = tuple(random_level(rng, group) for _ in range(rng.randint(1, 3)))
     return tuple(
         level
-        if isinstance(level, Imbalance) and level.measure is Measure.LEXIMAX
+        if getattr(level, "measure", None) is Measure.LEXIMAX
         else replace(level, tolerance=rng.choice(_TOLERANCES))
         for level in levels
     )

@@ -104,6 +104,7 @@ def all_partitions(group: Group) -> list[tuple[str, int]]:
 
 def random_level(rng: random.Random, group: Group) -> Level:
     costs = {tp: rng.randint(0, 5) for tp in all_partitions(group) if rng.random() < 0.8}
+    names = [topic.name for topic in group.topics]
     return rng.choice(
         (
             solver.Imbalance(rng.choice(tuple(Measure))),
@@ -114,6 +115,7 @@ def random_level(rng: random.Random, group: Group) -> Level:
             solver.CrossRack(),
             solver.TopicSpread(),
             solver.MembersUsed(),
+            solver.Colocation([rng.sample(names, min(2, len(names)))] if names else []),
         )
     )
 
@@ -267,6 +269,13 @@ def value_of(group: Group, level: Level) -> Callable[[Placement], int]:
                 return sum(pile * pile for pile in piles.values())
             case solver.MembersUsed():
                 return len(set(placement.values()))
+            case solver.Colocation():
+                blocks: dict[tuple[tuple[str, ...], int], set[str]] = {}
+                for (topic, number), member in placement.items():
+                    for names in level.topics:
+                        if topic in names:
+                            blocks.setdefault((names, number), set()).add(member)
+                return sum(len(members) - 1 for members in blocks.values())
 
     return value
 

@@ -39,6 +39,9 @@ def test_all_levels_and_constraints_are_equal_after_json():
         solver.CrossRack(tolerance),
         solver.TopicSpread(),
         solver.MembersUsed(),
+        *(solver.HostImbalance(measure) for measure in solver.Measure),
+        solver.HostImbalance(solver.Measure.MAKESPAN, tolerance),
+        solver.Colocation([["t", "u"], ["v"]], tolerance),
     )
     constraints = (
         solver.Capacity(4),
