@@ -10,13 +10,17 @@ from kassay.experiments.planning.assignor_outcomes import (
     assignment_metrics,
 )
 from kassay.experiments.planning.own_assignor import Implementation, own_assignor, runs_in_client
-from kassay.reference.assignors import ASSIGNORS, Release
+from kassay.reference.assignors import ASSIGNORS, Goal, Release
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import movement
 from kassay.reference.model.topic_partitions import NO_PARTITIONS
 from kassay.solver.solution import LevelValue
 
-_STICKY = ("sticky", "cooperative-sticky", "uniform")
+_FEW_MOVES = frozenset(
+    name
+    for name, port in ASSIGNORS.items()
+    if port.goal is Goal.BALANCE_AND_FEW_MOVES and port.release is Release.NEWEST
+)
 _RESTARTED = 3
 """Number of members whose restart is evaluated: those with the highest loads."""
 _EXCESS = 20
@@ -90,7 +94,7 @@ def _restarts(group: Group, current: AssignmentMetrics) -> Iterator[RecommendedA
     """Evaluate a restart of each of the members with the highest loads."""
     assignor = own_assignor(group)
     own = assignor.port
-    if own not in _STICKY or assignor.implementation is Implementation.OTHER:
+    if own not in _FEW_MOVES or assignor.implementation is Implementation.OTHER:
         return
     hot = sorted(current.loads.items(), key=lambda item: -item[1])[:_RESTARTED]
     for member, _ in hot:

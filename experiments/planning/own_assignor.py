@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kassay.reference.assignors import ASSIGNORS, RebalanceProtocol
+from kassay.reference.assignors import ASSIGNORS, RebalanceProtocol, Release
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_status import Protocol
 
@@ -11,7 +11,9 @@ _JAVA = "java"
 _BROKER_ASSIGNORS = frozenset(
     name for name, port in ASSIGNORS.items() if port.protocol is RebalanceProtocol.CONSUMER
 )
-_CLASSIC = frozenset({"range", "roundrobin", "sticky", "cooperative-sticky"})
+_CLASSIC = frozenset(
+    name for name, port in ASSIGNORS.items() if port.release is Release.NEWEST
+) - _BROKER_ASSIGNORS
 _OFFERED = {
     "librdkafka": {"range", "roundrobin", "cooperative-sticky"} | _BROKER_ASSIGNORS,
     "sarama": _CLASSIC,

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from kassay.experiments.sources.recognise_library import LIBRARIES
+from kassay.reference.assignors import ASSIGNORS
 from kassay.reference.java.strings import utf16_key
 from kassay.reference.model.client import Client
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.topic_partitions import Partitions
 
-PUBLIC_NAMES = LIBRARIES | {"range", "roundrobin", "sticky", "cooperative-sticky", "uniform"}
+PUBLIC_NAMES = LIBRARIES | frozenset(ASSIGNORS)
 """Names of client libraries and assignors that stay."""
-
 
 NewNames = Mapping[str, Mapping[str, str]]
 """New name by old name, for each kind of name (topic, member, host, ...).

@@ -38,10 +38,22 @@ def recognise_library(
     >>> recognise_library("billing") is None
     True
     """
-    if client_id is None and member_id is not None and _UUID_SUFFIX.search(member_id):
-        client_id = _UUID_SUFFIX.sub("", member_id)
+    if client_id is None and member_id is not None:
+        client_id = client_id_of(member_id)
     found = (name for name, form in _PATTERNS if form.fullmatch(client_id or ""))
     return next(found, _ASSIGNORS.get(assignor or ""))
+
+
+def client_id_of(member_id: str) -> str | None:
+    """Return the client id in a member id of the classic protocol, or None without UUID.
+
+    Examples
+    --------
+    >>> client_id_of("orders-1-0f8fad5b-d9cb-469f-a165-70867728950e")
+    'orders-1'
+    """
+    found = _UUID_SUFFIX.search(member_id)
+    return member_id[: found.start()] if found else None
 
 
 def library_of_subscription(fields: Fields, data: bytes) -> str | None:

@@ -22,16 +22,8 @@ from pathlib import Path
 import pyarrow.dataset
 import pytest
 
-from tests.conformance.admin import administrator
-from tests.conformance.broker import KafkaCluster, running_cluster
-from tests.conformance.test_history import (
-    ASSIGNORS,
-    SETTINGS,
-    TOPICS,
-    ObservedGroup,
-    play,
-    running_group,
-)
+from tests.conformance.broker import KafkaCluster
+from tests.conformance.test_history import ObservedGroup, observed_cluster, play
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.services]
 
@@ -113,12 +105,7 @@ def followed(
 ) -> Iterator[tuple[Follower, dict[str, ObservedGroup]]]:
     """The follower and the groups after all rebalances and restarts."""
     with ExitStack() as stack:
-        cluster = stack.enter_context(running_cluster(heap_mib=384, settings=SETTINGS))
-        admin = stack.enter_context(administrator(cluster.bootstrap))
-        admin.create_topics(TOPICS)
-        groups = {name: ObservedGroup(running_group(name, cluster, admin)) for name in ASSIGNORS}
-        for observed in groups.values():
-            stack.callback(observed.live.close)
+        cluster, groups = stack.enter_context(observed_cluster())
         follower = Follower(cluster, tmp_path_factory.mktemp("follow"))
         rng, part = random.Random(11), REBALANCES // (2 * RESTARTS + 1)
         play(groups, rng, rebalances=part)  # before the first start

@@ -12,7 +12,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,7 +21,7 @@ import pytest
 
 from kassay.experiments.cli import main
 from kassay.experiments.report.output_reader import read_manifest
-from tests.conformance.admin import Administrator, GroupView, Pairs, administrator
+from tests.conformance.admin import GroupView, Pairs, administrator
 from tests.conformance.broker import KafkaCluster, running_cluster
 from tests.conformance.captures import TOPIC_TOOL, run_tool
 from tests.conformance.consumers import Profile
@@ -80,21 +80,26 @@ def read_history_table(output: Path, name: str) -> Table:
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlayedHistory]:
     home = tmp_path_factory.mktemp("history")
-    with ExitStack() as stack:
-        cluster = stack.enter_context(running_cluster(heap_mib=384, settings=SETTINGS))
-        admin = stack.enter_context(administrator(cluster.bootstrap))
-        admin.create_topics(TOPICS)
-        groups = {name: ObservedGroup(running_group(name, cluster, admin)) for name in ASSIGNORS}
-        for observed in groups.values():
-            stack.callback(observed.live.close)
+    with observed_cluster() as (cluster, groups):
         play(groups, random.Random(7), rebalances=REBALANCES)
         _history("--bootstrap-server", cluster.bootstrap, "--output", str(home / "live"))
         _dump(cluster, home)
         yield PlayedHistory(cluster, groups, home)
 
 
-def running_group(name: str, cluster: KafkaCluster, admin: Administrator) -> RunningGroup:
-    return RunningGroup(name, cluster.bootstrap, admin, TOPICS)
+@contextmanager
+def observed_cluster() -> Iterator[tuple[KafkaCluster, dict[str, ObservedGroup]]]:
+    """Run a cluster with a group without members for each assignor."""
+    with ExitStack() as stack:
+        cluster = stack.enter_context(running_cluster(heap_mib=384, settings=SETTINGS))
+        admin = stack.enter_context(administrator(cluster.bootstrap))
+        admin.create_topics(TOPICS)
+        groups = {}
+        for name in ASSIGNORS:
+            live = RunningGroup(name, cluster.bootstrap, admin, TOPICS)
+            stack.callback(live.close)
+            groups[name] = ObservedGroup(live)
+        yield cluster, groups
 
 
 def play(groups: dict[str, ObservedGroup], rng: random.Random, *, rebalances: int) -> None:

@@ -21,6 +21,7 @@ from kassay.experiments.sources.describe_output.typed_rows import (
     matches_columns,
 )
 from kassay.experiments.sources.located_error import error_at
+from kassay.experiments.sources.recognise_library import client_id_of
 
 _NOTICES = (
     ("empty", re.compile(r".*Consumer group [`'\"](?P<group>.*)[`'\"] has no active members\.?")),
@@ -30,7 +31,6 @@ _NOTICES = (
     ("error", re.compile(r"Error: (?P<group>).*")),
 )
 _LINE_END = re.compile(r"\r?\n|\r")
-_UUID_SUFFIX = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 _NO_CONSUMER = ("none", "-", "unknown")
 # A cut cell of these columns fails another check.
 _CHECKED_COLUMNS = ("ASSIGNMENT", "UPGRADED")
@@ -149,9 +149,7 @@ def _is_cell_complete(cells: Cells, column: str, others: Iterable[TableRow]) -> 
     if value in _NO_CONSUMER or value in {getattr(row, _ID_FIELDS[column], None) for row in others}:
         return True
     # The member id of the classic protocol is the client id and a UUID.
-    consumer = cells.get("CONSUMER-ID", "")
-    client = _UUID_SUFFIX.sub("", consumer)
-    return column == "CLIENT-ID" and value == client != consumer
+    return column == "CLIENT-ID" and value == client_id_of(cells.get("CONSUMER-ID", ""))
 
 
 def _require_consistent(parsed: ParsedText, name: str) -> None:
