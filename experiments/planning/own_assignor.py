@@ -11,9 +11,10 @@ _JAVA = "java"
 _BROKER_ASSIGNORS = frozenset(
     name for name, port in ASSIGNORS.items() if port.protocol is RebalanceProtocol.CONSUMER
 )
-_CLASSIC = frozenset(
-    name for name, port in ASSIGNORS.items() if port.release is Release.NEWEST
-) - _BROKER_ASSIGNORS
+_CLASSIC = (
+    frozenset(name for name, port in ASSIGNORS.items() if port.release is Release.NEWEST)
+    - _BROKER_ASSIGNORS
+)
 _OFFERED = {
     "librdkafka": {"range", "roundrobin", "cooperative-sticky"} | _BROKER_ASSIGNORS,
     "sarama": _CLASSIC,
