@@ -31,9 +31,9 @@ def as_array(value: object, where: str, *, expected: str = "a list") -> Sequence
 
 
 def as_integer(value: object, where: str) -> int:
-    """Return the value if it is an integer.
+    """Return the value if it is an integer. Otherwise raise InputError.
 
-    Raise InputError for other values, also for booleans and 1.0.
+    Booleans and 1.0 are not integers.
     """
     if isinstance(value, int) and not isinstance(value, bool):
         return value

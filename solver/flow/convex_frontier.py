@@ -70,10 +70,10 @@ def convex_hull(problem: Problem, may_continue: MayContinue) -> ConvexHull | Non
 
 
 def fewest_moves(group: Group, sum_of_squares: int) -> LevelValue | None:
-    """Return bounds on the minimum number of moves that reach a sum of squared loads.
+    """Bound the minimum number of moves that lower the sum of squared loads to a limit.
 
-    The value is a sufficient number of moves. None if weights differ, the group is too
-    large, or no assignment is within the limit. Capacities are ignored.
+    The value is a sufficient number of moves. Return None if weights differ, if the group is too
+    large, or if no assignment is within the limit. Capacities are ignored.
     """
     search = _search_of(group)
     weight = group.uniform_weight

@@ -114,7 +114,7 @@ class _LevelFlows:
             if not self.clock.may_start():
                 return True
             search = HullSearch.of(network, balanced)
-            if not self._few_moves(search, first):
+            if not self._imbalance_within_moves(search, first):
                 return False
         limit = self._limit(first)
         if limit is not None and self._is_movement(1):
@@ -148,7 +148,7 @@ class _LevelFlows:
                 high = load_window(first.measure, total, members, limit)[1]
             self._within_load(network, high // int(self.problem.weight[0]), balanced)
 
-    def _few_moves(self, search: HullSearch, first: Imbalance) -> bool:
+    def _imbalance_within_moves(self, search: HullSearch, first: Imbalance) -> bool:
         """Minimise the imbalance within the limit on moves.
 
         Return False if the limit is too low.

@@ -77,7 +77,7 @@ def _subscription(member: Member, topics: tuple[str, ...]) -> MemberSubscription
 
 @cached
 def partitions_per_topic(group: Group) -> Mapping[str, Topic]:
-    """Return the partition counts of the subscribed topics, in the order of Kafka's map."""
+    """Return the subscribed topics that have partitions, in the order of Kafka's map."""
     topics = group.topic_table()
     distinct = dict.fromkeys(member.topics for member in subscriptions(group).values())
     subscribed = dict.fromkeys(name for names in distinct for name in names)
