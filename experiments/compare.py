@@ -28,7 +28,7 @@ MovesWithin = Callable[[int], int | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseLimits(SearchLimits):
-    """Limits of each solver search and, in a study, of the whole work on one group.
+    """Limits of each solver search and, in a study, of the whole evaluation of a group.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ LIMITS = CaseLimits()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeuristicGap:
-    """Value of an assignor's result, and the proven optimal value. None means unknown."""
+    """Heuristic gap: value of an assignor and proven optimal value. None means unknown."""
 
     greedy: int | None = None
     optimum: int | None = None
@@ -150,7 +150,7 @@ def compare(
     Parameters
     ----------
     assignor
-        One of `kassay.reference.assignors.ASSIGNORS`, or a user-defined assignor.
+        One of `kassay.reference.assignors.ASSIGNORS`, or a custom assignor.
     optimum, result
         The group's `solve_optimum` and the assignor's `run_until_stable`, if they are known.
     moves_within

@@ -128,7 +128,7 @@ class CustomAssignors:
             raise typer.BadParameter(str(error)) from None
 
     def single(self, name: str | None) -> str:
-        """Return the name of the only assignor that the options select.
+        """Return the name of the one assignor that the options must select.
 
         Raise a usage error unless exactly one is selected.
         """

@@ -169,7 +169,7 @@ def parsed_groups(
 
 
 def _print_notes(imported: ImportedGroup) -> None:
-    """Print the notes of a captured group, or the state of a document's rebalancing group."""
+    """Print the notes of a captured group, or that the group of a document was rebalancing."""
     group = imported.group
     if group is None:
         return

@@ -109,7 +109,7 @@ class ObjectiveOptions:
         )
 
     def planning_levels(self, group: Group) -> tuple[Level, ...]:
-        """Return the objective's levels for a plan, which tolerates excess if weights differ."""
+        """Return the levels of a plan, with a default tolerance if weights differ."""
         return planning_levels(
             group,
             measure=self.imbalance,

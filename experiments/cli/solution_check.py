@@ -253,7 +253,7 @@ def _claims_by_key(certificate: Certificate) -> dict[str, LevelClaim]:
 
 
 def _is_optimal(certificate: Certificate) -> bool | None:
-    """Return whether the assignment is optimal, or None if the certificate cannot decide."""
+    """Return True or False if the certificate shows that the assignment is optimal or not."""
     if certificate.chain:
         return False
     return True if certificate.proof is Proof.CERTIFICATE else None

@@ -100,7 +100,7 @@ def _renamed_member(member: Member, name: str, names: dict[str, str]) -> Member:
 
 
 def _orders(group: Group) -> Iterator[tuple[int, ...]]:
-    """Yield each order of the members that is sorted by the ranks of `_member_ranks`.
+    """Yield all orders of the members that are sorted by `_member_ranks`.
 
     Yield only one order if there are more than 5,040.
     """

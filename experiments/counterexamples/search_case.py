@@ -57,7 +57,7 @@ class CaseSearch:
 
 
 def check_deterministic(assignor: str, case: str, *groups: Group) -> None:
-    """Raise an error if two runs of a user-defined assignor on the same group differ.
+    """Raise an error if two runs of a custom assignor on the same group differ.
 
     Assignors of libraries are not checked: some return different assignments by design, and are
     compared by loads and moves only.

@@ -1,4 +1,4 @@
-"""Run ports, assignors of client libraries, and user-defined assignors.
+"""Run ports, assignors of client libraries, and custom assignors.
 
 A client library runs unmodified in the process of a *driver*. To add a library:
 

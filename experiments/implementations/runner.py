@@ -1,4 +1,4 @@
-"""Run a port of a Kafka assignor, an assignor of a library, or a user-defined assignor."""
+"""Run a port of a Kafka assignor, an assignor of a library, or a custom assignor."""
 
 import json
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
-"""Parse names of user-defined assignors, such as ``cmd:./mine`` or ``python:mine:assign``.
+"""Parse names of custom assignors, such as ``cmd:./mine`` or ``python:mine:assign``.
 
-A user-defined assignor is a command or a Python callable. Both run in a process of their own. The
+A custom assignor is a command or a Python callable. Both run in a process of their own. The
 name contains everything that is needed to run the assignor, so that Spark workers need nothing
 else: ``cmd:./mine``, ``python:mine:assign``, or with a time limit ``cmd@2.5s:./mine``.
 """
@@ -21,7 +21,7 @@ _SERVER = "kassay.experiments.implementations.callable_server"
 
 @dataclass(frozen=True, slots=True)
 class UserAssignor:
-    """A user-defined assignor: its command, and its time limit per group in seconds."""
+    """A custom assignor: its command, and its time limit per group in seconds."""
 
     command: tuple[str, ...]
     seconds: float
@@ -33,7 +33,7 @@ def is_user_assignor(name: str) -> bool:
 
 
 def parse_user_assignor(name: str) -> UserAssignor:
-    """Parse the name of a user-defined assignor into its command and time limit.
+    """Parse the name of a custom assignor into its command and time limit.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def parse_user_assignor(name: str) -> UserAssignor:
     match = _NAME.fullmatch(name)
     if match is None:
         raise InputError(
-            f"unknown assignor {name!r}: a user-defined assignor is named cmd:... or python:..."
+            f"unknown assignor {name!r}: names of custom assignors start with cmd: or python:"
         )
     seconds = float(match["seconds"]) if match["seconds"] else ANSWER_SECONDS
     target = match["target"]
@@ -70,7 +70,7 @@ def user_assignor_names(
     callables: Sequence[str] = (),
     seconds: float = ANSWER_SECONDS,
 ) -> list[str]:
-    """Build names of user-defined assignors from commands, callables and a time limit.
+    """Build names of custom assignors from commands, callables and a time limit.
 
     Examples
     --------

@@ -147,7 +147,7 @@ class _Planner:
         growth: tuple[Fraction, ...],
         points: int,
     ) -> Plan:
-        """Create the plan that carries out a solution, including reports and alternatives."""
+        """Create the plan for a solution, with alternatives and the results of assignors."""
         group, assignment, current = self.group, solution.assignment, keep_owners(self.group)
         if assignment is None:
             raise LookupError(

@@ -10,7 +10,7 @@ _ADVICE = "describe the group again when its state is Stable"
 
 
 class RebalancingGroupError(KassayError, LookupError):
-    """Error: the owners from which to plan a rebalancing group are unknown."""
+    """Error: the source lacks data of a rebalancing group from which a plan starts."""
 
 
 def planning_start(group: Group) -> Group:

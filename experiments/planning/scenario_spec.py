@@ -89,8 +89,13 @@ def _members(text: str, add: Callable[..., Group]) -> Iterable[NamedChange]:
         interval, single = _RANGE.fullmatch(part), _NUMBER.fullmatch(part)
         if interval and interval[1] == interval[3]:
             first, last, step = int(interval[2]), int(interval[4]), int(interval[5] or 1)
-            if first > last or not step:
-                raise UsageError(f"--members: the range {part!r} is empty")
+            if first > last:
+                raise UsageError(
+                    "--members: the second number of a range, without its sign, must be at least "
+                    f"the first, got {part!r}"
+                )
+            if not step:
+                raise UsageError(f"--members: the step of a range must be above 0, got {part!r}")
             for number in range(first, last + 1, step):
                 yield _resized(interval[1], number, add)
         elif single:

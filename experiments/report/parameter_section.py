@@ -107,7 +107,7 @@ def _level_table(shares: pd.DataFrame, names: Sequence[str]) -> ReportTable:
 
 
 def _within_table(correlations: pd.DataFrame, names: Sequence[str]) -> ReportTable:
-    """Create a table of correlations of a missed minimum with the parameters of the groups."""
+    """Create a table of correlations between group parameters and missed minimums."""
     missed = correlations[correlations["outcome"] == "missed"]
     cells = {
         (str(row["family"]), str(row["assignor"]), str(row["parameter"])): (

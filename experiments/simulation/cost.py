@@ -68,9 +68,10 @@ def cost_of(
 
 
 def _combined(sequence: list[SimulatedRebalance]) -> tuple[Group, Assignment] | None:
-    """Combine a sequence of rebalances: return the first group and the last assignment.
+    """Return the group and the result of a sequence of rebalances, seen as one rebalance.
 
-    If members or topics change between two rounds, the group is the first after the last change.
+    The group is the first after the last change of members or topics. The result is the last
+    assignment.
     """
     last = sequence[-1]
     if last.assignment is None or not last.complete or not last.group.members:

@@ -34,15 +34,17 @@ def join_groups(groups: Sequence[Group]) -> Group:
     """
     ids = [group.id or "" for group in groups]
     if not groups or "" in ids:
-        raise InputError("groups to balance together must exist and have ids")
+        raise InputError(
+            "groups to balance together: at least one is required, and each must have an id"
+        )
     repeated = next((id for id in ids if ids.count(id) > 1), None)
     if repeated is not None:
         raise InputError(f"two of the groups to balance together have the id {repeated!r}")
     sources = {group.weight_source for group in groups}
     if len(sources) > 1 or len({_has_weights(group) for group in groups}) > 1:
         raise InputError(
-            "the groups to balance together have different weights: give all groups weights from "
-            "the same source (--weights)"
+            "the groups to balance together have weights from different sources: give all groups "
+            "weights from the same source (--weights)"
         )
     return Group(
         id="+".join(ids),

@@ -92,7 +92,7 @@ class Stratum(Cases):
         return self.seeds * (len(self.assignors) if self._has_own_history else 1)
 
     def __getitem__(self, index: int) -> Case:
-        """Compute the case at an index: its seed and, if necessary, its assignor."""
+        """Compute the case at an index. Families with own history have a case per assignor."""
         if not self._has_own_history:
             return Case(family=self.family, seed=self.first_seed + index, assignors=self.assignors)
         seed, number = divmod(index, len(self.assignors))

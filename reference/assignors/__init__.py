@@ -137,7 +137,7 @@ def run_assignor(group: Group, name: str) -> AssignorResult:
 def is_cooperative(name: str) -> bool:
     """Return whether a named assignor uses the cooperative protocol.
 
-    A user-defined assignor does not use it.
+    A custom assignor does not use it.
     """
     return name in ASSIGNORS and ASSIGNORS[name].protocol is RebalanceProtocol.COOPERATIVE
 

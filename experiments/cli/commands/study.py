@@ -194,7 +194,7 @@ class _StudyPlan:
 
 
 def _read_groups(sources: Sequence[str | Path]) -> tuple[list[str], list[str], bool]:
-    """Read the group documents of local files, and separate the remote URIs.
+    """Read the group documents of local files, and list the remote URIs.
 
     Return the documents, the URIs, and whether all documents are valid.
     """

@@ -1,4 +1,4 @@
-"""User-defined assignors: every failure is a result, and the next group is answered."""
+"""Custom assignors: every failure is a result, and the next group is answered."""
 
 import os
 import sys
