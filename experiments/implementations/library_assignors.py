@@ -1,7 +1,7 @@
 """Names of assignors of client libraries, such as ``sarama@1.43.3:sticky``.
 
 ``libraries.yaml`` lists the libraries, their assignors and their pinned versions. A name without
-a version means the first version of this list. Like the name of a user-defined assignor, a name
+a version means the first version of this list. Like the name of a custom assignor, a name
 can contain a time limit per group: ``sarama@1.43.3@2.5s:sticky``.
 """
 
