@@ -221,7 +221,7 @@ def max_loads_within(
 def max_unit_loads(
     problem: Problem, level: objective.Imbalance | objective.HostImbalance, limit: int
 ) -> list[int]:
-    """Return, per member, the maximum load of its unit if a level is within a limit."""
+    """Return, per member, the maximum load of the member or its host within a level limit."""
     units, total = load_units(problem, level), problem.total
     if not units.has_equal_speeds:
         loads = [

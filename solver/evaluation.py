@@ -39,7 +39,7 @@ def level_value(problem: Problem, level: objective.Level, placement: Placement) 
 
 
 def load_units(problem: Problem, level: objective.Level) -> LoadUnits:
-    """Return the units with the loads that a level compares: hosts for `HostImbalance`."""
+    """Return the load units of a level: hosts for `HostImbalance`, otherwise members."""
     is_host = isinstance(level, objective.HostImbalance)
     return problem.host_units if is_host else problem.member_units
 
@@ -183,7 +183,7 @@ def colocated_partitions(
 
 
 def colocation_blocks(problem: Problem, level: objective.Colocation) -> list[tuple[int, ...]]:
-    """Return the sets of partitions that a level assigns to few members."""
+    """Return the sets of partitions that a colocation level assigns to few members."""
     rules = map(constraints.Colocated, level.topics)
     return [block for rule in rules for block in colocated_partitions(problem, rule)]
 

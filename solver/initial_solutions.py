@@ -60,7 +60,7 @@ def _place_by_units(
     member_loads: list[int],
     units: Sequence[LoadUnits],
 ) -> None:
-    """Give each partition to the consumer with the lowest new relative loads of its units."""
+    """Give each partition to the consumer that then has the lowest relative loads."""
     loads = [each.loads(member_loads) for each in units]
     consumer_sets = [consumers.tolist() for consumers in problem.consumer_sets]
 

@@ -95,7 +95,7 @@ class Imbalance:
 
 @dataclass(frozen=True, slots=True)
 class HostImbalance:
-    """Level: imbalance of the loads of hosts.
+    """Level: imbalance of the loads of hosts, which are the values of `Client.host`.
 
     The load of a host is the load of its members, and its speed the sum of their speeds. A
     member without a host is a host of its own.
@@ -188,10 +188,10 @@ class MembersUsed:
 
 @dataclass(frozen=True, slots=True)
 class Colocation:
-    """Level: number of members that share partitions of equal number, beyond one per number.
+    """Level: number of additional members that colocated partitions are spread over.
 
-    For each set of topics and each number N, the members that have partitions N of these topics
-    count, except one.
+    For each set of topics and each number N, the value adds the number of members that have
+    partitions N of these topics, minus 1.
     """
 
     topics: tuple[tuple[str, ...], ...]

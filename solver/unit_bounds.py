@@ -14,7 +14,7 @@ from kassay.solver.problem import Problem
 
 
 def unit_imbalance_bound(problem: Problem, measure: Measure, units: LoadUnits) -> int:
-    """Return a lower bound on the imbalance of the loads of units, for one measure."""
+    """Return a lower bound on the imbalance of members or hosts, for one measure."""
     bound = 0
     if not units.names or not problem.total:
         return bound
@@ -44,7 +44,7 @@ def unit_imbalance_bound(problem: Problem, measure: Measure, units: LoadUnits) -
 
 
 def max_unit_load(measure: Measure, total: int, limit: int, units: LoadUnits, unit: int) -> int:
-    """Return the maximum load of a unit if the imbalance is within a limit."""
+    """Return the maximum load of a load unit if the imbalance is within a limit."""
     factor = units.factors[unit]
     if measure is Measure.MAKESPAN:
         return min(limit // factor, total)
@@ -78,7 +78,7 @@ def _makespan_bound(problem: Problem, units: LoadUnits) -> int:
 
 
 def _least_makespan(problem: Problem, load: int, factors: Sequence[int]) -> int:
-    """Return the minimum greatest relative load that holds a total load."""
+    """Return the minimum makespan of a total load that can be split into weight units."""
     step = problem.weight_unit
 
     def holds(limit: int) -> bool:
@@ -95,7 +95,7 @@ def _least_makespan(problem: Problem, load: int, factors: Sequence[int]) -> int:
 
 
 def _greatest_minimum(problem: Problem, units: LoadUnits) -> int:
-    """Return an upper bound on the smallest relative load."""
+    """Return an upper bound on the minimum relative load of the load units."""
     step = problem.weight_unit
 
     def fits(limit: int) -> bool:
@@ -114,8 +114,8 @@ def _greatest_minimum(problem: Problem, units: LoadUnits) -> int:
 def _least_squares(problem: Problem, load: int, factors: Sequence[int]) -> int:
     """Return the minimum sum of load times relative load for a total load.
 
-    The ``k``-th weight unit of a unit with factor ``f`` costs ``(2 * k - 1) * f``; the cheapest
-    weight units have the minimum sum.
+    The ``k``-th weight unit of a load unit with factor ``f`` costs ``(2 * k - 1) * f``; the
+    cheapest weight units have the minimum sum.
     """
     parts = load // problem.weight_unit
 
@@ -135,7 +135,7 @@ def _least_squares(problem: Problem, load: int, factors: Sequence[int]) -> int:
 
 
 def _closed_sets(problem: Problem, units: LoadUnits) -> Iterator[tuple[list[int], int]]:
-    """Yield sets of units, with a load that only the units of the set can receive."""
+    """Yield sets of load units, each with the load that only these units can receive."""
     sets = [frozenset(units.unit_of[at] for at in each.tolist()) for each in problem.consumer_sets]
     loads = [
         sum(problem.weight[problem.consumer_set == index].tolist()) for index in range(len(sets))
@@ -146,7 +146,7 @@ def _closed_sets(problem: Problem, units: LoadUnits) -> Iterator[tuple[list[int]
 
 
 def _components(problem: Problem, units: LoadUnits) -> Iterator[tuple[list[int], int]]:
-    """Yield the connected components of units that share a consumed topic, with their loads."""
+    """Yield sets of load units connected by shared topics, with their total loads."""
     first = list(range(len(units.names)))
 
     def root(unit: int) -> int:

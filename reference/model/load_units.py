@@ -8,19 +8,19 @@ from math import gcd, lcm
 
 @dataclass(frozen=True)
 class LoadUnits:
-    """Units with loads to compare: members, or hosts with the loads of their members.
+    """Load units: the members of a group, or its hosts with the loads of their members.
 
-    The *relative load* of a unit is its load divided by its speed, times the least common
+    The *relative load* of a load unit is its load divided by its speed, times the least common
     multiple of all speeds. It is an integer, and equals the load if all speeds are equal.
 
     Parameters
     ----------
     names
-        Name per unit.
+        Name per load unit.
     unit_of
-        Index of the unit of each member.
+        Index of the load unit of each member.
     speeds
-        Speed per unit; at least 1. Only the ratios of the speeds matter.
+        Speed per load unit; at least 1. Only the ratios of the speeds matter.
 
     Examples
     --------
@@ -40,22 +40,22 @@ class LoadUnits:
 
     @property
     def has_equal_speeds(self) -> bool:
-        """Return whether all units have the same speed."""
+        """Return whether all load units have the same speed."""
         return max(self.speeds, default=1) == 1
 
     @cached_property
     def factors(self) -> tuple[int, ...]:
-        """Relative load per unit of load, for each unit."""
+        """Factor from load to relative load, per load unit."""
         multiple = lcm(*self.speeds)
         return tuple(multiple // speed for speed in self.speeds)
 
     def loads(self, member_loads: Sequence[int]) -> list[int]:
-        """Return the load of each unit: the sum of the loads of its members."""
+        """Return the load of each load unit: the sum of the loads of its members."""
         loads = [0] * len(self.names)
         for unit, load in zip(self.unit_of, member_loads, strict=True):
             loads[unit] += load
         return loads
 
     def relative_loads(self, loads: Sequence[int]) -> list[int]:
-        """Return the relative load of each unit."""
+        """Convert the loads of the load units to relative loads."""
         return [load * factor for load, factor in zip(loads, self.factors, strict=True)]

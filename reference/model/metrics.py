@@ -153,7 +153,7 @@ MEASURES: dict[Measure, Callable[[Sequence[int]], int]] = {
 
 
 def imbalance_of(measure: Measure, loads: Sequence[int], units: LoadUnits) -> int:
-    """Return the imbalance of the loads of units, by one of the `MEASURES`.
+    """Return the imbalance of members or hosts from their loads, by one of the `MEASURES`.
 
     With different speeds, the sum of squares adds the products of load and relative load, and
     the deviation compares each load with the share of its speed: both have their minimum at

@@ -57,7 +57,7 @@ class Ownership:
 
     @cached_property
     def owners(self) -> dict[str, Column]:
-        """The owners in ``column`` as one read-only array per topic with metadata."""
+        """Owners of the partitions, as one read-only array per topic with metadata."""
         return self.starts.by_topic(self.column)
 
     @property

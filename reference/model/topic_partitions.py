@@ -83,7 +83,7 @@ class Partitions(Sequence[TopicPartition]):
         return cls(tuple(code), *columns)
 
     def split(self, ends: Sequence[int]) -> list["Partitions"]:
-        """Split the list into consecutive lists that end before the given indices.
+        """Split the list into consecutive lists, one per end index.
 
         Examples
         --------

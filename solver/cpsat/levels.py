@@ -173,7 +173,7 @@ def _distances(
 def _squares(
     model: AssignmentModel, loads: Sequence[cp_model.IntVar], units: LoadUnits, worst: int
 ) -> Term | None:
-    """Return the sum of load times relative load as a term, centred to keep numbers small.
+    """Return the sum of load times relative load as a term with small coefficients.
 
     With the factor ``f`` of a unit and its centre ``c``, ``f * load**2`` is
     ``f * (load - c)**2 + 2 * f * c * load - f * c**2``.

@@ -70,7 +70,7 @@ class AssignmentModel:
         return loads
 
     def unit_loads(self, units: LoadUnits) -> list[cp_model.IntVar]:
-        """Return one load variable per load unit, in weight units."""
+        """Return one load variable per member or host, in units of `Problem.weight_unit`."""
         if len(units.names) == len(self.load):
             return [self.load[units.unit_of.index(unit)] for unit in range(len(units.names))]
         if units.names not in self._unit_loads:

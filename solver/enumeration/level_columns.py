@@ -66,7 +66,7 @@ def _imbalance(table: PlacementTable, measure: Measure, units: LoadUnits) -> Wei
 
 
 def _unit_loads(table: PlacementTable, units: LoadUnits) -> Weights:
-    """Return the load of each unit per placement, as a matrix."""
+    """Return the load of each placement (row) on each member or host (column)."""
     loads = np.zeros((len(table.loads), len(units.names)), dtype=table.loads.dtype)
     for member, unit in enumerate(units.unit_of):
         loads[:, unit] += table.loads[:, member]

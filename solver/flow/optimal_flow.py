@@ -147,7 +147,7 @@ def _counts_without_owners(
         sink=source + 1,
     )
     if flow.total != int(network.supply.sum()):
-        raise InternalError("the level sets permit no flow")
+        raise InternalError("no flow has the loads of the level sets")
     counts = np.zeros(len(network.tail), dtype=np.int64)
     counts[arcs] = flow.flows[: len(arcs)]
     return counts
