@@ -20,12 +20,15 @@ from kassay.solver.identical_members.repacking import Repacking
 from kassay.solver.identical_members.search_clock import SearchClock
 from kassay.solver.problem import exact_integers
 
-_MAX_PATTERNS = 60_000
+_MAX_PATTERNS = 400_000
 _MAX_PAIR_FAILURES = 200
 # Shares of the time left.
 _PAIR_SHARE = 0.2
-_FIRST_SHARE = 0.25
-_BOUND_SHARE = 0.5
+_FIRST_SHARE = 0.1
+_BOUND_SHARE = 0.4
+_DIVE_SHARE = 0.4
+_DIVES = 3  # per capacity
+_MAX_NOISE = 0.1  # of a dive
 _PACKING_SHARE = 0.7
 
 
@@ -61,6 +64,7 @@ class MakespanSearch:
             (self._improve_pairs, _PAIR_SHARE),
             (self._repack, _FIRST_SHARE),
             (self._raise_bound, _BOUND_SHARE),
+            (self._dive, _DIVE_SHARE),
             (self._pack_at_bound, _PACKING_SHARE),
             (self._repack, 1.0),
         )
@@ -112,6 +116,26 @@ class MakespanSearch:
         if infeasible >= self.bound:
             self.bound = next_reachable_load(self.weights, infeasible + 1)
             self.is_bound_by_highs = False
+
+    def _dive(self, clock: SearchClock) -> None:
+        """Lower the makespan by dives, from the bound upwards."""
+        classes = WeightClasses.of(self.weights)
+        failed, step = self.bound - 1, 1
+        while failed + 1 < self.makespan and clock.has_time:
+            capacity = min(failed + step, (failed + self.makespan) // 2)
+            packing = PatternPacking.within(classes, self.members, capacity, _MAX_PATTERNS, clock)
+            if packing is None:
+                return
+            packed = None
+            for attempt in range(_DIVES):
+                packed = packed or packing.dive(
+                    capacity, clock, self.rng, _MAX_NOISE * attempt / _DIVES
+                )
+            if packed is None:
+                failed, step = capacity, 2 * step
+            else:
+                self.offer(self._with_zeros(packed))
+                step = 1
 
     def _pack_at_bound(self, clock: SearchClock) -> None:
         """Decide with HiGHS whether all weights fit a capacity, from the bound upwards."""

@@ -4,24 +4,23 @@ The set covering formulation of Gilmore and Gomory, with all maximal patterns. A
 left out if its free capacity exceeds the free capacity of all members together.
 """
 
-import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
-from functools import partial
+from functools import cached_property, partial
+from itertools import chain
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, linprog, milp
+from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_matrix, vstack
 
+from kassay.solver.identical_members.fractional_cover import FractionalCover, cover_fractionally
 from kassay.solver.identical_members.load_patterns import Pattern, PatternSearch, WeightClasses
 from kassay.solver.identical_members.packing_heuristics import Packing
+from kassay.solver.identical_members.pattern_dive import PatternDive
 from kassay.solver.identical_members.search_clock import SearchClock
 from kassay.solver.limits import call_until_stopped
-
-# The price of a pattern must fit 64 bits.
-_MAX_PRICE = 2**40
-_MAX_PATTERN_PRICE = 2**62
+from kassay.solver.problem import EXACT_IN_64_BITS
 
 
 class Answer(Enum):
@@ -32,13 +31,14 @@ class Answer(Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True)
+@dataclass
 class PatternPacking:
     """Search for a cover of all weights by patterns, one pattern per member."""
 
     classes: WeightClasses
     members: int
     patterns: Sequence[Pattern]
+    cover: FractionalCover | None = field(init=False, default=None)
 
     @classmethod
     def within(
@@ -68,26 +68,22 @@ class PatternPacking:
         """
         if not self.classes.sizes:
             return Answer.UNKNOWN
-        cover = self._cover()
-        if not self.patterns or not cover.getnnz(axis=1).all():
+        if not self.patterns or not self.held.getnnz(axis=0).all():
             return Answer.NO
-        search = partial(
-            linprog,
-            np.ones(len(self.patterns)),
-            A_ub=-cover,
-            b_ub=-np.array(self.classes.counts, dtype=float),
-            method="highs",
-            options={"time_limit": max(clock.seconds, 0.01)},
-        )
-        result = call_until_stopped(search, clock.stop)
-        if result is None or result.status != 0:
-            return Answer.UNKNOWN
-        scale = min(_MAX_PRICE, _MAX_PATTERN_PRICE // max(map(len, self.patterns)))
-        duals = np.clip(-result.ineqlin.marginals, 0, 1)
-        prices = np.rint(duals * scale).astype(np.int64)
-        most = int((cover.T @ prices).max())
-        total = sum(map(operator.mul, prices.tolist(), self.classes.counts))
-        return Answer.NO if total > self.members * most else Answer.UNKNOWN
+        counts = np.array(self.classes.counts)
+        none = np.zeros(0, dtype=np.int64)
+        self.cover = cover_fractionally(self.held, counts, none, self.members, clock)
+        is_proven = self.cover is not None and self.cover.needs_more_than(self.members)
+        return Answer.NO if is_proven else Answer.UNKNOWN
+
+    def dive(
+        self, capacity: int, clock: SearchClock, rng: np.random.Generator, noise: float
+    ) -> Packing | None:
+        """Search for a cover by rounding fractional covers; return the weights per member."""
+        if not self.patterns or self.members * capacity >= EXACT_IN_64_BITS:
+            return None
+        sizes, counts = np.array(self.classes.sizes), np.array(self.classes.counts)
+        return PatternDive(self.held, sizes, counts, self.members, capacity, rng).run(clock, noise)
 
     def pack(self, clock: SearchClock) -> tuple[Answer, Packing]:
         """Search for a cover with HiGHS; return the answer and, if found, the weights per member.
@@ -98,13 +94,19 @@ class PatternPacking:
             return Answer.YES, []
         if not self.patterns:
             return Answer.NO, []
-        count = len(self.patterns)
-        matrix = vstack([self._cover(), csr_matrix(-np.ones((1, count)))])
+        if self.cover is None:
+            self.relaxation(clock.part(0.5))
+        useful = np.arange(len(self.patterns))
+        if self.cover is not None:
+            useful = np.flatnonzero(self.cover.useful(self.members))
+        if not len(useful):
+            return Answer.NO, []
+        matrix = vstack([self.held[useful].T, csr_matrix(-np.ones((1, len(useful))))])
         search = partial(
             milp,
-            np.zeros(count),
+            np.zeros(len(useful)),
             constraints=LinearConstraint(matrix, lb=[*self.classes.counts, -self.members]),
-            integrality=np.ones(count),
+            integrality=np.ones(len(useful)),
             bounds=Bounds(0, self.members),
             options=_search_options(clock),
         )
@@ -113,27 +115,31 @@ class PatternPacking:
             return Answer.NO, []
         if result is None or result.x is None:
             return Answer.UNKNOWN, []
-        packed = self._weights_of(np.rint(result.x).astype(int).tolist())
+        packed = self._weights_of(useful.tolist(), np.rint(result.x).astype(int).tolist())
         return (Answer.UNKNOWN, []) if packed is None else (Answer.YES, packed)
 
-    def _cover(self) -> csr_matrix:
-        """Return the matrix of the number of weights per class (row) and pattern (column)."""
-        rows = [at for pattern in self.patterns for at in pattern]
-        columns = [index for index, pattern in enumerate(self.patterns) for _ in pattern]
-        shape = (len(self.classes.sizes), len(self.patterns))
-        return csr_matrix((np.ones(len(rows), dtype=np.int64), (rows, columns)), shape=shape)
+    @cached_property
+    def held(self) -> csr_matrix:
+        """Return the number of weights per pattern (row) and weight class (column)."""
+        lengths = np.fromiter(map(len, self.patterns), np.int64, len(self.patterns))
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        columns = np.fromiter(chain.from_iterable(self.patterns), np.int64, int(starts[-1]))
+        shape = (len(self.patterns), len(self.classes.sizes))
+        held = csr_matrix((np.ones(len(columns), dtype=np.int64), columns, starts), shape=shape)
+        held.sum_duplicates()
+        return held
 
-    def _weights_of(self, uses: Sequence[int]) -> Packing | None:
+    def _weights_of(self, patterns: Sequence[int], uses: Sequence[int]) -> Packing | None:
         """Convert the number of uses of each pattern to weights per member.
 
         Each weight is used once. Return None if a weight is missing.
         """
         left = list(self.classes.counts)
         packed: Packing = []
-        for pattern, count in zip(self.patterns, uses, strict=True):
+        for pattern, count in zip(patterns, uses, strict=True):
             for _ in range(count):
                 weights = []
-                for at in pattern:
+                for at in self.patterns[pattern]:
                     if left[at]:
                         left[at] -= 1
                         weights.append(self.classes.sizes[at])

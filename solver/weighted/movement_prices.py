@@ -28,7 +28,7 @@ from kassay.solver.weighted.knapsack_subproblems import (
 Floats = NDArray[np.float64]
 
 _KNOTS = 200
-_FIRST_BOX, _MIN_BOX, _MAX_BOX = 0.5, 0.001, 4.0
+_FIRST_BOX, _MIN_BOX, _MAX_BOX = 0.5, 0.02, 4.0
 _FIRST_BOX_OF_PARTITIONS, _MIN_BOX_OF_PARTITIONS = 0.1, 0.01
 _TOLERANCE = 0.01
 # Consecutive rounds without a higher bound after which the search for prices by weight stops.
@@ -145,9 +145,10 @@ class ColumnGeneration:
         return [patterns[at] for at in np.flatnonzero(paid - least[members] <= most).tolist()]
 
     def _shrink_box(self, failures: int) -> None:
-        if self.knots:
+        # A box that shrinks with each failure excludes better prices.
+        if self.knots and failures % 3 == 0:
             self.box = max(self.box * 0.6, _MIN_BOX)
-        elif failures % 6 == 0:
+        elif not self.knots and failures % 6 == 0:
             self.box = max(self.box * 0.7, _MIN_BOX_OF_PARTITIONS)
 
     def _collect(self, knapsacks: Knapsacks) -> None:

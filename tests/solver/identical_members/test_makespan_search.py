@@ -105,6 +105,50 @@ def test_a_perfect_packing_of_hidden_triples_is_found():
     assert (search.bound, search.makespan) == (1000, 1000)
 
 
+def test_two_or_three_weights_per_member_are_proven():
+    rng = random.Random(1)
+    weights = [round(rng.gauss(576, 144)) for _ in range(144)]
+    search = run(weights, 64, seconds=20)
+    assert (search.bound, search.makespan, search.is_bound_by_highs) == (1318, 1318, False)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.2])
+def test_a_dive_packs_each_weight_once_within_the_capacity(noise):
+    rng = random.Random(6)
+    packed = 0
+    for _ in range(30):
+        weights = [rng.randint(20, 60) for _ in range(rng.randint(6, 24))]
+        members = max(2, len(weights) // 3)
+        capacity = -(-sum(weights) // members) + rng.randint(0, 4)
+        problem = PatternPacking.within(WeightClasses.of(weights), members, capacity, 9999, clock())
+        packing = problem.dive(capacity, clock(), np.random.default_rng(0), noise)
+        if packing is not None:
+            packed += 1
+            assert sorted(weight for own in packing for weight in own) == sorted(weights)
+            assert len(packing) <= members
+            assert makespan_of(packing) <= capacity
+    assert packed > 10
+
+
+def test_prices_exclude_no_pattern_of_a_cover():
+    rng = random.Random(8)
+    excluded = 0
+    for _ in range(40):
+        members = rng.randint(2, 3)
+        weights = [rng.randint(10, 30) for _ in range(rng.randint(5, 7))]
+        capacity = optimal_makespan(weights, members)
+        problem = PatternPacking.within(WeightClasses.of(weights), members, capacity, 9999, clock())
+        assert problem.relaxation(clock()) is Answer.UNKNOWN
+        useful = problem.cover.useful(members)
+        excluded += not useful.all()
+        kept = [
+            pattern for pattern, is_kept in zip(problem.patterns, useful, strict=True) if is_kept
+        ]
+        answer, _ = PatternPacking(problem.classes, members, kept).pack(clock())
+        assert answer is Answer.YES
+    assert excluded > 5
+
+
 def proven_instances() -> dict[str, int]:
     if not INSTANCES.is_dir():
         return {}
