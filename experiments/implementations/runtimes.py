@@ -116,6 +116,36 @@ def _jvm_command(library: Library, directory: Path) -> tuple[str, ...]:
     return (java, *options, "-classpath", classpath, "Driver", _MAIN_CLASSES[library.name])
 
 
+_GO_FILES = {
+    "sarama": ("sarama.go",),
+    "franz-go": ("franz_go.go",),
+    "kafka-go": ("kafka_go.go",),
+}
+"""Files of the Go driver for a library, besides ``driver.go``."""
+
+
+def _install_go(library: Library, version: str, directory: Path) -> None:
+    source, build = DRIVERS / "go", directory / "source"
+    build.mkdir()
+    names = ("driver.go", *_GO_FILES[library.name])
+    if library.name == "sarama":
+        has_cooperative = library.offers("cooperative-sticky", version)
+        names += ("sarama_cooperative.go" if has_cooperative else "sarama_eager.go",)
+    for name in names:
+        shutil.copy(source / name, build / name)
+    (build / "go.mod").write_text("module kassay/driver\n", encoding="utf-8")
+    environment = {"GOFLAGS": "-mod=mod -buildvcs=false", "GOWORK": "off"}
+    for command in (
+        ["go", "get", f"{library.package}@v{version}"],
+        ["go", "build", "-o", str(directory / "driver"), "."],
+    ):
+        run_step(command, directory=build, environment=environment)
+
+
+def _go_command(_library: Library, directory: Path) -> tuple[str, ...]:
+    return (str(directory / "driver"),)
+
+
 RUNTIMES: Mapping[str, Runtime] = {
     runtime.name: runtime
     for runtime in (
@@ -125,6 +155,13 @@ RUNTIMES: Mapping[str, Runtime] = {
             needs="JDK 17+ and Maven",
             install=_install_jvm,
             command=_jvm_command,
+        ),
+        Runtime(
+            name="go",
+            programs=("go",),
+            needs="Go 1.24+",
+            install=_install_go,
+            command=_go_command,
         ),
     )
 }

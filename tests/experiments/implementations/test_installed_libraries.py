@@ -1,0 +1,80 @@
+"""Installed libraries answer through their drivers. Tests of missing libraries are skipped."""
+
+import subprocess
+
+import pytest
+
+from kassay.experiments.implementations.convergence import Ending, run_until_stable
+from kassay.experiments.implementations.installation import driver_command, is_installed
+from kassay.experiments.implementations.library_assignors import (
+    libraries,
+    parse_library_assignor,
+)
+from kassay.experiments.implementations.runner import run
+from kassay.experiments.study.case import cases_of
+from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
+from kassay.reference import Group, Member, Topic
+
+NEWEST = [
+    f"{library.name}@{library.versions[0]}:{assignor}"
+    for library in libraries().values()
+    for assignor in library.assignors_of(library.versions[0])
+]
+PORTED = ("range", "roundrobin", "sticky", "cooperative-sticky", "uniform", "server-range")
+EQUAL = Group(
+    topics=(Topic(name="t", partitions=5), Topic(name="ü", partitions=4)),
+    members=tuple(Member(id=id, subscription=("t", "ü")) for id in ("a", "b", "é")),
+)
+
+
+def require(name):
+    """Skip the test if the library is not installed."""
+    assignor = parse_library_assignor(name)
+    if not is_installed(assignor.library, assignor.version):
+        version = f"{assignor.library.name}@{assignor.version}"
+        pytest.skip(f"not installed: run kassay implementations install {version}")
+    return name
+
+
+@pytest.mark.parametrize("name", NEWEST)
+def test_every_partition_of_equal_subscriptions_has_a_member(name):
+    result = run_until_stable(EQUAL, require(name))
+    assert (result.ending, result.detail) == (Ending.OK, None)
+    assert sum(result.assignment.loads().values()) == 9
+    assert max(result.assignment.loads().values()) <= 4
+
+
+@pytest.mark.parametrize("assignor", PORTED)
+def test_the_ports_equal_the_libraries_of_their_release(assignor):
+    library = "kafka-clients" if assignor in PORTED[:4] else "kafka-broker"
+    name = require(f"{library}@4.4.0@5s:{assignor}")
+    cases = cases_of(
+        ["mixed-join", "mixed-leave", "equal-grow", "mixed-churn"], seeds=40, assignors=["sticky"]
+    )
+    groups = [cases[number].build() for number in range(len(cases))]
+    groups += [group.group for key, group in NAMED_GROUPS.items() if key != "D"]
+    for group in groups:
+        assert run(group, name).assignment == run(group, assignor).assignment, group.id
+
+
+def test_a_release_without_rewind_loses_owned_partitions():
+    require("kafka-clients@2.8.2:sticky")
+    group = Group(
+        topics=(Topic(name="t", partitions=4), Topic(name="u", partitions=2)),
+        members=(
+            Member(id="a", subscription=("t",), owned=[("t", n) for n in range(4)], generation=3),
+            Member(id="b", subscription=("t", "u")),
+        ),
+    )
+    broken = run(group, "kafka-clients@2.8.2:sticky").assignment
+    assert broken.loads() == run(group, "sticky").assignment.loads()
+    assert broken != run(group, "sticky").assignment
+
+
+def test_a_driver_ends_with_its_input():
+    name = require("kafka-clients:sticky")
+    command = driver_command(parse_library_assignor(name))
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"ready\n"
+        process.stdin.close()
+        assert process.wait(timeout=30) == 0
