@@ -127,7 +127,7 @@ _GO_FILES = {
 def _install_go(library: Library, version: str, directory: Path) -> None:
     source, build = DRIVERS / "go", directory / "source"
     build.mkdir()
-    names = ("driver.go", *_GO_FILES[library.name])
+    names: tuple[str, ...] = ("driver.go", *_GO_FILES[library.name])
     if library.name == "sarama":
         has_cooperative = library.offers("cooperative-sticky", version)
         names += ("sarama_cooperative.go" if has_cooperative else "sarama_eager.go",)
