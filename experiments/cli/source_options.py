@@ -174,7 +174,7 @@ class SampledClusterOptions(ClusterOptions):
 def check_cluster_usage(
     source: str, has_source: bool, cluster: ClusterOptions, source_data: SourceOptions
 ) -> None:
-    """Raise a usage error unless the options name one source and fit to this source.
+    """Raise a usage error unless the options name one source and fit this source.
 
     ``source`` is the placeholder of the argument for files, and ``has_source`` is true if files
     are given.

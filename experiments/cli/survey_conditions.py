@@ -42,13 +42,13 @@ class Condition:
     limit: Fraction
 
     def is_met_by(self, group: SurveyedGroup) -> bool:
-        """Return whether the quantity of a group is above the limit."""
+        """Return whether the group's quantity is above the limit or, for ``>=``, equal to it."""
         value = _VALUES[self.quantity](group)
         return bool(_COMPARISONS[self.comparison](value, self.limit))
 
 
 def parse_condition(text: str) -> Condition:
-    """Parse a condition. A percentage is a fraction of 1 and is valid only for the gap."""
+    """Parse a condition. The limit of the gap is a percentage, all other limits are numbers."""
     match = _CONDITION.fullmatch(text)
     if match is None or match[1] not in _VALUES:
         raise typer.BadParameter(
@@ -58,6 +58,6 @@ def parse_condition(text: str) -> Condition:
     quantity, comparison, number, percent = match.groups()
     if bool(percent) is not (quantity == "gap"):
         rule = "must be a percentage" if quantity == "gap" else "must not be a percentage"
-        raise typer.BadParameter(f"the limit of {quantity} {rule}, got {text!r}")
+        raise typer.BadParameter(f"--fail-on: the limit of {quantity} {rule}, got {text!r}")
     limit = Fraction(number) / (100 if percent else 1)
     return Condition(text.strip(), quantity, comparison, limit)

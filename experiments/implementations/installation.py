@@ -34,7 +34,7 @@ def installations() -> Path:
 
 
 def is_installed(library: Library, version: str) -> bool:
-    """Return whether a version of a library is installed with the driver of this kassay."""
+    """Return whether a version of a library is installed with the current driver."""
     digest = _directory(library, version) / _DIGEST
     return digest.is_file() and digest.read_text(encoding="utf-8") == _driver_digest(library)
 
@@ -95,7 +95,7 @@ def _directory(library: Library, version: str) -> Path:
 
 
 def _driver_digest(library: Library) -> str:
-    """Return the digest of the driver's sources: a changed driver requires an installation."""
+    """Return a digest of the driver's sources. After a change, libraries must be reinstalled."""
     sources = sorted(path for path in (DRIVERS / library.runtime).rglob("*") if path.is_file())
     content = b"".join(path.name.encode() + path.read_bytes() for path in sources)
     return hashlib.sha256(content).hexdigest()

@@ -79,7 +79,7 @@ class LibraryAssignor:
 
 
 def version_key(version: str) -> tuple[int, ...]:
-    """Return the numbers of a version, which order versions.
+    """Return the numbers of a version, as a sort key of versions.
 
     Examples
     --------

@@ -63,7 +63,7 @@ def run(group: Group, assignor: str) -> RunResult:
 
 
 def _run_library_assignor(group: Group, name: str) -> RunResult:
-    """Run an assignor of an installed library. The time limit counts as non-termination."""
+    """Run an assignor of an installed library. A reached time limit counts as non-termination."""
     assignor = parse_library_assignor(name)
     process = assignor_process(driver_command(assignor), start_seconds=_START_SECONDS)
     request = {"assignor": assignor.assignor.name, "group": group_document(group)}

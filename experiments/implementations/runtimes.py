@@ -1,4 +1,4 @@
-"""Runtimes of drivers: what they need, how a driver is installed, and how it starts.
+"""Runtimes of drivers: required programs, installation of a driver, and its command.
 
 A *driver* is a program that calls the assignors of one version of a library. Its source is in
 ``drivers/RUNTIME``. It writes one line on standard output when it is ready. Then it reads one
@@ -24,7 +24,7 @@ _INSTALL_SECONDS = 900
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
-    """A runtime of drivers.
+    """Runtime of drivers, such as the JVM.
 
     Parameters
     ----------

@@ -58,7 +58,7 @@ class MoveHistory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SurveyedGroup:
-    """Gain of an optimal plan for one group, or the reason why the group has no plan.
+    """Gain of an optimal plan for one group: loads before and after the plan, and moves.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class SurveyedGroup:
 
     @property
     def gap(self) -> Fraction:
-        """Return the current maximum load above the planned one, relative to the planned one."""
+        """Return the plan's decrease of the maximum load, divided by the planned maximum load."""
         return _excess(self.current.makespan, self.planned.makespan)
 
     @property
@@ -110,7 +110,7 @@ class SurveyedGroup:
 
     @property
     def has_gain(self) -> bool:
-        """Return whether the plan lowers the maximum load, the spread or the idle members."""
+        """Return whether the plan changes maximum load, spread or number of idle members."""
         before, after = self.current, self.planned
         return (before.makespan, before.spread, before.idle) != (
             after.makespan,

@@ -52,7 +52,7 @@ class SurveySettings:
 
     @property
     def is_stopped(self) -> bool:
-        """Return whether the survey has been stopped."""
+        """Return whether the event ``stop`` is set."""
         return self.stop is not None and self.stop.is_set()
 
 
@@ -161,7 +161,7 @@ def _survey_alone(
 def _survey_isolated(
     group: Group, histories: Mapping[str, MoveHistory], settings: SurveySettings
 ) -> SurveyResult:
-    """Survey a group that may have ended its process, alone in a new process."""
+    """Survey one group alone in a new process, because it may have ended the previous one."""
     pool = _new_pool(1)
     history = histories.get(group.id or "")
     try:

@@ -51,6 +51,6 @@ def _number(value: int) -> str:
 
 
 def _percent(value: Fraction) -> str:
-    """Format a fraction as a percentage without decimals, but not below 0.1 % as 0 %."""
+    """Format a fraction in per cent, with one decimal if it is below 1 % and not 0."""
     percent = float(100 * value)
     return f"{percent:.0f}\u202f%" if not percent or percent >= 1 else f"{percent:.1f}\u202f%"

@@ -24,7 +24,8 @@ def implementations(
         list[str] | None,
         typer.Argument(
             metavar="[install LIBRARY[@VERSION]...]",
-            help="Libraries to install. Without a version, the first version of the list.",
+            help="Libraries to install. Without a version, kassay installs the newest listed "
+            "version.",
             show_default=False,
         ),
     ] = None,

@@ -92,7 +92,8 @@ def survey(
         int,
         typer.Option(
             min=0,
-            help="Number of groups, from the top of the ranking, for which --output gets a plan. "
+            help="Number of groups, from the top of the ranking, for which kassay writes a plan to "
+            "the directory of --output. "
             "survey.html also links plans that kassay plan wrote to the same directory.",
         ),
     ] = 10,
@@ -127,8 +128,8 @@ def survey(
 ) -> None:
     """Rank many groups by the gain of an optimal plan.
 
-    The gap is the current maximum load above the maximum load of an optimal plan, relative to the
-    plan. Groups with equal gaps are ranked by the decrease of the spread, unnecessary moves in
+    The gap is the current maximum load minus the maximum load of an optimal plan, divided by the
+    latter. Groups with equal gaps are ranked by the decrease of the spread, unnecessary moves in
     the history, the decrease of idle members, and hot members: members with a load above the
     planned maximum load. The plan has the objective of `kassay plan`. A group that cannot be
     surveyed gives a line with the reason and the exit code 2; the survey continues. Exits with 1
@@ -312,7 +313,7 @@ def _change(before: int, after: int) -> str:
 
 
 def _exit(result: Survey, conditions: Sequence[Condition]) -> None:
-    """Print the conditions that groups meet, and exit with 1 or 2 if there are any."""
+    """Print the conditions that groups meet. Exit with 2 after errors, else with 1 if any."""
     met = False
     for condition in conditions:
         found = [group.id for group in result.groups if condition.is_met_by(group)]
