@@ -31,6 +31,7 @@ COMMANDS = {
     "explain": "Explain why an assignment is not optimal, as chains of transfers.",
     "frontier": "Find the minimum imbalance for each number of moves.",
     "members": "Find the minimum number of members for a maximum load.",
+    "ladder": "Find the numbers of members that lower the maximum load.",
     "verify": "Check assignments and their certificates without a solver.",
     "what-if": "Find the optimal assignment of a group after changes to the group.",
     "plan": "Plan the moves from the current to the optimal assignment of each group.",

@@ -128,7 +128,7 @@ def members_needed(
     added = new_member(current, like, capacity)
     capacities = [member.capacity or 0 for member in (*current.members, added)]
     max_load = max(capacities) if makespan is None else target
-    return _Search(current, added, makespan, max_load, limits, seed).run(numbers)
+    return SizeSearch(current, added, makespan, max_load, limits, seed).run(numbers)
 
 
 def _target(makespan: int | None, capacity: int | None) -> int:
@@ -146,8 +146,11 @@ def _target(makespan: int | None, capacity: int | None) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Search:
-    """Search for the number of members by bisection. Each number of members is solved only once."""
+class SizeSearch:
+    """Search for the number of members by bisection. Each number of members is solved only once.
+
+    ``makespan`` is None for a search without a target of the maximum load.
+    """
 
     current: Group
     added: Member

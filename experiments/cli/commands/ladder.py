@@ -1,0 +1,246 @@
+"""``kassay ladder``: find the numbers of members that lower the maximum load."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kassay.experiments.cli import (
+    BAD_INPUT,
+    capacity_options,
+    group_io,
+    output_options,
+    search_options,
+    source_options,
+)
+from kassay.experiments.planning.autoscaler_values import Autoscaler, autoscaler_values
+from kassay.experiments.planning.drain_time import Backlog, PartitionValues, lag_of, spread_backlog
+from kassay.reference.model.errors import InputError
+from kassay.reference.model.group import Group
+from kassay.reference.model.weight_source import WeightSource
+from kassay.solver.sizing.scaling_ladder import Ladder, Rung, scaling_ladder
+from kassay.solver.solution import value_and_bound
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainOptions:
+    """Command-line options for the time to read the current lag."""
+
+    consume_rate: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            metavar="RATE",
+            help="Messages per second that one member reads at most. The output then contains the "
+            "time to read the current lag, per number of members.",
+            show_default=False,
+        ),
+    ] = None
+    produce_rate: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            metavar="RATE",
+            help="Messages per second that are appended to all partitions of the group together, "
+            "divided equally or, with --weights rate, in proportion to the weights.",
+        ),
+    ] = 0.0
+    lag: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Lag of the group in messages, divided equally among its partitions.",
+            show_default="the lag in the source",
+        ),
+    ] = None
+
+
+def ladder(
+    file: group_io.GroupFile = group_io.STDIN,
+    *,
+    source_data: source_options.SourceOptions = source_options.SourceOptions(),
+    first: Annotated[int, typer.Option("--from", min=1, help="Smallest number of members.")] = 1,
+    last: Annotated[
+        int | None,
+        typer.Option(
+            "--to",
+            min=1,
+            help="Largest number of members.",
+            show_default="current number, or number of consumed partitions if higher",
+        ),
+    ] = None,
+    like: capacity_options.SubscriptionLike = None,
+    allow_lag: capacity_options.AllowLag = False,
+    drain: DrainOptions = DrainOptions(),
+    autoscaler: Annotated[
+        Autoscaler | None,
+        typer.Option(help="Print the manifest of this autoscaler instead.", show_default=False),
+    ] = None,
+    lag_threshold: Annotated[
+        int, typer.Option(min=1, help="Lag per replica in the manifest, in messages.")
+    ] = 10,
+    search: search_options.SearchOptions = search_options.SearchOptions(),
+    output_format: output_options.OutputFormat = output_options.Format.JSONL,
+) -> None:
+    """Find the numbers of members that lower the maximum load.
+
+    Each line of the table is a number of members with a lower proven maximum load than every
+    smaller number. All other numbers waste members. The output also shows these numbers for each
+    topic alone, the moves from the current owners and from the line before, and, with
+    --consume-rate, the time to read the current lag. --autoscaler prints a manifest for KEDA or
+    the HorizontalPodAutoscaler (HPA) of Kubernetes. The time limit applies to each group.
+
+    Example: `kassay ladder groups.jsonl --consume-rate 500 --produce-rate 900 --format table`
+
+    Example: `kassay ladder groups.jsonl --autoscaler keda --lag-threshold 1000`
+    """
+    if last is not None and first > last:
+        raise typer.BadParameter(f"--from must be at most --to, got {first} and {last}")
+    options, limits = source_data.import_options(), search.limits()
+    find = partial(scaling_ladder, like=like, allow_lag=allow_lag, limits=limits, seed=search.seed)
+    if autoscaler is not None:
+        find = partial(find, first=first, last=last)
+        _print_manifests(group_io.read_source(file, options), find, autoscaler, lag_threshold)
+        return
+    lags = _lags(file, drain, replace(source_data, weights=WeightSource.LAG.value))
+
+    def process(group: Group) -> group_io.GroupResult:
+        found = find(group, first=first, last=last)
+        backlog = _backlog(group, drain, lags)
+        record = _record(group, found, backlog)
+        record["topics"] = {
+            name: [rung.members for rung in find(alone).rungs]
+            for name, alone in _topics_alone(group)
+            if not limits.is_stopped
+        }
+        return group_io.GroupResult(record)
+
+    layout = group_io.TableLayout(
+        numbers=("members", "up to", "maximum load", "moves", "placed", "step moves", "drain time"),
+        last=("remark",),
+        rows=_rows,
+    )
+    group_io.process_groups(file, process, output_format, layout, options)
+
+
+def _print_manifests(
+    groups: Iterable[group_io.ParsedGroup],
+    find: Callable[[Group], Ladder],
+    autoscaler: Autoscaler,
+    lag_threshold: int,
+) -> None:
+    """Print one YAML document per group, and exit with 2 if a group has none."""
+    code = 0
+    for number, (id, group) in enumerate(groups):
+        try:
+            if isinstance(group, InputError):
+                raise group
+            values = autoscaler_values(group, find(group), autoscaler, lag_threshold=lag_threshold)
+        except InputError as error:
+            code = BAD_INPUT
+            group_io.error_record(id, error)
+        else:
+            typer.echo(("---\n" if number else "") + values, nl=False)
+    if code:
+        raise typer.Exit(code)
+
+
+def _lags(
+    file: Path, drain: DrainOptions, source_data: source_options.SourceOptions
+) -> dict[str | None, PartitionValues | InputError]:
+    """Read the lag of each group from the source, if the drain time needs it."""
+    if drain.consume_rate is None or drain.lag is not None:
+        return {}
+    if file == group_io.STDIN:
+        raise typer.BadParameter("--consume-rate requires --lag if the source is standard input")
+    groups = group_io.read_source(file, source_data.import_options(), print_notes=False)
+    return {id: group if isinstance(group, InputError) else lag_of(group) for id, group in groups}
+
+
+def _backlog(
+    group: Group,
+    drain: DrainOptions,
+    lags: Mapping[str | None, PartitionValues | InputError],
+) -> Backlog | None:
+    if drain.consume_rate is None:
+        return None
+    lag = drain.lag if drain.lag is not None else lags[group.id]
+    if isinstance(lag, InputError):
+        raise lag
+    return spread_backlog(
+        group,
+        lag=lag,
+        produced=Fraction(str(drain.produce_rate)),
+        consumed=Fraction(str(drain.consume_rate)),
+    )
+
+
+def _topics_alone(group: Group) -> Iterator[tuple[str, Group]]:
+    """Yield each consumed topic, and the group without all other topics."""
+    subscribers = group.subscribers()
+    for topic in group.topics:
+        if subscribers[topic.name] and topic.partitions:
+            yield topic.name, replace(group, topics=(topic,))
+
+
+def _record(group: Group, found: Ladder, backlog: Backlog | None) -> dict[str, object]:
+    current = len(group.members)
+    wasted = [rung for rung in found.rungs if rung.members <= current <= rung.last]
+    return {
+        "id": group.id,
+        "current": current,
+        "from": found.first,
+        "to": found.last,
+        "wasted_members": current - wasted[0].members if wasted else None,
+        "steps": [_step(rung, backlog) for rung in found.rungs],
+    }
+
+
+def _step(rung: Rung, backlog: Backlog | None) -> dict[str, object]:
+    step: dict[str, object] = {
+        "members": rung.members,
+        "equal_up_to": rung.last,
+        "makespan": value_and_bound(rung.makespan),
+        "proven": rung.is_proven,
+        "movement": value_and_bound(rung.movement),
+        "placed": rung.placed,
+        "movement_from_previous": value_and_bound(rung.moves_from_previous),
+    }
+    if backlog is not None:
+        seconds = backlog.drain_seconds(rung.group, rung.assignment)
+        step["drain_seconds"] = None if seconds is None else math.ceil(seconds)
+    return step
+
+
+def _rows(record: group_io.Record) -> Iterator[Sequence[object]]:
+    for step in record["steps"]:
+        previous = step["movement_from_previous"] or {}
+        is_current = step["members"] <= record["current"] <= step["equal_up_to"]
+        remarks = [
+            "" if step["proven"] else "not proven",
+            "" if not is_current else f"current number {record['current']}",
+            f"wastes {record['wasted_members']}" if is_current and record["wasted_members"] else "",
+        ]
+        yield (
+            step["members"],
+            step["equal_up_to"],
+            step["makespan"]["value"],
+            step["movement"]["value"],
+            step["placed"],
+            previous.get("value"),
+            _drain_text(step),
+            ", ".join(filter(None, remarks)),
+        )
+    for topic, members in record["topics"].items():
+        yield *[""] * 7, f"{topic} alone: {', '.join(map(str, members))}"
+
+
+def _drain_text(step: group_io.Record) -> str:
+    if "drain_seconds" not in step:
+        return ""
+    return "never" if step["drain_seconds"] is None else f"{step['drain_seconds']} s"

@@ -1,0 +1,247 @@
+"""Scaling ladder: numbers of members that lower the minimum makespan of a group."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.errors import UsageError
+from kassay.reference.model.group import Group
+from kassay.reference.model.ownership import rejoin
+from kassay.solver.limits import SearchLimits
+from kassay.solver.objective import default_levels
+from kassay.solver.sizing.members_needed import MemberCount, SizeSearch
+from kassay.solver.sizing.resized_groups import (
+    check_sizing_weights,
+    new_member,
+    resized,
+    with_valid_ownership,
+)
+from kassay.solver.solution import LevelValue
+from kassay.solver.solve import solve
+
+_SHARE = 8
+"""Divisor of the time left, which gives the time limit of the next search."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rung:
+    """Number of members with a lower makespan than every smaller number of members.
+
+    Parameters
+    ----------
+    makespan
+        Minimum makespan with this number of members.
+    is_proven
+        Whether the makespan is proven to be lower than with one member fewer, and every number
+        up to ``last`` is proven to have no lower makespan.
+    last
+        Largest number of members for which no lower makespan was found. The members beyond
+        ``members`` are wasted.
+    movement
+        Fewest moves from the current owners to the makespan, see `MemberCount`.
+    placed
+        Partitions without an owner, for example because their owner was removed.
+    moves_from_previous
+        Moves from the assignment of the previous rung to the makespan; None for the first rung.
+    """
+
+    members: int
+    last: int
+    makespan: LevelValue
+    is_proven: bool
+    movement: LevelValue
+    placed: int
+    moves_from_previous: LevelValue | None
+    group: Group = field(repr=False)
+    assignment: Assignment = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ladder:
+    """Scaling ladder of a group from ``first`` to ``last`` members.
+
+    ``rungs`` are empty if a topic has no subscriber, or a capacity is too small, with every number
+    of members. ``is_complete`` is false if the search was stopped.
+    """
+
+    first: int
+    last: int
+    rungs: tuple[Rung, ...]
+    is_complete: bool
+
+
+def scaling_ladder(
+    group: Group,
+    *,
+    first: int = 1,
+    last: int | None = None,
+    like: str | None = None,
+    allow_lag: bool = False,
+    limits: SearchLimits = SearchLimits(),
+    seed: int = 0,
+) -> Ladder:
+    """Find the numbers of members that lower the minimum makespan of a group.
+
+    Members are added and removed as in `members_needed`. The makespan never rises with the number
+    of members, so that numbers between two numbers with equal makespan are not solved.
+
+    Parameters
+    ----------
+    first, last
+        Smallest and largest number of members. The default of ``last`` is the current number, or
+        the number of consumed partitions if it is higher: no further member lowers the makespan.
+    like, allow_lag
+        As in `members_needed`.
+    limits
+        As in `solve`; the time limit applies to the whole ladder.
+
+    Raises
+    ------
+    UsageError
+        If ``first`` is below 1 or above ``last``.
+    InputError
+        As in `members_needed`.
+
+    Examples
+    --------
+    >>> from kassay.reference.model.group import Member, Topic
+    >>> group = Group(
+    ...     topics=(Topic(name="t", partitions=10),),
+    ...     members=(Member(id="a", subscription=("t",)),),
+    ... )
+    >>> [(rung.members, rung.makespan.value) for rung in scaling_ladder(group).rungs]
+    [(1, 10), (2, 5), (3, 4), (4, 3), (5, 2), (10, 1)]
+    """
+    check_sizing_weights(group, allow_lag=allow_lag)
+    current = with_valid_ownership(group)
+    added = new_member(current, like, None)
+    useful = max(first, len(group.members), _consumed_partitions(current))
+    most = useful if last is None else last
+    if not 1 <= first <= most:
+        raise UsageError(f"first must be from 1 to last, got {first!r} and {most!r}")
+    search = SizeSearch(current, added, None, 0, limits, seed)
+    return _LadderSearch(search, limits, seed).ladder(first, most)
+
+
+def _consumed_partitions(group: Group) -> int:
+    subscribers = group.subscribers()
+    return sum(topic.partitions for topic in group.topics if subscribers[topic.name])
+
+
+@dataclass(frozen=True, slots=True)
+class _Optimum:
+    """Value and bound of the makespan of one number of members; None without an assignment."""
+
+    size: MemberCount
+    value: int | None
+    bound: int
+
+
+@dataclass(slots=True)
+class _LadderSearch:
+    """Search for the rungs of a ladder by bisection between numbers with different makespan."""
+
+    search: SizeSearch
+    limits: SearchLimits
+    seed: int
+    deadline: float = field(init=False)
+    found: dict[int, _Optimum] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Set the deadline from the time limit."""
+        self.deadline = time.monotonic() + self.limits.time
+
+    def ladder(self, first: int, last: int) -> Ladder:
+        """Find all rungs from ``first`` to ``last`` members."""
+        self._solve(first)
+        self._solve(last)
+        self._bisect(first, last)
+        rungs = tuple(self._rungs(first, last))
+        return Ladder(first=first, last=last, rungs=rungs, is_complete=not self.limits.is_stopped)
+
+    def _bisect(self, low: int, high: int) -> None:
+        """Solve the numbers between two solved numbers until each change is located."""
+        pending = [(low, high)]
+        while pending and not self.limits.is_stopped:
+            low, high = pending.pop()
+            if high - low < 2 or self._value(low) == self._value(high):
+                continue
+            middle = (low + high) // 2
+            self._solve(middle)
+            pending += [(low, middle), (middle, high)]
+
+    def _solve(self, number: int) -> None:
+        if number in self.found or self.limits.is_stopped:
+            return
+        size = replace(self.search, limits=self._next_limits()).solve(number)
+        is_served = size.makespan is not None and not size.unserved
+        self.found[number] = _Optimum(
+            size=size,
+            value=size.makespan.value if size.makespan is not None and is_served else None,
+            bound=0 if size.makespan is None else size.makespan.bound,
+        )
+
+    def _next_limits(self) -> SearchLimits:
+        left = max(0.0, self.deadline - time.monotonic())
+        return replace(self.limits, time=left / _SHARE)
+
+    def _value(self, number: int) -> int | None:
+        """Return the lowest makespan found with at most this number of members.
+
+        Members without partitions do not change the makespan of an assignment.
+        """
+        values = [one.value for at, one in self.found.items() if at <= number]
+        return min((value for value in values if value is not None), default=None)
+
+    def _bound(self, number: int) -> int:
+        """Return the highest proven bound for this number of members or more."""
+        return max((one.bound for at, one in self.found.items() if at >= number), default=0)
+
+    def _rungs(self, first: int, last: int) -> Iterator[Rung]:
+        numbers = sorted(self.found)
+        starts = [
+            number
+            for before, number in zip([None, *numbers], numbers, strict=False)
+            if self._value(number) is not None
+            and (before is None or self._value(before) != self._value(number))
+        ]
+        previous: Assignment | None = None
+        for start, following in zip(starts, [*starts, last + 1][1:], strict=True):
+            value, size = self._value(start), self.found[start].size
+            if value is None or size.assignment is None or size.movement is None:
+                continue
+            group = resized(self.search.current, start, self.search.added)
+            is_lower = start == first or value < self._bound(start - 1) or not self._served(start)
+            is_proven = is_lower and self._bound(following - 1) >= value
+            yield Rung(
+                members=start,
+                last=following - 1,
+                makespan=LevelValue("makespan", value, min(value, self._bound(start))),
+                is_proven=is_proven,
+                movement=size.movement,
+                placed=_placed(group),
+                moves_from_previous=self._moves_between(group, previous),
+                group=group,
+                assignment=size.assignment,
+            )
+            previous = size.assignment
+
+    def _served(self, start: int) -> bool:
+        """Return whether an assignment with one member fewer exists."""
+        before = self.found.get(start - 1)
+        return before is None or before.value is not None
+
+    def _moves_between(self, group: Group, previous: Assignment | None) -> LevelValue | None:
+        if previous is None or self.limits.is_stopped:
+            return None
+        owned = rejoin(group, previous)
+        levels = default_levels(owned)
+        limits = self._next_limits()
+        return solve(owned, levels=levels, limits=limits, seed=self.seed).movement
+
+
+def _placed(group: Group) -> int:
+    subscribers = group.subscribers()
+    consumed = sum(topic.partitions for topic in group.topics if subscribers[topic.name])
+    return consumed - sum(len(member.owned) for member in group.members)

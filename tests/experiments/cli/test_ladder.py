@@ -1,0 +1,106 @@
+import math
+
+import pytest
+import yaml
+
+GROUP = {
+    "id": "Shop.Orders",
+    "topics": {"t": 6, "u": 2},
+    "members": [
+        {"id": "a", "topics": ["t", "u"], "owned": {"t": [0, 1, 2, 3], "u": [0, 1]}},
+        {"id": "b", "topics": ["t", "u"], "owned": {"t": [4, 5]}},
+        {"id": "c", "topics": ["t", "u"]},
+    ],
+}
+
+
+@pytest.fixture
+def run(kassay, write_groups):
+    def ladder(*options, group=GROUP):
+        return kassay("ladder", write_groups(group), *options)
+
+    return ladder
+
+
+def test_the_steps_are_the_useful_numbers_of_members(run):
+    record = run().record
+    keys = ("members", "equal_up_to", "makespan")
+    assert [tuple(step[key] for key in keys) for step in record["steps"]] == [
+        (first, last, {"value": load, "bound": load})
+        for first, last, load in ((1, 1, 8), (2, 2, 4), (3, 3, 3), (4, 7, 2), (8, 8, 1))
+    ]
+    assert record["topics"] == {"t": [1, 2, 3, 6], "u": [1, 2]}
+    assert (record["current"], record["wasted_members"]) == (3, 0)
+
+
+def test_the_table_marks_the_current_number(run):
+    out = run("--format", "table", "--from", 2, "--to", 5).out
+    assert "current number 3" in out
+    assert "u alone: 1, 2" in out
+
+
+@pytest.mark.parametrize(
+    ("lag", "produced", "seconds"),
+    [(800, 0, [80, 40, 30, 20, 10]), (800, 20, [None, None, 120, 40, 14]), (0, 200, [None] * 5)],
+)
+def test_the_drain_time_is_that_of_the_slowest_member(run, lag, produced, seconds):
+    options = ("--consume-rate", 10, "--lag", lag, "--produce-rate", produced)
+    steps = run(*options).record["steps"]
+    # A member with n of 8 partitions has n/8 of the lag and of the rate.
+    for step, expected in zip(steps, seconds, strict=True):
+        share = step["makespan"]["value"] / 8
+        if expected is not None:
+            assert expected == math.ceil(round(share * lag / (10 - share * produced), 9))
+        assert step["drain_seconds"] == expected
+
+
+def test_the_drain_time_uses_the_lag_of_a_capture(kassay):
+    done = kassay("ladder", "examples/lagging-group", "--consume-rate", 500)
+    assert done.record["steps"][0]["drain_seconds"] == math.ceil(1319 / 500)
+
+
+def test_a_group_document_without_lag_requires_the_option(run):
+    done = run("--consume-rate", 10)
+    assert done.code == 2
+    assert "lag" in done.record["error"]
+
+
+def replicas(formula, lag):
+    """Evaluate a formula of the form ``lag <= A ? x : lag <= B ? y : z``."""
+    *cases, last = formula.split(" : ")
+    for case in cases:
+        condition, value = case.split(" ? ")
+        if lag <= int(condition.removeprefix("lag <= ")):
+            return int(value)
+    return int(last)
+
+
+def test_the_keda_formula_rounds_up_to_useful_numbers(run):
+    document = yaml.safe_load(run("--autoscaler", "keda", "--lag-threshold", 50).out)
+    spec = document["spec"]
+    assert (document["kind"], document["metadata"]["name"]) == ("ScaledObject", "shop-orders")
+    assert (spec["minReplicaCount"], spec["maxReplicaCount"]) == (1, 8)
+    assert spec["triggers"][0]["metadata"]["consumerGroup"] == "Shop.Orders"
+    formula = spec["advanced"]["scalingModifiers"]["formula"]
+    for lag in range(600):
+        needed = max(1, -(-lag // 50))
+        assert replicas(formula, lag) == next((n for n in (1, 2, 3, 4, 8) if n >= needed), 8)
+
+
+def test_the_manifest_of_the_hpa_lists_the_useful_numbers_as_comments(run):
+    done = run("--autoscaler", "hpa", "--from", 2)
+    assert "#   4: 2" in done.out.splitlines()
+    assert "#   5: 2" not in done.out.splitlines()
+    spec = yaml.safe_load(done.out)["spec"]
+    assert (spec["minReplicas"], spec["maxReplicas"]) == (2, 8)
+
+
+def test_several_groups_give_several_yaml_documents(kassay, write_groups):
+    done = kassay("ladder", write_groups(GROUP, {**GROUP, "id": "b"}), "--autoscaler", "keda")
+    assert [one["metadata"]["name"] for one in yaml.safe_load_all(done.out)] == ["shop-orders", "b"]
+
+
+def test_lag_as_weight_is_rejected_unless_allowed(kassay):
+    arguments = ("ladder", "examples/lagging-group", "--weights", "lag", "--to", 4)
+    assert kassay(*arguments).code == 2
+    assert kassay(*arguments, "--allow-lag").code == 0
