@@ -4,7 +4,7 @@ A *heuristic gap* is the value of the assignor minus the optimum. It is None unl
 proven. An *optimality gap* is the solver's value minus its bound; heuristic gaps do not include it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -14,10 +14,11 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, require_group
 from kassay.reference.model.metrics import MEASURES, Measure, measures, movement
 from kassay.reference.model.result_cache import cached
+from kassay.solver.constraints import Constraint
 from kassay.solver.flow.convex_frontier import fewest_moves
 from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.limits import SearchLimits
-from kassay.solver.objective import Imbalance, Movement, Tolerance
+from kassay.solver.objective import Imbalance, Level, Movement, Tolerance
 from kassay.solver.problem import build_problem
 from kassay.solver.solution import Solution
 from kassay.solver.solve import solve
@@ -196,12 +197,19 @@ def compare(
     )
 
 
-def solve_optimum(group: Group, *, limits: SearchLimits = LIMITS) -> Solution:
-    """Find an assignment with minimum imbalance and, among those, fewest moves.
+def solve_optimum(
+    group: Group,
+    *,
+    levels: Sequence[Level] | None = None,
+    constraints: Sequence[Constraint] = (),
+    limits: SearchLimits = LIMITS,
+) -> Solution:
+    """Find the optimum; by default, minimum imbalance and then the fewest moves.
 
     Capacities of members are ignored.
     """
-    return solve(_without_capacities(group), limits=limits)
+    unlimited = _without_capacities(group)
+    return solve(unlimited, levels=levels, constraints=constraints, limits=limits)
 
 
 @cached

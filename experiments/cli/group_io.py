@@ -16,6 +16,7 @@ from kassay.experiments.cli.output_options import Format
 from kassay.experiments.sources import text_files
 from kassay.experiments.sources.capture_files import EmptyGroups, ImportedGroup, import_groups
 from kassay.experiments.sources.import_options import ImportOptions
+from kassay.experiments.sources.joined_groups import join_imported
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
@@ -139,12 +140,16 @@ def read_source(
     """Read groups from documents or captures. Yield an `InputError` for each invalid group.
 
     Unless ``print_notes`` is false, the notes of captures, and the state of rebalancing groups,
-    are printed. If ``selected`` is given, they are printed only for the selected groups.
+    are printed. If ``selected`` is given, they are printed only for the selected groups. With the
+    option ``together``, the selected groups are joined.
     """
     if file != STDIN and not file.exists():
         raise InputError(f"{file}: no such file or directory")
     known = ImportOptions() if options is None else options
     imported = import_groups([file], known, empty=EmptyGroups.REJECT)
+    if known.together:
+        imported = join_imported(one for one in imported if not selected or one.id in selected)
+        selected = ()
     return parsed_groups(
         imported, is_shown=lambda id: print_notes and (not selected or id in selected)
     )

@@ -1,13 +1,14 @@
 """Command-line options for the objective and the constraints of a search."""
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli.option_checks import known_names
+from kassay.experiments.cli.option_checks import check_name
 from kassay.experiments.planning.group_changes import find_member
-from kassay.experiments.planning.planning_levels import ordered_levels, planning_levels
+from kassay.experiments.planning.planning_levels import ordered_levels, planning_tolerance
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
@@ -19,7 +20,18 @@ from kassay.solver.constraints import (
     MaxPartitions,
     Pinned,
 )
-from kassay.solver.objective import FURTHER_LEVELS, CrossRack, Level, Movement, Tolerance
+from kassay.solver.objective import (
+    EXACT,
+    FURTHER_LEVELS,
+    Colocation,
+    CrossRack,
+    HostImbalance,
+    Imbalance,
+    Level,
+    Movement,
+    Tolerance,
+    default_measure,
+)
 
 ImbalanceMeasure = Annotated[
     Measure | None,
@@ -30,6 +42,31 @@ ImbalanceMeasure = Annotated[
         show_default="sum_of_squares, or makespan if weights differ",
     ),
 ]
+
+
+_LEVEL_NAMES = ("imbalance", "hosts", Movement.name, *FURTHER_LEVELS, Colocation.name)
+
+
+def _known_levels(texts: list[str] | None) -> list[str]:
+    """Check the names and tolerances of levels. An error is a usage error."""
+    for text in texts or ():
+        name, separator, tolerance = text.partition("=")
+        check_name("level", _LEVEL_NAMES, name)
+        if separator:
+            _parse_tolerance(tolerance)
+    return texts or []
+
+
+def _parse_tolerance(text: str) -> Tolerance:
+    """Parse a fraction such as 0.05, or an absolute tolerance such as +3."""
+    try:
+        if text.startswith("+"):
+            return Tolerance(absolute=int(text))
+        return Tolerance(relative=Fraction(text))
+    except (ValueError, ZeroDivisionError):
+        raise typer.BadParameter(
+            f"the tolerance of a level must be a fraction such as 0.05, or +N, got {text!r}"
+        ) from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,13 +87,24 @@ class ObjectiveOptions:
     level: Annotated[
         list[str] | None,
         typer.Option(
-            callback=known_names("level", [*FURTHER_LEVELS, Movement.name]),
-            help=f"Level to minimise after imbalance: {', '.join(FURTHER_LEVELS)}, movement. "
-            "Repeatable; the levels are minimised in the given order. If movement is not "
-            "given, movement comes directly after imbalance.",
+            callback=_known_levels,
+            metavar="NAME[=TOLERANCE]",
+            help=f"Level to minimise: {', '.join(_LEVEL_NAMES)}. Repeatable; the levels are "
+            "minimised in the given order. If imbalance is not given, it is the first level. If "
+            "movement is not given, it comes directly after imbalance. TOLERANCE is the maximum "
+            "excess of the level over its minimum: a fraction such as 0.05, or +N. With "
+            "colocation, --colocate sets the topics of this level and is no constraint.",
             show_default=False,
         ),
     ] = None
+    by_host: Annotated[
+        bool,
+        typer.Option(
+            "--by-host",
+            help="Balance the loads of hosts before those of members: --level hosts --level "
+            "imbalance.",
+        ),
+    ] = False
     racks: Annotated[
         bool,
         typer.Option(
@@ -101,34 +149,64 @@ class ObjectiveOptions:
         ),
     ] = None
 
+    @property
+    def is_default(self) -> bool:
+        """Return whether no option sets a level or a constraint."""
+        return self == ObjectiveOptions()
+
     def levels(self, group: Group) -> tuple[Level, ...]:
         """Return the levels of the objective, which are minimised in order."""
-        tolerance = Tolerance(relative=self.tolerance or 0)
-        return ordered_levels(
-            group, measure=self.imbalance, tolerance=tolerance, further=self._further()
-        )
+        return self._ordered(group, Tolerance(relative=self.tolerance or 0))
 
     def planning_levels(self, group: Group) -> tuple[Level, ...]:
         """Return the levels of a plan, with a default tolerance if weights differ."""
-        return planning_levels(
-            group,
-            measure=self.imbalance,
-            tolerance=None if self.tolerance is None else Tolerance(relative=self.tolerance),
-            further=self._further(),
-        )
+        if self.tolerance is None:
+            return self._ordered(group, planning_tolerance(group, self.imbalance))
+        return self._ordered(group, Tolerance(relative=self.tolerance))
 
-    def _further(self) -> list[Level]:
-        names = [*([CrossRack.name, Movement.name] if self.racks else []), *(self.level or ())]
-        return [
-            Movement() if name == Movement.name else FURTHER_LEVELS[name]()
-            for name in dict.fromkeys(names)
+    def _ordered(self, group: Group, tolerance: Tolerance) -> tuple[Level, ...]:
+        """Return the levels; levels about loads without an own tolerance get the given one."""
+        measure = self.imbalance or default_measure(group)
+        further: list[Level] = []
+        for name, text in self._further().items():
+            own = EXACT if text is None else _parse_tolerance(text)
+            balance = tolerance if text is None else own
+            match name:
+                case "imbalance":
+                    further.append(Imbalance(measure, balance))
+                case "hosts":
+                    further.append(HostImbalance(measure, balance))
+                case Movement.name:
+                    further.append(Movement(tolerance=own))
+                case Colocation.name:
+                    if not self.colocate:
+                        raise UsageError("--level colocation requires --colocate TOPIC,...")
+                    further.append(Colocation(self._colocated(), own))
+                case _:
+                    further.append(FURTHER_LEVELS[name](own))
+        return ordered_levels(group, measure=measure, tolerance=tolerance, further=further)
+
+    def _further(self) -> dict[str, str | None]:
+        """Return the names of the given levels in order, with the texts of their tolerances."""
+        texts = [
+            *(["hosts", "imbalance"] if self.by_host else []),
+            *([CrossRack.name, Movement.name] if self.racks else []),
+            *(self.level or ()),
         ]
+        levels: dict[str, str | None] = {}
+        for text in texts:
+            name, separator, tolerance = text.partition("=")
+            levels[name] = tolerance if separator else levels.get(name)
+        return levels
+
+    def _colocated(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(tuple(names.split(",")) for names in self.colocate or ())
 
     def constraints(self, group: Group) -> tuple[Constraint, ...]:
         """Return the constraints that the options set, without the capacities of members."""
-        constraints: list[Constraint] = [
-            Colocated(tuple(names.split(","))) for names in self.colocate or ()
-        ]
+        constraints: list[Constraint] = []
+        if Colocation.name not in self._further():
+            constraints += map(Colocated, self._colocated())
         if self.max_moves is not None:
             constraints.append(MaxMoves(self.max_moves))
         if self.max_partitions is not None:

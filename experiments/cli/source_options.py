@@ -21,7 +21,9 @@ from kassay.experiments.sources.import_options import (
     load_subscriptions,
     load_weights,
 )
+from kassay.experiments.sources.joined_groups import join_imported
 from kassay.experiments.sources.live_cluster import client_properties
+from kassay.experiments.sources.member_hosts import RATE, load_speeds, parse_hosts
 from kassay.experiments.sources.tool_documents.document_rows import DocumentRows
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.weight_source import WeightSource
@@ -90,6 +92,37 @@ class SourceOptions:
         ),
     ] = None
 
+    hosts: Annotated[
+        str | None,
+        typer.Option(
+            metavar="client-id|PATTERN|FILE",
+            help="Host or pod of each member. client-id: its client id. PATTERN: regular "
+            "expression with the host in parentheses, for the client id, such as '(pod-[0-9]+)'. "
+            "FILE: JSON object {MEMBER: HOST}; MEMBER is a member, client or instance id, or an "
+            "address.",
+            show_default="address of the client",
+        ),
+    ] = None
+    speeds: Annotated[
+        str | None,
+        typer.Option(
+            metavar="rate|FILE",
+            help="Speed of each member; imbalance compares loads divided by speeds. rate: the "
+            "messages consumed during kassay import --sample. FILE: JSON object {NAME: SPEED}; "
+            "NAME is a member, client or instance id, or a host; SPEED is an integer or a "
+            "measured rate.",
+            show_default="equal speeds",
+        ),
+    ] = None
+    together: Annotated[
+        bool,
+        typer.Option(
+            "--together",
+            help="Join all groups of the source to one group, to balance the hosts that they "
+            "share. Topics and members get the prefix GROUP/.",
+        ),
+    ] = False
+
     @property
     def weight_file(self) -> Path | None:
         """Return the file given with ``--weights``, or None for a name such as ``lag``."""
@@ -113,6 +146,10 @@ class SourceOptions:
             missing_lag=self.missing_lag,
             sizes=None if self.sizes is None else load_sizes(self.sizes),
             weight_table=None if file is None else load_weights(file),
+            hosts=None if self.hosts is None else parse_hosts(self.hosts),
+            speeds=None if self.speeds in (None, RATE) else load_speeds(Path(self.speeds)),
+            measures_speeds=self.speeds == RATE,
+            together=self.together,
         )
 
 
@@ -165,7 +202,8 @@ class SampledClusterOptions(ClusterOptions):
         float,
         typer.Option(
             min=0.1,
-            help="Time between the two offset samples for --weights rate, in seconds.",
+            help="Time between the two offset samples for --weights rate and --speeds rate, in "
+            "seconds.",
             rich_help_panel=CLUSTER_PANEL,
         ),
     ] = 10.0
@@ -191,6 +229,8 @@ def check_cluster_usage(
         raise typer.BadParameter("--command-config requires --bootstrap-server")
     elif source_data.weights == WeightSource.RATE:
         raise typer.BadParameter("--weights rate requires --bootstrap-server")
+    elif source_data.speeds == RATE:
+        raise typer.BadParameter("--speeds rate requires --bootstrap-server")
 
 
 def read_cluster(
@@ -210,6 +250,9 @@ def read_cluster(
     except InputError as error:
         where = "" if options.command_config is None else f"{options.command_config}: "
         raise InputError(f"{where}{error}") from None
-    if import_options.weights is WeightSource.RATE:
+    if import_options.weights is WeightSource.RATE or import_options.measures_speeds:
         print_note(f"taking two samples of the rate, {options.sample:g} s apart")
-    return import_live(cluster, groups, import_options, sample_seconds=options.sample, empty=empty)
+    imported = import_live(
+        cluster, groups, import_options, sample_seconds=options.sample, empty=empty
+    )
+    return join_imported(imported) if import_options.together else imported

@@ -1,10 +1,12 @@
 """Run an assignor and its follow-up rebalances until the assignment is stable."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from kassay.experiments.implementations.library_assignors import uses_cooperative_protocol
 from kassay.experiments.implementations.runner import run
+from kassay.experiments.sources.joined_groups import join_assignments, split_group
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.group import Group
 from kassay.reference.model.ownership import rejoin
@@ -48,7 +50,8 @@ def run_until_stable(group: Group, assignor: str) -> StableResult:
     A cooperative assignor withholds partitions that change owners: the owners revoke them
     first, and the next rebalance assigns them. The result is the assignment of the round that
     withholds nothing. Every other assignor is stable after one rebalance. A round that repeats
-    an earlier assignment is `Ending.NONTERMINATING`, and so are more than 50 rounds.
+    an earlier assignment is `Ending.NONTERMINATING`, and so are more than 50 rounds. The assignor
+    runs for each part of a joined group, see `join_groups`.
 
     Examples
     --------
@@ -60,6 +63,13 @@ def run_until_stable(group: Group, assignor: str) -> StableResult:
     >>> run_until_stable(group, "range").assignment.loads()
     {'a': 2, 'b': 1}
     """
+    parts = split_group(group)
+    if len(parts) > 1:
+        return _joined_result({part.id or "": run_until_stable(part, assignor) for part in parts})
+    return _run_until_stable(group, assignor)
+
+
+def _run_until_stable(group: Group, assignor: str) -> StableResult:
     current = group
     first_round: dict[Assignment, int] = {}
 
@@ -88,6 +98,19 @@ def run_until_stable(group: Group, assignor: str) -> StableResult:
         current = rejoin(current, assignment)
     return ended(
         Ending.NONTERMINATING, f"the assignor withholds partitions after {MAX_ROUNDS} rounds"
+    )
+
+
+def _joined_result(parts: Mapping[str, StableResult]) -> StableResult:
+    """Join the results of the parts of a group. A part without assignment decides the ending."""
+    failed = next((part for part in parts.values() if part.assignment is None), None)
+    if failed is not None:
+        return failed
+    assignments = {id: part.assignment for id, part in parts.items() if part.assignment}
+    return StableResult(
+        ending=Ending.OK,
+        assignment=join_assignments(assignments),
+        rounds=max(part.rounds for part in parts.values()),
     )
 
 

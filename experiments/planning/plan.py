@@ -117,7 +117,8 @@ class _Planner:
 
         The first search finds the optimum, because the tolerance is relative to its imbalance.
         """
-        exact, rules = exact_levels(self.levels), without_move_limit(self.constraints)
+        exact = exact_levels(self.group, self.levels)
+        rules = without_move_limit(self.constraints)
         is_exact = self.levels[:2] == exact and rules == self.constraints
         optimum = solve(
             self.group,

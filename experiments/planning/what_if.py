@@ -106,6 +106,7 @@ class ScenarioResult:
             "status": str(self.status),
             "makespan": value_and_bound(self.makespan),
             "movement": value_and_bound(self.movement),
+            "levels": self.solution.values_by_level(),
             "placed": self.placed,
             "topics_without_subscribers": list(self.topics_without_subscribers),
             "assignor": None if self.rebalance is None else self.rebalance.record(),

@@ -8,6 +8,7 @@ from kassay.experiments.sources.import_options import (
     ImportOptions,
     MemberTopics,
 )
+from kassay.experiments.sources.member_hosts import with_hosts, with_speeds
 from kassay.experiments.sources.merge_captures import ObservedGroup, ObservedMember
 from kassay.experiments.sources.partition_weights import available_weights, topic_weights
 from kassay.experiments.sources.recognise_library import recognise_library
@@ -46,7 +47,7 @@ def build_group(observed: ObservedGroup, options: ImportOptions) -> Group:
     notes.extend(_member_notes(observed))
     notes.extend(_state_notes(observed))
     try:
-        return Group(
+        group = Group(
             id=observed.id,
             topics=tuple(
                 Topic(name=name, partitions=counts[name], weights=values, id=ids.get(name))
@@ -76,6 +77,7 @@ def build_group(observed: ObservedGroup, options: ImportOptions) -> Group:
             available_weights=available_weights(observed, options),
             notes=tuple(dict.fromkeys(notes)),
         )
+        return with_speeds(with_hosts(group, options.hosts), options.speeds)
     except InputError as error:
         raise InputError(f"group {observed.id!r}: {error}") from None
 

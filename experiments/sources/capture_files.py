@@ -10,6 +10,7 @@ from typing import TextIO
 from kassay.experiments.sources.build_group import build_group
 from kassay.experiments.sources.describe_output import ParsedText, parse_text
 from kassay.experiments.sources.import_options import ImportOptions
+from kassay.experiments.sources.member_hosts import with_hosts, with_speeds
 from kassay.experiments.sources.merge_captures import (
     Capture,
     ObservedGroup,
@@ -71,6 +72,11 @@ def import_groups(
     tables without a group column; the default is the name of the file without its suffix,
     or of the directory. ``empty`` does not apply to group documents.
     """
+    if options.measures_speeds:
+        raise InputError(
+            "speeds can be measured only in a running cluster: kassay import --bootstrap-server "
+            "HOST:PORT --speeds rate"
+        )
     for path in paths:
         content = _Content(options)
         try:
@@ -187,7 +193,8 @@ def _read_documents(text: SourceText, options: ImportOptions) -> Iterator[Import
         try:
             if isinstance(group, InputError):
                 raise group
-            yield ImportedGroup(id, apply_weights(group, options), is_document=True)
+            known = with_speeds(with_hosts(group, options.hosts), options.speeds)
+            yield ImportedGroup(id, apply_weights(known, options), is_document=True)
         except InputError as error:
             yield ImportedGroup(id, error=str(error), is_document=True)
 

@@ -7,11 +7,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
+from kassay.experiments.sources.member_hosts import HostRule
 from kassay.experiments.sources.merge_captures import PartitionKey
-from kassay.experiments.sources.text_files import read_text
+from kassay.experiments.sources.text_files import read_json_object
 from kassay.experiments.sources.topic_metadata import Counts
 from kassay.reference.documents.document_fields import as_array, as_integer, as_object, as_text
-from kassay.reference.documents.json_text import parse_json
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.weight_source import WeightSource
 
@@ -47,6 +47,10 @@ class ImportOptions:
     missing_lag: int | None = None  # None makes partitions without a known lag an error
     sizes: Mapping[PartitionKey, int] | None = None  # in bytes
     weight_table: Mapping[str, Sequence[int]] | None = None  # by topic; overrides weights
+    hosts: HostRule | None = None  # None keeps the hosts of the source
+    speeds: Mapping[str, int] | None = None  # by member, instance or client id, or host
+    measures_speeds: bool = False  # speeds from the consumption of a running cluster
+    together: bool = False  # join all groups of the source
 
     @property
     def weight_source(self) -> WeightSource | None:
@@ -74,7 +78,7 @@ def load_subscriptions(path: Path) -> dict[str, MemberTopics]:
             member: tuple(_read_list(topics, f"{path}: {group}[{member!r}]", as_text))
             for member, topics in as_object(members, f"{path}: {group}").items()
         }
-        for group, members in _load_object(path).items()
+        for group, members in read_json_object(path).items()
     }
 
 
@@ -84,7 +88,7 @@ def load_weights(path: Path) -> dict[str, tuple[int, ...]]:
     The form is ``{"topic": [weight of partition 0, ...]}``.
     """
     weights: dict[str, tuple[int, ...]] = {}
-    for topic, numbers in _load_object(path).items():
+    for topic, numbers in read_json_object(path).items():
         where = f"{path}: {topic}"
         weights[topic] = tuple(_read_list(numbers, where, as_integer))
         if min(weights[topic], default=0) < 0:
@@ -95,7 +99,3 @@ def load_weights(path: Path) -> dict[str, tuple[int, ...]]:
 def _read_list(value: object, where: str, read: Callable[[object, str], _T]) -> Iterator[_T]:
     for index, item in enumerate(as_array(value, where)):
         yield read(item, f"{where}[{index}]")
-
-
-def _load_object(path: Path) -> Mapping[str, object]:
-    return as_object(parse_json(read_text(path), where=str(path)), str(path))

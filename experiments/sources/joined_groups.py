@@ -1,8 +1,9 @@
-"""Join groups that share hosts to one group, and split an assignment of the joined group."""
+"""Join groups that share hosts to one group, and split the joined group again."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from kassay.experiments.sources.capture_files import ImportedGroup
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group, Member, Topic
@@ -54,21 +55,88 @@ def join_groups(groups: Sequence[Group]) -> Group:
     )
 
 
-def split_assignment(groups: Sequence[Group], assignment: Assignment) -> dict[str, Assignment]:
-    """Split an assignment of the joined group into one assignment per group id."""
-    parts: dict[str, Assignment] = {}
-    for group in groups:
-        prefix = f"{group.id}{SEPARATOR}"
-        parts[group.id or ""] = Assignment(
-            {
-                member.id: [
-                    (topic.removeprefix(prefix), number)
-                    for topic, number in assignment[prefix + member.id]
-                ]
-                for member in group.members
-            }
+def join_imported(groups: Iterable[ImportedGroup]) -> Iterator[ImportedGroup]:
+    """Join the imported groups to one group. Errors and skipped groups stay."""
+    found = []
+    is_document = True
+    for imported in groups:
+        if imported.group is None:
+            yield imported
+        else:
+            found.append(imported.group)
+            is_document = is_document and imported.is_document
+    if not found:
+        return
+    try:
+        joined = join_groups(found)
+    except InputError as error:
+        yield ImportedGroup(None, error=str(error))
+    else:
+        yield ImportedGroup(joined.id, joined, is_document=is_document)
+
+
+def split_group(group: Group) -> list[Group]:
+    """Return the groups of a joined group, or the group itself if it is not joined.
+
+    A group is joined if the members with each prefix use only topics with this prefix.
+    """
+    ids = list(dict.fromkeys(_prefix(member.id) for member in group.members))
+    if len(ids) < 2 or "" in ids:
+        return [group]
+    names: dict[str, list[str]] = {id: [] for id in ids}
+    for topic in group.topics:
+        if _prefix(topic.name) not in names:
+            return [group]
+        names[_prefix(topic.name)].append(topic.name)
+    for member in group.members:
+        used = {*member.subscription, *(topic for topic, _ in member.owned)}
+        if any(_prefix(topic) != _prefix(member.id) for topic in used):
+            return [group]
+    return [
+        replace(
+            group,
+            id=id,
+            topics=tuple(
+                _renamed_topic(topic) for topic in group.topics if _prefix(topic.name) == id
+            ),
+            members=tuple(_renamed_member(one) for one in group.members if _prefix(one.id) == id),
         )
-    return parts
+        for id in ids
+    ]
+
+
+def join_assignments(parts: Mapping[str, Assignment]) -> Assignment:
+    """Join the assignments of groups, by group id, to one of the joined group."""
+    return Assignment(
+        {
+            f"{id}{SEPARATOR}{member}": _partitions(id, partitions)
+            for id, assignment in parts.items()
+            for member, partitions in assignment.items()
+        }
+    )
+
+
+def _prefix(name: str) -> str:
+    return name.partition(SEPARATOR)[0] if SEPARATOR in name else ""
+
+
+def _without_prefix(name: str) -> str:
+    return name.partition(SEPARATOR)[2]
+
+
+def _renamed_topic(topic: Topic) -> Topic:
+    return replace(topic, name=_without_prefix(topic.name))
+
+
+def _renamed_member(member: Member) -> Member:
+    return replace(
+        member,
+        id=_without_prefix(member.id),
+        subscription=tuple(map(_without_prefix, member.subscription)),
+        owned=Partitions.of((_without_prefix(topic), number) for topic, number in member.owned),
+        target=None,
+        streams=tuple((_without_prefix(topic), count) for topic, count in member.streams),
+    )
 
 
 def _has_weights(group: Group) -> bool:
@@ -85,12 +153,12 @@ def _member(group: str | None, member: Member) -> Member:
         member,
         id=prefix + member.id,
         subscription=tuple(prefix + topic for topic in member.subscription),
-        owned=_partitions(prefix, member.owned),
-        target=None if member.target is None else _partitions(prefix, member.target),
+        owned=_partitions(group, member.owned),
+        target=None if member.target is None else _partitions(group, member.target),
         streams=tuple((prefix + topic, count) for topic, count in member.streams),
         instance_id=None if member.instance_id is None else prefix + member.instance_id,
     )
 
 
-def _partitions(prefix: str, partitions: Partitions) -> Partitions:
-    return Partitions.of((prefix + topic, number) for topic, number in partitions)
+def _partitions(group: str | None, partitions: Partitions) -> Partitions:
+    return Partitions.of((f"{group}{SEPARATOR}{topic}", number) for topic, number in partitions)

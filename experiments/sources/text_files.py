@@ -5,11 +5,13 @@ import gzip
 import io
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import BinaryIO, TextIO, cast
 
+from kassay.reference.documents.document_fields import as_object
+from kassay.reference.documents.json_text import parse_json
 from kassay.reference.model.errors import InputError
 
 STDIN = Path("-")
@@ -111,3 +113,8 @@ def _peekable(data: BinaryIO) -> io.BufferedReader:
 
 def _encoding(start: bytes) -> str:
     return next((name for mark, name in _BYTE_ORDER_MARKS if start.startswith(mark)), "utf-8")
+
+
+def read_json_object(path: Path) -> Mapping[str, object]:
+    """Read a file with one JSON object."""
+    return as_object(parse_json(read_text(path), where=str(path)), str(path))

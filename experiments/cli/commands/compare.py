@@ -9,8 +9,14 @@ from kassay.experiments.cli import (
     search_options,
     source_options,
 )
-from kassay.experiments.compare import CaseLimits, Comparison, solve_optimum
+from kassay.experiments.cli.objective_options import ObjectiveOptions
+from kassay.experiments.compare import (
+    CaseLimits,
+    Comparison,
+    solve_optimum,
+)
 from kassay.experiments.compare import compare as compare_with_optimum
+from kassay.experiments.level_comparison import LevelComparison, compare_levels
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import leximax, loads
 
@@ -20,6 +26,7 @@ def compare(
     *,
     source_data: source_options.SourceOptions = source_options.SourceOptions(),
     assignor: assignor_options.AssignorNames = None,
+    objective: ObjectiveOptions = ObjectiveOptions(),
     custom: assignor_options.CustomAssignors = assignor_options.CustomAssignors(),
     output_format: output_options.OutputFormat = output_options.Format.JSONL,
     limits: search_options.LimitOptions = search_options.LimitOptions(),
@@ -28,7 +35,9 @@ def compare(
 
     The optimum has the fewest moves among the assignments with minimum imbalance. Unnecessary
     moves are the moves of the assignor minus the minimum number of moves to an assignment
-    with equal or lower imbalance.
+    with equal or lower imbalance. With options for levels or constraints, the output shows the
+    value of each assignor on each level, the optimum of the level, and the constraints that the
+    result of the assignor violates.
 
     Example: `kassay compare groups.jsonl --assignor sticky --format table`
     """
@@ -36,6 +45,8 @@ def compare(
     case_limits = limits.interruptible_limits()
 
     def process(group: Group) -> group_io.GroupResult:
+        if not objective.is_default:
+            return _level_result(group, names, objective, case_limits)
         return group_io.GroupResult(_record(group, names, case_limits))
 
     layout = group_io.TableLayout(
@@ -44,6 +55,13 @@ def compare(
         last=("result",),
         rows=_rows,
     )
+    if not objective.is_default:
+        layout = group_io.TableLayout(
+            first=("assignor", "level"),
+            numbers=("value", "optimum", "gap"),
+            last=("result",),
+            rows=_level_rows,
+        )
     group_io.process_groups(file, process, output_format, layout, source_data.import_options())
 
 
@@ -66,6 +84,52 @@ def _record(group: Group, names: Sequence[str], limits: CaseLimits) -> dict[str,
         ],
         "proof": optimum.proof_by_level(),
     }
+
+
+def _level_result(
+    group: Group, names: Sequence[str], objective: ObjectiveOptions, limits: CaseLimits
+) -> group_io.GroupResult:
+    """Compare assignors on the levels of the objective options."""
+    levels, constraints = objective.levels(group), objective.constraints(group)
+    optimum = solve_optimum(group, levels=levels, constraints=constraints, limits=limits)
+    comparisons = [
+        compare_levels(group, name, levels=levels, constraints=constraints, optimum=optimum)
+        for name in names
+        if not limits.is_stopped
+    ]
+    record = {
+        "id": group.id,
+        "optimum": {
+            "status": str(optimum.status),
+            "levels": optimum.values_by_level(),
+            "loads": {} if optimum.assignment is None else loads(group, optimum.assignment),
+            **({"conflict": list(optimum.conflict)} if optimum.conflict else {}),
+        },
+        "comparisons": [_level_entry(comparison) for comparison in comparisons],
+        "proof": optimum.proof_by_level(),
+    }
+    return group_io.GroupResult(record, reached=optimum.assignment is not None)
+
+
+def _level_entry(comparison: LevelComparison) -> dict[str, object]:
+    """Convert a comparison by level to JSON, without null values."""
+    names = ("assignor", "ending", "detail", "rounds")
+    entry = {name: getattr(comparison, name) for name in names}
+    values = {
+        key: {"greedy": it.greedy, "optimum": it.optimum, "gap": it.gap}
+        for key, it in comparison.levels.items()
+    }
+    entry |= {"levels": values, "violated": list(comparison.violated)}
+    return {key: value for key, value in entry.items() if value is not None}
+
+
+def _level_rows(record: group_io.Record) -> Iterator[Sequence[object]]:
+    for entry in record["comparisons"]:
+        result = "" if entry["ending"] == "ok" else f"{entry['ending']}: {entry.get('detail', '')}"
+        result = "; ".join(filter(None, [result, *(f"violated: {r}" for r in entry["violated"])]))
+        for index, (key, values) in enumerate(entry["levels"].items()):
+            numbers = ["–" if number is None else number for number in values.values()]
+            yield (entry["assignor"] if index == 0 else "", key, *numbers, "" if index else result)
 
 
 def _entry(comparison: Comparison) -> dict[str, object]:

@@ -9,6 +9,7 @@ import typer
 
 from kassay.experiments.cli import BAD_INPUT, group_io, print_note, source_options
 from kassay.experiments.sources.capture_files import EmptyGroups, ImportedGroup, import_groups
+from kassay.experiments.sources.joined_groups import join_imported
 from kassay.reference.documents.json_codec import group_document
 
 
@@ -65,6 +66,8 @@ def import_(
     if cluster.bootstrap_server is None:
         id = groups[0] if groups else None
         imported = import_groups(paths or (), options, stdin=sys.stdin, group=id, empty=empty)
+        if options.together:
+            imported = join_imported(imported)
     else:
         imported = source_options.read_cluster(cluster, groups, options, empty=empty)
     _write(imported, output)

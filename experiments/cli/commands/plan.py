@@ -173,9 +173,9 @@ def _read(source: Path, options: ImportOptions, selected: set[str]) -> tuple[lis
         if isinstance(parsed, InputError):
             typer.echo(group_io.to_json(group_io.error_record(id, parsed)))
             all_valid = False
-        elif not selected or id in selected:
+        elif not selected or options.together or id in selected:
             groups.append(parsed)
-    missing = sorted(selected - {group.id for group in groups})
+    missing = [] if options.together else sorted(selected - {group.id for group in groups})
     if missing:
         raise InputError(f"{group_io.name_of(source)} contains no group {missing[0]!r}")
     return groups, all_valid

@@ -19,10 +19,16 @@ from kassay.experiments.sources.live_cluster.group_descriptions import (
     LiveTopic,
     read_consumer_groups,
 )
+from kassay.experiments.sources.member_hosts import measured_speeds
 from kassay.experiments.sources.merge_captures import ObservedGroup, ObservedMember, PartitionKey
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.weight_source import WeightSource
+
+_SPEED_NOTE = (
+    "speeds are numbers of messages consumed between two samples, in per cent of the fastest "
+    "member; a member without lag can be faster"
+)
 
 
 def import_live(
@@ -60,6 +66,11 @@ def import_live(
         offsets = EndOffsets(cluster.end_offsets(partitions))
     elif options.weights is WeightSource.RATE and partitions:
         offsets = _sample(cluster, partitions, sample_seconds, sleep=sleep, clock=clock)
+    consumed: Mapping[str, Mapping[PartitionKey, int]] = {}
+    if options.measures_speeds:
+        if options.weights is not WeightSource.RATE:
+            sleep(sample_seconds)
+        consumed = _consumed(cluster, readings)
     for name, reading in readings.items():
         complete = _add_topics_and_offsets(reading, topics, offsets)
         if isinstance(complete, InputError):
@@ -67,16 +78,21 @@ def import_live(
         else:
             yield imported_group(
                 name,
-                partial(build_live_group, complete, options),
+                partial(build_live_group, complete, options, consumed.get(name)),
                 is_empty=not complete.group.members and not complete.group.status.is_rebalancing,
                 empty=empty,
             )
 
 
-def build_live_group(reading: ClusterReading, options: ImportOptions) -> Group:
+def build_live_group(
+    reading: ClusterReading,
+    options: ImportOptions,
+    consumed: Mapping[PartitionKey, int] | None = None,
+) -> Group:
     """Build a group from the responses of a running cluster.
 
-    Partition counts come from the cluster, not from the options.
+    Partition counts come from the cluster, not from the options. The members get speeds from
+    the number of consumed messages per partition, if it is given.
     """
     joined = reading.subscriptions
     known = replace(
@@ -96,6 +112,10 @@ def build_live_group(reading: ClusterReading, options: ImportOptions) -> Group:
         for topic in group.topics
     )
     notes = (*group.notes, *_notes(reading, group, options))
+    if consumed is not None:
+        speeds = measured_speeds(group, consumed)
+        members = tuple(replace(member, speed=speeds[member.id]) for member in members)
+        notes = (*notes, _SPEED_NOTE)
     # A cluster shows the offsets from which both are computed, if they are requested.
     available = (WeightSource.LAG, WeightSource.RATE)
     return replace(group, members=members, topics=topics, notes=notes, available_weights=available)
@@ -138,6 +158,28 @@ def _sample(
         if partition in first and partition in second
     }
     return EndOffsets(first, appended, elapsed)
+
+
+def _consumed(
+    cluster: Cluster, readings: Mapping[str, ClusterReading | InputError]
+) -> dict[str, dict[PartitionKey, int]]:
+    """Return the messages consumed per partition since the readings of the groups."""
+    first = {
+        name: reading.committed_offsets
+        for name, reading in readings.items()
+        if isinstance(reading, ClusterReading)
+    }
+    second = cluster.committed_offsets(sorted(first)) if first else {}
+    return {
+        name: {
+            partition: offset - before[partition]
+            for partition, offset in after.items()
+            if partition in before
+        }
+        for name, before in first.items()
+        for after in (second.get(name, {}),)
+        if not isinstance(after, InputError)
+    }
 
 
 def _observed_group(reading: ClusterReading) -> ObservedGroup:

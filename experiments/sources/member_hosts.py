@@ -1,0 +1,151 @@
+"""Hosts and speeds of members: from client ids, a pattern, files or measured rates."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TypeVar
+
+from kassay.experiments.sources.text_files import read_json_object
+from kassay.reference.documents.document_fields import as_text, format_value
+from kassay.reference.model.errors import InputError
+from kassay.reference.model.group import Group, Member
+from kassay.reference.model.value_checks import MAX_SPEED
+
+CLIENT_ID, RATE = "client-id", "rate"
+"""Names of sources: the client id as host, and the measured rate as speed."""
+_RATE_UNITS = 100
+"""Speed of the fastest member if speeds are rounded rates."""
+
+HostRule = Callable[[Member], str]
+"""Function that returns the host of a member."""
+_Value = TypeVar("_Value")
+
+
+def parse_hosts(text: str) -> HostRule:
+    """Convert ``client-id``, a pattern with a group in parentheses or a file name to a rule.
+
+    The rule returns the host of a member, and raises InputError for a member without host.
+    """
+    if text == CLIENT_ID:
+        return _host_of_client_id
+    if "(" not in text:
+        table = read_json_object(Path(text))
+        hosts = {name: as_text(host, f"{text}: {name}") for name, host in table.items()}
+        return lambda member: _entry(hosts, member, text)
+    try:
+        pattern = re.compile(text)
+    except re.error as error:
+        raise InputError(f"hosts: {text!r} is not a regular expression: {error}") from None
+    if pattern.groups != 1:
+        raise InputError(
+            f"hosts: the pattern {text!r} must have one group in parentheses, got {pattern.groups}"
+        )
+    return lambda member: _matched_host(pattern, member)
+
+
+def load_speeds(path: Path) -> dict[str, int]:
+    """Read a JSON file of speeds or measured rates: ``{"member, client id or host": 1.5}``."""
+    rates = {}
+    for name, rate in read_json_object(path).items():
+        if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < 1e18:
+            raise InputError(f"{path}: {name}: speed must be above 0, got {format_value(rate)}")
+        rates[name] = Fraction(str(rate))
+    return integer_speeds(rates)
+
+
+def integer_speeds(rates: Mapping[str, Fraction]) -> dict[str, int]:
+    """Convert rates to integer speeds: unchanged if valid, else in per cent of the fastest.
+
+    Examples
+    --------
+    >>> integer_speeds({"a": Fraction(2), "b": Fraction(3)})
+    {'a': 2, 'b': 3}
+    >>> integer_speeds({"a": Fraction(1873, 2), "b": Fraction(1250)})
+    {'a': 75, 'b': 100}
+    """
+    if all(rate.denominator == 1 and 1 <= rate <= MAX_SPEED for rate in rates.values()):
+        return {name: int(rate) for name, rate in rates.items()}
+    fastest = max(rates.values())
+    return {name: max(1, round(rate * _RATE_UNITS / fastest)) for name, rate in rates.items()}
+
+
+def with_hosts(group: Group, rule: HostRule | None) -> Group:
+    """Set the host of each member."""
+    if rule is None:
+        return group
+    return _with_members(
+        group,
+        (replace(one, client=replace(one.client, host=rule(one))) for one in group.members),
+    )
+
+
+def with_speeds(group: Group, speeds: Mapping[str, int] | None) -> Group:
+    """Set the speed of each member; the keys are member, instance or client ids, or hosts."""
+    if speeds is None:
+        return group
+    return _with_members(
+        group,
+        (replace(one, speed=_entry(speeds, one, "speeds")) for one in group.members),
+    )
+
+
+def measured_speeds(group: Group, consumed: Mapping[tuple[str, int], int]) -> dict[str, int]:
+    """Return the speed per member id, from the messages consumed per partition in a sample.
+
+    A member without partitions gets the mean rate of the other members.
+    """
+    rates = {
+        member.id: Fraction(sum(max(0, consumed.get((topic, n), 0)) for topic, n in member.owned))
+        for member in group.members
+    }
+    busy = [rates[member.id] for member in group.members if member.owned]
+    if not any(busy):
+        raise InputError(
+            f"group {group.id!r}: no member consumed messages in the sample; measure the speeds "
+            "while the group has lag, or give --speeds FILE"
+        )
+    mean = sum(busy, Fraction(0)) / len(busy)
+    fastest = max(busy)
+    return {
+        member.id: max(
+            1, round((rates[member.id] if member.owned else mean) * _RATE_UNITS / fastest)
+        )
+        for member in group.members
+    }
+
+
+def _with_members(group: Group, members: Iterable[Member]) -> Group:
+    try:
+        return replace(group, members=tuple(members))
+    except InputError as error:
+        raise InputError(f"group {group.id!r}: {error}") from None
+
+
+def _host_of_client_id(member: Member) -> str:
+    if member.client.id is None:
+        raise InputError(f"member {member.id!r} has no client id, from which to take its host")
+    return member.client.id
+
+
+def _matched_host(pattern: re.Pattern[str], member: Member) -> str:
+    name = member.client.id or member.id
+    found = pattern.search(name)
+    if found is None or not found[1]:
+        raise InputError(
+            f"member {member.id!r}: the pattern {pattern.pattern!r} of --hosts matches no host in "
+            f"{name!r}"
+        )
+    return found[1]
+
+
+def _entry(table: Mapping[str, _Value], member: Member, source: str) -> _Value:
+    """Return the entry of a member, by its id, instance id, client id or host."""
+    client = member.client
+    for name in (member.id, member.instance_id, client.id, client.host):
+        if name is not None and name in table:
+            return table[name]
+        if name is not None and name.lstrip("/") in table:
+            return table[name.lstrip("/")]
+    raise InputError(f"{source}: no entry for member {member.id!r}, its client id or its host")
