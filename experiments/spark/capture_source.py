@@ -43,13 +43,6 @@ class CaptureRow:
 GROUPS = schema_of(CaptureRow)
 
 
-@dataclass(frozen=True)
-class CaptureSlice(InputPartition):
-    """Paths of the captures that one Spark task reads."""
-
-    paths: tuple[str, ...]
-
-
 class CaptureDataSource(DataSource):
     """Spark data source that imports all captures in a directory.
 
@@ -89,13 +82,13 @@ class CaptureReader(DataSourceReader):
         """Divide the captures into slices, one slice per Spark task."""
         captures = [str(path) for path in _list_captures(self._root)]
         return [
-            CaptureSlice(tuple(captures[first : first + self._captures_per_task]))
+            InputPartition(captures[first : first + self._captures_per_task])
             for first in range(0, len(captures), self._captures_per_task)
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Import the captures of one Spark task. Yield one record batch per capture."""
-        for path in partition.paths:  # type: ignore[attr-defined]
+        for path in partition.value:
             rows = [asdict(row) for row in _capture_rows(Path(path), self._options)]
             yield pa.RecordBatch.from_pylist(rows, schema=GROUPS)
 

@@ -1,69 +1,51 @@
 """Arrow schemas of ``__consumer_offsets`` records and of the history tables."""
 
+from functools import partial
+
 import pyarrow as pa
 
 from kassay.experiments.history.table_rows import RebalanceRow
 from kassay.experiments.spark.study_schemas import schema_of
 from kassay.experiments.study.table_rows import ComparisonRow
 
-_POSITION = [pa.field(name, pa.int64()) for name in ("partition", "offset")]
-_TIMESTAMP = pa.field("timestamp", pa.int64())
+_INT, _TEXT, _TEXTS = pa.int64(), pa.string(), pa.list_(pa.string())
+_required = partial(pa.field, nullable=False)
+_POSITION = [("partition", _INT), ("offset", _INT)]
 # Raw records, the same for every source.
-RAW = pa.schema(
-    [pa.field("key", pa.binary()), pa.field("value", pa.binary()), *_POSITION, _TIMESTAMP]
-)
+RAW = pa.schema([("key", pa.binary()), ("value", pa.binary()), *_POSITION, ("timestamp", _INT)])
 
 # A record about a group, the newest commit of a partition, or an error.
 RECORDS = pa.schema(
     [
-        pa.field("group", pa.string()),
-        pa.field("kind", pa.int64()),
-        *_POSITION,
-        _TIMESTAMP,
-        pa.field("topic", pa.string()),
-        pa.field("topic_partition", pa.int64()),
-        pa.field("payload", pa.string()),
-        pa.field("records", pa.int64(), nullable=False),
-        pa.field("error", pa.string()),
+        *(("group", _TEXT), ("kind", _INT), *_POSITION, ("timestamp", _INT)),
+        *(("topic", _TEXT), ("topic_partition", _INT), ("payload", _TEXT)),
+        *(_required("records", _INT), ("error", _TEXT)),
     ]
 )
 
-_NUMBERS = pa.struct([pa.field("topic", pa.string()), pa.field("partitions", pa.list_(pa.int64()))])
-_COUNT = pa.struct([pa.field("topic", pa.string()), pa.field("partitions", pa.int64())])
+_NUMBERS = pa.list_(pa.struct([("topic", _TEXT), ("partitions", pa.list_(_INT))]))
+_COUNTS = pa.list_(pa.struct([("topic", _TEXT), ("partitions", _INT)]))
 _MEMBER = pa.struct(
     [
-        *(pa.field(n, pa.string()) for n in ("id", "instance_id", "client_id", "host", "rack")),
-        pa.field("subscription", pa.list_(pa.string())),
-        pa.field("assigned", pa.list_(_NUMBERS)),
-        pa.field("claimed", pa.list_(_NUMBERS)),
-        pa.field("claimed_generation", pa.int64()),
+        *((name, _TEXT) for name in ("id", "instance_id", "client_id", "host", "rack")),
+        *(("subscription", _TEXTS), ("assigned", _NUMBERS), ("claimed", _NUMBERS)),
+        ("claimed_generation", _INT),
     ]
 )
 GENERATIONS = pa.schema(
     [
-        pa.field("group", pa.string(), nullable=False),
-        pa.field("incarnation", pa.int64(), nullable=False),
-        pa.field("number", pa.int64(), nullable=False),
-        pa.field("protocol", pa.string(), nullable=False),
-        pa.field("assignor", pa.string()),
-        _TIMESTAMP,
-        *_POSITION,
-        pa.field("members", pa.list_(_MEMBER), nullable=False),
-        pa.field("partition_counts", pa.list_(_COUNT), nullable=False),
-        pa.field("skipped_epochs", pa.int64(), nullable=False),
-        pa.field("cooperative", pa.bool_(), nullable=False),
+        *(_required("group", _TEXT), _required("incarnation", _INT), _required("number", _INT)),
+        *(_required("protocol", _TEXT), ("assignor", _TEXT), ("timestamp", _INT), *_POSITION),
+        *(_required("members", pa.list_(_MEMBER)), _required("partition_counts", _COUNTS)),
+        *(_required("skipped_epochs", _INT), _required("cooperative", pa.bool_())),
     ]
 )
 
 COMMITS = pa.schema(
     [
-        pa.field("group", pa.string(), nullable=False),
-        pa.field("topic", pa.string(), nullable=False),
-        pa.field("topic_partition", pa.int64(), nullable=False),
-        pa.field("committed", pa.int64()),
-        pa.field("metadata", pa.string()),
-        pa.field("commit_timestamp", pa.int64()),
-        pa.field("records", pa.int64(), nullable=False),
+        *(_required("group", _TEXT), _required("topic", _TEXT), _required("topic_partition", _INT)),
+        *(("committed", _INT), ("metadata", _TEXT), ("commit_timestamp", _INT)),
+        _required("records", _INT),
     ]
 )
 
@@ -76,4 +58,4 @@ REBALANCE_FACTS = pa.schema(
     [*_REBALANCE, *(REBALANCES.field(name) for name in ("case", "assignor", "rounds"))]
 )
 
-ERRORS = pa.schema([*_POSITION, pa.field("error", pa.string(), nullable=False)])
+ERRORS = pa.schema([*_POSITION, _required("error", _TEXT)])

@@ -1,4 +1,7 @@
-"""Read records of ``__consumer_offsets`` from Parquet, text dumps or a live cluster."""
+"""Read records of ``__consumer_offsets`` from Parquet, text dumps or a live cluster.
+
+The records of a cluster are also available as a stream.
+"""
 
 import json
 import re
@@ -7,26 +10,29 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
-from pyspark.sql.types import TimestampNTZType, TimestampType
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
-from kassay.experiments.history.live_topic import OffsetsReader
+from kassay.experiments.history.live_topic import TOPIC, OffsetsReader
 from kassay.experiments.history.log_dumps import read_dump
 from kassay.experiments.report.output_reader import location
 from kassay.experiments.sources.text_files import open_text, without_gzip
-from kassay.experiments.spark.arrow_map import map_rows
+from kassay.experiments.spark.arrow_map import map_rows, record_batches
 from kassay.experiments.spark.history_pipeline import decode_records
 from kassay.experiments.spark.history_schemas import RAW, RECORDS
 from kassay.experiments.spark.output_files import uri_of
 from kassay.reference.model.errors import InputError
 
-TOPIC = "__consumer_offsets"
 DUMP_SUFFIXES = (".txt", ".log", ".out")
 _PARQUET_MAGIC = b"PAR1"
 _DUMP = re.compile(r"^Dumping |offset: \d")
 _SEARCHED_LINES = 1000
 """Number of lines in which the start of a dump is searched; log lines may precede it."""
+_ROWS_PER_BATCH = 8192
 _REQUIRED_COLUMNS = ("key", "value")
 
 
@@ -115,18 +121,7 @@ def read_parquet(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
         raise InputError(
             f"{names}: the files must have a column {required}, got {', '.join(frame.columns)}"
         )
-    if "topic" in frame.columns:
-        frame = frame.where(F.col("topic") == TOPIC)
-    stamp = _epoch_millis(frame) if "timestamp" in frame.columns else F.lit(None)
-    return frame.select(
-        F.col("key").cast("binary").alias("key"),
-        F.col("value").cast("binary").alias("value"),
-        *(
-            (F.col(name) if name in frame.columns else F.lit(None)).cast("long").alias(name)
-            for name in ("partition", "offset")
-        ),
-        stamp.cast("long").alias("timestamp"),
-    )
+    return _raw_records(frame)
 
 
 def read_dumps(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
@@ -169,10 +164,62 @@ def read_cluster_with_spark(
         "startingOffsets": "earliest",
         "endingOffsets": "latest",
     }
-    frame = spark.read.format("kafka").options(**{**options, **required}).load()
-    stamp = _epoch_millis(frame).cast("long").alias("timestamp")
-    positions = [F.col(name).cast("long").alias(name) for name in ("partition", "offset")]
-    return frame.select("key", "value", *positions, stamp).select(*RAW.names)
+    return _raw_records(spark.read.format("kafka").options(**{**options, **required}).load())
+
+
+def stream_cluster(
+    spark: SparkSession, settings: Mapping[str, str], *, timeout: float, tasks: int
+) -> DataFrame:
+    """Read raw records of ``__consumer_offsets`` from a cluster as an endless stream.
+
+    Each task reads some partitions with a consumer that joins no group and commits nothing.
+    The settings are librdkafka properties; the timeout is in seconds per answer.
+    """
+    spark.dataSource.register(_OffsetsSource)
+    options = {"secret": json.dumps(dict(settings)), "timeout": str(timeout), "tasks": str(tasks)}
+    return spark.readStream.format(_OffsetsSource.name()).options(**options).load()
+
+
+class _OffsetsSource(DataSource):
+    @classmethod
+    def name(cls) -> str:
+        return "kassay-offsets"
+
+    def schema(self) -> StructType:
+        return from_arrow_schema(RAW)
+
+    def streamReader(self, schema: StructType) -> "_StreamReader":  # noqa: ARG002, N802
+        return _StreamReader(dict(self.options))
+
+
+class _StreamReader(DataSourceStreamReader):
+    """Stream reader that stores the next offset of each partition in Spark's checkpoint.
+
+    The checkpoint contains ``{partition: next offset}``.
+    """
+
+    def __init__(self, options: dict[str, str]) -> None:
+        self._settings = json.loads(options["secret"])
+        self._timeout, self._tasks = float(options["timeout"]), int(options["tasks"])
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+        return {str(number): 0 for number in self._reader().partitions()}
+
+    def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, int]:  # noqa: ARG002, N802
+        return {str(number): end for number, end in self._reader().ends().items()}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+        ranges = [(int(n), (start.get(n, 0), end[n])) for n in end if start.get(n, 0) < end[n]]
+        slices = (ranges[task :: self._tasks] for task in range(self._tasks))
+        return [InputPartition(dict(offsets)) for offsets in slices if offsets]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        ranges = partition.value  # first offset and end by topic partition
+        rows = self._reader().read(list(ranges), ranges)
+        yield from record_batches(rows, RAW, size=_ROWS_PER_BATCH)
+
+    def _reader(self) -> OffsetsReader:
+        return OffsetsReader(self._settings, timeout=self._timeout)
 
 
 def _dump_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
@@ -183,8 +230,16 @@ def _dump_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]
                 yield line.row()
 
 
-def _epoch_millis(frame: DataFrame) -> Column:
-    stamp = F.col("timestamp")
-    if isinstance(frame.schema["timestamp"].dataType, TimestampType | TimestampNTZType):
-        return F.unix_millis(stamp.cast("timestamp"))
-    return stamp
+def _raw_records(frame: DataFrame) -> DataFrame:
+    """Select the columns of raw records; missing columns become null."""
+    if "topic" in frame.columns:
+        frame = frame.where(F.col("topic") == TOPIC)
+    types = dict(frame.dtypes)
+
+    def column(name: str, kind: str) -> Column:
+        if types.get(name, "").startswith("timestamp"):
+            return F.unix_millis(F.col(name).cast("timestamp"))
+        return (F.col(name) if name in types else F.lit(None)).cast(kind)
+
+    kinds = {"key": "binary", "value": "binary"}
+    return frame.select(*(column(n, kinds.get(n, "long")).alias(n) for n in RAW.names))

@@ -11,20 +11,23 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from kassay.experiments.spark.code_distribution import send_code, uses_connect
 from kassay.experiments.spark.java_runtime import find_java, make_java_home
-from kassay.experiments.spark.package_download_errors import PACKAGES, captured_stderr
 from kassay.reference.model.errors import RunError, UsageError
 
 LOOPBACK = "127.0.0.1"
+PACKAGES = "spark.jars.packages"
 TASK_ATTEMPTS = 4
 LOCAL = "local[*]"
 _CONNECT = "sc://"
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"  # set by spark-submit
 _ON_LOOPBACK = re.compile(r"spark://(127\.|localhost)")
+_REASON = re.compile(
+    r"^(?:Exception in thread .*?: )?.*?(unresolved dependency: .*|requirement .*)$"
+)
 _CONNECT_CORES = 8
 _LEAST_TASK_MEMORY = 1024  # MiB
 _CONF_DIR = Path(__file__).parent / "conf"
@@ -213,3 +216,33 @@ def _environment_variables(values: Mapping[str, str]) -> Iterator[None]:
         for key in values:
             os.environ.pop(key, None)
         os.environ.update({key: value for key, value in before.items() if value is not None})
+
+
+@contextmanager
+def captured_stderr(packages: str) -> Iterator[None]:
+    """Hide standard error while Spark starts and prints hundreds of lines per jar.
+
+    The output of processes that are started in the block, such as Spark's JVM, stays hidden
+    after the block. If Spark does not start, a `RunError` contains its reason.
+    """
+    stderr = os.dup(2)
+    with tempfile.TemporaryFile() as output:
+        os.dup2(output.fileno(), 2)
+        try:
+            yield
+        except PySparkRuntimeError as error:
+            output.seek(0)
+            reason = _reason(output.read().decode(errors="replace").splitlines()) or error
+            raise RunError(f"Spark did not start with the package {packages}: {reason}") from None
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
+
+
+def _reason(lines: list[str]) -> str | None:
+    """Find the reason for a failed start in the captured output of Spark."""
+    found = [match[1].rstrip("]") for line in lines if (match := _REASON.match(line))]
+    if found:
+        return found[0]
+    exceptions = [line for line in lines if line.startswith("Exception in thread")]
+    return exceptions[0].partition(": ")[2] if exceptions else None

@@ -4,9 +4,7 @@
 their size depends on the number of distinct values, not on the number of cases.
 """
 
-import itertools
 from collections.abc import Sequence
-from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
@@ -118,49 +116,35 @@ def _families(cases: DataFrame) -> DataFrame:
 
 def _gaps(rows: DataFrame) -> DataFrame:
     """Count the groups by family, assignor and value of each heuristic gap."""
-    values = F.array(
-        *(
-            F.struct(F.lit(name).alias("gap"), F.col(name).alias("value"))
-            for name in ("sum_of_squares_gap", "unnecessary_moves")
-        )
-    )
-    return (
-        rows.select("family", "assignor", F.expr("owned > 0").alias("owned"), F.inline(values))
-        .where("value IS NOT NULL")
-        .groupBy("gap", "family", "assignor", "owned", "value")
-        .agg(F.count("*").alias("groups"))
-    )
+    keys, gaps = ["family", "assignor", "owned"], ["sum_of_squares_gap", "unnecessary_moves"]
+    values = rows.withColumn("owned", F.expr("owned > 0")).unpivot(keys, gaps, "gap", "value")
+    known = values.where("value IS NOT NULL")
+    return known.groupBy("gap", *keys, "value").agg(F.count("*").alias("groups"))
 
 
 def _pairs(cases: DataFrame, compared: Sequence[str]) -> DataFrame:
     """Count the cases for each pair of assignors, by both assignors' results."""
     proven = cases.where(F.col("groups.family") != NAMED_FAMILY).select(
         F.col("groups.owned").alias("owned"),
-        F.expr(f"filter(comparisons, {_PROVEN})").alias("rows"),
+        F.expr(f"""transform(filter(comparisons, {_PROVEN}), c -> struct(
+            c.assignor, coalesce(c.least_imbalance, false) AS least, c.unnecessary_moves AS moves
+        ))""").alias("rows"),
     )
-
-    def row(name: str) -> Column:
-        return F.get(F.filter("rows", lambda each: each["assignor"] == name), F.lit(0))
-
-    frames = [
-        proven.select("owned", row(before).alias("one"), row(after).alias("two"))
-        .where("one IS NOT NULL AND two IS NOT NULL")
-        .select(
-            F.lit(before).alias("before"),
-            F.lit(after).alias("after"),
-            F.expr("coalesce(one.least_imbalance, false)").alias("least_before"),
-            F.expr("coalesce(two.least_imbalance, false)").alias("least_after"),
-            F.expr("if(owned > 0, two.unnecessary_moves - one.unnecessary_moves, null)").alias(
-                "difference"
-            ),
-        )
-        for before, after in itertools.combinations(compared, 2)
-    ]
-    columns = ("before", "after", "least_before", "least_after", "difference")
-    if not frames:  # the study has only one assignor
-        schema = "before string, after string, least_before boolean, least_after boolean"
-        return cases.sparkSession.createDataFrame([], f"{schema}, difference long, groups long")
-    return reduce(DataFrame.unionAll, frames).groupBy(*columns).agg(F.count("*").alias("groups"))
+    first = proven.select("*", F.explode("rows").alias("one"))
+    pairs = first.select("owned", "one", F.explode("rows").alias("two"))
+    order = F.array(*map(F.lit, compared)).cast("array<string>")
+    one, two = (F.array_position(order, F.col(f"{name}.assignor")) for name in ("one", "two"))
+    columns = {
+        "before": "one.assignor",
+        "after": "two.assignor",
+        "least_before": "one.least",
+        "least_after": "two.least",
+        "difference": "if(owned > 0, two.moves - one.moves, null)",
+    }
+    ordered = pairs.where((one > 0) & (one < two))
+    return ordered.groupBy(*(F.expr(formula).alias(name) for name, formula in columns.items())).agg(
+        F.count("*").alias("groups")
+    )
 
 
 def _parameters(rows: DataFrame, compared: Sequence[str]) -> DataFrame:
@@ -174,56 +158,35 @@ def _parameters(rows: DataFrame, compared: Sequence[str]) -> DataFrame:
         "owned": "try_divide(owned, partitions)",
         **EFFECT_PARAMETERS,
     }
-    values = F.array(
-        *(
-            F.struct(F.lit(name).alias("parameter"), F.expr(formula).cast("double").alias("value"))
-            for name, formula in formulas.items()
-        )
+    kept = {
+        "missed": _MISSED,
+        "known": _KNOWN,
+        "wasteful": f"{_KNOWN} AND unnecessary_moves > 0",
+    }
+    values = rows.where("proven").select(
+        *("family", "assignor", *(F.expr(formula).alias(name) for name, formula in kept.items())),
+        *(F.expr(formula).cast("double").alias(name) for name, formula in formulas.items()),
     )
+    keys = ["family", "assignor", *kept]
     needed = F.col("assignor").isin(*compared) | ~F.col("parameter").isin(*MEASURED)
     return (
-        rows.where("proven")
-        .select("*", F.inline(values))
+        values.unpivot(keys, list(formulas), "parameter", "value")
         .where(needed & F.col("value").isNotNull())
         .groupBy("family", "assignor", "parameter", "value")
-        .agg(
-            F.count("*").alias("groups"),
-            F.expr(f"count_if({_MISSED})").alias("missed"),
-            F.expr(f"count_if({_KNOWN})").alias("known"),
-            F.expr(f"count_if({_KNOWN} AND unnecessary_moves > 0)").alias("wasteful"),
-        )
+        .agg(F.count("*").alias("groups"), *(F.count_if(name).alias(name) for name in kept))
     )
 
 
 def _profiles(rows: DataFrame) -> DataFrame:
     """Count the groups on which each assignor is within a given ratio of the optimum."""
-    proven = rows.where("proven").select(
-        "assignor",
-        F.inline(
-            F.array(
-                *(
-                    F.struct(
-                        F.lit(name).alias("measure"),
-                        F.col(f"{name}_greedy").alias("greedy"),
-                        F.col(f"{name}_known").alias("optimum"),
-                    )
-                    for name in PROFILED
-                )
-            )
-        ),
+    values = ", ".join(f"'{name}', {name}_greedy, {name}_known" for name in PROFILED)
+    measured = f"stack({len(PROFILED)}, {values}) AS (measure, greedy, optimum)"
+    within = (
+        F.expr(f"count_if((greedy + 1) / (optimum + 1) <= double('{bound}'))").alias(f"within_{n}")
+        for n, bound in enumerate(RATIOS)
     )
-    ratio = "(greedy + 1) / (optimum + 1)"
-    return (
-        proven.where("optimum IS NOT NULL")
-        .groupBy("measure", "assignor")
-        .agg(
-            F.count("*").alias("groups"),
-            *(
-                F.expr(f"count_if({ratio} <= double('{bound}'))").alias(f"within_{place}")
-                for place, bound in enumerate(RATIOS)
-            ),
-        )
-    )
+    known = rows.where("proven").selectExpr("assignor", measured).where("optimum IS NOT NULL")
+    return known.groupBy("measure", "assignor").agg(F.count("*").alias("groups"), *within)
 
 
 def _gap_sums(rows: DataFrame, assignors: int) -> DataFrame:
@@ -243,34 +206,27 @@ def _worst(rows: DataFrame, compared: Sequence[str]) -> DataFrame:
     available = F.col("document").isNotNull() | F.col("family").isin(*FAMILIES)
     small = f"partitions <= {DRAWN_PARTITIONS} AND members <= {DRAWN_MEMBERS}"
     # Gaps in weight units are not comparable with gaps in partitions.
-    kinds = F.expr("""filter(array(
-        named_struct('kind', 'imbalance', 'one', weighted, 'two', -makespan_gap,
-            'three', -sum_of_squares_gap,
-            'present', coalesce(makespan_gap, 0) > 0 OR coalesce(sum_of_squares_gap, 0) > 0),
-        named_struct('kind', 'moves', 'one', false, 'two', -unnecessary_moves, 'three', 0L,
-            'present', coalesce(unnecessary_moves > 0, false)),
-        named_struct('kind', 'endless', 'one', false, 'two', 0L, 'three', 0L,
-            'present', ending = 'nonterminating')
-    ), kind -> kind.present)""")
+    kinds = F.expr("""stack(3,
+        'imbalance', weighted, -makespan_gap, -sum_of_squares_gap,
+            coalesce(makespan_gap, 0) > 0 OR coalesce(sum_of_squares_gap, 0) > 0,
+        'moves', false, -unnecessary_moves, 0L, coalesce(unnecessary_moves > 0, false),
+        'endless', false, 0L, 0L, ending = 'nonterminating'
+    ) AS (kind, one, two, three, present)""")
     order = [F.col(name).asc_nulls_last() for name in ("one", "two", "three", "partitions", "case")]
+    rank = F.row_number().over(Window.partitionBy("assignor", "kind").orderBy(*order))
     columns = (
         *("kind", "rank", F.col("groups").alias("group"), F.col("comparisons").alias("comparison")),
         F.col("assignments.assignment").alias("assignment"),
         F.col("optima.assignment").alias("optimum"),
     )
-    worst = (
-        rows.where(F.col("family") != NAMED_FAMILY)
-        .where(F.col("assignor").isin(*compared) & available & F.expr(small))
-        .select("*", F.inline(kinds))
-        .withColumn(
-            "rank", F.row_number().over(Window.partitionBy("assignor", "kind").orderBy(*order))
-        )
-        .where(F.col("rank") <= WORST_CANDIDATES)
+    drawable = rows.where(F.col("assignor").isin(*compared) & available & F.expr(small))
+    counted = drawable.where(F.col("family") != NAMED_FAMILY).select("*", kinds)
+    worst = counted.where("present").withColumn("rank", rank)
+    named = rows.where(F.col("family") == NAMED_FAMILY).withColumns(
+        {"kind": F.lit("named"), "rank": F.lit(0)}
+    )
+    return (
+        worst.where(F.col("rank") <= WORST_CANDIDATES)
         .select(*columns)
-    )
-    named = rows.where(F.col("family") == NAMED_FAMILY).where(
-        F.col("assignor").isin(*COMPARED_ASSIGNORS)
-    )
-    return worst.unionAll(
-        named.withColumns({"kind": F.lit("named"), "rank": F.lit(0)}).select(*columns)
+        .unionAll(named.where(F.col("assignor").isin(*COMPARED_ASSIGNORS)).select(*columns))
     )

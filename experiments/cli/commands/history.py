@@ -29,9 +29,7 @@ from kassay.experiments.spark.history_pipeline import (
     decode_records,
 )
 from kassay.experiments.spark.history_stream import FollowSettings, follow
-from kassay.experiments.spark.offsets_stream import stream_cluster
-from kassay.experiments.spark.package_download_errors import PACKAGES
-from kassay.experiments.spark.session import spark_session
+from kassay.experiments.spark.session import PACKAGES, spark_session
 from kassay.experiments.study.manifest import manifest
 
 _FOLLOW_PANEL = "Options for following a cluster"
@@ -142,7 +140,9 @@ def history(
         if following.follow:
             follow(
                 session,
-                stream_cluster(session, settings, timeout=cluster.timeout, tasks=tasks),
+                record_sources.stream_cluster(
+                    session, settings, timeout=cluster.timeout, tasks=tasks
+                ),
                 output,
                 known=known,
                 tasks=tasks,

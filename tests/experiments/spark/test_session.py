@@ -5,7 +5,7 @@ import os
 import pytest
 from pyspark.errors import PySparkRuntimeError
 
-from kassay.experiments.spark.package_download_errors import captured_stderr
+from kassay.experiments.spark.session import captured_stderr
 from kassay.reference.model.errors import RunError
 
 REPORT = b""":: problems summary ::
