@@ -116,7 +116,7 @@ def _families(cases: DataFrame) -> DataFrame:
 
 def _gaps(rows: DataFrame) -> DataFrame:
     """Count the groups by family, assignor and value of each heuristic gap."""
-    keys, gaps = ["family", "assignor", "owned"], ["sum_of_squares_gap", "unnecessary_moves"]
+    keys, gaps = ("family", "assignor", "owned"), ("sum_of_squares_gap", "unnecessary_moves")
     values = rows.withColumn("owned", F.expr("owned > 0")).unpivot(keys, gaps, "gap", "value")
     known = values.where("value IS NOT NULL")
     return known.groupBy("gap", *keys, "value").agg(F.count("*").alias("groups"))
@@ -164,13 +164,14 @@ def _parameters(rows: DataFrame, compared: Sequence[str]) -> DataFrame:
         "wasteful": f"{_KNOWN} AND unnecessary_moves > 0",
     }
     values = rows.where("proven").select(
-        *("family", "assignor", *(F.expr(formula).alias(name) for name, formula in kept.items())),
+        *("family", "assignor"),
+        *(F.expr(formula).alias(name) for name, formula in kept.items()),
         *(F.expr(formula).cast("double").alias(name) for name, formula in formulas.items()),
     )
-    keys = ["family", "assignor", *kept]
+    keys = ("family", "assignor", *kept)
     needed = F.col("assignor").isin(*compared) | ~F.col("parameter").isin(*MEASURED)
     return (
-        values.unpivot(keys, list(formulas), "parameter", "value")
+        values.unpivot(keys, tuple(formulas), "parameter", "value")
         .where(needed & F.col("value").isNotNull())
         .groupBy("family", "assignor", "parameter", "value")
         .agg(F.count("*").alias("groups"), *(F.count_if(name).alias(name) for name in kept))
