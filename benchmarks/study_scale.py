@@ -20,10 +20,9 @@ from benchmarks.timing import KASSAY, Timing, print_json, print_table, run_alone
 from kassay.experiments.compare import LIMITS
 from kassay.experiments.report.output_reader import load_summary
 from kassay.experiments.report.study_report import render
-from kassay.experiments.spark.output_files import PARQUET_OPTIONS, new_run
+from kassay.experiments.spark.output_files import CASES_FOLDER, PARQUET_OPTIONS, new_run
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.spark.study_pipeline import (
-    CASES_FOLDER,
     evaluate_cases,
     study_digest,
     write_study,

@@ -32,8 +32,8 @@ from kassay.experiments.report.output_reader import (
 )
 from kassay.reference.model.errors import InputError, InternalError
 
-_SUMMARY = "summary"
-_RUN_FOLDERS = ("cases", _SUMMARY, MANIFESTS)
+CASES_FOLDER, SUMMARY_FOLDER = "cases", "summary"
+_RUN_FOLDERS = (CASES_FOLDER, SUMMARY_FOLDER, MANIFESTS)
 PARQUET_OPTIONS = {
     "compression": "zstd",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",  # counts prove completeness
@@ -128,7 +128,7 @@ def delete_abandoned_runs(
     Runs that other drivers are writing are deleted as well. An output on another file system
     requires Spark; files of tasks that Spark did not commit remain there.
     """
-    kept = {*manifest["folders"], str(manifest["summary"]).replace(_SUMMARY, MANIFESTS, 1)}
+    kept = {*manifest["folders"], str(manifest["summary"]).replace(SUMMARY_FOLDER, MANIFESTS, 1)}
     directory = location(output)
     if directory is not None:
         paths = (path for folder in _RUN_FOLDERS for path in (directory / folder).rglob("run=*"))

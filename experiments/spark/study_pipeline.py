@@ -7,43 +7,39 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from random import Random
 from typing import Any
 
 import pyarrow as pa
-from pyspark import TaskContext
-from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark import StorageLevel, TaskContext
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kassay.experiments.compare import LIMITS, CaseLimits
+from kassay.experiments.spark import output_files
 from kassay.experiments.spark.arrow_map import record_batches
 from kassay.experiments.spark.code_distribution import (
     WorkerMismatchError,
     check_identity,
     code_identity,
 )
-from kassay.experiments.spark.output_files import (
-    PARQUET_OPTIONS,
-    changed_folders,
-    new_run,
-    uri_of,
-    write_manifest,
-)
+from kassay.experiments.spark.output_files import CASES_FOLDER, SUMMARY_FOLDER, uri_of
 from kassay.experiments.spark.progress import CaseCounts, with_progress
 from kassay.experiments.spark.session import cores_of, memory_per_task
-from kassay.experiments.spark.study_schemas import CASES, POSITION, STUDY, case_row
+from kassay.experiments.spark.study_schemas import CASES, case_row
 from kassay.experiments.spark.study_summary import write_summary
+from kassay.experiments.spark.study_tables import complete_runs, read_cases
 from kassay.experiments.study.batches import (
     BATCH_CASES,
     Batch,
     batches_of,
     case_index,
     index_factor,
+    merged_batches,
 )
-from kassay.experiments.study.case import Case, Cases
+from kassay.experiments.study.case import Case, Cases, ImportedCases
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.isolation import Evaluator, memory_limit, run_isolated, watchdog
 from kassay.experiments.study.table_rows import CaseRecord
@@ -54,9 +50,31 @@ _CASES_PER_TASK = 1_000  # about 10 seconds
 _CASES_PER_FILE = 100_000  # about 32 MB
 _TASKS_PER_CORE = 3
 _CONCURRENT_BATCHES = 2  # the next batch keeps cores busy during the last tasks of a batch
-CASES_FOLDER, SUMMARY_FOLDER = "cases", "summary"
 _MISMATCH = re.compile(rf"{WorkerMismatchError.__name__}: ([^\n]*)")
-_RUN_OF_FILE = r"/batch=(\d+)/run=([^/]+)/[^/]+$"
+_DOCUMENT_ID = "conv(substring(sha2(document, 256), 1, 15), 16, 10)"
+"""SQL expression that computes `document_id` of the column ``document``."""
+
+
+def read_documents(
+    spark: SparkSession, documents: Sequence[str], uris: Sequence[str], *, assignors: Sequence[str]
+) -> tuple[DataFrame, ImportedCases]:
+    """Return the group documents as a DataFrame with case indices, and the study's cases.
+
+    The columns are ``index`` and ``document``. Each line of the files at ``uris`` is a
+    document. Documents are sorted by an id of their content, so that the index does not depend
+    on the division into files and tasks. Equal documents are one case.
+    """
+    frames = [spark.createDataFrame([(document,) for document in documents], "document string")]
+    if uris:
+        lines = spark.read.text(list(uris)).select(F.trim("value").alias("document"))
+        frames.append(lines.where("document <> ''"))
+    found = reduce(DataFrame.unionAll, frames).withColumn("id", F.expr(_DOCUMENT_ID).cast("long"))
+    distinct = found.dropDuplicates(["id"]).persist(StorageLevel.DISK_ONLY)
+    order = F.row_number().over(Window.orderBy("id")) - 1
+    indices = distinct.select("id", order.cast("long").alias("index"))  # sorts only the ids
+    [row] = distinct.agg(F.count("*").alias("number"), F.bit_xor("id").alias("digest")).collect()
+    cases = ImportedCases(row["number"], row["digest"] or 0, tuple(assignors))
+    return distinct.join(indices, "id").select("index", "document"), cases
 
 
 def evaluate_cases(
@@ -134,54 +152,68 @@ def write_study(
     """Run a study: write the missing batches, the summary and then the manifest.
 
     A batch is complete if one of its runs has each of its cases exactly once. An interrupted study
-    continues with the missing batches; several drivers can run the same study with one output
-    directory, and each driver uses the batches of the others. The function ``manifest`` builds the
-    manifest from the number of rows per table.
+    continues with the missing batches. At the end, small batches are merged to larger files.
+    Several drivers can run the same study with one output directory, and each driver uses the
+    batches of the others. The function ``manifest`` builds the manifest from the number of rows
+    per table.
     """
-    digest, run = study_digest(cases, limits=limits, drawn=drawn), new_run()
+    digest, run = study_digest(cases, limits=limits, drawn=drawn), output_files.new_run()
     folder, summary = f"{CASES_FOLDER}/{digest}", f"{SUMMARY_FOLDER}/run={run}"
     root = f"{uri_of(output)}/{folder}"
-    batches = list(batches_of(len(cases), largest=largest_batch))
+    changed = output_files.changed_folders(spark, output)
+    complete = partial(complete_runs, spark, root, digest=digest, without=changed)
+    single = list(batches_of(len(cases), largest=largest_batch))
+    merged = list(merged_batches(single, smallest=_CASES_PER_FILE))
 
-    def write(batch: Batch) -> None:
-        path = f"{root}/batch={batch.number}"
-        if complete_runs(spark, path, [batch], digest, without=changed):
-            return  # another driver wrote the batch
-        frame = evaluate_cases(
-            spark,
-            cases,
-            batch,
-            documents=documents,
-            study=digest,
-            tasks=tasks,
-            limits=limits,
-            judge=judge,
-            drawn=drawn,
-        )
-        # Shuffle the rows, because one large file contains the rows of many tasks.
-        files = -(-batch.size // _CASES_PER_FILE)
-        frame.repartition(files).write.options(**PARQUET_OPTIONS).parquet(f"{path}/run={run}")
+    def write(batch: Batch, frame: DataFrame) -> None:
+        if not complete([batch]):  # no other driver wrote the batch
+            # Shuffle the rows, because one large file contains the rows of many tasks.
+            rows = frame.repartition(-(-batch.size // _CASES_PER_FILE))
+            path = f"{root}/batch={batch.number}/run={run}"
+            rows.write.options(**output_files.PARQUET_OPTIONS).parquet(path)
 
-    changed = changed_folders(spark, output)
-    runs = complete_runs(spark, root, batches, digest, without=changed)
-    missing = [batch for batch in batches if batch.number not in runs]
+    evaluated = partial(
+        evaluate_cases,
+        spark,
+        cases,
+        documents=documents,
+        study=digest,
+        tasks=tasks,
+        limits=limits,
+        judge=judge,
+        drawn=drawn,
+    )
+    runs = complete([*single, *merged])
+    missing = _missing(single, merged, runs)
     # Drivers that share an output start with different batches.
     missing[1:] = Random(run).sample(missing[1:], len(missing[1:]))  # noqa: S311
     if missing:
-        _run_batches(spark, write, missing, total=len(cases))
-        runs = complete_runs(spark, root, batches, digest, without=changed)
-    absent = [str(batch.number) for batch in batches if batch.number not in runs]
+        _run_batches(spark, lambda batch: write(batch, evaluated(batch)), missing, len(cases))
+        runs = complete([*single, *merged])
+    absent = [str(batch.number) for batch in _missing(single, merged, runs)]
     if absent:
         raise RunError(f"batches {', '.join(absent)} are incomplete; run the same study again")
-    paths = [f"batch={number}/run={name}" for number, name in sorted(runs.items())]
+    for batch in merged:
+        if batch.number not in runs:
+            paths = [f"batch={number}/run={runs[number]}" for number in batch.parts]
+            write(batch, read_cases(spark, root, paths))
+            runs |= complete([batch])
+    small = {number for batch in merged if batch.number in runs for number in batch.parts}
+    paths = [f"batch={number}/run={runs[number]}" for number in sorted(runs.keys() - small)]
     rows = write_summary(read_cases(spark, root, paths), f"{uri_of(output)}/{summary}")
     folders = [*(f"{folder}/{path}" for path in paths), summary]
     document = {**manifest(rows), "digest": digest, "summary": summary}
-    write_manifest(spark, output, run, document, folders=folders)
+    output_files.write_manifest(spark, output, run, document, folders=folders)
+
+
+def _missing(single: Sequence[Batch], merged: Sequence[Batch], runs: Container[int]) -> list[Batch]:
+    """Return the batches without a complete run, of their own or of a merged batch."""
+    found = {number for batch in merged if batch.number in runs for number in batch.parts}
+    return [batch for batch in single if batch.number not in runs and batch.number not in found]
 
 
 def _run_batches(
-    spark: SparkSession, write: Callable[[Batch], None], missing: Sequence[Batch], *, total: int
+    spark: SparkSession, write: Callable[[Batch], None], missing: Sequence[Batch], total: int
 ) -> None:
     """Write the missing batches of a study, `_CONCURRENT_BATCHES` at the same time."""
     counts = CaseCounts(total, total - sum(batch.size for batch in missing))
@@ -202,81 +234,6 @@ def _run_batches(
             if mismatch is not None:
                 raise RunError(mismatch[1]) from None
             raise
-
-
-def read_cases(spark: SparkSession, root: str, paths: Sequence[str]) -> DataFrame:
-    """Read the evaluated cases of a study from the folders of runs, and verify checksums."""
-    return (
-        spark.read.schema(from_arrow_schema(CASES))
-        .option("parquet.page.verify-checksum.enabled", "true")
-        .parquet(*(f"{root}/{path}" for path in paths))
-    )
-
-
-def complete_runs(
-    spark: SparkSession,
-    root: str,
-    batches: Sequence[Batch],
-    digest: str,
-    *,
-    without: Container[str] = (),
-) -> dict[int, str]:
-    """Map the number of each complete batch to the name of its first complete run.
-
-    All columns of all files are read, with their page checksums. A run is complete if it has
-    the rows of this study at exactly the positions of its batch, and no unreadable file. The
-    folders in ``without`` are ignored.
-    """
-    try:
-        frame = _readable_rows(spark, root)
-        names = frame.inputFiles()
-    except AnalysisException as error:
-        if error.getCondition() == "PATH_NOT_FOUND":
-            return {}
-        raise
-    listed = [match.groups() for name in names if (match := re.search(_RUN_OF_FILE, name))]
-    path = F.col("_metadata.file_path")
-    found = (
-        frame.groupBy(
-            F.regexp_extract(path, _RUN_OF_FILE, 1).alias("batch"),
-            F.regexp_extract(path, _RUN_OF_FILE, 2).alias("run"),
-        )
-        .agg(
-            F.count("*").alias("rows"),
-            F.count_distinct(POSITION).alias("positions"),
-            F.min(POSITION).alias("first"),
-            F.max(POSITION).alias("last"),
-            F.count_if(F.col(STUDY) == digest).alias("own"),
-            F.count_distinct(path).alias("files"),
-            F.bit_xor(F.xxhash64("*")).alias("read"),  # reads all columns
-        )
-        .collect()
-    )
-    sizes = {str(batch.number): batch for batch in batches}
-    runs: dict[int, str] = {}
-    for row in sorted(found, key=lambda row: str(row["run"])):
-        batch = sizes.get(row["batch"])
-        folder = f"{CASES_FOLDER}/{digest}/batch={row['batch']}/run={row['run']}"
-        if batch is None or folder in without:
-            continue
-        if tuple(row)[2:8] == (
-            *(batch.size, batch.size, batch.first, batch.end - 1, batch.size),
-            listed.count((row["batch"], row["run"])),
-        ):
-            runs.setdefault(batch.number, row["run"])
-    return runs
-
-
-def _readable_rows(spark: SparkSession, root: str) -> DataFrame:
-    """Read the rows of all files below a directory; skip unreadable parts of damaged files."""
-    return (
-        spark.read.schema(from_arrow_schema(CASES))
-        .option("recursiveFileLookup", "true")
-        .option("ignoreCorruptFiles", "true")
-        .option("ignoreMissingFiles", "true")
-        .option("parquet.page.verify-checksum.enabled", "true")
-        .parquet(root)
-    )
 
 
 def study_digest(cases: Cases, *, limits: CaseLimits, drawn: int | None = None) -> str:

@@ -1,20 +1,92 @@
-"""Tables of a study as Spark DataFrames, for example ``groups`` and ``comparisons``."""
+"""Read the cases of a study as Spark DataFrames, and find the complete runs of its batches."""
 
 import json
+import re
+from collections.abc import Container, Sequence
 from pathlib import Path
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kassay.experiments.report.output_reader import read_manifest
-from kassay.experiments.spark.output_files import local_copy, new_run, uri_of, write_manifest
-from kassay.experiments.spark.study_pipeline import SUMMARY_FOLDER, read_cases
-from kassay.experiments.spark.study_schemas import KEY, TABLES
+from kassay.experiments.spark.output_files import (
+    CASES_FOLDER,
+    SUMMARY_FOLDER,
+    local_copy,
+    new_run,
+    uri_of,
+    write_manifest,
+)
+from kassay.experiments.spark.study_schemas import CASES, KEY, POSITION, STUDY, TABLES
 from kassay.experiments.spark.study_summary import write_summary
+from kassay.experiments.study.batches import Batch
 from kassay.reference.model.errors import InputError
 
 _OLD_MANIFEST = "manifest.json"
+_RUN_OF_FILE = r"/batch=(\d+)/run=([^/]+)/[^/]+$"
+
+
+def read_cases(spark: SparkSession, root: str, paths: Sequence[str], **options: str) -> DataFrame:
+    """Read the evaluated cases of a study from folders, and verify checksums."""
+    checks = {"parquet.page.verify-checksum.enabled": "true", **options}
+    frames = spark.read.schema(from_arrow_schema(CASES)).options(**checks)
+    return frames.parquet(*(f"{root}/{path}" for path in paths))
+
+
+def complete_runs(
+    spark: SparkSession,
+    root: str,
+    batches: Sequence[Batch],
+    digest: str,
+    *,
+    without: Container[str] = (),
+) -> dict[int, str]:
+    """Map the number of each complete batch to the name of its first complete run.
+
+    All columns of all files are read, with their page checksums. A run is complete if it has
+    the rows of this study at exactly the positions of its batch, and no unreadable file. The
+    folders in ``without`` are ignored.
+    """
+    # Skip unreadable parts of damaged files: their rows are then missing.
+    skipped = dict.fromkeys(("ignoreCorruptFiles", "ignoreMissingFiles"), "true")
+    paths = [f"batch={batches[0].number}"] if len(batches) == 1 else [""]
+    try:
+        frame = read_cases(spark, root, paths, recursiveFileLookup="true", **skipped)
+        names = frame.inputFiles()
+    except AnalysisException as error:
+        if error.getCondition() == "PATH_NOT_FOUND":
+            return {}
+        raise
+    listed = [match.groups() for name in names if (match := re.search(_RUN_OF_FILE, name))]
+    path = F.col("_metadata.file_path")
+    found = (
+        frame.groupBy(
+            F.regexp_extract(path, _RUN_OF_FILE, 1).try_cast("int").alias("batch"),
+            F.regexp_extract(path, _RUN_OF_FILE, 2).alias("run"),
+        )
+        .agg(
+            F.count("*"),
+            F.count_distinct(POSITION),
+            F.min(POSITION),
+            F.max(POSITION),
+            F.count_if(F.col(STUDY) == digest),
+            F.count_distinct(path),
+            F.bit_xor(F.xxhash64("*")),  # reads all columns
+        )
+        .collect()
+    )
+    sizes = {batch.number: batch for batch in batches}
+    runs: dict[int, str] = {}
+    for number, run, *counts, _ in sorted(found, key=lambda row: str(row["run"])):
+        batch, folder = sizes.get(number), f"{CASES_FOLDER}/{digest}/batch={number}/run={run}"
+        if batch is None or folder in without:
+            continue
+        files = listed.count((str(number), run))
+        if counts == [batch.size, batch.size, batch.first, batch.end - 1, batch.size, files]:
+            runs.setdefault(number, run)
+    return runs
 
 
 def study_tables(spark: SparkSession, output: str) -> dict[str, DataFrame]:

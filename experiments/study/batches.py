@@ -1,8 +1,9 @@
 """Division of a study's cases into batches. A fixed order mixes the families."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 BATCH_CASES = 100_000
 """Maximum number of cases per batch, about 32 MB of Parquet."""
@@ -12,11 +13,15 @@ _GOLDEN_RATIO = (math.sqrt(5) - 1) / 2
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Batch of cases, at the positions from ``first`` to ``end - 1``."""
+    """Batch of cases, at the positions from ``first`` to ``end - 1``.
+
+    A merged batch has the cases of several batches, with the numbers ``parts``.
+    """
 
     number: int
     first: int
     end: int
+    parts: range = range(0)
 
     @property
     def size(self) -> int:
@@ -39,6 +44,27 @@ def batches_of(total: int, *, largest: int = BATCH_CASES) -> Iterator[Batch]:
         end = min(total, first + min(largest, _FIRST_BATCH << min(number, 32)))
         yield Batch(number, first, end)
         number, first = number + 1, end
+
+
+def merged_batches(batches: Sequence[Batch], *, smallest: int = BATCH_CASES) -> Iterator[Batch]:
+    """Merge neighbouring batches to batches with at least ``smallest`` cases.
+
+    Batches that are large enough, and the last batches if they are too small, are not merged.
+    The numbers of merged batches follow the number of the last batch.
+
+    Examples
+    --------
+    >>> batches = list(batches_of(20_000, largest=8_000))
+    >>> [(batch.parts, batch.size) for batch in merged_batches(batches, smallest=6_000)]
+    [(range(0, 3), 7000)]
+    """
+    numbers, first = count(len(batches)), 0
+    for batch in batches:
+        start = batches[first].first
+        if batch.end - start >= smallest:
+            if batch.number > first:
+                yield Batch(next(numbers), start, batch.end, range(first, batch.number + 1))
+            first = batch.number + 1
 
 
 def case_index(position: int, total: int) -> int:

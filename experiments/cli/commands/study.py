@@ -29,10 +29,9 @@ from kassay.experiments.report.output_reader import (
     read_manifest,
 )
 from kassay.experiments.sources.text_files import open_text
-from kassay.experiments.spark.imported_groups import read_documents
 from kassay.experiments.spark.output_files import delete_abandoned_runs, read_summary
 from kassay.experiments.spark.session import spark_session
-from kassay.experiments.spark.study_pipeline import study_digest, write_study
+from kassay.experiments.spark.study_pipeline import read_documents, study_digest, write_study
 from kassay.experiments.spark.study_tables import convert_study
 from kassay.experiments.study.batches import BATCH_CASES
 from kassay.experiments.study.case import Cases, ImportedCases, JoinedCases, cases_of

@@ -9,11 +9,11 @@ import pytest
 from kassay.experiments.compare import LIMITS, CaseLimits
 from kassay.experiments.report.output_reader import load_summary, read_manifest
 from kassay.experiments.spark.code_distribution import code_identity
-from kassay.experiments.spark.imported_groups import read_documents
 from kassay.experiments.spark.output_files import delete_abandoned_runs
-from kassay.experiments.spark.study_pipeline import complete_runs, evaluate_cases, write_study
+from kassay.experiments.spark.study_pipeline import evaluate_cases, read_documents, write_study
 from kassay.experiments.spark.study_schemas import CASES as CASE_SCHEMA
 from kassay.experiments.spark.study_schemas import case_row
+from kassay.experiments.spark.study_tables import complete_runs
 from kassay.experiments.study.batches import Batch, batches_of, case_index
 from kassay.experiments.study.case import (
     Case,
