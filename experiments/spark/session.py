@@ -22,7 +22,7 @@ LOOPBACK = "127.0.0.1"
 PACKAGES = "spark.jars.packages"
 TASK_ATTEMPTS = 4
 LOCAL = "local[*]"
-_CONNECT = "sc://"
+CONNECT = "sc://"
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"  # set by spark-submit
 _ON_LOOPBACK = re.compile(r"spark://(127\.|localhost)")
 _REASON = re.compile(
@@ -62,7 +62,7 @@ def spark_session(
     master = master or (None if submitted else LOCAL)
     with tempfile.TemporaryDirectory(prefix="kassay-") as scratch:
         directory = Path(scratch)
-        if master is not None and master.startswith(_CONNECT):
+        if master is not None and master.startswith(CONNECT):
             session = _connected(master, settings or {})
         else:
             session = _started(master, settings or {}, directory, submitted=submitted)

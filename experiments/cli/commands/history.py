@@ -29,7 +29,7 @@ from kassay.experiments.spark.history_pipeline import (
     decode_records,
 )
 from kassay.experiments.spark.history_stream import FollowSettings, follow
-from kassay.experiments.spark.session import PACKAGES, spark_session
+from kassay.experiments.spark.session import CONNECT, PACKAGES, spark_session
 from kassay.experiments.study.manifest import manifest
 
 _FOLLOW_PANEL = "Options for following a cluster"
@@ -124,6 +124,11 @@ def history(
         raise typer.BadParameter("give either PATH or --bootstrap-server, and not both")
     if following.follow and cluster.bootstrap_server is None:
         raise typer.BadParameter("--follow requires --bootstrap-server")
+    if following.follow and (spark.master or "").startswith(CONNECT):
+        raise typer.BadParameter(
+            f"--follow does not run on Spark Connect, got --master {spark.master}; give the "
+            "master of the cluster, such as spark://host:7077"
+        )
     settings = cluster.settings()
     if cluster.bootstrap_server is not None:
         settings["bootstrap.servers"] = cluster.bootstrap_server

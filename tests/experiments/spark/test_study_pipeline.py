@@ -111,6 +111,32 @@ def test_only_missing_batches_are_evaluated_again(spark, tmp_path):
     assert ["batch=2" in str(path) for path in new] == [True]
 
 
+def test_small_batches_are_merged_at_the_end(spark, tmp_path, monkeypatch):
+    cases = cases_of(["equal-join"], seeds=10, assignors=ASSIGNORS)
+    write = partial(write_study, spark, cases, str(tmp_path), manifest=dict, largest_batch=2)
+    write()
+    single = stored_rows(tmp_path, read_manifest(tmp_path))
+    monkeypatch.setattr("kassay.experiments.spark.study_pipeline._CASES_PER_FILE", 4)
+    for lost in ([], [5], [4]):  # batches 5 and 6 contain batches 0 to 3
+        for number in lost:
+            shutil.rmtree(tmp_path / next(_folders(tmp_path, number)))
+        write()
+        merged = read_manifest(tmp_path)
+        assert [re.search(r"batch=(\d)", name)[1] for name in merged["folders"][:3]] == list("456")
+        assert stored_rows(tmp_path, merged) == single
+    delete_abandoned_runs(str(tmp_path), merged)
+    assert len(list(tmp_path.glob("cases/*/batch=*/run=*"))) == 3
+    shutil.rmtree(tmp_path / next(_folders(tmp_path, 5)))
+    write()
+    assert stored_rows(tmp_path, read_manifest(tmp_path)) == single
+
+
+def _folders(directory, batch):
+    """Yield the folders of a batch that the manifest lists."""
+    folders = read_manifest(directory)["folders"]
+    return (name for name in folders if f"/batch={batch}/" in name)
+
+
 def _seeds_of(batch, total):
     return {case_index(position, total) for position in range(batch.first, batch.end)}
 
