@@ -1,4 +1,4 @@
-"""Measure the memory of this process and of its child processes."""
+"""Measure the memory and CPU time of this process and of its child processes."""
 
 import resource
 import threading
@@ -21,6 +21,15 @@ def peak_memory() -> int:
     lines = _LINUX_STATUS.read_text().splitlines()
     peak = next(line for line in lines if line.startswith("VmHWM:"))
     return round(int(peak.split()[1]) * 1024 / 1e6)
+
+
+def cpu_seconds() -> float:
+    """Return the CPU time of this process and of its running descendants, in seconds."""
+    total, root = 0.0, psutil.Process()
+    for process in (root, *root.children(recursive=True)):
+        with suppress(psutil.Error):  # the process ended
+            total += sum(process.cpu_times()[:2])  # user and system
+    return total
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 
 import multiprocessing
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from multiprocessing.pool import Pool
 from pathlib import Path
@@ -10,13 +10,14 @@ from statistics import median
 
 from pyspark.sql import SparkSession
 
+from benchmarks.memory import cpu_seconds
 from benchmarks.timing import KASSAY, Timing, best_seconds
 from kassay.experiments.spark.output_files import PARQUET_OPTIONS
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.spark.study_pipeline import evaluate_cases
 from kassay.experiments.spark.study_schemas import case_row
 from kassay.experiments.study.batches import Batch
-from kassay.experiments.study.case import Case, ListedCases, family_cases
+from kassay.experiments.study.case import Case, Cases, family_cases
 from kassay.experiments.study.evaluate_case import evaluate_case
 
 GROUPS = 4_000
@@ -32,34 +33,32 @@ def throughput() -> Iterator[Timing]:
     """Time a study of small groups on Spark and with `multiprocessing`, with two processes each.
 
     Both are warmed up. Spark writes the rows, and the pool returns them. They alternate,
-    because the speed of a machine varies; the share is the median over the rounds.
+    because the speed of a machine varies; the share is the median over the rounds. The share by
+    CPU time depends less on the load of the machine.
     """
-    cases = list(family_cases(_FAMILY, seeds=GROUPS, assignors=_ASSIGNORS))
+    cases = family_cases(_FAMILY, seeds=GROUPS, assignors=_ASSIGNORS)
     # The pool starts first: a process with threads should not fork.
     with (
         multiprocessing.get_context("spawn").Pool(PROCESSES) as pool,
         spark_session(master=f"local[{PROCESSES}]") as spark,
     ):
         implementations = {
-            _POOL: partial(_evaluate_in_pool, pool),
-            KASSAY: partial(_evaluate_on_spark, spark),
+            _POOL: partial(_evaluate_in_pool, pool, list(cases)),
+            KASSAY: partial(_evaluate_on_spark, spark, cases),
         }
-        for evaluate in implementations.values():
-            evaluate(cases[: GROUPS // 4])
         rounds = [
-            {
-                name: best_seconds(partial(evaluate, cases), repetitions=1)
-                for name, evaluate in implementations.items()
-            }
-            for _ in range(_ROUNDS)
-        ]
-    share = median(seconds[_POOL] / seconds[KASSAY] for seconds in rounds)
-    overhead = median((s[KASSAY] - s[_POOL]) * PROCESSES / GROUPS for s in rounds)
+            {name: _measured(evaluate) for name, evaluate in implementations.items()}
+            for _ in range(1 + _ROUNDS)
+        ][1:]  # the first round is the warm-up
+    share, cpu_share = (
+        median(times[_POOL][kind] / times[KASSAY][kind] for times in rounds) for kind in (0, 1)
+    )
     for name in (KASSAY, _POOL):
-        best = min(seconds[name] for seconds in rounds)
-        note = f"{GROUPS / best:.0f} groups per second"
+        best = min(times[name][0] for times in rounds)
+        cpu = median(times[name][1] for times in rounds)
+        note = f"{GROUPS / best:.0f} groups per second, {1e3 * cpu / GROUPS:.2f} ms CPU per group"
         if name == KASSAY:
-            note += f", {share:.0%} of {_POOL}, {1e3 * overhead:+.2f} ms per group"
+            note += f", {share:.0%} of {_POOL}, {cpu_share:.0%} by CPU time"
         yield Timing(
             benchmark="throughput",
             case=f"{GROUPS:,} groups of {_FAMILY}, {PROCESSES} processes",
@@ -69,17 +68,22 @@ def throughput() -> Iterator[Timing]:
         )
 
 
-def _evaluate_on_spark(spark: SparkSession, cases: Sequence[Case]) -> int:
-    frame = evaluate_cases(spark, ListedCases(tuple(cases)), Batch(0, 0, len(cases)))
+def _measured(evaluate: Callable[[], object]) -> tuple[float, float]:
+    """Call a function; return the wall-clock seconds and the CPU seconds of all processes."""
+    cpu = cpu_seconds()
+    return best_seconds(evaluate, repetitions=1), cpu_seconds() - cpu
+
+
+def _evaluate_on_spark(spark: SparkSession, cases: Cases) -> None:
+    frame = evaluate_cases(spark, cases, Batch(0, 0, len(cases)))
     with tempfile.TemporaryDirectory() as directory:
         frame.repartition(1).write.options(**PARQUET_OPTIONS).mode("overwrite").parquet(
             Path(directory).as_uri()
         )
-    return len(cases)
 
 
-def _evaluate_in_pool(pool: Pool, cases: Sequence[Case]) -> int:
-    return len(pool.map(_evaluate, cases, chunksize=_CHUNK))
+def _evaluate_in_pool(pool: Pool, cases: Sequence[Case]) -> None:
+    pool.map(_evaluate, cases, chunksize=_CHUNK)
 
 
 def _evaluate(case: Case) -> object:
