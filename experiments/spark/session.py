@@ -220,7 +220,7 @@ def _environment_variables(values: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def captured_stderr(packages: str) -> Iterator[None]:
-    """Hide standard error while Spark starts and prints hundreds of lines per jar.
+    """Hide standard error during Spark's start, which prints hundreds of lines per jar.
 
     The output of processes that are started in the block, such as Spark's JVM, stays hidden
     after the block. If Spark does not start, a `RunError` contains its reason.
