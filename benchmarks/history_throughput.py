@@ -8,8 +8,11 @@ from pathlib import Path
 from benchmarks.memory import sampled_peak
 from benchmarks.synthetic_records import PARTITIONS, TOPIC, TOPIC_ID, write_records
 from benchmarks.timing import KASSAY, Timing
-from kassay.experiments.spark.history_output import write_history
-from kassay.experiments.spark.history_pipeline import RECORD_SETTINGS, ClusterMetadata
+from kassay.experiments.spark.history_pipeline import (
+    RECORD_SETTINGS,
+    ClusterMetadata,
+    write_history,
+)
 from kassay.experiments.spark.record_sources import read_files
 from kassay.experiments.spark.session import spark_session
 

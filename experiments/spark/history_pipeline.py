@@ -1,15 +1,25 @@
-"""Reconstruct the rebalance history of groups from ``__consumer_offsets``, on Spark."""
+"""Reconstruct and write the rebalance history of groups from ``__consumer_offsets``, on Spark."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 
-from pyspark.sql import Column, DataFrame
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
 from kassay.experiments.compare import LIMITS, CaseLimits
 from kassay.experiments.history.record_batches import decode_batches
-from kassay.experiments.history.table_rows import compared_row, generation_rows, rebalance_rows
-from kassay.experiments.spark.arrow_map import map_batches, map_rows
+from kassay.experiments.history.table_rows import (
+    compared_row,
+    generation_rows,
+    last_document,
+    rebalance_rows,
+)
+from kassay.experiments.report.output_reader import location
+from kassay.experiments.spark.arrow_map import Row, map_batches, map_rows
 from kassay.experiments.spark.history_schemas import (
     COMMITS,
     ERRORS,
@@ -18,11 +28,14 @@ from kassay.experiments.spark.history_schemas import (
     REBALANCES,
     RECORDS,
 )
+from kassay.experiments.spark.output_files import PARQUET_OPTIONS, new_run, uri_of, write_manifest
 from kassay.reference.protocol.record_schemas import OFFSET_COMMIT_KINDS, RecordType
 
 RECORD_SETTINGS = {"spark.sql.execution.arrow.maxRecordsPerBatch": "8192"}
 """Spark settings for small records: more rows per Arrow batch."""
 
+HISTORY_FOLDER, GROUPS = "history", "groups.jsonl"
+_DOCUMENT = pa.schema([pa.field("document", pa.string(), nullable=False)])
 _PLACE = ("partition", "offset")
 
 
@@ -73,8 +86,13 @@ def evaluate_rebalances(
     rebalances = map_rows(
         by_group, lambda rows: rebalance_rows(rows, partition_counts=counts), REBALANCE_FACTS
     )
+    return compare_rebalances(rebalances, tasks=tasks, limits=limits)
+
+
+def compare_rebalances(facts: DataFrame, *, tasks: int, limits: CaseLimits) -> DataFrame:
+    """Compare the assignments of reconstructed rebalances with the optimum."""
     return map_rows(
-        rebalances.repartition(tasks),  # one group may have most of the rebalances
+        facts.repartition(tasks),  # one group may have most of the rebalances
         lambda rows: (compared_row(row, limits=limits) for row in rows),
         REBALANCES,
     )
@@ -105,3 +123,119 @@ def newest_commits(records: DataFrame) -> DataFrame:
 def undecoded_records(records: DataFrame) -> DataFrame:
     """Return the position and error of each record that cannot be decoded."""
     return records.where(F.col("error").isNotNull()).select(*ERRORS.names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """Tables of a rebalance history as DataFrames, and the number of rows of each table."""
+
+    generations: DataFrame
+    rebalances: DataFrame
+    counts: Mapping[str, int]
+
+
+def write_history(
+    spark: SparkSession,
+    sources: Sequence[DataFrame],
+    output: str,
+    *,
+    known: ClusterMetadata,
+    tasks: int,
+    manifest: Callable[[dict[str, int]], Mapping[str, object]],
+    limits: CaseLimits = LIMITS,
+) -> History:
+    """Reconstruct the rebalance history of all groups, and write the resulting tables.
+
+    Each call writes a new run, and then the manifest of the run. Earlier runs do not change.
+    The function ``manifest`` builds the manifest from the number of rows per table. The rows do
+    not depend on the number of tasks.
+    """
+    run = new_run()
+    folder = f"{HISTORY_FOLDER}/run={run}"
+
+    def written(frame: DataFrame, name: str) -> DataFrame:
+        uri = f"{uri_of(output)}/{folder}/{name}"
+        frame.write.options(**PARQUET_OPTIONS).parquet(uri)
+        return spark.read.parquet(uri)
+
+    records = reduce(DataFrame.unionByName, sources).persist(StorageLevel.DISK_ONLY)
+    generations = written(rebuild_generations(records, known=known, tasks=tasks), "generations")
+    solved = evaluate_rebalances(generations, known=known, tasks=tasks, limits=limits)
+    frames = {
+        "generations": generations,
+        "rebalances": written(solved, "rebalances"),
+        "commits": written(newest_commits(records), "commits"),
+        "errors": written(undecoded_records(records), "errors"),
+    }
+    counts = {name: frame.count() for name, frame in frames.items()}
+    [total] = records.agg(F.sum("records").alias("records")).collect()
+    counts["records"] = total["records"] or 0
+    records.unpersist()
+    documents = _last_groups(generations, frames["rebalances"])
+    documents.write.text(f"{uri_of(output)}/{folder}/groups")
+    document = {**manifest(counts), "history": folder}
+    write_manifest(spark, output, run, document, folders=[folder])
+    local = location(output)
+    if local is not None:
+        parts = sorted((local / folder / "groups").glob("part-*"))
+        with (local / GROUPS).open("wb") as lines:
+            for part in parts:
+                lines.write(part.read_bytes())
+    return History(generations=generations, rebalances=frames["rebalances"], counts=counts)
+
+
+def summarise_groups(history: History) -> Iterator[dict[str, object]]:
+    """Yield a summary per group: generations, rebalances, moves and unassigned topics."""
+    known = "unnecessary_moves IS NOT NULL"
+    generation = F.struct("incarnation", "number")
+    generations = history.generations.groupBy("group").agg(
+        F.count("*").alias("generations"),
+        F.max_by("number", generation).alias("last_generation"),
+        F.max_by("members", generation).alias("members"),
+    )
+    rebalances = history.rebalances.groupBy("group").agg(
+        F.count("*").alias("rebalances"),
+        F.count("unnecessary_moves").alias("proven"),
+        F.expr(f"sum(movement_greedy) FILTER (WHERE {known})").alias("moves"),
+        F.sum("unnecessary_moves").alias("unnecessary_moves"),
+        F.expr("count_if(ending = 'invalid')").alias("invalid"),
+        F.expr("count_if(least_imbalance)").alias("least_imbalance"),
+    )
+    # Subscribed topics without an assigned partition in the last generation.
+    unassigned = F.expr("""array_sort(array_except(
+        flatten(transform(members, m -> coalesce(m.subscription, array()))),
+        flatten(transform(members, m -> coalesce(transform(m.assigned, t -> t.topic), array())))
+    ))""")
+    joined = generations.join(rebalances, "group", "left").na.fill(0)
+    rows = joined.orderBy("group").select(
+        F.col("group").alias("id"),
+        *("generations", "last_generation", "rebalances", "proven", "moves"),
+        *("unnecessary_moves", "invalid", unassigned.alias("unassigned_topics")),
+        "least_imbalance",
+    )
+    for row in rows.toLocalIterator():
+        yield row.asDict()
+
+
+def _last_groups(generations: DataFrame, rebalances: DataFrame) -> DataFrame:
+    """Return the document of each group's last generation; skip groups without members."""
+    generation = F.struct("incarnation", "number")
+    last = generations.groupBy("group").agg(
+        F.max(generation).alias("last"), F.max_by("members", generation).alias("members")
+    )
+    last_generations = last.where(F.size("members") > 0).select(
+        "group",
+        F.col("last.incarnation").alias("incarnation"),
+        F.col("last.number").alias("generation"),
+    )
+    rows = rebalances.join(last_generations, ["group", "incarnation", "generation"]).select(
+        "group", "generation", "document", "assigned"
+    )
+    return map_rows(rows.orderBy("group"), _documents, _DOCUMENT)
+
+
+def _documents(rows: Iterator[Row]) -> Iterator[Row]:
+    for row in rows:
+        document = last_document(row)
+        if document is not None:
+            yield {"document": json.dumps(document, ensure_ascii=False)}

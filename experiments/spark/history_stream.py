@@ -15,11 +15,10 @@ from kassay.experiments.compare import LIMITS, CaseLimits
 from kassay.experiments.history.group_follower import GroupFollower
 from kassay.experiments.history.group_records import from_row
 from kassay.experiments.history.prometheus_metrics import metrics_text, replace_file
-from kassay.experiments.history.table_rows import compared_row
 from kassay.experiments.report.history_report import FOLLOWED
-from kassay.experiments.spark.arrow_map import map_rows
 from kassay.experiments.spark.history_pipeline import (
     ClusterMetadata,
+    compare_rebalances,
     decode_records,
     group_records,
 )
@@ -66,11 +65,7 @@ def follow(
     def write(facts: DataFrame, batch: int) -> None:
         facts.persist()
         if facts.count():
-            rows = map_rows(
-                facts.repartition(tasks),
-                lambda rows: (compared_row(row, limits=limits) for row in rows),
-                REBALANCES,
-            )
+            rows = compare_rebalances(facts, tasks=tasks, limits=limits)
             target = f"{folder}/batch={batch}"
             rows.write.mode("overwrite").options(**PARQUET_OPTIONS).parquet(target)
             _write_metrics(facts.sparkSession, folder, settings.metrics)

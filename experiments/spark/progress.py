@@ -9,17 +9,7 @@ from datetime import timedelta
 
 from pyspark.sql import SparkSession
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    SpinnerColumn,
-    Task,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import MofNCompleteColumn, Progress, ProgressColumn, Task, TimeElapsedColumn
 from rich.text import Text
 
 from kassay.experiments.spark.code_distribution import uses_connect
@@ -47,14 +37,8 @@ def with_progress(spark: SparkSession, counts: CaseCounts) -> Iterator[None]:
     """Show the progress of a study while a ``with`` block runs and updates ``counts``."""
     console = Console(stderr=True)
     bar = Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=None),
-        MofNCompleteColumn(),
-        TextColumn("groups"),
-        _Rate(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
+        *Progress.get_default_columns(),
+        *(MofNCompleteColumn(), _Rate(), TimeElapsedColumn()),
         console=console,
         disable=not console.is_terminal,
         speed_estimate_period=120.0,

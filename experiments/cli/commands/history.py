@@ -22,11 +22,13 @@ from kassay.experiments.report.output_reader import check_writable
 from kassay.experiments.sources.capture_files import load_metadata
 from kassay.experiments.sources.tool_documents.document_rows import DocumentRows
 from kassay.experiments.spark import record_sources
-from kassay.experiments.spark.history_output import History, summarise_groups, write_history
 from kassay.experiments.spark.history_pipeline import (
     RECORD_SETTINGS,
     ClusterMetadata,
+    History,
     decode_records,
+    summarise_groups,
+    write_history,
 )
 from kassay.experiments.spark.history_stream import FollowSettings, follow
 from kassay.experiments.spark.session import CONNECT, PACKAGES, spark_session
