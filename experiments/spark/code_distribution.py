@@ -6,17 +6,15 @@ import platform
 import zipfile
 from collections.abc import Iterator
 from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-import kassay
-import kassay.experiments
-import kassay.reference
-import kassay.solver
 from kassay.reference.model.errors import RunError
 
-_PACKAGES = (kassay, kassay.experiments, kassay.reference, kassay.solver)
+_PACKAGES = ("kassay", "kassay.experiments", "kassay.reference", "kassay.solver")
 _SUFFIXES = (".py", ".pyi", ".json", ".yaml")
 _LIBRARIES = ("numpy", "ortools", "pyarrow")
 _ZIP_TIMESTAMP = (2000, 1, 1, 0, 0, 0)
@@ -82,18 +80,15 @@ def check_identity(expected: tuple[tuple[str, str], ...]) -> None:
 
 def _files() -> Iterator[tuple[str, bytes]]:
     """Yield the name and content of each file of the package ``kassay``, sorted by name."""
-    archive = getattr(kassay.__loader__, "archive", None)
-    if archive:
-        with zipfile.ZipFile(archive) as opened:
-            yield from ((name, opened.read(name)) for name in sorted(opened.namelist()))
-        return
+    found: dict[str, Traversable] = {}
     # In a checkout, the folders of the packages are not nested.
-    paths: dict[str, Path] = {}
-    for package in _PACKAGES:
-        root = Path(str(package.__file__)).parent
-        folder = package.__name__.replace(".", "/")
-        for path in root.rglob("*"):
-            if path.suffix in _SUFFIXES:
-                paths[f"{folder}/{path.relative_to(root).as_posix()}"] = path
-    for name, path in sorted(paths.items()):
-        yield name, path.read_bytes()
+    folders = [(package.replace(".", "/"), files(package)) for package in _PACKAGES]
+    while folders:
+        name, folder = folders.pop()
+        for each in folder.iterdir():
+            if each.is_dir():
+                folders.append((f"{name}/{each.name}", each))
+            elif each.name.endswith(_SUFFIXES):
+                found[f"{name}/{each.name}"] = each
+    for name, file in sorted(found.items()):
+        yield name, file.read_bytes()
