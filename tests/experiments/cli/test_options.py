@@ -33,6 +33,13 @@ def test_a_dataclass_of_options_becomes_one_option_per_field(arguments, expected
     assert seen == [(expected, "y")]
 
 
+def test_following_on_spark_connect_is_rejected_before_spark_starts(kassay, tmp_path):
+    cluster = ("--bootstrap-server", "broker:9092", "--master", "sc://host:15002")
+    done = kassay("history", "--follow", *cluster, "-o", tmp_path)
+    assert done.code == 2
+    assert "--follow does not run on Spark Connect, got --master sc://host:15002" in done.err
+
+
 def test_plots_after_the_first_are_numbered():
     files = numbered(Path("a.svg"))
     assert [next(files).name for _ in range(3)] == ["a.svg", "a-2.svg", "a-3.svg"]

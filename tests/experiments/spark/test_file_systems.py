@@ -79,6 +79,20 @@ def test_a_report_reads_a_study_on_s3(bucket, resumed, tmp_path):
     assert page.with_suffix(".md").read_text() == (tmp_path / "local.md").read_text()
 
 
+def test_a_history_on_s3_equals_a_local_history(bucket, tmp_path):
+    records = tmp_path / "records.parquet"
+    pq.write_table(pa.Table.from_pylist(sample_rows("g", "sticky", seed=1, steps=3)), records)
+    local = run_kassay("history", records, "-o", tmp_path / "local", "--master", "local[2]")
+    assert local.returncode == 0, local.stderr
+    done = run_kassay("history", records, "-o", "s3a://bucket/history", *_spark(bucket))
+    assert (done.returncode, done.stdout) == (0, local.stdout), done.stderr
+    page = tmp_path / "s3.html"
+    done = run_kassay("report", "s3a://bucket/history", "-o", page, *_spark(bucket))
+    assert done.returncode == 0, done.stderr
+    assert run_kassay("report", tmp_path / "local").returncode == 0
+    assert page.with_suffix(".md").read_text() == (tmp_path / "local" / "report.md").read_text()
+
+
 def test_follow_continues_on_s3_after_it_is_killed(bucket, tmp_path):
     rows = sample_rows("g", "sticky", seed=1, steps=6)
     half = len(rows) // 2

@@ -1,11 +1,12 @@
-"""Output of Maven downloads is captured, and a failed download is one error."""
+"""Failed Maven downloads are one error, and groups get their share of an executor's memory."""
 
 import os
+from unittest.mock import MagicMock
 
 import pytest
 from pyspark.errors import PySparkRuntimeError
 
-from kassay.experiments.spark.session import captured_stderr
+from kassay.experiments.spark.session import captured_stderr, memory_per_task
 from kassay.reference.model.errors import RunError
 
 REPORT = b""":: problems summary ::
@@ -38,3 +39,20 @@ def test_standard_error_is_restored_afterwards(capfd: pytest.CaptureFixture[str]
         os.write(2, b"jar after jar\n" * 1000)
     os.write(2, b"an error\n")
     assert capfd.readouterr().err == "an error\n"
+
+
+@pytest.mark.parametrize(
+    ("memory", "cores", "expected"),
+    [("8g", "2", 4096), ("6144m", None, 6144), (None, None, 1024), ("2g", "4", 1024)],
+)
+def test_a_group_may_use_the_memory_of_one_executor_core(
+    memory: str | None, cores: str | None, expected: int
+) -> None:
+    properties = {
+        "spark.master": "spark://host:7077",
+        "spark.executor.memory": memory,
+        "spark.executor.cores": cores,
+    }
+    spark = MagicMock()
+    spark.conf.get.side_effect = lambda key, _: properties[key]
+    assert memory_per_task(spark) == expected

@@ -1,11 +1,15 @@
 """The tables of counts equal counts of the rows in plain Python."""
 
+import json
 from collections import Counter
 
 import pytest
 
+from kassay.experiments.report.output_reader import load_summary
+from kassay.experiments.spark.study_tables import convert_study, study_tables
 from kassay.experiments.study.statistics.parameter_effects import rank_correlation
 from kassay.experiments.study.statistics.performance_profiles import RATIOS
+from kassay.reference.model.errors import InputError
 from kassay.reference.model.metrics import MEASURES
 
 pytestmark = pytest.mark.spark
@@ -119,3 +123,23 @@ def test_candidates_are_ordered_by_their_gaps(results):
             ]
             assert 1 < len(gaps) <= 16
             assert gaps == sorted(gaps, reverse=True)
+
+
+def test_a_study_in_the_old_layout_is_converted(spark, study_directory, results, tmp_path):
+    old, new = tmp_path / "old", str(tmp_path / "new")
+    rows = results.manifest["rows"]
+    for name, table in study_tables(spark, str(study_directory)).items():
+        table.repartition(3).write.parquet((old / name).as_uri())
+    (old / "manifest.json").write_text(json.dumps({"rows": rows}))
+    convert_study(spark, old, new)
+    found = load_summary(tmp_path / "new")
+    assert found.manifest["rows"] == rows
+    for name in ("families", "outcomes", "gaps", "pairs", "parameters", "profiles", "gap_sums"):
+        assert _lines(getattr(found, name)) == _lines(getattr(results, name))
+    (old / "manifest.json").write_text(json.dumps({"rows": {**rows, "groups": 1}}))
+    with pytest.raises(InputError, match="the tables have"):
+        convert_study(spark, old, new)
+
+
+def _lines(table):
+    return sorted(map(str, table.to_dict("records")))
