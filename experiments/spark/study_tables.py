@@ -144,5 +144,7 @@ def _nested(spark: SparkSession, old: Path) -> DataFrame:
     for name in ("assignments", "comparisons", "timings"):
         # Both lists are sorted by assignor, their first column.
         lists = read(name).groupBy(KEY).agg(F.sort_array(F.collect_list(row(name))).alias(name))
-        cases = cases.join(lists, KEY, "left")  # null for a group that could not be built
+        cases = cases.join(lists, KEY, "left")
+        # A group that could not be built has no rows.
+        cases = cases.withColumn(name, F.expr(f"coalesce({name}, array())"))
     return cases
