@@ -42,6 +42,8 @@ COMMANDS = {
     "hunt": "Search for the smallest groups on which an assignor has a shortcoming.",
     "report": "Write a report of the output of kassay study or kassay history.",
     "implementations": "List and install client libraries, to run their own assignors.",
+    "agreement": "Compare assignors of client libraries with Kafka's Java assignors.",
+    "releases": "Run an assignor of each installed release of a library on each group.",
     "anonymize": "Replace the names in group documents, so that the documents can be shared.",
     "doctor": "Check whether this machine meets the requirements of kassay.",
 }

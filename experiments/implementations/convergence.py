@@ -43,6 +43,11 @@ class StableResult:
     rounds: int
     detail: str | None = None
 
+    @property
+    def is_crash(self) -> bool:
+        """Return whether a signal ended the process of the assignor."""
+        return self.ending is Ending.FAILED and "(signal SIG" in (self.detail or "")
+
 
 def run_until_stable(group: Group, assignor: str) -> StableResult:
     """Run an assignor and the follow-up rebalances that its protocol requires.

@@ -37,6 +37,15 @@ class OfferedAssignor:
     is_repeatable: bool = True
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpstreamChange:
+    """A change of assignors in a version of a library, which can change assignments."""
+
+    version: str
+    assignors: tuple[str, ...]
+    text: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Library:
     """A client library, or the broker, with its assignors and its pinned versions.
@@ -50,6 +59,16 @@ class Library:
     package: str
     assignors: Mapping[str, OfferedAssignor]
     versions: tuple[str, ...]
+    changes: tuple[UpstreamChange, ...]
+
+    def changes_between(self, before: str, version: str, assignor: str) -> tuple[str, ...]:
+        """Return the known changes of an assignor after a version, up to a later version."""
+        return tuple(
+            change.text
+            for change in self.changes
+            if assignor in change.assignors
+            and version_key(before) < version_key(change.version) <= version_key(version)
+        )
 
     def assignors_of(self, version: str) -> list[str]:
         """Return the names of the assignors that a version contains."""
@@ -102,6 +121,14 @@ def libraries() -> Mapping[str, Library]:
             runtime=fields["runtime"],
             package=fields["package"],
             versions=tuple(fields["versions"]),
+            changes=tuple(
+                UpstreamChange(
+                    version=change["version"],
+                    assignors=tuple(change["assignors"]),
+                    text=change["text"],
+                )
+                for change in fields.get("changes", ())
+            ),
             assignors={
                 assignor: OfferedAssignor(
                     name=assignor,

@@ -1,0 +1,149 @@
+"""``kassay agreement``: compare assignors of client libraries with Kafka's Java assignors."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kassay.experiments.cli import (
+    BAD_INPUT,
+    assignor_options,
+    generated_group_options,
+    group_io,
+    output_options,
+    search_options,
+)
+from kassay.experiments.cli.option_checks import known_names
+from kassay.experiments.implementations.installation import installed_versions
+from kassay.experiments.study.agreement import Agreement, AgreementCounts, count_agreements
+from kassay.experiments.study.case import cases_of
+from kassay.experiments.study.families.registry import FAMILIES, USUAL
+from kassay.reference.documents.json_codec import group_document
+from kassay.reference.model.errors import UsageError
+from kassay.reference.model.group import Group
+
+
+def agreement(
+    *,
+    groups: Annotated[
+        list[Path] | None, typer.Option(help="File of group documents; repeatable.")
+    ] = None,
+    family: Annotated[
+        list[str] | None,
+        typer.Option(
+            callback=known_names("family", list(FAMILIES)),
+            help="Family of generated groups, repeatable.",
+            show_default=f"{USUAL[0]} to {USUAL[-1]} without --groups",
+        ),
+    ] = None,
+    cases: generated_group_options.Cases = 100,
+    first_seed: generated_group_options.FirstSeed = 0,
+    assignor: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Assignor, such as sarama:sticky; repeatable.",
+            show_default="all assignors of the installed libraries",
+        ),
+    ] = None,
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Assignor to compare with.",
+            show_default="the port with the same name, else range",
+        ),
+    ] = None,
+    custom: assignor_options.CustomAssignors = assignor_options.CustomAssignors(),
+    output_format: output_options.OutputFormat = output_options.Format.TABLE,
+    limits: search_options.LimitOptions = search_options.LimitOptions(),
+) -> None:
+    """Compare assignors of client libraries with Kafka's Java assignors.
+
+    The output counts the groups on which an assignor gives each member the same partitions as the
+    reference, has the same loads, has minimum imbalance, or makes unnecessary moves, and the
+    groups on which it has no valid assignment.
+
+    Columns of the table: same and other mean the same loads and other loads with other
+    partitions. Optimal means minimum imbalance. Moves means groups with unnecessary moves per
+    groups with owned partitions. Vary means groups on which the partitions and the loads vary
+    between runs. An assignor with results that vary between runs
+    runs five times per group; its worst run counts. The formats json and jsonl contain the
+    smallest group of each kind.
+
+    Example: `kassay agreement --assignor sarama:sticky --family mixed-leave`
+    """
+    selected = [assignor_options.known_assignor(name) for name in assignor or _installed()]
+    names = custom.names(selected)
+    if not names:
+        raise UsageError("no library is installed: see kassay implementations, or give --assignor")
+    if reference is not None:
+        reference = assignor_options.known_assignor(reference)
+    imported, all_valid = group_io.read_valid_groups(groups or ())
+    families = family or ([] if groups else list(USUAL))
+    counts = count_agreements(
+        _groups(imported, families, cases, first_seed),
+        names,
+        reference=reference,
+        limits=limits.interruptible_limits(),
+    )
+    if output_format is output_options.Format.TABLE:
+        group_io.print_table([_row(one) for one in counts])
+    elif output_format is output_options.Format.JSON:
+        group_io.print_json([_record(one) for one in counts])
+    else:
+        typer.echo("\n".join(group_io.to_json(_record(one)) for one in counts))
+    if not all_valid:
+        raise typer.Exit(BAD_INPUT)
+
+
+def _installed() -> list[str]:
+    return [
+        f"{library.name}@{version}:{name}"
+        for library, version in installed_versions()
+        for name in library.assignors_of(version)
+    ]
+
+
+def _groups(
+    imported: list[Group], families: list[str], cases: int, first_seed: int
+) -> Iterator[Group]:
+    yield from imported
+    generated = cases_of(families, seeds=cases, assignors=["sticky"], first_seed=first_seed)
+    for case in generated if families else ():
+        yield case.build()
+
+
+def _row(counts: AgreementCounts) -> dict[str, object]:
+    groups = counts.agreements.total()
+    found = counts.agreements
+    return {
+        "assignor": counts.assignor,
+        "groups": groups,
+        "identical": found[Agreement.IDENTICAL],
+        "same": found[Agreement.SAME_LOADS],
+        "other": found[Agreement.OTHER_LOADS],
+        "optimal": counts.least_imbalance,
+        "moves": f"{counts.unnecessary_moves}/{counts.with_owners}",
+        "invalid": found[Agreement.INVALID],
+        "hangs": found[Agreement.NONTERMINATING],
+        "crashes": found[Agreement.CRASHED],
+        "failures": found[Agreement.FAILED],
+        "vary": f"{counts.varying_assignments}/{counts.varying_loads}",
+    }
+
+
+def _record(counts: AgreementCounts) -> dict[str, object]:
+    return {
+        "assignor": counts.assignor,
+        "reference": counts.reference,
+        "groups": counts.agreements.total(),
+        "agreement": {str(kind): counts.agreements[kind] for kind in Agreement},
+        "minimum_imbalance": counts.least_imbalance,
+        "groups_with_owners": counts.with_owners,
+        "unnecessary_moves": counts.unnecessary_moves,
+        "varying_assignments": counts.varying_assignments,
+        "varying_loads": counts.varying_loads,
+        "smallest": {kind: group_document(group) for kind, group in counts.smallest.items()},
+    }

@@ -1,0 +1,117 @@
+"""``kassay releases``: run an assignor of each release of a library on each group."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Annotated
+
+import typer
+
+from kassay.experiments.cli import group_io, output_options, print_note, source_options
+from kassay.experiments.implementations.installation import installed_versions
+from kassay.experiments.implementations.library_assignors import Library, parse_library_assignor
+from kassay.experiments.implementations.user_assignors import ANSWER_SECONDS
+from kassay.experiments.study.agreement import ReleaseResult, run_releases, sorted_loads
+from kassay.reference.model.errors import InputError
+from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import movement
+
+_SHOWN_LOADS = 8
+
+
+def releases(
+    file: group_io.GroupFile = group_io.STDIN,
+    *,
+    source_data: source_options.SourceOptions = source_options.SourceOptions(),
+    assignor: Annotated[
+        str,
+        typer.Option(metavar="LIBRARY:ASSIGNOR", help="Assignor, such as kafka-clients:sticky."),
+    ],
+    assignor_timeout: Annotated[
+        float, typer.Option(min=0.001, help="Time limit per group and release, in seconds.")
+    ] = ANSWER_SECONDS,
+    output_format: output_options.OutputFormat = output_options.Format.TABLE,
+) -> None:
+    """Run an assignor of each installed release of a library on each group.
+
+    The output shows the releases from the oldest to the newest, the difference from the previous
+    release, and the upstream changes between both releases, if they are known.
+
+    Example: `kassay releases groups.jsonl --assignor kafka-clients:sticky`
+    """
+    try:
+        parsed = parse_library_assignor(assignor)
+    except InputError as error:
+        raise typer.BadParameter(str(error)) from None
+    library, name = parsed.library, parsed.assignor.name
+    versions = _installed(library, name)
+
+    def process(group: Group) -> group_io.GroupResult:
+        results = list(run_releases(group, library, name, versions, seconds=assignor_timeout))
+        return group_io.GroupResult(_record(group, f"{library.name}:{name}", results))
+
+    layout = group_io.TableLayout(
+        first=("releases", "loads"),
+        numbers=("moves",),
+        last=("difference from the previous release", "known changes"),
+        rows=_rows,
+    )
+    group_io.process_groups(file, process, output_format, layout, source_data.import_options())
+
+
+def _installed(library: Library, assignor: str) -> list[str]:
+    offered = [version for version in library.versions if library.offers(assignor, version)]
+    found = [version for one, version in installed_versions() if one is library]
+    versions = [version for version in offered if version in found]
+    missing = [version for version in offered if version not in found]
+    if not versions:
+        raise InputError(
+            f"no version of {library.name} with {assignor} is installed; "
+            f"run: kassay implementations install {library.name}@{offered[0]}"
+        )
+    if missing:
+        print_note(f"{len(missing)} versions are not installed: {', '.join(missing)}")
+    return versions
+
+
+def _record(group: Group, assignor: str, results: Sequence[ReleaseResult]) -> dict[str, object]:
+    return {
+        "id": group.id,
+        "assignor": assignor,
+        "first_difference": next((one.version for one in results if one.is_difference), None),
+        "releases": [_release(group, one) for one in results],
+    }
+
+
+def _release(group: Group, one: ReleaseResult) -> dict[str, object]:
+    result = one.result
+    entry: dict[str, object] = {"version": one.version, "ending": str(result.ending)}
+    if result.detail is not None:
+        entry["detail"] = result.detail
+    if result.assignment is not None:
+        entry["loads"] = list(sorted_loads(group, result.assignment))
+        entry["movement"] = movement(group, result.assignment)
+    if one.change is not None:
+        entry["change"] = str(one.change)
+    if one.is_difference:
+        entry["known_changes"] = list(one.known)
+    return entry
+
+
+def _rows(record: group_io.Record) -> Iterator[Sequence[object]]:
+    """Yield one row per sequence of releases with equal results."""
+    entries = record["releases"]
+    starts = [n for n, entry in enumerate(entries) if n == 0 or "known_changes" in entry]
+    for start, end in pairwise([*starts, len(entries)]):
+        entry, last = entries[start], entries[end - 1]["version"]
+        loads = [str(load) for load in entry.get("loads", ())]
+        shown = "/".join(loads[:_SHOWN_LOADS]) + ("/…" if len(loads) > _SHOWN_LOADS else "")
+        change = entry.get("change", "")
+        is_difference = "known_changes" in entry
+        known = "; ".join(entry.get("known_changes", ())) or ("not known" if is_difference else "")
+        yield (
+            entry["version"] if last == entry["version"] else f"{entry['version']} to {last}",
+            shown or f"{entry['ending']}: {entry.get('detail', '')}",
+            entry.get("movement", "–"),
+            change if is_difference else "",
+            known,
+        )

@@ -1,0 +1,286 @@
+"""Agreement of assignors of client libraries with Kafka's Java assignors, and between releases."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kassay.experiments.compare import LIMITS, CaseLimits, Comparison, compare, solve_optimum
+from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
+from kassay.experiments.implementations.library_assignors import (
+    Library,
+    is_library_assignor,
+    parse_library_assignor,
+    version_key,
+)
+from kassay.reference.assignors import ASSIGNORS
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import leximax, load_vector
+from kassay.reference.model.ownership import ownership
+
+REPETITIONS = 5
+"""Number of runs of an assignor that can return different assignments for equal groups."""
+
+
+class Agreement(StrEnum):
+    """Agreement of the results of an assignor with the result of another one on a group.
+
+    Only assignors with equal results in each run can be ``identical``. ``same loads`` means that
+    the sorted loads of the members are equal in all runs.
+    """
+
+    IDENTICAL = "identical"
+    SAME_LOADS = "same loads"
+    OTHER_LOADS = "other loads"
+    INVALID = "invalid"
+    NONTERMINATING = "nonterminating"
+    CRASHED = "crashed"
+    FAILED = "failed"
+    INCOMPARABLE = "incomparable"  # the reference has no assignment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupAgreement:
+    """Agreement of an assignor with a reference on one group, and its gaps to the optimum.
+
+    The values of several runs are the worst ones. None means that the optimum is not proven, or
+    that a run has no valid assignment.
+    """
+
+    group: Group
+    assignor: str
+    agreement: Agreement
+    detail: str | None
+    least_imbalance: bool | None
+    unnecessary_moves: int | None
+    distinct_assignments: int
+    distinct_loads: int
+
+
+def compare_with_reference(
+    group: Group,
+    assignors: Iterable[str],
+    *,
+    reference: str | None = None,
+    limits: CaseLimits = LIMITS,
+) -> Iterator[GroupAgreement]:
+    """Compare assignors with a reference on one group.
+
+    The default reference of an assignor is the port with the same name.
+
+    Examples
+    --------
+    >>> from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
+    >>> group = NAMED_GROUPS["A"].group
+    >>> [str(one.agreement) for one in compare_with_reference(group, ["sticky", "range"])]
+    ['identical', 'identical']
+    >>> next(compare_with_reference(group, ["uniform"], reference="sticky")).agreement
+    <Agreement.OTHER_LOADS: 'other loads'>
+    """
+    optimum = solve_optimum(group, limits=limits)
+    known: dict[str, StableResult] = {}
+    for assignor in assignors:
+        other = reference or reference_of(assignor)
+        if other not in known:
+            known[other] = run_until_stable(group, other)
+        runs = [run_until_stable(group, assignor) for _ in range(repetitions_of(assignor))]
+        comparisons = [
+            compare(group, assignor, optimum=optimum, result=run, limits=limits) for run in runs
+        ]
+        yield _group_agreement(group, runs, known[other], comparisons)
+
+
+def reference_of(assignor: str) -> str:
+    """Return the port with the name of an assignor. It is range if no port has this name.
+
+    Examples
+    --------
+    >>> reference_of("sarama@1.43.3:sticky")
+    'sticky'
+    """
+    name = assignor.rpartition(":")[2]
+    return name if name in ASSIGNORS else "range"
+
+
+def repetitions_of(assignor: str) -> int:
+    """Return the number of runs of an assignor on each group."""
+    if not is_library_assignor(assignor):
+        return 1
+    return 1 if parse_library_assignor(assignor).assignor.is_repeatable else REPETITIONS
+
+
+def agreement_of(
+    group: Group, result: StableResult, other: StableResult, *, is_repeatable: bool = True
+) -> Agreement:
+    """Return the agreement of a result with another result on the same group."""
+    match result.ending:
+        case Ending.INVALID:
+            return Agreement.INVALID
+        case Ending.NONTERMINATING:
+            return Agreement.NONTERMINATING
+        case Ending.FAILED | Ending.ERROR:
+            return Agreement.CRASHED if result.is_crash else Agreement.FAILED
+    if result.assignment is None or other.assignment is None:
+        return Agreement.INCOMPARABLE
+    if is_repeatable and _sets(result.assignment) == _sets(other.assignment):
+        return Agreement.IDENTICAL
+    same = sorted_loads(group, result.assignment) == sorted_loads(group, other.assignment)
+    return Agreement.SAME_LOADS if same else Agreement.OTHER_LOADS
+
+
+def sorted_loads(group: Group, assignment: Assignment) -> tuple[int, ...]:
+    """Return the loads of the members, the highest load first."""
+    return tuple(leximax(load_vector(group, assignment)))
+
+
+def _sets(assignment: Assignment) -> Mapping[str, frozenset[tuple[str, int]]]:
+    """Return the partitions of each member that has any, without their order."""
+    return {
+        member: frozenset((topic, number) for topic, number in partitions)
+        for member, partitions in assignment.items()
+        if len(partitions)
+    }
+
+
+_WORST_FIRST = (
+    Agreement.CRASHED,
+    Agreement.NONTERMINATING,
+    Agreement.FAILED,
+    Agreement.INVALID,
+    Agreement.INCOMPARABLE,
+    Agreement.OTHER_LOADS,
+    Agreement.SAME_LOADS,
+    Agreement.IDENTICAL,
+)
+
+
+def _group_agreement(
+    group: Group, runs: list[StableResult], other: StableResult, comparisons: list[Comparison]
+) -> GroupAgreement:
+    """Summarise the runs of an assignor on a group, with their comparisons with the optimum."""
+    agreements = [agreement_of(group, run, other, is_repeatable=len(runs) == 1) for run in runs]
+    worst = min(agreements, key=_WORST_FIRST.index)
+    imbalance = [one.least_imbalance for one in comparisons]
+    moves = [one.unnecessary_moves for one in comparisons]
+    assigned = [run.assignment for run in runs if run.assignment is not None]
+    return GroupAgreement(
+        group=group,
+        assignor=comparisons[0].assignor,
+        agreement=worst,
+        detail=runs[agreements.index(worst)].detail,
+        least_imbalance=None if None in imbalance else all(imbalance),
+        unnecessary_moves=None if None in moves else max(m for m in moves if m is not None),
+        distinct_assignments=len({frozenset(_sets(one).items()) for one in assigned}),
+        distinct_loads=len({sorted_loads(group, one) for one in assigned}),
+    )
+
+
+# ---- Many groups ----------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class AgreementCounts:
+    """Number of groups per kind of agreement of one assignor, with the smallest groups."""
+
+    assignor: str
+    reference: str
+    agreements: Counter[Agreement]
+    smallest: dict[str, Group]
+    with_owners: int = 0
+    least_imbalance: int = 0
+    unnecessary_moves: int = 0
+    varying_assignments: int = 0
+    varying_loads: int = 0
+
+    def add(self, one: GroupAgreement) -> None:
+        """Count the result on one group."""
+        owned = bool(ownership(one.group).owned_count)
+        self.agreements[one.agreement] += 1
+        self.with_owners += owned
+        self.least_imbalance += one.least_imbalance is True
+        self.unnecessary_moves += owned and bool(one.unnecessary_moves)
+        self.varying_assignments += one.distinct_assignments > 1
+        self.varying_loads += one.distinct_loads > 1
+        kinds: list[str] = [str(one.agreement)]
+        kinds += ["imbalance"] if one.least_imbalance is False else []
+        kinds += ["unnecessary moves"] if one.unnecessary_moves else []
+        for kind in kinds:
+            known = self.smallest.get(kind)
+            if known is None or _size(one.group) < _size(known):
+                self.smallest[kind] = one.group
+
+
+def count_agreements(
+    groups: Iterable[Group],
+    assignors: Iterable[str],
+    *,
+    reference: str | None = None,
+    limits: CaseLimits = LIMITS,
+) -> list[AgreementCounts]:
+    """Count the agreements of assignors with a reference on many groups."""
+    counts = {
+        name: AgreementCounts(name, reference or reference_of(name), Counter(), {})
+        for name in assignors
+    }
+    for group in groups:
+        if limits.is_stopped:
+            break
+        for one in compare_with_reference(group, counts, reference=reference, limits=limits):
+            counts[one.assignor].add(one)
+    return list(counts.values())
+
+
+def _size(group: Group) -> tuple[int, int, int]:
+    return len(group.members) + group.partition_count, len(group.members), len(group.topics)
+
+
+# ---- Releases -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseResult:
+    """Result of one release on a group.
+
+    ``change`` is the agreement with the previous release, None for the first one. ``known`` are
+    the upstream changes between both releases.
+    """
+
+    version: str
+    result: StableResult
+    change: Agreement | None
+    known: tuple[str, ...]
+
+    @property
+    def is_difference(self) -> bool:
+        """Return whether the release differs from the previous one."""
+        return self.change not in (None, Agreement.IDENTICAL)
+
+
+def run_releases(
+    group: Group, library: Library, assignor: str, versions: Iterable[str], *, seconds: float
+) -> Iterator[ReleaseResult]:
+    """Run an assignor of several releases of a library on a group, the oldest release first."""
+    previous: tuple[str, StableResult] | None = None
+    is_repeatable = library.assignors[assignor].is_repeatable
+    for version in sorted(versions, key=version_key):
+        name = f"{library.name}@{version}@{seconds:g}s:{assignor}"
+        result = run_until_stable(group, name)
+        change: Agreement | None = None
+        known: tuple[str, ...] = ()
+        if previous is not None:
+            change = _change(group, result, previous[1], is_repeatable=is_repeatable)
+            known = library.changes_between(previous[0], version, assignor)
+        yield ReleaseResult(version=version, result=result, change=change, known=known)
+        previous = version, result
+
+
+def _change(
+    group: Group, result: StableResult, previous: StableResult, *, is_repeatable: bool
+) -> Agreement:
+    if result.assignment is None and result.ending is previous.ending:
+        return Agreement.IDENTICAL
+    change = agreement_of(group, result, previous, is_repeatable=is_repeatable)
+    # The sets of such an assignor vary from run to run.
+    is_equal = not is_repeatable and change is Agreement.SAME_LOADS
+    return Agreement.IDENTICAL if is_equal else change

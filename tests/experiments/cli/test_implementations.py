@@ -1,0 +1,91 @@
+"""Commands about client libraries."""
+
+import json
+
+import pytest
+
+from kassay.experiments.implementations import installation
+from tests.experiments.cli.conftest import LOPSIDED_GROUP
+
+
+@pytest.fixture(autouse=True)
+def _empty_directory(tmp_path, monkeypatch):
+    monkeypatch.setenv("KASSAY_IMPLEMENTATIONS", str(tmp_path / "libraries"))
+    installation.driver_command.cache_clear()
+    yield
+    installation.driver_command.cache_clear()
+
+
+def test_the_list_shows_libraries_versions_and_the_directory(kassay, tmp_path):
+    done = kassay("implementations")
+    assert done.code == 0
+    assert str(tmp_path / "libraries") in done.message.replace(" ", "")
+    (java,) = (
+        r
+        for r in kassay("implementations", "--format", "jsonl").records
+        if r["library"] == "kafka-clients"
+    )
+    assert java["installed"] == []
+    assert "0.9.0.1" in java["versions"]
+    assert java["needs"] == "JDK 17+ and Maven"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["remove", "sarama"], "expected: install LIBRARY[@VERSION]..., got 'remove sarama'"),
+        (["install"], "expected: install LIBRARY[@VERSION]..., got 'install'"),
+        (["install", "kafka"], "unknown library 'kafka'; choose from kafka-clients"),
+    ],
+)
+def test_a_wrong_request_is_a_usage_error(kassay, arguments, message):
+    done = kassay("implementations", *arguments)
+    assert done.code == 2
+    assert message in done.message
+
+
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        ("assign", ["--assignor", "kafka-clients@2.4.0:sticky"]),
+        ("compare", ["--assignor", "kafka-clients@2.4.0:sticky"]),
+        ("explain", ["--assignor", "kafka-clients@2.4.0:sticky"]),
+    ],
+)
+def test_a_missing_library_is_a_usage_error_with_the_command_to_install_it(
+    kassay, write_groups, command, options
+):
+    done = kassay(command, write_groups(LOPSIDED_GROUP), *options)
+    assert (done.code, done.out) == (2, "")
+    assert "run: kassay implementations install kafka-clients@2.4.0" in done.message
+
+
+def test_a_missing_library_is_no_policy(kassay):
+    done = kassay("simulate", "scale-out", "--policy", "kafka-clients@2.4.0:sticky")
+    assert done.code == 2
+    assert "is not installed" in done.message
+
+
+def test_releases_need_an_installed_library(kassay, write_groups):
+    done = kassay("releases", write_groups(LOPSIDED_GROUP), "--assignor", "kafka-clients:sticky")
+    assert done.code == 2
+    assert "no version of kafka-clients with sticky is installed" in done.message
+
+
+def test_agreement_counts_groups_and_shows_the_smallest(kassay, write_groups):
+    file = write_groups(LOPSIDED_GROUP)
+    done = kassay(
+        "agreement",
+        "--groups",
+        file,
+        "--assignor",
+        "range",
+        "--reference",
+        "sticky",
+        "--format",
+        "jsonl",
+    )
+    assert (done.code, done.record["groups"]) == (0, 1)
+    assert sum(done.record["agreement"].values()) == 1
+    assert json.dumps(done.record["smallest"])
+    assert kassay("agreement", "--groups", file).code == 2

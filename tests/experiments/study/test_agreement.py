@@ -1,0 +1,118 @@
+"""Agreement of assignors with a reference, and between releases."""
+
+import sys
+
+import pytest
+
+from kassay.experiments.implementations import runner
+from kassay.experiments.implementations.convergence import Ending, StableResult
+from kassay.experiments.implementations.library_assignors import libraries
+from kassay.experiments.implementations.subprocess_assignor import close_processes
+from kassay.experiments.study.agreement import (
+    Agreement,
+    agreement_of,
+    compare_with_reference,
+    count_agreements,
+    run_releases,
+)
+from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
+from kassay.reference import Assignment, Group, Member, Topic
+
+GROUPS = [NAMED_GROUPS[name].group for name in "ABC"]
+PAIR = Group(
+    topics=(Topic(name="t", partitions=2),),
+    members=(Member(id="a", subscription=("t",)), Member(id="b", subscription=("t",))),
+)
+_DRIVER = """
+import json, random, sys
+print("ready", flush=True)
+for number, line in enumerate(sys.stdin):
+    print(json.dumps({answer}), flush=True)
+"""
+
+
+@pytest.fixture
+def drivers(tmp_path, monkeypatch):
+    """Replace the drivers by Python programs; the key is a part of the name of the assignor."""
+    answers = {}
+
+    def command(assignor):
+        answer = next(text for key, text in answers.items() if key in str(assignor))
+        script = tmp_path / f"{assignor.library.name}-{assignor.version}.py"
+        script.write_text(_DRIVER.format(answer=answer))
+        return (sys.executable, str(script))
+
+    monkeypatch.setattr(runner, "driver_command", command)
+    yield answers
+    close_processes()
+
+
+def result(lists):
+    return StableResult(ending=Ending.OK, assignment=Assignment(lists), rounds=1)
+
+
+def test_the_order_of_partitions_and_empty_members_do_not_matter():
+    one = result({"a": [("t", 0), ("t", 1)], "b": []})
+    other = result({"a": [("t", 1), ("t", 0)]})
+    assert agreement_of(PAIR, one, other) is Agreement.IDENTICAL
+
+
+def test_exchanged_partitions_have_the_same_loads():
+    one, other = (
+        result({"a": [("t", 0)], "b": [("t", 1)]}),
+        result({"a": [("t", 1)], "b": [("t", 0)]}),
+    )
+    assert agreement_of(PAIR, one, other) is Agreement.SAME_LOADS
+    assert agreement_of(PAIR, one, result({"a": [("t", 0), ("t", 1)]})) is Agreement.OTHER_LOADS
+
+
+def test_a_signal_is_a_crash_and_an_exception_is_a_failure():
+    def failed(detail):
+        return StableResult(ending=Ending.FAILED, assignment=None, rounds=1, detail=detail)
+
+    good = result({"a": [("t", 0)], "b": [("t", 1)]})
+    assert agreement_of(PAIR, failed("ended (signal SIGSEGV)"), good) is Agreement.CRASHED
+    assert agreement_of(PAIR, failed("KeyError: t"), good) is Agreement.FAILED
+    assert agreement_of(PAIR, good, failed("KeyError: t")) is Agreement.INCOMPARABLE
+
+
+def test_counts_contain_the_smallest_group_of_each_kind():
+    (counts,) = count_agreements(GROUPS, ["range"], reference="sticky")
+    assert counts.agreements.total() == len(GROUPS)
+    assert set(map(str, counts.agreements)) <= set(counts.smallest)
+    smallest = counts.smallest["other loads"]
+    others = [
+        group
+        for group in GROUPS
+        for one in compare_with_reference(group, ["range"], reference="sticky")
+        if one.agreement is Agreement.OTHER_LOADS
+    ]
+    assert smallest.partition_count == min(group.partition_count for group in others)
+
+
+def test_an_assignor_with_varying_results_is_compared_by_loads_only(drivers):
+    drivers["sarama"] = '{"a": [["t", number % 2]], "b": [["t", 1 - number % 2]]}'
+    (one,) = compare_with_reference(PAIR, ["sarama:sticky"])
+    assert one.agreement is Agreement.SAME_LOADS
+    assert (one.distinct_assignments, one.distinct_loads) == (2, 1)
+    assert one.least_imbalance
+
+
+def test_the_worst_of_several_runs_counts(drivers):
+    drivers["sarama"] = (
+        '{"a": [["t", 0], ["t", 1]]} if number == 3 else {"a": [["t", 0]], "b": [["t", 1]]}'
+    )
+    (one,) = compare_with_reference(PAIR, ["sarama:sticky"])
+    assert one.agreement is Agreement.OTHER_LOADS
+    assert one.least_imbalance is False
+
+
+def test_releases_show_the_first_difference_with_the_known_changes(drivers):
+    old, new = '{"a": [["t", 0]], "b": [["t", 1]]}', '{"a": [["t", 1]], "b": [["t", 0]]}'
+    drivers |= {"@2.2.2": old, "@2.4.0": old, "@3.8.0": new, "@4.0.0": new}
+    versions = ["4.0.0", "2.2.2", "3.8.0", "2.4.0"]
+    results = list(run_releases(PAIR, libraries()["kafka-clients"], "sticky", versions, seconds=20))
+    assert [one.version for one in results] == ["2.2.2", "2.4.0", "3.8.0", "4.0.0"]
+    assert [one.is_difference for one in results] == [False, False, True, False]
+    assert any("KAFKA-16277" in change for change in results[2].known)
+    assert any("KIP-341" in change for change in results[1].known)
