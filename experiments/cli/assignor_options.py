@@ -48,8 +48,8 @@ def _known_assignors(names: list[str] | None) -> list[str]:
 
 
 _LIBRARIES = (
-    "or an assignor of an installed library, such as kafka-clients@2.4.0:sticky: see "
-    "`kassay implementations`."
+    "or an assignor of an installed library, such as kafka-clients@2.4.0:sticky (see "
+    "`kassay implementations`)."
 )
 
 

@@ -135,7 +135,7 @@ class ObjectiveOptions:
         list[str] | None,
         typer.Option(
             metavar="TOPIC-N=MEMBER",
-            help="Assign a partition to a member, given by its id, client id or host. Repeatable.",
+            help="Assign a partition to this member: a member id, client id or host. Repeatable.",
             show_default=False,
         ),
     ] = None

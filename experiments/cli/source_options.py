@@ -69,9 +69,9 @@ class SourceOptions:
         str,
         typer.Option(
             metavar="NAME|FILE",
-            help="Weight of each partition. none: 1. lag: its lag. rate: the messages appended "
-            "during kassay import --sample. size: its size in bytes. FILE: JSON object {TOPIC: "
-            "[WEIGHT, ...]} with one integer per partition.",
+            help="Weight of each partition. none: 1. lag: its lag. rate: the messages appended to "
+            "it between two samples of a cluster. size: its size in bytes. FILE: JSON object "
+            "{TOPIC: [WEIGHT, ...]} with one integer per partition.",
         ),
     ] = "none"
     missing_lag: Annotated[

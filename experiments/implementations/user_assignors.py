@@ -49,9 +49,7 @@ def parse_user_assignor(name: str) -> UserAssignor:
     target = match["target"]
     if match["kind"] == "python":
         if _CALLABLE.fullmatch(target) is None:
-            raise InputError(
-                f"a Python assignor must have the form module:function, got {target!r}"
-            )
+            raise InputError(f"a Python assignor must be given as module:function, got {target!r}")
         return UserAssignor((sys.executable, "-m", _SERVER, target), seconds)
     try:
         command = tuple(shlex.split(target))

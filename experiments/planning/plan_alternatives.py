@@ -58,7 +58,7 @@ def plan_options(
 
 def _of_solution(group: Group, name: str, solution: Solution, measure: Measure) -> PlanOption:
     if solution.assignment is None:
-        raise LookupError(f"the option {name!r} has no assignment")
+        raise LookupError(f"the plan option {name!r} has no assignment")
     levels = (solution.imbalance, solution.movement)
     return _option(group, name, solution.assignment, levels=levels, measure=measure)
 

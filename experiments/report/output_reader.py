@@ -92,7 +92,8 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     batches = len({path.parent for path in directory.glob("cases/*/batch=*/run=*")})
     written = f" ({batches} batches are written)" if batches else ""
     raise InputError(
-        f"{directory}: {reason}, so the output is incomplete{written}; run the command again"
+        f"{directory}: {reason}, so the output is incomplete{written}; "
+        "repeat the command that wrote it"
     )
 
 
@@ -164,7 +165,9 @@ def verified_manifest(
     if partial:
         damage = {name: text for name, text in damage.items() if not name.startswith("cases/")}
     if damage:
-        raise InputError(f"{directory}: {describe_damage(damage)}; run the same command again")
+        raise InputError(
+            f"{directory}: {describe_damage(damage)}; repeat the command that wrote the output"
+        )
     return manifest
 
 

@@ -232,8 +232,7 @@ def _partition_counts(
         where = f"group {observed.id!r}: {topic}-{count - 1}"
         if topic not in known and count > MAX_ASSUMED_PARTITIONS:
             raise InputError(
-                f"{where}: without metadata, a topic has at most {MAX_ASSUMED_PARTITIONS} "
-                "partitions; give --metadata"
+                f"{where}: partition numbers from {MAX_ASSUMED_PARTITIONS} on require --metadata"
             )
         if count > known.get(topic, count):
             raise InputError(

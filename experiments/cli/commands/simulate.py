@@ -37,7 +37,7 @@ def simulate(
         typer.Option(
             callback=_known_policies,
             help=f"Policy to simulate, repeatable: {', '.join(POLICIES)}; or an assignor of an "
-            "installed library, such as kafka-clients@2.4.0:sticky: see `kassay implementations`.",
+            "installed library, such as kafka-clients@2.4.0:sticky (see `kassay implementations`).",
             show_default="the policies of the script",
         ),
     ] = None,

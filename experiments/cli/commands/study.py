@@ -85,7 +85,7 @@ def study(
         typer.Option(
             "--clean",
             help="After the study, delete the files of interrupted runs and of other studies from "
-            "the output. No other study may use this output meanwhile.",
+            "the output. No other study may use this output at the same time.",
         ),
     ] = False,
     convert: Annotated[

@@ -65,7 +65,7 @@ def survey(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Output directory of kassay history, for the unnecessary moves of each group.",
+            help="Output directory of kassay history, to show past unnecessary moves per group.",
             show_default=False,
         ),
     ] = None,
@@ -84,7 +84,7 @@ def survey(
             "--output",
             "-o",
             metavar="DIR",
-            help="Directory for the pages: survey.html, survey.json and plans.",
+            help="Directory to write survey.html, survey.json and the plans to.",
             show_default=False,
         ),
     ] = None,

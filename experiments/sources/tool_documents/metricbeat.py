@@ -11,7 +11,7 @@ def read_metricbeat_event(event: DocumentFields, *, line: int) -> DocumentRows:
     error = group.optional_inner("error")
     code = None if error is None else error.optional_integer("code")
     if code:
-        raise InputError(f"{group.where}.error.code: Kafka returned error {code}")
+        raise InputError(f"{group.where}.error.code: Kafka returned error code {code}")
     client = group.optional_inner("client")
     topic = group.table.get("topic")  # an object since release 7.0
     row = OffsetRow(

@@ -81,7 +81,7 @@ def test_captures_taken_at_different_times_are_an_error(run, write):
         (["latin.txt"], "latin.txt:2: not text in UTF-8: byte 0xe9"),
         (
             ["huge.txt"],
-            "orders-2000000000: without metadata, a topic has at most 1000000",
+            "orders-2000000000: partition numbers from 1000000 on require --metadata",
         ),
         (["good.txt", "--weights", "lag"], "no lag is shown for orders-1"),
         (["good.txt", "--metadata", "few.txt"], "orders-1 is in a capture, but the metadata has 1"),
