@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kassay.experiments.planning.actions import count_of
 from kassay.experiments.planning.plan_alternatives import RECOMMENDED
 from kassay.experiments.planning.plan_result import Plan
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.metrics import Measure, relative_loads
 from kassay.reference.model.weight_source import WeightSource
 from kassay.solver.solution import LevelValue
 
@@ -114,6 +114,12 @@ def weight_text(plan: Plan) -> str:
             "loads are numbers of partitions: every partition counts 1. Use rates (--weights rate "
             "at import) if partitions differ in traffic, sizes if consumers reprocess whole "
             "topics. Lag is a backlog, not a load: use it only to spread an existing backlog"
+        )
+    if not group.has_equal_speeds:
+        multiple = max(relative_loads(group, {m.id: m.speed for m in group.members}).values())
+        text += (
+            f". Members differ in speed: maximum loads are loads divided by the speed of the "
+            f"member, times {multiple}"
         )
     others = [f"--weights {one}" for one in group.available_weights if one != group.weight_source]
     if not others:

@@ -9,7 +9,7 @@ from kassay.experiments.planning.rack_locality import SECONDARY_SECONDS, cross_r
 from kassay.reference.assignors import ASSIGNORS, Release
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import loads, measures
+from kassay.reference.model.metrics import Measure, loads, measures
 from kassay.reference.model.metrics import movement as count_moves
 from kassay.solver.solution import Solution
 
@@ -28,8 +28,8 @@ class AssignmentMetrics:
 
     @property
     def makespan(self) -> int:
-        """Return the maximum load of the members."""
-        return max(self.loads.values(), default=0)
+        """Return the maximum load of the members, relative to their speeds."""
+        return self.measures[Measure.MAKESPAN]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

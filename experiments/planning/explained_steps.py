@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from kassay.experiments.planning.move_schedule import Move, MoveBatch, owned_loads
 from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import relative_loads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,17 +68,18 @@ def move_steps(group: Group, batches: Iterable[MoveBatch]) -> tuple[MoveStep, ..
 
 
 def _steps(group: Group, moves: list[Move]) -> Iterator[MoveStep]:
-    current = owned_loads(group)
+    current = relative_loads(group, owned_loads(group))
+    factors = relative_loads(group, dict.fromkeys(current, 1))
     for move in moves:
         if move.source is None:
-            current[move.target] += move.weight
+            current[move.target] += move.weight * factors[move.target]
     before, step = dict(current), list[Move]()
     for move in moves:
         if move.source is None:
             continue
         step.append(move)
-        current[move.source] -= move.weight
-        current[move.target] += move.weight
+        current[move.source] -= move.weight * factors[move.source]
+        current[move.target] += move.weight * factors[move.target]
         if _is_lower(step, before, current):
             yield _step(step, before, current)
             before, step = dict(current), []

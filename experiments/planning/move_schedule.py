@@ -7,7 +7,13 @@ from heapq import heapify, heappop, heappush
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InternalError, UsageError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import MEASURES, Measure, participants
+from kassay.reference.model.metrics import (
+    Measure,
+    imbalance_of,
+    member_units,
+    participants,
+    relative_loads,
+)
 from kassay.reference.model.ownership import NO_OWNER, ownership
 
 _MAX_SEARCHED_MOVES = 5_000
@@ -103,7 +109,7 @@ def schedule_moves(
     moved = list(_most_effective_first([m for m in moves if m.source is not None], start))
     slices = [placed] if placed else []
     slices += [moved[first : first + batch_size] for first in range(0, len(moved), batch_size)]
-    consuming, value = participants(group), MEASURES[measure]
+    consuming, units = participants(group), member_units(group)
     batches = []
     for batch in slices:
         for move in batch:
@@ -114,8 +120,8 @@ def schedule_moves(
         batches.append(
             MoveBatch(
                 moves=tuple(batch),
-                makespan=max(current.values(), default=0),
-                imbalance=value(loads),
+                makespan=max(relative_loads(group, current).values(), default=0),
+                imbalance=imbalance_of(measure, loads, units),
             )
         )
     return tuple(batches)

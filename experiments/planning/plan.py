@@ -31,7 +31,7 @@ from kassay.reference.model.weight_source import WeightSource
 from kassay.solver.constraints import Constraint
 from kassay.solver.frontier.frontier import frontier
 from kassay.solver.frontier.frontier_points import Frontier
-from kassay.solver.objective import Level
+from kassay.solver.objective import HostImbalance, Level
 from kassay.solver.sizing.member_loss import MemberLosses, member_loss
 from kassay.solver.sizing.members_needed import members_needed
 from kassay.solver.solution import LevelValue, Solution
@@ -180,7 +180,7 @@ class _Planner:
             frontier=found,
             assignor_outcomes=outcomes,
             actions=()
-            if self.is_stopped
+            if self.is_stopped or any(isinstance(one, HostImbalance) for one in self.levels)
             else effective_actions(
                 group, current=before, planned=planned, makespan=makespan, outcomes=outcomes
             ),
@@ -224,7 +224,7 @@ class _Planner:
     def _growth_sizings(
         self, factors: tuple[Fraction, ...], makespan: int
     ) -> tuple[GrowthSizing, ...]:
-        if self.group.weight_source is WeightSource.LAG:
+        if self.group.weight_source is WeightSource.LAG or not self.group.has_equal_speeds:
             return ()
         parts = _SOLVES_PER_GROWTH * max(1, len(factors))
         limits = self._share("sizing", 0.6, parts=parts)

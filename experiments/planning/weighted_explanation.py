@@ -3,18 +3,18 @@
 from dataclasses import dataclass
 
 from kassay.experiments.planning.explained_steps import MoveStep, move_steps
-from kassay.experiments.planning.move_schedule import moves_between, schedule_moves
+from kassay.experiments.planning.move_schedule import Move, moves_between, schedule_moves
 from kassay.experiments.planning.planning_levels import planning_levels
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import Measure, loads
+from kassay.reference.model.metrics import Measure, loads, measures, relative_loads
 from kassay.reference.model.ownership import NO_OWNER, ownership, rejoin
 from kassay.reference.model.topic_partitions import TopicPartition
-from kassay.solver.bounds import overload_moves_bound
+from kassay.solver.bounds import max_unit_loads, overload_moves_bound
 from kassay.solver.improvement.explanation import Explanation
 from kassay.solver.improvement.transfer_chains import Transfer
 from kassay.solver.limits import SearchLimits
-from kassay.solver.objective import Movement, Tolerance
+from kassay.solver.objective import Imbalance, Movement, Tolerance
 from kassay.solver.problem import build_problem
 from kassay.solver.solution import LevelValue
 from kassay.solver.solve import solve
@@ -112,12 +112,13 @@ def explain_weighted(
     started = rejoin(group, assignment)
     levels = planning_levels(group, measure=Measure.MAKESPAN, tolerance=tolerance)
     solution = solve(started, levels=levels, limits=limits, seed=seed)
-    value = max(loads(group, assignment).values(), default=0)
+    value = measures(group, assignment)[Measure.MAKESPAN]
     moves = _move_reasons(group, assignment, value)
     target = solution.assignment
     steps = () if target is None else move_steps(started, schedule_moves(started, target))
     problem = build_problem(group)
-    fewest = overload_moves_bound(problem, Movement(), [value] * problem.member_count)
+    most = max_unit_loads(problem, Imbalance(Measure.MAKESPAN), value)
+    fewest = overload_moves_bound(problem, Movement(), most)
     return WeightedExplanation(
         makespan=LevelValue(
             "makespan", value, 0 if target is None else min(value, solution.imbalance.bound)
@@ -131,12 +132,17 @@ def explain_weighted(
 
 def _move_reasons(group: Group, assignment: Assignment, makespan: int) -> tuple[MoveReason, ...]:
     load = loads(group, assignment)
+
+    def kept(move: Move, owner: str) -> int:
+        """Return the load of the owner if the partition stayed."""
+        return relative_loads(group, {owner: load.get(owner, 0) + move.weight})[owner]
+
     return tuple(
         MoveReason(
             partition=TopicPartition(move.topic, move.partition),
             owner=move.source,
             assignee=move.target,
-            load=load.get(move.source, 0) + move.weight,
+            load=kept(move, move.source),
             makespan=makespan,
         )
         for move in moves_between(group, assignment)

@@ -12,11 +12,13 @@ from kassay.experiments.planning.own_assignor import own_assignor
 from kassay.experiments.planning.planning_levels import planning_levels
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import Measure, loads, participants
+from kassay.reference.model.metrics import Measure, loads, measures, participants, relative_loads
 from kassay.reference.model.metrics import movement as count_moves
+from kassay.solver.bounds import level_bound
 from kassay.solver.constraints import Constraint
 from kassay.solver.limits import SearchLimits
-from kassay.solver.objective import Level
+from kassay.solver.objective import Imbalance, Level
+from kassay.solver.problem import build_problem
 from kassay.solver.sizing.resized_groups import with_valid_ownership
 from kassay.solver.solution import LevelValue, Solution, Status, value_and_bound
 from kassay.solver.solve import solve
@@ -152,7 +154,7 @@ def current_state(group: Group) -> CurrentState:
     return CurrentState(
         members=len(participants(group)),
         partitions=partitions,
-        makespan=max(held.values(), default=0),
+        makespan=max(relative_loads(group, held).values(), default=0),
         loads=held,
         placed=partitions - sum(len(member.owned) for member in owned.members),
     )
@@ -223,17 +225,18 @@ def what_if(
 def makespan_of(group: Group, solution: Solution) -> LevelValue | None:
     """Return the maximum load of a solution, with a lower bound.
 
-    With equal weights, minimum sum of squares implies minimum makespan (docs/problem.md).
-    For any other measure the bound is the rounded-up mean load.
+    If members differ in speed, it is the maximum relative load. With equal weights and speeds,
+    minimum sum of squares implies minimum makespan (docs/problem.md). For any other measure, and
+    if another level precedes imbalance, the bound is computed without search.
     """
     if solution.assignment is None:
         return None
-    vector = loads(group, solution.assignment)
-    value = max(vector.values(), default=0)
-    if solution.imbalance.name == Measure.MAKESPAN:
-        bound = solution.imbalance.bound
-    elif solution.imbalance.gap == 0 and not group.is_weighted:
+    value = measures(group, solution.assignment)[Measure.MAKESPAN]
+    first = solution.levels[0]
+    if first.name == Measure.MAKESPAN:
+        bound = first.bound
+    elif first.name in list(Measure) and first.gap == 0 and group.uniform_weight is not None:
         bound = value
     else:
-        bound = -(-sum(vector.values()) // max(1, len(vector)))
+        bound = level_bound(build_problem(group), Imbalance(Measure.MAKESPAN))
     return LevelValue("makespan", value, min(value, bound))

@@ -88,6 +88,13 @@ def loads(group: Group, assignment: Assignment) -> dict[str, int]:
     return dict(zip(participants(group), load_vector(group, assignment), strict=True))
 
 
+def relative_loads(group: Group, loads: Mapping[str, int]) -> dict[str, int]:
+    """Return the relative load of each participant, see `LoadUnits`. Other loads stay."""
+    units = member_units(group)
+    factors = dict(zip(units.names, units.factors, strict=True))
+    return {member: load * factors.get(member, 1) for member, load in loads.items()}
+
+
 @cached_per_group
 def load_vector(group: Group, assignment: Assignment) -> tuple[int, ...]:
     """Return the loads of the `participants` in group order."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.metrics import Measure
+from kassay.solver.objective import Movement
 from kassay.solver.solution import LevelValue, Solution
 
 
@@ -47,13 +48,24 @@ class Frontier:
 
 
 def frontier_point(solution: Solution) -> FrontierPoint:
-    """Convert a solution with an assignment to a frontier point."""
+    """Convert a solution with an assignment to a frontier point.
+
+    The bounds of levels after a level other than imbalance and movement do not apply to the
+    frontier: they become 0.
+    """
     if solution.assignment is None:
         raise InternalError("a solution without an assignment has no frontier point")
-    imbalance = next(one for one in solution.levels if one.name in set(Measure))
-    # A point is proven only without tolerance.
-    exact = replace(imbalance, slack=0)
-    return FrontierPoint(replace(solution.movement, slack=0), exact, solution.assignment)
+    known = (*Measure, Movement.name)
+    others = (index for index, level in enumerate(solution.levels) if level.name not in known)
+    first_other = next(others, len(solution.levels))
+    imbalance, movement = (
+        # A point is proven only without tolerance.
+        replace(
+            level, slack=0, bound=level.bound if solution.levels.index(level) < first_other else 0
+        )
+        for level in (solution.imbalance, solution.movement)
+    )
+    return FrontierPoint(movement, imbalance, solution.assignment)
 
 
 def non_dominated(points: Sequence[FrontierPoint]) -> tuple[FrontierPoint, ...]:

@@ -127,7 +127,7 @@ def _after_loss(problem: Problem, placement: Placement, lost: int) -> tuple[Grou
         for member in others:
             subscriptions[member].append(name)
     members = tuple(
-        Member(id=str(member), subscription=tuple(names))
+        Member(id=str(member), subscription=tuple(names), speed=problem.member_units.speeds[member])
         for member, names in enumerate(subscriptions)
     )
     return Group(topics=tuple(topics), members=members), unserved

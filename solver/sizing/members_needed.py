@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.errors import UsageError
+from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group, Member
 from kassay.reference.model.metrics import Measure, loads, sum_of_squares
 from kassay.solver.limits import SearchLimits
@@ -107,7 +107,8 @@ def members_needed(
     UsageError
         If not exactly one target is given, or a number is negative.
     InputError
-        If ``like`` is not in the group, or if the weights are lag without ``allow_lag``.
+        If ``like`` is not in the group, if the weights are lag without ``allow_lag``, or if
+        members differ in speed.
 
     Examples
     --------
@@ -121,6 +122,11 @@ def members_needed(
     """
     target = _target(makespan, capacity)
     check_sizing_weights(group, allow_lag=allow_lag)
+    if not group.has_equal_speeds:
+        raise InputError(
+            f"group {group.id!r}: members differ in speed, but a number of members requires equal "
+            "speeds; remove the speeds from the group"
+        )
     numbers = sorted(set(sweep))
     if numbers and numbers[0] < 0:
         raise UsageError(f"numbers of members must be at least 0, got {numbers[0]!r}")

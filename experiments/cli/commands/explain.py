@@ -85,7 +85,7 @@ def explain(
             raise InputError(f"group {group.id!r}: the assignment is not valid: {violation}")
         if violation is not None:
             return group_io.GroupResult(record | {"optimal": None, "reason": violation})
-        if group.is_weighted:
+        if group.uniform_weight is None:
             result = explain_weighted(group, explained, limits=search.limits(), seed=search.seed)
             steps, optimal = result.steps, result.is_optimal
             record |= _weighted(result)

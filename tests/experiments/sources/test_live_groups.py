@@ -283,6 +283,21 @@ def test_partitions_that_lost_messages_have_weight_zero_and_a_note() -> None:
     assert "partitions that lost messages between the samples have weight 0" in group.notes
 
 
+def test_a_measured_speed_is_the_consumption_relative_to_the_fastest_member() -> None:
+    tables = cluster(member("x", ("t", 0)), member("y", ("t", 1)), member("z"))
+    answers = [{("t", 0): 10, ("t", 1): 100}, {("t", 0): 50, ("t", 1): 180}]
+    tables.committed_offsets = lambda _: {"g": answers.pop(0)}  # type: ignore[method-assign]
+    group = only(tables, ImportOptions(measures_speeds=True))
+    # A member without partitions has the mean speed of the others.
+    assert [(one.id, one.speed) for one in group.members] == [("x", 50), ("y", 100), ("z", 75)]
+    assert "a member without lag can be faster" in group.notes[-1]
+
+
+def test_speeds_cannot_be_measured_without_consumption() -> None:
+    message = error(cluster(member("x", ("t", 0))), ImportOptions(measures_speeds=True))
+    assert "no member consumed messages in the sample" in message
+
+
 @pytest.mark.parametrize(
     "deny",
     [

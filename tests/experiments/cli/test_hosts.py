@@ -1,0 +1,168 @@
+"""Hosts, speeds, joined groups and the order of levels on the command line."""
+
+import json
+
+import pytest
+
+ORDERS = {
+    "id": "orders",
+    "topics": {"t": 6},
+    "members": [
+        {"id": "o1", "topics": ["t"], "owned": {"t": [0, 1, 2]}, "client_id": "pod-a-1"},
+        {"id": "o2", "topics": ["t"], "owned": {"t": [3, 4]}, "client_id": "pod-a-2"},
+        {"id": "o3", "topics": ["t"], "owned": {"t": [5]}, "client_id": "pod-b-1"},
+    ],
+}
+MAIL = {
+    "id": "mail",
+    "topics": {"t": 3},
+    "members": [
+        {"id": "m1", "topics": ["t"], "owned": {"t": [0, 1]}, "client_id": "pod-a-9"},
+        {"id": "m2", "topics": ["t"], "owned": {"t": [2]}, "client_id": "pod-b-9"},
+    ],
+}
+PODS = ("--hosts", "(pod-[a-z])")
+
+
+@pytest.fixture
+def groups(write_groups):
+    return write_groups(ORDERS, MAIL)
+
+
+@pytest.fixture
+def write_json(tmp_path):
+    def write(document) -> str:
+        path = tmp_path / "table.json"
+        path.write_text(json.dumps(document), encoding="utf-8")
+        return str(path)
+
+    return write
+
+
+def hosts(done) -> list[str | None]:
+    return [member.get("host") for member in done.record["members"]]
+
+
+def test_hosts_come_from_a_pattern_the_client_id_or_a_file(kassay, write_groups, write_json):
+    file = write_groups(ORDERS)
+    assert hosts(kassay("import", file, *PODS)) == ["pod-a", "pod-a", "pod-b"]
+    assert hosts(kassay("import", file, "--hosts", "client-id"))[0] == "pod-a-1"
+    table = write_json({"o1": "x", "pod-a-2": "y", "o3": "x"})
+    assert hosts(kassay("import", file, "--hosts", table)) == ["x", "y", "x"]
+
+
+def test_speeds_are_integers_or_measured_rates_of_members_or_hosts(
+    kassay, write_groups, write_json
+):
+    file = write_groups(ORDERS)
+    exact = kassay("import", file, "--speeds", write_json({"o1": 2, "o2": 3, "o3": 3}))
+    assert [member["speed"] for member in exact.record["members"]] == [2, 3, 3]
+    rates = write_json({"pod-a": 812.5, "pod-b": 1625.0})
+    measured = kassay("import", file, *PODS, "--speeds", rates)
+    speeds = [member["speed"] for member in measured.record["members"]]
+    assert speeds == [50, 50, 100]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--hosts", "(pod"), "is not a regular expression"),
+        (("--hosts", "(pod)-(.)"), "must have one group in parentheses, got 2"),
+        (("--hosts", "(node-.)"), "matches no host in 'pod-a-1'"),
+        (("--hosts", "none.json"), "none.json"),
+        (("--speeds", "rate"), "speeds can be measured only in a running cluster"),
+        (("--level", "hosts=many"), "must be a fraction such as 0.05, or +N, got 'many'"),
+        (("--level", "colocation"), "--level colocation requires --colocate"),
+    ],
+)
+def test_an_unclear_option_is_one_message(kassay, write_groups, options, message):
+    done = kassay("solve", write_groups(ORDERS), *options)
+    assert done.code == 2
+    assert message in done.message
+
+
+@pytest.mark.parametrize("speed", [0, -1, True, "fast"])
+def test_a_speed_must_be_above_zero(kassay, write_groups, write_json, speed):
+    done = kassay("solve", write_groups(ORDERS), "--speeds", write_json({"o1": speed}))
+    assert done.code == 2
+    assert "o1: speed must be above 0" in done.message
+
+
+def test_levels_are_solved_in_the_given_order_with_proof(kassay, write_groups, tmp_path):
+    file = write_groups(ORDERS)
+    order = ("--level", "movement=+1", "--level", "hosts", "--level", "imbalance")
+    solution = kassay("solve", file, *PODS, *order, "--certificate")
+    assert list(solution.record["proof"]) == ["movement", "host_sum_of_squares", "imbalance"]
+    assert solution.record["movement"]["value"] == 1
+    path = tmp_path / "solution.json"
+    path.write_text(solution.out, encoding="utf-8")
+    checked = kassay("verify", file, *PODS, *order, "--assignment", path).record
+    assert (checked["certificate"], checked["optimal"]) == ("valid", True)
+    claims = [claim["level"] for claim in solution.record["certificate"]["claims"]]
+    assert claims == ["movement", "host_sum_of_squares", "sum_of_squares"]
+
+
+def test_hosts_come_first_with_by_host(kassay, write_groups):
+    done = kassay("solve", write_groups(ORDERS), *PODS, "--by-host")
+    assert list(done.record["proof"]) == ["host_sum_of_squares", "imbalance", "movement"]
+    assert done.record["loads"] == {"o1": 2, "o2": 2, "o3": 2}
+
+
+def test_groups_on_shared_hosts_are_balanced_together(kassay, groups):
+    apart = kassay("solve", groups, *PODS, "--by-host").records
+    together = kassay("solve", groups, *PODS, "--by-host", "--together").record
+    assert together["id"] == "orders+mail"
+    # Pod a has three of five members: 5 * 5 * 2 + 4 * 4 * 3 for the speeds 3 and 2.
+    assert together["host_sum_of_squares"] == {"value": 98, "bound": 98}
+    pods = {"pod-a": 0, "pod-b": 0}
+    for member, load in together["loads"].items():
+        pods["pod-b" if member in ("orders/o3", "mail/m2") else "pod-a"] += load
+    assert sorted(pods.values()) == [4, 5]
+    assert len(apart) == 2
+
+
+def test_assignors_run_for_each_of_the_joined_groups(kassay, groups):
+    options = ("--assignor", "roundrobin", "--max-moves", "1")
+    together = kassay("compare", groups, "--together", *options).record
+    moves = [
+        one["comparisons"][0]["levels"]["movement"]["greedy"]
+        for one in kassay("compare", groups, *options).records
+    ]
+    (comparison,) = together["comparisons"]
+    assert comparison["levels"]["movement"]["greedy"] == sum(moves)
+    assert comparison["violated"] == ["at most 1 partitions move"]
+
+
+def test_groups_with_different_weights_cannot_be_joined(kassay, write_groups):
+    weighted = {**MAIL, "topics": {"t": {"partitions": 3, "weights": [1, 2, 3]}}}
+    done = kassay("solve", write_groups(ORDERS, weighted), "--together")
+    assert done.code == 2
+    assert "weights from different sources" in done.message
+
+
+def test_colocation_can_be_a_level(kassay, write_groups):
+    group = {
+        "id": "g",
+        "topics": {"a": 2, "b": 2},
+        "members": [
+            {"id": "x", "topics": ["a", "b"], "owned": {"a": [0], "b": [1]}},
+            {"id": "y", "topics": ["a", "b"], "owned": {"a": [1], "b": [0]}},
+        ],
+    }
+    options = ("--colocate", "a,b", "--level", "colocation")
+    first = kassay("solve", write_groups(group), *options, "--level", "movement").record
+    assert (first["colocation"]["value"], first["movement"]["value"]) == (0, 2)
+    last = kassay("solve", write_groups(group), "--level", "movement", *options).record
+    assert (last["colocation"]["value"], last["movement"]["value"]) == (2, 0)
+
+
+def test_plan_and_what_if_show_all_levels_and_relative_loads(kassay, write_groups, tmp_path):
+    group = json.loads(json.dumps(ORDERS))
+    group["members"][2]["speed"] = 2
+    file = write_groups(group)
+    plan = kassay("plan", file, *PODS, "--by-host", "-o", tmp_path / "plan").record
+    assert list(plan["proof"]) == ["host_makespan", "imbalance", "movement"]
+    assert plan["makespan"] == {"current": 6, "planned": 4}
+    scenario = kassay("what-if", file, *PODS, "--by-host").records[0]["scenarios"][1]
+    assert list(scenario["levels"]) == ["host_makespan", "imbalance", "movement"]
+    assert scenario["makespan"] == {"value": 4, "bound": 4}
