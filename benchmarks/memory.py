@@ -23,13 +23,13 @@ def peak_memory() -> int:
     return round(int(peak.split()[1]) * 1024 / 1e6)
 
 
-def cpu_seconds() -> float:
-    """Return the CPU time of this process and of its running descendants, in seconds."""
-    total, root = 0.0, psutil.Process()
+def cpu_seconds() -> dict[int, float]:
+    """Return the CPU seconds of this process and of its running descendants, by process id."""
+    seconds, root = {}, psutil.Process()
     for process in (root, *root.children(recursive=True)):
         with suppress(psutil.Error):  # the process ended
-            total += sum(process.cpu_times()[:2])  # user and system
-    return total
+            seconds[process.pid] = sum(process.cpu_times()[:2])  # user and system
+    return seconds
 
 
 @dataclass(slots=True)

@@ -70,8 +70,10 @@ def throughput() -> Iterator[Timing]:
 
 def _measured(evaluate: Callable[[], object]) -> tuple[float, float]:
     """Call a function; return the wall-clock seconds and the CPU seconds of all processes."""
-    cpu = cpu_seconds()
-    return best_seconds(evaluate, repetitions=1), cpu_seconds() - cpu
+    before = cpu_seconds()
+    seconds = best_seconds(evaluate, repetitions=1)
+    after = cpu_seconds()  # idle workers of Spark may have ended
+    return seconds, sum(time - before.get(process, 0) for process, time in after.items())
 
 
 def _evaluate_on_spark(spark: SparkSession, cases: Cases) -> None:
