@@ -4,12 +4,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kassay.experiments.implementations.convergence import Ending, run_until_stable
+from kassay.experiments.implementations.library_assignors import is_library_assignor
 from kassay.experiments.planning.assignor_outcomes import (
     AssignmentMetrics,
     AssignorOutcome,
     assignment_metrics,
 )
-from kassay.experiments.planning.own_assignor import Implementation, own_assignor, runs_in_client
+from kassay.experiments.planning.own_assignor import (
+    Implementation,
+    OwnAssignor,
+    own_assignor,
+    runs_in_client,
+)
 from kassay.reference.assignors import ASSIGNORS, Goal, Release
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import movement
@@ -70,9 +76,15 @@ def _assignor_changes(
 ) -> Iterator[RecommendedAction]:
     own = own_assignor(group)
     is_other = own.implementation is Implementation.OTHER
+    clients = {one.assignor for one in outcomes if is_library_assignor(one.assignor)}
     for outcome in outcomes:
         name = outcome.assignor
+        if name in clients:
+            yield from _client_change(own, outcome)
+            continue
         is_usable = ASSIGNORS[name].release is Release.NEWEST and own.offers(name)
+        # The results of the library itself replace those of the ports.
+        is_usable = is_usable and not (clients and runs_in_client(name))
         if outcome.metrics is None or outcome.movement is None or not is_usable:
             continue
         if name != own.name:
@@ -88,6 +100,23 @@ def _assignor_changes(
             makespan=outcome.metrics.makespan,
             moves=outcome.movement,
         )
+
+
+def _client_change(own: OwnAssignor, outcome: AssignorOutcome) -> Iterator[RecommendedAction]:
+    """Recommend an assignor of the client library, by the result of the library itself."""
+    if outcome.metrics is None or outcome.movement is None:
+        return
+    library, _, name = outcome.assignor.partition(":")
+    if name == own.name:
+        text = f"trigger a rebalance: {name} of {library} then balances the group"
+    else:
+        text = f"switch the assignor to {name} of {library}"
+    yield RecommendedAction(
+        text=f"{text} ({count_of(outcome.movement, 'move')}, maximum load "
+        f"{outcome.metrics.makespan:,})",
+        makespan=outcome.metrics.makespan,
+        moves=outcome.movement,
+    )
 
 
 def _restarts(group: Group, current: AssignmentMetrics) -> Iterator[RecommendedAction]:

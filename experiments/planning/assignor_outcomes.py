@@ -1,6 +1,6 @@
 """Assignments that Kafka's assignors produce for a group, with loads and moves."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kassay.experiments.compare import CaseLimits, fewest_moves_within
@@ -59,17 +59,16 @@ def assignment_metrics(group: Group, assignment: Assignment) -> AssignmentMetric
 
 
 def assignor_outcomes(
-    group: Group, optimum: Solution, limits: CaseLimits
+    group: Group, optimum: Solution, limits: CaseLimits, *, client: Sequence[str] = ()
 ) -> Iterator[AssignorOutcome]:
-    """Run each of Kafka's assignors on a group, and yield the results.
+    """Run the assignors of a client library and of Kafka on a group, and yield the results.
 
     Assignors of the old ZooKeeper consumer are skipped.
 
     If the search is stopped, the outcomes of further ports are missing.
     """
-    for assignor, port in ASSIGNORS.items():
-        if port.release is Release.ZOOKEEPER_CONSUMER:
-            continue
+    ports = (n for n, port in ASSIGNORS.items() if port.release is not Release.ZOOKEEPER_CONSUMER)
+    for assignor in (*client, *ports):
         if limits.is_stopped:
             return
         stable = run_until_stable(group, assignor)

@@ -3,6 +3,12 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kassay.experiments.implementations.installation import driver_command, is_installed
+from kassay.experiments.implementations.library_assignors import (
+    libraries,
+    parse_library_assignor,
+    parse_library_version,
+)
 from kassay.reference.assignors import ASSIGNORS, RebalanceProtocol, Release
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_status import Protocol
@@ -47,11 +53,14 @@ class OwnAssignor:
         Name as in ``kassay.assign``; None if the source does not show it.
     libraries
         Client libraries of the members that were recognised.
+    client
+        Library whose own assignors were run on the group, with its version.
     """
 
     name: str | None
     implementation: Implementation
     libraries: tuple[str, ...]
+    client: str | None = None
 
     @property
     def port(self) -> str | None:
@@ -81,9 +90,9 @@ class OwnAssignor:
     def __str__(self) -> str:
         """Describe the assignor, and note if results of kassay's port can differ from it."""
         if self.name is None:
-            return "The source does not show the assignor that the group runs." + (
-                f" {self._results('each assignor')}" if self._is_other else ""
-            )
+            text = "The source does not show the assignor that the group runs."
+            is_known = self.implementation in {Implementation.BROKER, Implementation.JAVA}
+            return text if is_known else f"{text} {self._results('each assignor')}"
         if self.implementation is Implementation.BROKER:
             return f"The broker assigns the partitions, with {self.name}."
         text = f"The group runs {self.name}{self._origin}."
@@ -106,6 +115,12 @@ class OwnAssignor:
         return f"; its members have several client libraries: {', '.join(self.libraries)}"
 
     def _results(self, name: str) -> str:
+        if self.client is not None:
+            library = self.client.partition("@")[0]
+            return (
+                f"The results of names with {library} in this output are those of {self.client}; "
+                "all other results are those of the Java client and the broker."
+            )
         other = self.libraries[0] if len(self.libraries) == 1 and self._is_other else None
         return (
             f"The results of {name} in this output are those of the Java client; "
@@ -118,10 +133,34 @@ def runs_in_client(name: str) -> bool:
     return name not in _BROKER_ASSIGNORS
 
 
-def own_assignor(group: Group) -> OwnAssignor:
+def installed_client(group: Group) -> str | None:
+    """Return the client library of all members, if it is recognised and installed."""
+    own = own_assignor(group)
+    client = own.libraries[0] if len(own.libraries) == 1 else ""
+    if own.implementation is not Implementation.OTHER or client not in libraries():
+        return None
+    return client if is_installed(*parse_library_version(client)) else None
+
+
+def client_assignors(client: str) -> tuple[str, ...]:
+    """Return the names of the assignors of an installed client library ``LIBRARY[@VERSION]``.
+
+    Raises
+    ------
+    InputError
+        If the library is unknown or not installed.
+    """
+    library, version = parse_library_version(client)
+    names = tuple(f"{library.name}@{version}:{name}" for name in library.assignors_of(version))
+    driver_command(parse_library_assignor(names[0]))
+    return names
+
+
+def own_assignor(group: Group, *, client: str | None = None) -> OwnAssignor:
     """Identify the assignor that a group uses, and the program that implements it.
 
     In the classic protocol, the client library of the leader computes the assignment.
+    ``client`` is the library whose own assignors were run on the group, with its version.
 
     Examples
     --------
@@ -136,13 +175,15 @@ def own_assignor(group: Group) -> OwnAssignor:
     """
     name = group.status.registered_assignor
     found = {member.client.library for member in group.members}
-    libraries = tuple(sorted(library for library in found if library is not None))
+    recognised = tuple(sorted(library for library in found if library is not None))
     if group.status.protocol is Protocol.CONSUMER or name in _BROKER_ASSIGNORS:
         implementation = Implementation.BROKER
-    elif set(libraries) - {_JAVA}:
+    elif set(recognised) - {_JAVA}:
         implementation = Implementation.OTHER
     elif found == {_JAVA}:
         implementation = Implementation.JAVA
     else:
         implementation = Implementation.UNKNOWN
-    return OwnAssignor(name=name, implementation=implementation, libraries=libraries)
+    return OwnAssignor(
+        name=name, implementation=implementation, libraries=recognised, client=client
+    )

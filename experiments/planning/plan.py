@@ -14,6 +14,7 @@ from kassay.experiments.planning.assignor_outcomes import (
 )
 from kassay.experiments.planning.explained_steps import move_steps
 from kassay.experiments.planning.move_schedule import moves_between, schedule_moves
+from kassay.experiments.planning.own_assignor import client_assignors
 from kassay.experiments.planning.plan_alternatives import plan_options, scheduled_measure
 from kassay.experiments.planning.plan_result import GrowthSizing, Plan
 from kassay.experiments.planning.planning_levels import (
@@ -56,6 +57,7 @@ def plan(
     limits: CaseLimits = LIMITS,
     seed: int = 0,
     progress: Progress | None = None,
+    client: str | None = None,
 ) -> Plan:
     """Plan the moves of a group from the current to a balanced assignment.
 
@@ -74,6 +76,8 @@ def plan(
         Time for the whole plan; its searches share it.
     progress
         Function that receives the name of each part of the plan when the part starts.
+    client
+        Installed client library ``LIBRARY[@VERSION]``, whose own assignors are run.
 
     Raises
     ------
@@ -89,7 +93,8 @@ def plan(
     """
     require_group(group)
     levels = planning_levels(group) if levels is None else tuple(levels)
-    planner = _Planner(group, levels, tuple(constraints), limits, seed, progress)
+    assignors = () if client is None else client_assignors(client)
+    planner = _Planner(group, levels, tuple(constraints), limits, seed, progress, assignors)
     solution, optimum = planner.solutions()
     return planner.plan(
         solution, optimum, batch_size=batch_size, growth=tuple(growth), points=points
@@ -106,6 +111,7 @@ class _Planner:
     limits: CaseLimits
     seed: int
     progress: Progress | None
+    client_assignors: tuple[str, ...]
     deadline: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -179,6 +185,7 @@ class _Planner:
             options=plan_options(group, solution, optimum, found),
             frontier=found,
             assignor_outcomes=outcomes,
+            client=next((name.partition(":")[0] for name in self.client_assignors), None),
             actions=()
             if self.is_stopped or any(isinstance(one, HostImbalance) for one in self.levels)
             else effective_actions(
@@ -219,7 +226,8 @@ class _Planner:
 
     def _assignor_outcomes(self, optimum: Solution) -> tuple[AssignorOutcome, ...]:
         limits = self._share("assignors", 0.2, parts=8)
-        return tuple(assignor_outcomes(self.group, optimum, limits))
+        client = self.client_assignors
+        return tuple(assignor_outcomes(self.group, optimum, limits, client=client))
 
     def _growth_sizings(
         self, factors: tuple[Fraction, ...], makespan: int

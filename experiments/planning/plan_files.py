@@ -33,7 +33,7 @@ def plan_document(plan: Plan) -> dict[str, object]:
             for one in plan.actions
         ],
         "not_considered": not_considered(plan),
-        "own_assignor": own_assignor(plan.group).record(),
+        "own_assignor": own_assignor(plan.group, client=plan.client).record(),
         "status": str(plan.solution.status),
         "interrupted": plan.interrupted,
         "method": plan.solution.method,

@@ -83,6 +83,7 @@ class Plan:
     options: tuple[PlanOption, ...]
     frontier: Frontier
     assignor_outcomes: tuple[AssignorOutcome, ...]
+    client: str | None
     actions: tuple[RecommendedAction, ...]
     growth_sizings: tuple[GrowthSizing, ...]
     member_losses: MemberLosses

@@ -109,7 +109,7 @@ def _summary(plan: Plan, short: Mapping[str, str], directory: str, source: str) 
         options=list(option_summary(plan)),
         not_considered=not_considered(plan),
         weights=weight_text(plan),
-        assignor=own_assignor(plan.group),
+        assignor=own_assignor(plan.group, client=plan.client),
         levels=", then ".join(_level_text(level) for level in plan.solution.levels),
         commands=list(_commands(plan, directory, shlex.quote(source))),
     )

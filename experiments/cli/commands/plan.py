@@ -22,6 +22,7 @@ from kassay.experiments.cli import (
 from kassay.experiments.cli.interruption import STOP, call_interruptibly, exit_interrupted
 from kassay.experiments.cli.objective_options import ObjectiveOptions
 from kassay.experiments.planning.advice import verdict
+from kassay.experiments.planning.own_assignor import installed_client
 from kassay.experiments.planning.plan import GROWTH
 from kassay.experiments.planning.plan import plan as plan_group
 from kassay.experiments.planning.plan_directory import directory_names, write_plan
@@ -101,6 +102,15 @@ def plan(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Random seed of the search.")] = 0,
+    client: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIBRARY[@VERSION]",
+            help="Installed client library of the members. The report then shows the results of "
+            "its own assignors: see `kassay implementations`.",
+            show_default="the library that the source shows, if it is installed",
+        ),
+    ] = None,
 ) -> None:
     """Plan the moves from the current to the optimal assignment of each group.
 
@@ -145,6 +155,7 @@ def plan(
                 limits=case_limits,
                 seed=seed,
                 progress=Progress(one.id, limits.time_limit),
+                client=client or installed_client(start),
             )
             result = call_interruptibly(search, lost=f"group {one.id!r} has no plan")
         except InputError as error:

@@ -2,11 +2,16 @@
 
 import pytest
 
-from kassay.experiments.planning.own_assignor import own_assignor
+from kassay.experiments.implementations import convergence
+from kassay.experiments.implementations.runner import RunResult
+from kassay.experiments.planning import own_assignor as own_assignor_module
+from kassay.experiments.planning.own_assignor import installed_client, own_assignor
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_files import plan_document
 from kassay.experiments.planning.render_plan import render_html, render_summary, render_ticket
+from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.client import Client
+from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.group_status import GroupStatus
 
@@ -59,7 +64,9 @@ def test_an_assignor_without_a_port_is_named():
 
 def test_a_source_without_assignor_is_stated():
     text = "The source does not show the assignor that the group runs."
-    assert str(own_assignor(group(None, assignor=None))) == text
+    unknown = str(own_assignor(group(None, assignor=None)))
+    assert unknown.startswith(f"{text} The results of each assignor in this output are those of")
+    assert str(own_assignor(group("java", assignor=None))) == text
     named = str(own_assignor(group("sarama", assignor=None)))
     assert named.startswith(f"{text} The results of each assignor in this output are")
 
@@ -86,3 +93,25 @@ def test_pages_of_a_plan_name_the_library(render):
 def test_the_first_screen_names_the_library():
     text = render_summary(plan(group("sarama", "sarama")), directory="out")
     assert "Assignor: The group runs range of sarama. The results of range" in text
+
+
+def test_a_plan_with_the_client_shows_the_results_of_its_own_assignors(monkeypatch):
+    lists = {"m0": [("t", 0), ("t", 1), ("t", 2)], "m1": [("t", 3), ("t", 4), ("t", 5)]}
+    answer = RunResult(assignment=Assignment(lists))
+    monkeypatch.setattr(convergence, "run", lambda _group, _assignor: answer)
+    monkeypatch.setattr(own_assignor_module, "driver_command", lambda _: ("driver",))
+    result = plan(group("sarama", "sarama", assignor="sticky"), client="sarama@1.43.3")
+    names = [outcome.assignor for outcome in result.assignor_outcomes]
+    assert names[:3] == [f"sarama@1.43.3:{name}" for name in ("range", "roundrobin", "sticky")]
+    texts = [one.text for one in result.actions]
+    assert any(text.startswith("trigger a rebalance: sticky of sarama@1.43.3") for text in texts)
+    assert not any("of Java" in text for text in texts)
+    summary = render_summary(result, directory="out")
+    assert "those of sarama@1.43.3; all other results are those of the Java client" in summary
+
+
+def test_a_client_that_is_not_installed_is_an_input_error(tmp_path, monkeypatch):
+    monkeypatch.setenv("KASSAY_IMPLEMENTATIONS", str(tmp_path))
+    assert installed_client(group("sarama", "sarama")) is None
+    with pytest.raises(InputError, match="is not installed"):
+        plan(group("sarama", "sarama"), client="sarama@1.40.1")
