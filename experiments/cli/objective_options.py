@@ -165,7 +165,7 @@ class ObjectiveOptions:
         return self._ordered(group, Tolerance(relative=self.tolerance))
 
     def _ordered(self, group: Group, tolerance: Tolerance) -> tuple[Level, ...]:
-        """Return the levels; levels about loads without an own tolerance get the given one."""
+        """Return the levels. Load levels without their own tolerance get ``tolerance``."""
         measure = self.imbalance or default_measure(group)
         further: list[Level] = []
         for name, text in self._further().items():

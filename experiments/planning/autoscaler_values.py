@@ -34,7 +34,7 @@ class _Deployment:
 
     @property
     def reference(self) -> dict[str, str]:
-        """Return the reference of an autoscaler to the deployment."""
+        """Return the object reference that an autoscaler has to the deployment."""
         return {"apiVersion": "apps/v1", "kind": "Deployment", "name": self.name}
 
 
@@ -106,7 +106,7 @@ def _keda(deployment: _Deployment, ladder: Ladder) -> dict[str, object]:
 
 
 def _formula(rungs: tuple[Rung, ...], lag_threshold: int) -> str:
-    """Return a formula of KEDA that rounds the replicas for a lag up to the next rung."""
+    """Return a KEDA formula that rounds the number of replicas up to the next rung."""
     parts = [f"lag <= {one.members * lag_threshold} ? {one.members} : " for one in rungs[:-1]]
     return "".join(parts) + str(rungs[-1].members)
 

@@ -15,7 +15,7 @@ PartitionValues = Mapping[TopicPartition, Fraction]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """Lag and rates of a group.
+    """Lag and message rates of a group.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def spread_backlog(
 
 
 def lag_of(group: Group) -> dict[TopicPartition, Fraction]:
-    """Return the weights of a group whose weights are lag, per partition."""
+    """Return the lag of each partition in a group with lag as weight."""
     return {
         TopicPartition(topic.name, number): Fraction(topic.weight(number))
         for topic in group.topics

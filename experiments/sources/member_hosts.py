@@ -24,7 +24,7 @@ _Value = TypeVar("_Value")
 
 
 def parse_hosts(text: str) -> HostRule:
-    """Convert ``client-id``, a pattern with a group in parentheses or a file name to a rule.
+    """Convert ``client-id``, a pattern with a part in parentheses or a file name to a rule.
 
     The rule returns the host of a member, and raises InputError for a member without host.
     """
@@ -40,7 +40,7 @@ def parse_hosts(text: str) -> HostRule:
         raise InputError(f"hosts: {text!r} is not a regular expression: {error}") from None
     if pattern.groups != 1:
         raise InputError(
-            f"hosts: the pattern {text!r} must have one group in parentheses, got {pattern.groups}"
+            f"hosts: the pattern {text!r} must have one part in parentheses, got {pattern.groups}"
         )
     return lambda member: _matched_host(pattern, member)
 
@@ -50,7 +50,9 @@ def load_speeds(path: Path) -> dict[str, int]:
     rates = {}
     for name, rate in read_json_object(path).items():
         if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < 1e18:
-            raise InputError(f"{path}: {name}: speed must be above 0, got {format_value(rate)}")
+            raise InputError(
+                f"{path}: {name}: speed must be a number above 0, got {format_value(rate)}"
+            )
         rates[name] = Fraction(str(rate))
     return integer_speeds(rates)
 

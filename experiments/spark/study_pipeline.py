@@ -207,7 +207,7 @@ def write_study(
 
 
 def _missing(single: Sequence[Batch], merged: Sequence[Batch], runs: Container[int]) -> list[Batch]:
-    """Return the batches without a complete run, of their own or of a merged batch."""
+    """Return the batches that have no complete run, neither alone nor in a merged batch."""
     found = {number for batch in merged if batch.number in runs for number in batch.parts}
     return [batch for batch in single if batch.number not in runs and batch.number not in found]
 

@@ -24,7 +24,7 @@ REPETITIONS = 5
 
 
 class Agreement(StrEnum):
-    """Agreement of the results of an assignor with the result of another one on a group.
+    """Kind of agreement between the results of two assignors on a group.
 
     Only assignors with equal results in each run can be ``identical``. ``same loads`` means that
     the sorted loads of the members are equal in all runs.
@@ -42,7 +42,7 @@ class Agreement(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupAgreement:
-    """Agreement of an assignor with a reference on one group, and its gaps to the optimum.
+    """Agreement of an assignor with a reference assignor on one group, and with the optimum.
 
     The values of several runs are the worst ones. None means that the optimum is not proven, or
     that a run has no valid assignment.
@@ -65,7 +65,7 @@ def compare_with_reference(
     reference: str | None = None,
     limits: CaseLimits = LIMITS,
 ) -> Iterator[GroupAgreement]:
-    """Compare assignors with a reference on one group.
+    """Compare assignors with a reference assignor on one group.
 
     The default reference of an assignor is the port with the same name.
 
@@ -92,7 +92,7 @@ def compare_with_reference(
 
 
 def reference_of(assignor: str) -> str:
-    """Return the port with the name of an assignor. It is range if no port has this name.
+    """Return the port with the name of an assignor, or range if no port has this name.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def repetitions_of(assignor: str) -> int:
 def agreement_of(
     group: Group, result: StableResult, other: StableResult, *, is_repeatable: bool = True
 ) -> Agreement:
-    """Return the agreement of a result with another result on the same group."""
+    """Return the kind of agreement between two results on the same group."""
     match result.ending:
         case Ending.INVALID:
             return Agreement.INVALID
@@ -135,7 +135,7 @@ def sorted_loads(group: Group, assignment: Assignment) -> tuple[int, ...]:
 
 
 def _sets(assignment: Assignment) -> Mapping[str, frozenset[tuple[str, int]]]:
-    """Return the partitions of each member that has any, without their order."""
+    """Map each member with partitions to the set of its partitions."""
     return {
         member: frozenset((topic, number) for topic, number in partitions)
         for member, partitions in assignment.items()
@@ -218,7 +218,7 @@ def count_agreements(
     reference: str | None = None,
     limits: CaseLimits = LIMITS,
 ) -> list[AgreementCounts]:
-    """Count the agreements of assignors with a reference on many groups."""
+    """Count the agreements of assignors with a reference assignor on many groups."""
     counts = {
         name: AgreementCounts(name, reference or reference_of(name), Counter(), {})
         for name in assignors
@@ -253,7 +253,7 @@ class ReleaseResult:
 
     @property
     def is_difference(self) -> bool:
-        """Return whether the release differs from the previous one."""
+        """Return whether the result differs from that of the previous release."""
         return self.change not in (None, Agreement.IDENTICAL)
 
 

@@ -47,7 +47,7 @@ def batches_of(total: int, *, largest: int = BATCH_CASES) -> Iterator[Batch]:
 
 
 def merged_batches(batches: Sequence[Batch], *, smallest: int = BATCH_CASES) -> Iterator[Batch]:
-    """Merge neighbouring batches to batches with at least ``smallest`` cases.
+    """Merge neighbouring batches into batches with at least ``smallest`` cases.
 
     Batches that are large enough, and the last batches if they are too small, are not merged.
     The numbers of merged batches follow the number of the last batch.

@@ -43,7 +43,7 @@ def agreement(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Assignor, such as sarama:sticky; repeatable.",
+            help="Assignor of a library, such as sarama:sticky; repeatable.",
             show_default="all assignors of the installed libraries",
         ),
     ] = None,
@@ -51,7 +51,7 @@ def agreement(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Assignor to compare with.",
+            help="Reference assignor, with which the others are compared.",
             show_default="the port with the same name, else range",
         ),
     ] = None,
@@ -68,8 +68,8 @@ def agreement(
     Columns of the table: same and other mean the same loads and other loads with other
     partitions. Optimal means minimum imbalance. Moves means groups with unnecessary moves per
     groups with owned partitions. Vary means groups on which the partitions and the loads vary
-    between runs. An assignor with results that vary between runs
-    runs five times per group; its worst run counts. The formats json and jsonl contain the
+    between runs. An assignor with results that vary between runs runs five times per group; its
+    worst run counts. The formats json and jsonl contain the
     smallest group of each kind.
 
     Example: `kassay agreement --assignor sarama:sticky --family mixed-leave`

@@ -36,8 +36,8 @@ class DrainOptions:
         typer.Option(
             min=0,
             metavar="RATE",
-            help="Messages per second that one member reads at most. The output then contains the "
-            "time to read the current lag, per number of members.",
+            help="Maximum number of messages per second that one member reads. With this option, "
+            "the output contains the time to read the current lag, per number of members.",
             show_default=False,
         ),
     ] = None
@@ -46,8 +46,8 @@ class DrainOptions:
         typer.Option(
             min=0,
             metavar="RATE",
-            help="Messages per second that are appended to all partitions of the group together, "
-            "divided equally or, with --weights rate, in proportion to the weights.",
+            help="Messages per second that are appended to all partitions of the group together. "
+            "This rate is divided equally or, with --weights rate, in proportion to the weights.",
         ),
     ] = 0.0
     lag: Annotated[
@@ -79,7 +79,9 @@ def ladder(
     drain: DrainOptions = DrainOptions(),
     autoscaler: Annotated[
         Autoscaler | None,
-        typer.Option(help="Print the manifest of this autoscaler instead.", show_default=False),
+        typer.Option(
+            help="Print a manifest for this autoscaler, not the ladder.", show_default=False
+        ),
     ] = None,
     lag_threshold: Annotated[
         int, typer.Option(min=1, help="Lag per replica in the manifest, in messages.")

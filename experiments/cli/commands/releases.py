@@ -24,7 +24,9 @@ def releases(
     source_data: source_options.SourceOptions = source_options.SourceOptions(),
     assignor: Annotated[
         str,
-        typer.Option(metavar="LIBRARY:ASSIGNOR", help="Assignor, such as kafka-clients:sticky."),
+        typer.Option(
+            metavar="LIBRARY:ASSIGNOR", help="Assignor of a library, such as kafka-clients:sticky."
+        ),
     ],
     assignor_timeout: Annotated[
         float, typer.Option(min=0.001, help="Time limit per group and release, in seconds.")
@@ -98,7 +100,7 @@ def _release(group: Group, one: ReleaseResult) -> dict[str, object]:
 
 
 def _rows(record: group_io.Record) -> Iterator[Sequence[object]]:
-    """Yield one row per sequence of releases with equal results."""
+    """Yield one row per sequence of consecutive releases with equal results."""
     entries = record["releases"]
     starts = [n for n, entry in enumerate(entries) if n == 0 or "known_changes" in entry]
     for start, end in pairwise([*starts, len(entries)]):

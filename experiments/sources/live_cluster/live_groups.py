@@ -163,7 +163,7 @@ def _sample(
 def _consumed(
     cluster: Cluster, readings: Mapping[str, ClusterReading | InputError]
 ) -> dict[str, dict[PartitionKey, int]]:
-    """Return the messages consumed per partition since the readings of the groups."""
+    """Return the messages consumed per partition since the groups were read."""
     first = {
         name: reading.committed_offsets
         for name, reading in readings.items()

@@ -67,7 +67,7 @@ def test_speeds_are_integers_or_measured_rates_of_members_or_hosts(
     ("options", "message"),
     [
         (("--hosts", "(pod"), "is not a regular expression"),
-        (("--hosts", "(pod)-(.)"), "must have one group in parentheses, got 2"),
+        (("--hosts", "(pod)-(.)"), "must have one part in parentheses, got 2"),
         (("--hosts", "(node-.)"), "matches no host in 'pod-a-1'"),
         (("--hosts", "none.json"), "none.json"),
         (("--speeds", "rate"), "speeds can be measured only in a running cluster"),
