@@ -21,8 +21,8 @@ class LimitOptions:
         typer.Option(
             min=0,
             help="Time limit in seconds per group. In kassay what-if: per scenario. In kassay "
-            "members: per tested number of members. In kassay compare, agreement, study, history and "
-            "hunt: per search of the solver.",
+            "members: per tested number of members. In kassay compare, agreement, study, history "
+            "and hunt: per search of the solver.",
         ),
     ] = 60.0
     deterministic_limit: Annotated[
