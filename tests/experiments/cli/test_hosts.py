@@ -85,7 +85,7 @@ def test_an_unclear_option_is_one_message(kassay, write_groups, options, message
 def test_a_speed_must_be_above_zero(kassay, write_groups, write_json, speed):
     done = kassay("solve", write_groups(ORDERS), "--speeds", write_json({"o1": speed}))
     assert done.code == 2
-    assert "o1: speed must be above 0" in done.message
+    assert "o1: speed must be a number above 0" in done.message
 
 
 def test_levels_are_solved_in_the_given_order_with_proof(kassay, write_groups, tmp_path):
