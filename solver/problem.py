@@ -164,8 +164,9 @@ def build_problem(group: Group) -> Problem:
     counts = [topic.partitions for topic in topics]
     is_placed = np.repeat(consumer_set_of_topic >= 0, topic_starts(group).counts)
     first = np.cumsum([0, *counts], dtype=np.int64)
-    all_consumers = member_of[list(chain.from_iterable(sets))]
     ends = np.cumsum([0, *map(len, sets)]).tolist()
+    indices = np.fromiter(chain.from_iterable(sets), dtype=np.int32, count=ends[-1])
+    all_consumers = member_of[indices]
     number = np.arange(first[-1]) - np.repeat(first[:-1], counts)
     return Problem(
         group=group,

@@ -80,6 +80,7 @@ def solve(
         rules,
         initial_assignment,
         budget,
+        seconds_to_build=built - start,
         is_pure=is_pure,
         is_auto=Method(method) is Method.AUTO,
     )
@@ -115,6 +116,7 @@ def _search(
     initial_assignment: Assignment | None,
     budget: SearchBudget,
     *,
+    seconds_to_build: float,
     is_pure: bool,
     is_auto: bool,
 ) -> tuple[Method, LexicographicResult]:
@@ -127,7 +129,7 @@ def _search(
         # Imported here, because different weights do not need flows.
         from kassay.solver.flow.optimal_flow import expected_seconds  # noqa: PLC0415
 
-        clock = FlowClock(budget, expected_seconds(problem))
+        clock = FlowClock(budget, expected_seconds(problem, seconds_to_build))
         pure = _solve_by_flow(problem, levels, clock) if is_pure else None
         if pure is not None:
             return Method.FLOW, pure

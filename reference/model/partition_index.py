@@ -1,7 +1,7 @@
 """Members' lists of partitions as columns of members, topics and partition numbers."""
 
 from collections.abc import Iterable
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -116,11 +116,13 @@ def subscription_mask(group: Group) -> NDArray[np.bool_]:
     """Return a boolean matrix: whether a member (row) subscribes to a topic (column)."""
     starts = topic_starts(group)
     table = np.zeros((len(group.members), len(group.topics)), dtype=np.bool_)
-    known: dict[tuple[str, ...], list[int]] = {}  # topic indices per distinct subscription
+    known: dict[tuple[str, ...], Column] = {}  # topic indices per distinct subscription
     for row, member in enumerate(group.members):
         names = member.subscription
         if names not in known:
-            known[names] = [starts.index[name] for name in names if name in starts.index]
+            indices = map(starts.index.get, names, repeat(UNKNOWN))
+            codes = np.fromiter(indices, dtype=np.int32, count=len(names))
+            known[names] = codes[codes != UNKNOWN]
         table[row, known[names]] = True
     return table
 
@@ -128,6 +130,8 @@ def subscription_mask(group: Group) -> NDArray[np.bool_]:
 def are_subscribed(group: Group, rows: PartitionIndex) -> NDArray[np.bool_]:
     """Return, for each row of a partition index, whether the member subscribes to the topic."""
     topics = len(group.topics)
+    if not len(rows.member):
+        return np.zeros(0, dtype=np.bool_)
     if len(group.members) * topics <= _MAX_CELLS:
         return subscription_mask(group)[rows.member, rows.topic]
     index = topic_starts(group).index

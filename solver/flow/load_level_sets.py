@@ -136,11 +136,16 @@ def _min_cut(network: SubscriptionNetwork, part: _Part, capacity: Ints | int) ->
     The result is the source side of the cut, with at most ``capacity`` partitions per member. It
     is None if there are no such topics.
     """
+    if isinstance(capacity, int) and not capacity:
+        # No flow: the source side contains all topics and their consumers.
+        is_consumer = np.zeros(network.members, dtype=np.bool_)
+        is_consumer[network.head[part.arcs]] = True
+        return _Part(part.topics, part.members[is_consumer[part.members]], part.arcs)
     topics, members = len(part.topics), len(part.members)
     source, sink = topics + members, topics + members + 1
     supply = network.supply[part.topics]
-    tail = np.searchsorted(part.topics, network.tail[part.arcs])
-    head = np.searchsorted(part.members, network.head[part.arcs])
+    tail = _positions(part.topics, network.topics)[network.tail[part.arcs]]
+    head = _positions(part.members, network.members)[network.head[part.arcs]]
     flow = maximum_flow(
         np.concatenate([np.full(topics, source), tail, topics + np.arange(members)]),
         np.concatenate([np.arange(topics), topics + head, np.full(members, sink)]),
@@ -153,6 +158,13 @@ def _min_cut(network: SubscriptionNetwork, part: _Part, capacity: Ints | int) ->
     side = flow.source_side
     inside = part.arcs[side[tail]]
     return _Part(part.topics[side[:topics]], part.members[side[topics:source]], inside)
+
+
+def _positions(nodes: Ints, count: int) -> Ints:
+    """Return the position of each node in a list of nodes; other nodes have any position."""
+    positions = np.zeros(count, dtype=np.int64)
+    positions[nodes] = np.arange(len(nodes))
+    return positions
 
 
 def _without(network: SubscriptionNetwork, part: _Part, other: _Part) -> _Part:

@@ -19,6 +19,9 @@ from kassay.solver.subscription_network import SubscriptionNetwork, build_networ
 
 # Long chains occur in sparse networks; OR-Tools solves small networks fast in any case.
 _MIN_NODES = 500
+# A flow of a large network takes at most this many times as long as building its problem.
+_TIMES_BUILDING = 5
+_MAX_SLOWDOWN = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +32,18 @@ class OptimalFlow:
     prices: PriceTable
 
 
-def expected_seconds(problem: Problem) -> float:
+def expected_seconds(problem: Problem, seconds_to_build: float = 0.0) -> float:
     """Estimate the run time of one network flow in seconds, from the size of the network.
 
-    The estimate is for a processor of 2020.
+    The estimate is for a processor of 2020. It is greater if the problem took long to build, as
+    on a slow or busy machine.
     """
     sizes = np.array([len(consumers) for consumers in problem.consumer_sets], dtype=np.int64)
     placed = problem.consumer_set_of_topic[problem.consumer_set_of_topic >= 0]
     arcs = int(sizes[placed].sum())
     nodes = len(placed) + problem.member_count
-    return 1.5e-6 * arcs + 2.5e-5 * nodes + 1e-6 * problem.partition_count
+    seconds = 8e-7 * arcs + 2.5e-5 * nodes + 1e-6 * problem.partition_count
+    return max(seconds, min(_TIMES_BUILDING * seconds_to_build, _MAX_SLOWDOWN * seconds))
 
 
 def solve_flow(problem: Problem, clock: FlowClock) -> OptimalFlow | None:

@@ -1,12 +1,19 @@
-"""Time limits of weighted groups: the solver stops soon after the limit."""
+"""Time limits: the solver stops soon after the limit.
 
+The environment variable ``LARGE_TIME_LIMITS`` sets the limits of large groups, for example
+``0,1,5``. Without it, these groups have a tenth of the size.
+"""
+
+import os
 import random
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 
+from benchmarks.timed_groups import mixed_group
 from benchmarks.weighted_groups import log_normal, weighted_group
 from kassay.reference import Group, violations
 from kassay.solver import Imbalance, Movement, solve
@@ -15,6 +22,8 @@ from tests.solver.test_weighted import even_group
 
 # Processor time, as other processes may delay the solver.
 SLACK = 2.0
+LARGE_LIMITS = [float(limit) for limit in os.environ.get("LARGE_TIME_LIMITS", "0").split(",")]
+SHARE = 1 if "LARGE_TIME_LIMITS" in os.environ else 10
 
 
 def megabytes() -> Group:
@@ -39,6 +48,39 @@ GROUPS = {
     "120 partitions without an owner": unowned,
     "20,000 partitions on 400 members": lambda: log_normal(1, 20_000, 400),
 }
+
+
+def large_flow() -> Group:
+    """Return a group with equal weights and random owners; at full size, its flow takes seconds."""
+    rng = random.Random(1)
+    group = mixed_group(members=10_000 // SHARE, topics=1_000, partitions=10)
+    subscribers = group.subscribers()
+    owned: dict[int, list[tuple[str, int]]] = {}
+    for topic in group.topics:
+        for number in range(topic.partitions):
+            owned.setdefault(rng.choice(subscribers[topic.name]), []).append((topic.name, number))
+    members = [
+        replace(member, owned=owned.get(index, ()), generation=1)
+        for index, member in enumerate(group.members)
+    ]
+    return replace(group, members=tuple(members))
+
+
+LARGE_GROUPS = {
+    "different weights": lambda: log_normal(1, 100_000 // SHARE, 1_000),
+    "equal weights": large_flow,
+}
+
+
+@pytest.mark.parametrize("limit", LARGE_LIMITS)
+@pytest.mark.parametrize("case", LARGE_GROUPS)
+def test_large_groups_have_an_assignment_and_bounds_soon_after_the_limit(case, limit):
+    group = LARGE_GROUPS[case]()
+    start = time.process_time()
+    solution = solve(group, limits=SearchLimits(time=limit))
+    assert time.process_time() - start < limit + SLACK
+    assert list(violations(group, solution.assignment)) == []
+    assert all(0 < level.bound <= level.value for level in solution.levels)
 
 
 @pytest.mark.parametrize("limit", [0.0, 1.0])
