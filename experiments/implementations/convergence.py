@@ -55,6 +55,7 @@ def run_until_stable(group: Group, assignor: str) -> StableResult:
     A cooperative assignor withholds partitions that change owners: the owners revoke them
     first, and the next rebalance assigns them. The result is the assignment of the round that
     withholds nothing. Every other assignor is stable after one rebalance. A round that repeats
+    the previous assignment revokes nothing, so that no rebalance follows. A round that repeats
     an earlier assignment is `Ending.NONTERMINATING`, and so are more than 50 rounds. The assignor
     runs for each part of a joined group, see `join_groups`.
 
@@ -88,12 +89,16 @@ def _run_until_stable(group: Group, assignor: str) -> StableResult:
         assignment = result.assignment
         if assignment is None:
             return ended(Ending.NONTERMINATING, str(result.livelock))
-        if not uses_cooperative_protocol(assignor) or not withheld_partitions(current, assignment):
+        repeated = first_round.setdefault(assignment, round_number)
+        if (
+            not uses_cooperative_protocol(assignor)
+            or not withheld_partitions(current, assignment)
+            or repeated == round_number - 1
+        ):
             violation = next(violations(group, assignment), None)
             if violation is not None:
                 return ended(Ending.INVALID, violation)
             return StableResult(ending=Ending.OK, assignment=assignment, rounds=round_number)
-        repeated = first_round.setdefault(assignment, round_number)
         if repeated < round_number:
             return ended(
                 Ending.NONTERMINATING,

@@ -50,7 +50,9 @@ class UpstreamChange:
 class Library:
     """A client library, or the broker, with its assignors and its pinned versions.
 
-    ``package`` is the name of the library in the registry of its language.
+    ``package`` is the name of the library in the registry of its language. If it is a package of
+    another library that contains this one, ``packaged`` is the version of the package by version
+    of the library.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Library:
     package: str
     assignors: Mapping[str, OfferedAssignor]
     versions: tuple[str, ...]
+    packaged: Mapping[str, str]
     changes: tuple[UpstreamChange, ...]
 
     def changes_between(self, before: str, version: str, assignor: str) -> tuple[str, ...]:
@@ -121,6 +124,7 @@ def libraries() -> Mapping[str, Library]:
             runtime=fields["runtime"],
             package=fields["package"],
             versions=tuple(fields["versions"]),
+            packaged=fields.get("packaged", {}),
             changes=tuple(
                 UpstreamChange(
                     version=change["version"],

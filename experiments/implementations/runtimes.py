@@ -10,16 +10,19 @@ ends, even during a call of an assignor.
 import os
 import shutil
 import subprocess
+import sys
+import tarfile
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from kassay.experiments.implementations.library_assignors import Library, libraries
+from kassay.experiments.implementations.library_assignors import Library, libraries, version_key
 from kassay.reference.model.errors import RunError
 
 DRIVERS = Path(__file__).with_name("drivers")
-_INSTALL_SECONDS = 900
+_INSTALL_SECONDS = 1800
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +149,81 @@ def _go_command(_library: Library, directory: Path) -> tuple[str, ...]:
     return (str(directory / "driver"),)
 
 
+def _install_python(library: Library, version: str, directory: Path) -> None:
+    packages = directory / "packages"
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    requirement = f"{library.package}=={version}"
+    run_step([*pip, "--target", str(packages), requirement], directory=directory)
+    shutil.copy(DRIVERS / "python" / "driver.py", directory / "driver.py")
+
+
+def _python_command(library: Library, directory: Path) -> tuple[str, ...]:
+    """Return a command without the packages of kassay, with the hash seed 0 by default."""
+    seed = os.environ.get("PYTHONHASHSEED", "0")
+    settings = (f"PYTHONHASHSEED={seed}", f"PYTHONPATH={directory / 'packages'}")
+    package = "kafka" if library.name == "kafka-python" else library.name
+    python = (sys.executable, "-S", "-s")
+    return ("env", *settings, *python, str(directory / "driver.py"), package)
+
+
+def _install_node(library: Library, version: str, directory: Path) -> None:
+    (directory / "package.json").write_text('{"private": true}\n', encoding="utf-8")
+    npm = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--force"]
+    run_step([*npm, f"{library.package}@{version}"], directory=directory)
+    shutil.copy(DRIVERS / "node" / "driver.js", directory / "driver.js")
+
+
+def _node_command(library: Library, directory: Path) -> tuple[str, ...]:
+    return ("node", str(directory / "driver.js"), str(directory), library.package)
+
+
+_UNUSED_FEATURES = {"ssl", "gssapi", "curl", "zstd", "zlib", "lz4-ext", "syslog"}
+_SANITIZER_VARIABLE = "KASSAY_SANITIZER"
+
+
+def _install_c(library: Library, version: str, directory: Path) -> None:
+    """Build the static library, and two drivers: one has an address sanitizer."""
+    built, earlier = directory / "library", directory.with_name(f"{library.name}@{version}")
+    if (earlier / "library").is_dir():  # Another driver does not change the library.
+        shutil.copytree(earlier / "library", built)
+    else:
+        _build_librdkafka(library, version, built)
+    sources = built / "src"
+    compiler = ["cc", "-g", "-O2", "-w", f"-fdebug-prefix-map={sources}=librdkafka"]
+    compiler += ["-I", str(sources), "-I", str(DRIVERS / "c")]
+    driver, archive = str(DRIVERS / "c" / "driver.c"), str(sources / "librdkafka.a")
+    system = ["-lm", "-lpthread", "-ldl", "-lrt"]
+    run_step([*compiler, "-o", "driver", driver, archive, *system], directory=directory)
+    checked = [*compiler, "-fsanitize=address", "-o", "driver-address", driver]
+    assignors = [str(path) for path in sorted(sources.glob("rdkafka_*assignor.c"))]
+    run_step([*checked, *assignors, archive, *system], directory=directory)
+
+
+def _build_librdkafka(library: Library, version: str, target: Path) -> None:
+    """Build the static library from the sources in a package of another library."""
+    with tempfile.TemporaryDirectory() as name:
+        build = Path(name)
+        run_step(["npm", "pack", f"{library.package}@{library.packaged[version]}"], directory=build)
+        with tarfile.open(next(build.glob("*.tgz"))) as archive:
+            archive.extractall(build, filter="data")
+        source = build / "package" / "deps" / "librdkafka"
+        for script in [source / "configure", *source.glob("lds-gen.py"), *source.rglob("*.sh")]:
+            script.chmod(0o755)
+        features = _UNUSED_FEATURES - ({"curl"} if version_key(version) < (1, 9) else set())
+        options = [f"--disable-{feature}" for feature in sorted(features)]
+        run_step([str(source / "configure"), *options], directory=source)
+        jobs = f"-j{os.cpu_count() or 1}"
+        run_step(["make", "-C", "src", jobs, "librdkafka.a"], directory=source)
+        ignored = shutil.ignore_patterns("*.o", "*.d", "librdkafka-dbg.a")
+        shutil.copytree(source / "src", target / "src", ignore=ignored)
+        shutil.copy(source / "config.h", target / "config.h")
+
+
+def _c_command(_library: Library, directory: Path) -> tuple[str, ...]:
+    sanitizer = os.environ.get(_SANITIZER_VARIABLE)
+    return (str(directory / (f"driver-{sanitizer}" if sanitizer else "driver")),)
+
+
 RUNTIMES: Mapping[str, Runtime] = {
     runtime.name: runtime
     for runtime in (
@@ -162,6 +240,27 @@ RUNTIMES: Mapping[str, Runtime] = {
             needs="Go 1.24+",
             install=_install_go,
             command=_go_command,
+        ),
+        Runtime(
+            name="python",
+            programs=(),
+            needs="Python 3.11+ with pip",
+            install=_install_python,
+            command=_python_command,
+        ),
+        Runtime(
+            name="node",
+            programs=("node", "npm"),
+            needs="Node 20+ and npm",
+            install=_install_node,
+            command=_node_command,
+        ),
+        Runtime(
+            name="c",
+            programs=("cc", "make", "npm"),
+            needs="C compiler, make and npm",
+            install=_install_c,
+            command=_c_command,
         ),
     )
 }

@@ -68,6 +68,13 @@ def test_a_repeated_assignment_that_withholds_partitions_does_not_terminate(answ
     assert "round 3 repeats the assignment of round 1" in result.detail
 
 
+def test_a_cooperative_assignor_that_never_assigns_a_partition_is_invalid(answers):
+    answers(AssignorResult("x", assignment=HALF))
+    result = run_until_stable(GROUP, "cooperative-sticky")
+    assert (result.ending, result.rounds) == (Ending.INVALID, 2)
+    assert result.detail == "t-1 is not assigned"
+
+
 def test_the_number_of_rounds_is_limited(answers):
     changing = (Assignment({"a": [], "b": [("t", n)]}) for n in range(MAX_ROUNDS))
     answers(*(AssignorResult("x", assignment=each) for each in changing))
