@@ -15,6 +15,8 @@ MACHINES_SOURCE ?= https://github.com/JayWestfield/pcmax
 SAMPLE ?= 20
 CASES ?= 1200
 SOAK ?= 5000
+# Client libraries of `make implementations`; a missing runtime excludes its libraries.
+LIBRARIES ?= available
 GROUPS ?= 10000000
 
 .PHONY: help
@@ -111,6 +113,11 @@ conformance: setup ## Compare the ports with Kafka's classes and a broker (needs
 .PHONY: conformance-coordinator
 conformance-coordinator: setup ## Compare the simulated coordinator with a broker (needs JDK 17+ and Maven)
 	$(BIN)/python -m pytest tests/conformance -m coordinator
+
+.PHONY: implementations
+implementations: setup ## Install one version of each client library, and test its assignors
+	$(BIN)/kassay implementations install $(LIBRARIES)
+	$(BIN)/python -m pytest tests/experiments/implementations
 
 .PHONY: survival
 survival: setup ## Test studies with KILLS=2 killed drivers, lost workers, full disks, and a cluster

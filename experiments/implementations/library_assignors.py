@@ -16,6 +16,7 @@ from kassay.reference.assignors import RebalanceProtocol, is_cooperative
 from kassay.reference.model.errors import InputError
 
 LIBRARIES_FILE = Path(__file__).with_name("libraries.yaml")
+_REPETITIONS = 5
 _NAME = re.compile(
     r"(?P<library>[a-z][a-z0-9-]*)(@v?(?P<version>\d+(\.\d+)*))?"
     r"(@(?P<seconds>[0-9.e+-]+)s)?:(?P<assignor>[a-z0-9-]+)"
@@ -208,6 +209,13 @@ def uses_cooperative_protocol(assignor: str) -> bool:
         offered = parse_library_assignor(assignor).assignor
         return offered.protocol is RebalanceProtocol.COOPERATIVE
     return is_cooperative(assignor)
+
+
+def repetitions_of(assignor: str) -> int:
+    """Return the number of runs per group: several if equal groups have different results."""
+    if not is_library_assignor(assignor):
+        return 1
+    return 1 if parse_library_assignor(assignor).assignor.is_repeatable else _REPETITIONS
 
 
 def _find(name: str, version: str | None) -> tuple[Library, str]:

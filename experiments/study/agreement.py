@@ -9,8 +9,7 @@ from kassay.experiments.compare import LIMITS, CaseLimits, Comparison, compare, 
 from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
 from kassay.experiments.implementations.library_assignors import (
     Library,
-    is_library_assignor,
-    parse_library_assignor,
+    repetitions_of,
     version_key,
 )
 from kassay.reference.assignors import ASSIGNORS
@@ -18,9 +17,6 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import leximax, load_vector
 from kassay.reference.model.ownership import ownership
-
-REPETITIONS = 5
-"""Number of runs of an assignor that can return different assignments for equal groups."""
 
 
 class Agreement(StrEnum):
@@ -101,13 +97,6 @@ def reference_of(assignor: str) -> str:
     """
     name = assignor.rpartition(":")[2]
     return name if name in ASSIGNORS else "range"
-
-
-def repetitions_of(assignor: str) -> int:
-    """Return the number of runs of an assignor on each group."""
-    if not is_library_assignor(assignor):
-        return 1
-    return 1 if parse_library_assignor(assignor).assignor.is_repeatable else REPETITIONS
 
 
 def agreement_of(

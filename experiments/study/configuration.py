@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from kassay.experiments.compare import CaseLimits
-from kassay.experiments.implementations.installation import driver_command
 from kassay.experiments.implementations.library_assignors import (
     is_library_assignor,
     parse_library_assignor,
@@ -138,13 +137,11 @@ def _assignors(nodes: ConfigNode) -> tuple[str, ...]:
 
 
 def _library_assignor(node: ConfigNode, name: str) -> str:
-    """Return the complete name of an assignor of an installed library."""
+    """Return the complete name of an assignor of a library."""
     try:
-        assignor = parse_library_assignor(name)
-        driver_command(assignor)
+        return str(parse_library_assignor(name))
     except InputError as error:
         node.fail(str(error))
-    return str(assignor)
 
 
 def _limits(nodes: ConfigNode) -> CaseLimits:

@@ -25,7 +25,7 @@ def implementations(
         typer.Argument(
             metavar="[install LIBRARY[@VERSION]...]",
             help="Libraries to install. Without a version, kassay installs the newest listed "
-            "version.",
+            "version. The word available means all libraries with their programs on PATH.",
             show_default=False,
         ),
     ] = None,
@@ -61,7 +61,11 @@ def _install(arguments: Sequence[str]) -> None:
         raise typer.BadParameter(
             f"expected: install LIBRARY[@VERSION]..., got {' '.join(arguments)!r}"
         )
-    for library, version in [parse_library_version(name) for name in arguments[1:]]:
+    names = list(arguments[1:])
+    if names == ["available"]:
+        found = libraries().values()
+        names = [one.name for one in found if not RUNTIMES[one.runtime].missing_programs()]
+    for library, version in [parse_library_version(name) for name in names]:
         print_note(f"installing {library.name} {version}")
         typer.echo(install(library, version))
 

@@ -235,7 +235,8 @@ def _plan_from_file(context: typer.Context, path: Path, custom: list[str]) -> _S
             )
     with open_text(path) as stream:
         config = read_config(stream.read(), group_io.name_of(path), directory=path.parent)
-    config = replace(config, assignors=(*config.assignors, *custom))
+    checked = map(assignor_options.known_assignor, config.assignors)
+    config = replace(config, assignors=(*checked, *custom))
     documents, uris, all_valid = _read_groups(config.groups)
     generated = config.cases()
     return _StudyPlan(

@@ -66,6 +66,14 @@ def test_a_missing_library_is_no_policy(kassay):
     assert "is not installed" in done.message
 
 
+def test_available_libraries_are_those_with_their_programs(kassay, monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    done = kassay("implementations", "install", "available")
+    assert "kafka-clients" not in done.message
+    assert "sarama" not in done.message
+
+
 def test_releases_need_an_installed_library(kassay, write_groups):
     done = kassay("releases", write_groups(LOPSIDED_GROUP), "--assignor", "kafka-clients:sticky")
     assert done.code == 2
