@@ -36,6 +36,7 @@ COMMANDS = {
     "what-if": "Find the optimal assignment of a group after changes to the group.",
     "plan": "Plan the moves from the current to the optimal assignment of each group.",
     "survey": "Rank many groups by the gain of an optimal plan.",
+    "forecast": "Forecast the rebalances that a change of a group causes.",
     "simulate": "Simulate the rebalances of consumer groups over time.",
     "study": "Compare assignors with the proven optimum on many groups, with Spark.",
     "history": "Reconstruct past rebalances from __consumer_offsets, with Spark.",

@@ -1,31 +1,39 @@
 """Simulated broker that runs the group coordinator and can crash and restart."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from kassay.reference.coordinator.classic.coordinator import ClassicCoordinator
+from kassay.reference.coordinator.consumer.classic_members import ClassicMembers
 from kassay.reference.coordinator.consumer.coordinator import (
     ConsumerCoordinator,
     Heartbeat,
     HeartbeatResponse,
 )
+from kassay.reference.coordinator.consumer.reconciliation import ConsumerMember
 from kassay.reference.coordinator.log import Log
 from kassay.reference.model.group import Topic
 from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.reference.protocol import requests
+from kassay.reference.protocol.classic_records import GroupMetadata, MemberMetadata
 from kassay.reference.protocol.requests import ErrorCode
 
 Coordinator = ClassicCoordinator | ConsumerCoordinator
+Conversion = Callable[[ClassicCoordinator, Log], tuple[ConsumerCoordinator, ClassicMembers]]
+"""Function that converts a classic group to a group of the consumer protocol."""
 
 
 class Broker:
     """Simulated broker that coordinates one group.
 
     ``load`` creates the coordinator from the log, at the first start and after a crash.
+    ``convert`` converts a classic group when its first member of the consumer protocol joins.
     """
 
-    def __init__(self, load: Callable[[Log], Coordinator]) -> None:
+    def __init__(self, load: Callable[[Log], Coordinator], convert: Conversion) -> None:
         self.log = Log()
         self._load = load
+        self._convert = convert
+        self._classic_members: ClassicMembers | None = None
         self.classic: ClassicCoordinator | None = None
         self.consumer: ConsumerCoordinator | None = None
         self.is_up = False
@@ -49,12 +57,39 @@ class Broker:
         self.is_up = False
         if self._coordinator is not None:
             self._coordinator.unload()
-        self.classic = self.consumer = None
+        self.classic = self.consumer = self._classic_members = None
 
     def update_topics(self, topics: Iterable[Topic]) -> None:
         """Replace the topics that the coordinator knows by the current topics."""
         if self.consumer is not None:
             self.consumer.update_topics(topics)
+
+    def adopt(
+        self,
+        classic: Sequence[MemberMetadata],
+        modern: Sequence[ConsumerMember],
+        *,
+        generation: int,
+        protocol: str,
+    ) -> None:
+        """Take over the members of a stable group, all of the classic or the consumer protocol.
+
+        ``protocol`` is the assignor that a classic group has selected. Its first member leads.
+        """
+        if self.classic is not None and classic:
+            leader, members = classic[0].member_id, tuple(classic)
+            record = GroupMetadata(
+                self.classic.group.id,
+                requests.CONSUMERS,
+                generation,
+                protocol,
+                leader,
+                0,
+                members,
+            )
+            self.classic.adopt(record)
+        elif self.consumer is not None:
+            self.consumer.adopt(modern, epoch=generation)
 
     @property
     def generation(self) -> int:
@@ -82,31 +117,43 @@ class Broker:
 
     def join(self, request: requests.JoinRequest, reply: requests.JoinReply) -> None:
         """Handle a JoinGroup request."""
-        if self.classic is None:
+        if self._classic_members is not None:
+            self._classic_members.join(request, reply)
+        elif self.classic is None:
             reply(requests.JoinResponse(ErrorCode.NOT_COORDINATOR, request.member_id))
         else:
             self.classic.join(request, reply)
 
     def sync(self, request: requests.SyncRequest, reply: requests.SyncReply) -> None:
         """Handle a SyncGroup request."""
-        if self.classic is None:
+        if self._classic_members is not None:
+            self._classic_members.sync(request, reply)
+        elif self.classic is None:
             reply(requests.SyncResponse(ErrorCode.NOT_COORDINATOR))
         else:
             self.classic.sync(request, reply)
 
     def heartbeat(self, member_id: str, generation: int, instance_id: str | None) -> ErrorCode:
         """Handle a Heartbeat request of the classic protocol."""
+        if self._classic_members is not None:
+            return self._classic_members.heartbeat(member_id, generation)
         if self.classic is None:
             return ErrorCode.NOT_COORDINATOR
         return self.classic.heartbeat(member_id, generation, instance_id)
 
     def leave(self, member_id: str, instance_id: str | None) -> None:
         """Handle a LeaveGroup request."""
-        if self.classic is not None:
+        if self._classic_members is not None:
+            self._classic_members.leave(member_id)
+        elif self.classic is not None:
             self.classic.leave(requests.MemberIdentity(member_id, instance_id))
 
     def consumer_heartbeat(self, heartbeat: Heartbeat) -> HeartbeatResponse:
-        """Handle a ConsumerGroupHeartbeat request."""
+        """Handle a ConsumerGroupHeartbeat request. Convert the group if it is a classic group."""
+        if self.classic is not None:
+            old, self.classic = self.classic, None
+            self.consumer, self._classic_members = self._convert(old, self.log)
+            old.unload()
         if self.consumer is None:
             return HeartbeatResponse(ErrorCode.NOT_COORDINATOR)
         return self.consumer.heartbeat(heartbeat)

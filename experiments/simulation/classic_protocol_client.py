@@ -16,6 +16,7 @@ from kassay.reference.model.assignor_result import LivelockError
 from kassay.reference.model.group import NO_GENERATION
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 from kassay.reference.protocol import requests
+from kassay.reference.protocol.classic_records import MemberMetadata
 from kassay.reference.protocol.requests import NO_ERROR, UNKNOWN_MEMBER, ErrorCode
 from kassay.reference.protocol.subscription_messages import ConsumerSubscription, StickyUserData
 
@@ -46,8 +47,10 @@ class ClassicProtocolClient(Consumer):
 
     def __init__(self, environment: Environment, plan: MemberPlan) -> None:
         super().__init__(environment, plan)
-        self._assignor = environment.policy.name
-        self._is_eager = environment.policy.protocol is RebalanceProtocol.EAGER
+        self._assignors = plan.assignors or (environment.policy.name,)
+        protocols = {environment.policy_of(name).protocol for name in self._assignors}
+        self._is_eager = RebalanceProtocol.EAGER in protocols
+        self._selected: str | None = None
 
     @property
     def commit_generation(self) -> int:
@@ -59,11 +62,32 @@ class ClassicProtocolClient(Consumer):
         self._reset_membership()
         self.user_data = None
         self.assigned_counts = None
+        self._selected = None
         self._rejoin_needed = False
 
     def _reset_membership(self) -> None:
         self.member_id = UNKNOWN_MEMBER
         self.generation = NO_GENERATION
+
+    def _continue_membership(self, generation: int) -> None:
+        self.phase, self.generation = _STABLE, generation
+        self._selected = self._assignors[0]
+        self.user_data = StickyUserData(self.owned, generation)
+        self.environment.recorder.store_user_data(self.member_id, self.user_data)
+        self._heartbeat_timer.start(self.environment.random_delay(self._settings.heartbeat))
+
+    def member_metadata(self) -> MemberMetadata:
+        """Return the metadata that the coordinator stores about this member."""
+        return MemberMetadata(
+            self.member_id,
+            self.instance_id,
+            self.name,
+            f"/{self.name}",
+            self._settings.max_poll,
+            self._settings.session,
+            self._subscription(self._assignors[0]),
+            self.owned,
+        )
 
     # ---- Join phase and sync phase --------------------------------------------------
 
@@ -91,7 +115,10 @@ class ClassicProtocolClient(Consumer):
         self._must_reach_coordinator = False
         request = requests.JoinRequest(
             self.member_id,
-            (requests.SupportedProtocol(self._assignor, self._subscription()),),
+            tuple(
+                requests.SupportedProtocol(name, self._subscription(name))
+                for name in self._assignors
+            ),
             self.name,
             self.instance_id,
             self._settings.session,
@@ -99,13 +126,16 @@ class ClassicProtocolClient(Consumer):
         )
         self._broker.join(request, self._response_to(self._on_join))
 
-    def _subscription(self) -> ConsumerSubscription:
-        data = self.user_data
-        owned = NO_PARTITIONS
-        if not self._is_eager:
-            owned = self.owned
+    def _subscription(self, assignor: str) -> ConsumerSubscription:
+        """Return the subscription that the consumer sends for one of its assignors.
+
+        Only the assignor of the last assignment has user data.
+        """
+        data = self.user_data if assignor == self._selected else None
+        owned = NO_PARTITIONS if self._is_eager else self.owned
+        if self.environment.policy_of(assignor).protocol is RebalanceProtocol.COOPERATIVE:
             data = None if data is None else StickyUserData(None, data.generation)
-        elif self._assignor != "sticky":
+        elif assignor != "sticky":
             data = None
         return ConsumerSubscription(self.topics, owned, self.generation, self.plan.rack, data)
 
@@ -127,6 +157,7 @@ class ClassicProtocolClient(Consumer):
     def _joined(self, response: requests.JoinResponse) -> None:
         self.member_id = response.member_id
         self.generation = response.generation
+        self._selected = response.protocol
         self.phase = _SYNCING
         self.assigned_counts = None
         self._schedule_heartbeat()
@@ -135,8 +166,9 @@ class ClassicProtocolClient(Consumer):
         if not response.members or response.skip_assignment:
             self._send_sync(None)
             return
-        group = self.environment.recorder.group_of(response.members)
-        assignment = self.environment.assign(group, response.generation)
+        policy = self.environment.policy_of(response.protocol)
+        group = self.environment.recorder.group_of(response.members, policy)
+        assignment = self.environment.assign(group, response.generation, policy)
         if isinstance(assignment, LivelockError):
             self.suspend(_UNBOUNDED, frozen=False)
         elif not isinstance(assignment, Assignment):

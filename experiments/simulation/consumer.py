@@ -60,6 +60,19 @@ class Consumer(ABC):
 
     def start(self) -> None:
         """Start the consumer process."""
+        self._start_process()
+        self._join_group()
+        self._start_polls()
+
+    def continue_membership(self, member_id: str, owned: Partitions, generation: int) -> None:
+        """Run as a member of a stable group since before the start of the simulation."""
+        self._start_process()
+        self.member_id = member_id
+        self._acquire(owned)
+        self._continue_membership(generation)
+        self._start_polls()
+
+    def _start_process(self) -> None:
         self._start_timer.cancel()
         self.is_up = True
         self.is_suspended = self.is_frozen = False
@@ -68,7 +81,8 @@ class Consumer(ABC):
         self._deferred.clear()
         self._request_number += 1
         self._reset()
-        self._join_group()
+
+    def _start_polls(self) -> None:
         if self._traffic.is_active:
             self._poll_timer.start(self._settings.poll)
 
@@ -223,6 +237,10 @@ class Consumer(ABC):
     @abstractmethod
     def _reset(self) -> None:
         """Reset the state that a consumer process loses at a restart."""
+
+    @abstractmethod
+    def _continue_membership(self, generation: int) -> None:
+        """Set the state of a member of a stable group, and start its heartbeats."""
 
     @abstractmethod
     def _join_group(self) -> None: ...

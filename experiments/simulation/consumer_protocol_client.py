@@ -16,6 +16,7 @@ from kassay.reference.coordinator.consumer.coordinator import (
     Heartbeat,
     HeartbeatResponse,
 )
+from kassay.reference.coordinator.consumer.reconciliation import ConsumerMember
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
 from kassay.reference.protocol.requests import NO_ERROR, ErrorCode
 
@@ -38,12 +39,31 @@ class ConsumerProtocolClient(Consumer):
         return self.epoch
 
     def _reset(self) -> None:
-        self.member_id = self.environment.new_member_id(self.name)
         self.epoch = JOIN_EPOCH
         self._pending: frozenset[TopicPartition] | None = None
         self._has_left = False
 
+    def _continue_membership(self, generation: int) -> None:
+        self.epoch = generation
+        interval = self.environment.broker_config.heartbeat_interval
+        self._heartbeat_timer.start(self.environment.random_delay(interval))
+
+    def member(self) -> ConsumerMember:
+        """Return the reconciled member that the coordinator stores."""
+        return ConsumerMember(
+            id=self.member_id,
+            subscription=self.topics,
+            instance_id=self.instance_id,
+            client=self.name,
+            rack=self.plan.rack,
+            rebalance_timeout=self._settings.max_poll,
+            epoch=self.epoch,
+            previous_epoch=self.epoch,
+            assigned=frozenset(self.owned),
+        )
+
     def _join_group(self) -> None:
+        self.member_id = self.environment.new_member_id(self.name)
         self._send_full()
 
     # ---- Heartbeats -----------------------------------------------------------------

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from kassay.experiments.simulation.broker import Broker, Coordinator
 from kassay.experiments.simulation.ownership_intervals import OwnershipIntervals
-from kassay.experiments.simulation.policies import Policy
+from kassay.experiments.simulation.policies import POLICIES, Policy
 from kassay.experiments.simulation.rebalance_recorder import RebalanceRecorder
 from kassay.experiments.simulation.script import Script, TopicPlan
 from kassay.experiments.simulation.simulation_result import SimulatedRebalance, SimulationResult
@@ -18,6 +18,10 @@ from kassay.reference.coordinator.classic.coordinator import (
 )
 from kassay.reference.coordinator.classic.states import GroupState
 from kassay.reference.coordinator.clock import Clock
+from kassay.reference.coordinator.consumer.classic_members import (
+    ClassicMembers,
+    converted_members,
+)
 from kassay.reference.coordinator.consumer.coordinator import ConsumerCoordinator
 from kassay.reference.coordinator.log import Log
 from kassay.reference.model.assignment import Assignment
@@ -31,6 +35,8 @@ class SimulationOptions:
 
     keep_intervals: bool = False  # record ownership intervals, which drawing a timeline needs
     new_id: Callable[[str], str] | None = None  # creates a member id from a client id
+    # Assignor of the broker after members of a classic group change to the consumer protocol.
+    server_policy: Policy | None = None
     # Receives the rebalances instead of the result, for long runs.
     record: Callable[[SimulatedRebalance], None] | None = None
 
@@ -40,6 +46,7 @@ class Environment:
 
     def __init__(self, script: Script, policy: Policy, options: SimulationOptions) -> None:
         self.policy = policy
+        self._server_policy = options.server_policy or policy
         self.settings = script.settings
         self.broker_config = script.broker
         self.clock = Clock()
@@ -49,17 +56,14 @@ class Environment:
         self._random = random.Random(script.seed).random  # noqa: S311 - not for security
         self._new_id = options.new_id or numbered_member_ids()
         record = options.record or self.result.rebalances.append
-        self.recorder = RebalanceRecorder(policy, self.clock, self.topics, script.name, record)
-        self.broker = Broker(self._load_coordinator)
+        self.recorder = RebalanceRecorder(self.clock, self.topics, script.name, record)
+        self.broker = Broker(self._load_coordinator, self._convert)
         self.traffic = Traffic(self.broker.committed)
 
     def _load_coordinator(self, log: Log) -> Coordinator:
         clock, config = self.clock, self.broker_config
         if self.policy.protocol is RebalanceProtocol.CONSUMER:
-            topics = self.topics.values()
-            return ConsumerCoordinator(
-                "group", clock, self._assign_on_broker, topics, log, config=config
-            )
+            return self._new_consumer_coordinator(log)
         return ClassicCoordinator(
             "group",
             clock,
@@ -68,6 +72,26 @@ class Environment:
             new_id=self.new_member_id,
             on_state_change=self._on_state_change,
         )
+
+    def _new_consumer_coordinator(self, log: Log) -> ConsumerCoordinator:
+        return ConsumerCoordinator(
+            "group",
+            self.clock,
+            self._assign_on_broker,
+            self.topics.values(),
+            log,
+            config=self.broker_config,
+        )
+
+    def _convert(
+        self, classic: ClassicCoordinator, log: Log
+    ) -> tuple[ConsumerCoordinator, ClassicMembers]:
+        group = classic.group
+        self.add_note("group", f"changes to the consumer protocol in epoch {group.generation}")
+        coordinator = self._new_consumer_coordinator(log)
+        if group.members:
+            coordinator.adopt(converted_members(group), epoch=group.generation)
+        return coordinator, ClassicMembers(coordinator, self.new_member_id)
 
     def add_note(self, source: str, text: str) -> None:
         """Add a note to the simulation's timeline."""
@@ -105,23 +129,30 @@ class Environment:
         """Return the current partition count of every topic."""
         return {name: topic.partitions for name, topic in self.topics.items()}
 
-    def assign(self, group: Group, generation: int) -> Assignment | LivelockError | UpstreamError:
-        """Run the policy's assignor on a group, and record the rebalance.
+    def policy_of(self, assignor: str | None) -> Policy:
+        """Return the policy with the assignor that a classic group has selected."""
+        own = assignor in (None, self.policy.name)
+        return self.policy if own or assignor is None else POLICIES[assignor]
+
+    def assign(
+        self, group: Group, generation: int, policy: Policy
+    ) -> Assignment | LivelockError | UpstreamError:
+        """Run a policy's assignor on a group, and record the rebalance.
 
         Return the assignment or the failure.
         """
         clients = tuple(self.recorder.client_ids[member.id] for member in group.members)
         self.ownership.set_members(clients)
         self.result.members.append((self.clock.now, clients))
-        result = self.recorder.assign(group, generation)
+        result = self.recorder.assign(group, generation, policy)
         if not isinstance(result, Assignment):
             verb = "does not terminate" if isinstance(result, LivelockError) else "fails"
-            self.add_note(self.policy.name, f"{verb} in generation {generation}: {result}")
+            self.add_note(policy.name, f"{verb} in generation {generation}: {result}")
         return result
 
     def _assign_on_broker(self, group: Group) -> Assignment:
         generation = self.broker.generation
-        result = self.assign(group, generation)
+        result = self.assign(group, generation, self._server_policy)
         if isinstance(result, Assignment):
             self.recorder.mark_stable(generation)
             return result

@@ -16,7 +16,7 @@ from kassay.reference.protocol.subscription_messages import StickyUserData
 
 
 class RebalanceRecorder:
-    """Recorder that runs a policy's assignor, and stores each group with its assignment.
+    """Recorder that runs assignors, and stores each group with its assignment.
 
     ``topics`` maps names to current topics; the simulation changes it. The name of the
     script is the prefix of group ids. ``record`` receives each rebalance.
@@ -24,7 +24,6 @@ class RebalanceRecorder:
 
     def __init__(
         self,
-        policy: Policy,
         clock: Clock,
         topics: Mapping[str, Topic],
         script: str,
@@ -32,7 +31,6 @@ class RebalanceRecorder:
     ) -> None:
         self.client_ids: dict[str, str] = {}
         self._last: SimulatedRebalance | None = None
-        self._policy = policy
         self._clock = clock
         self._topics = topics
         self._script = script
@@ -43,22 +41,24 @@ class RebalanceRecorder:
         """Store a member's last assignment, which the next rebalance uses as owned partitions."""
         self._user_data[member_id] = user_data
 
-    def group_of(self, joined: tuple[JoinedMember, ...]) -> Group:
+    def group_of(self, joined: tuple[JoinedMember, ...], policy: Policy) -> Group:
         """Build, from the joined members, the group that the leader passes to the assignor.
 
         For assignors that send no owned partitions, the last assignments are used.
         """
-        members = tuple(self._member(member) for member in joined)
+        members = tuple(self._member(member, policy) for member in joined)
         return Group(topics=tuple(self._topics.values()), members=members)
 
-    def assign(self, group: Group, generation: int) -> Assignment | LivelockError | UpstreamError:
-        """Run the policy's assignor on a group, and record the rebalance.
+    def assign(
+        self, group: Group, generation: int, policy: Policy
+    ) -> Assignment | LivelockError | UpstreamError:
+        """Run a policy's assignor on a group, and record the rebalance.
 
         Return the assignment or the failure.
         """
         result: Assignment | LivelockError | UpstreamError
         try:
-            result = self._policy.assign(group)
+            result = policy.assign(group)
         except (LivelockError, UpstreamError) as failure:
             result = failure
         assignment = result if isinstance(result, Assignment) else None
@@ -81,12 +81,14 @@ class RebalanceRecorder:
         if self._last is not None and self._last.generation == generation:
             self._last.stable_at = self._clock.now
 
-    def _member(self, joined: JoinedMember) -> Member:
+    def _member(self, joined: JoinedMember, policy: Policy) -> Member:
         metadata = joined.metadata
-        if self._policy.protocol is RebalanceProtocol.COOPERATIVE:
+        if policy.protocol is RebalanceProtocol.COOPERATIVE:
             owned, generation = metadata.owned, metadata.generation
         else:
-            data = metadata.user_data or self._user_data.get(joined.member_id)
+            data = metadata.user_data
+            if data is None and policy.name != "sticky":
+                data = self._user_data.get(joined.member_id)
             if data is None or data.partitions is None:
                 owned, generation = NO_PARTITIONS, NO_GENERATION
             else:

@@ -48,6 +48,7 @@ class MemberPlan:
     rate: int | None = None  # maximum rate of processing; None for no limit
     assignment_time: int = 0  # duration of an assignment when this member leads
     start_at: int = 0  # time of its first start
+    assignors: tuple[str, ...] = ()  # supported assignors in order; empty for that of the policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +65,8 @@ class ScriptEvent:
     topics: tuple[str, ...] = ()  # new subscription of the member
     topic: str = ""  # topic that grows
     partitions: int = 0  # its new partition count
-    new_member: MemberPlan | None = None  # member that joins
+    # Member that joins, or configuration with which a member restarts if it changes.
+    new_member: MemberPlan | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

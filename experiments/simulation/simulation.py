@@ -1,6 +1,6 @@
 """Run a simulation script: start members, apply events and compute the result."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from kassay.experiments.simulation.classic_protocol_client import ClassicProtocolClient
@@ -11,13 +11,55 @@ from kassay.experiments.simulation.policies import Policy
 from kassay.experiments.simulation.script import Action, MemberPlan, Script, ScriptEvent
 from kassay.experiments.simulation.simulation_result import SimulationResult
 from kassay.reference.assignors import RebalanceProtocol
+from kassay.reference.model.topic_partitions import Partitions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitialMember:
+    """Member of a group that is stable at the start of a simulation.
+
+    ``client`` is the id of its plan in the script.
+    """
+
+    client: str
+    id: str
+    owned: Partitions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitialGroup:
+    """Group that is stable at the start of a simulation: generation or epoch, and members."""
+
+    generation: int
+    members: tuple[InitialMember, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentCost:
+    """Cost of a part of a simulation.
+
+    ``unowned_ms`` are partition-milliseconds without a consumer.
+    """
+
+    rebalances: int
+    moves: int
+    unowned_ms: int
 
 
 class Simulation:
-    """Simulation of a script under one policy."""
+    """Simulation of a script under one policy.
+
+    With ``initial_group``, the group of the script exists at the start, and is stable. Otherwise,
+    the members join an empty group.
+    """
 
     def __init__(
-        self, script: Script, policy: Policy, options: SimulationOptions | None = None
+        self,
+        script: Script,
+        policy: Policy,
+        options: SimulationOptions | None = None,
+        *,
+        initial_group: InitialGroup | None = None,
     ) -> None:
         self.script = script
         self.environment = Environment(script, policy, options or SimulationOptions())
@@ -29,8 +71,11 @@ class Simulation:
             self.environment.add_topic(plan)
         self.broker.update_topics(self.environment.topics.values())
         self.consumers: dict[str, Consumer] = {}
+        if initial_group is not None:
+            self._continue_group(initial_group)
         for member in script.members:
-            self._add_consumer(member, start_after=member.start_at)
+            if member.id not in self.consumers:
+                self._add_consumer(member, start_after=member.start_at)
         for event in script.events:
             self.clock.after(event.at, partial(self._apply, event))
 
@@ -51,6 +96,18 @@ class Simulation:
         result.max_lag = traffic.max_lag
         return result
 
+    def run_segment(self, end: int) -> SegmentCost:
+        """Run the script to the time ``end``, and return the cost since the last segment."""
+        start, before = self.clock.now, self._totals()
+        self.clock.run(end)
+        after = self._totals()
+        rebalances = [one for one in self.environment.result.rebalances if one.at > start]
+        return SegmentCost(
+            rebalances=len(rebalances),
+            moves=after[0] - before[0],
+            unowned_ms=after[1] - before[1],
+        )
+
     def _totals(self) -> tuple[int, int, int, int]:
         ownership = self.environment.ownership
         ownership.close(self.clock.now)
@@ -61,16 +118,36 @@ class Simulation:
             self.environment.traffic.reread_messages,
         )
 
+    def _continue_group(self, initial: InitialGroup) -> None:
+        """Let the coordinator and the consumers continue with the members of a stable group."""
+        plans = {plan.id: plan for plan in self.script.members}
+        classic, modern = [], []
+        for member in initial.members:
+            self.environment.recorder.client_ids[member.id] = member.client
+            consumer = self._new_consumer(plans[member.client])
+            consumer.continue_membership(member.id, member.owned, initial.generation)
+            if isinstance(consumer, ClassicProtocolClient):
+                classic.append(consumer.member_metadata())
+            elif isinstance(consumer, ConsumerProtocolClient):
+                modern.append(consumer.member())
+        self.environment.ownership.set_members(self.consumers)
+        policy = self.environment.policy
+        self.broker.adopt(classic, modern, generation=initial.generation, protocol=policy.name)
+
     # ---- Events ---------------------------------------------------------------------
 
     def _add_consumer(self, plan: MemberPlan, *, start_after: int) -> None:
-        client = (
-            ConsumerProtocolClient
-            if self.environment.policy.protocol is RebalanceProtocol.CONSUMER
-            else ClassicProtocolClient
-        )
-        consumer = self.consumers[plan.id] = client(self.environment, plan)
+        consumer = self._new_consumer(plan)
         self.clock.after(start_after, consumer.start)
+
+    def _new_consumer(self, plan: MemberPlan) -> Consumer:
+        policy = self.environment.policy
+        if plan.assignors:
+            policy = self.environment.policy_of(plan.assignors[0])
+        is_classic = policy.protocol is not RebalanceProtocol.CONSUMER
+        client = ClassicProtocolClient if is_classic else ConsumerProtocolClient
+        consumer = self.consumers[plan.id] = client(self.environment, plan)
+        return consumer
 
     def _apply(self, event: ScriptEvent) -> None:
         add_note = self.environment.add_note
@@ -90,7 +167,11 @@ class Simulation:
         else:
             duration = f" for {event.duration} ms" if event.duration else ""
             add_note(event.member, f"{event.action}{duration}")
-            _apply_to_consumer(self.consumers[event.member], event)
+            if event.new_member is None:
+                _apply_to_consumer(self.consumers[event.member], event)
+            else:
+                self.consumers[event.member].leave()
+                self._new_consumer(event.new_member).start_after(event.duration)
 
     def _end_failover(self) -> None:
         self.broker.start()

@@ -76,10 +76,19 @@ class ClassicCoordinator:
                 self.offsets[record.partition] = record.offset
             else:
                 self._restore(record)
-        for member in self.group.members.values():
-            self._rebalance.restart_session(member)
+        self._start_sessions()
         if len(self.group.members) > config.max_size:
             self._rebalance.prepare_rebalance()
+
+    def adopt(self, record: GroupMetadata) -> None:
+        """Take over the members and assignments of a stable group."""
+        self._restore(record)
+        self.log.append("group", record)
+        self._start_sessions()
+
+    def _start_sessions(self) -> None:
+        for member in self.group.members.values():
+            self._rebalance.restart_session(member)
 
     def join(self, request: JoinRequest, reply: requests.JoinReply) -> None:
         """Handle a JoinGroup request. The response goes to ``reply``, possibly much later."""

@@ -25,7 +25,7 @@ from kassay.reference.coordinator.consumer.reconciliation import (
 from kassay.reference.coordinator.log import Log
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, Topic
-from kassay.reference.model.topic_partitions import NO_PARTITIONS
+from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 from kassay.reference.protocol.requests import NO_ERROR, ErrorCode, Offsets
 
 JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH = 0, -1, -2
@@ -94,8 +94,22 @@ class ConsumerCoordinator:
         self._revocations: dict[str, Timer] = {}
         self.group.restore()
         for member in self.group.members.values():
-            self._restart_session(member.id)
+            self.restart_session(member.id)
             self._restart_revocation_timer(member)
+
+    def adopt(self, members: Iterable[ConsumerMember], *, epoch: int) -> None:
+        """Take over members of another group. Their current assignments become the target."""
+        group, now = self.group, self._clock.now
+        group.epoch = epoch
+        for member in members:
+            group.put_member(member)
+            group.put_assignment(member)
+            self.restart_session(member.id)
+        group.metadata_hash = group.hash_metadata()
+        group.put_target(
+            {one.id: Partitions.of(sorted(one.assigned)) for one in group.members.values()}, now
+        )
+        group.target_assigned_at = None  # The next target assignment is not delayed.
 
     def update_topics(self, topics: Iterable[Topic]) -> None:
         """Replace the topic metadata. The next heartbeat detects changes."""
@@ -120,7 +134,7 @@ class ConsumerCoordinator:
         self._topics_changed = False
         self._maybe_update_target()
         reconciled = self._reconcile(member, request.owned, changed=changed)
-        self._restart_session(reconciled.id)
+        self.restart_session(reconciled.id)
         is_full = None not in (request.subscription, request.owned, request.rebalance_timeout)
         if request.epoch == JOIN_EPOCH or is_full or reconciled.assigned != previous.assigned:
             return HeartbeatResponse(NO_ERROR, reconciled.epoch, reconciled.assigned)
@@ -192,7 +206,7 @@ class ConsumerCoordinator:
             )
             self.group.put_assignment(away)
         else:
-            self._fence(member.id)
+            self.fence(member.id)
         return HeartbeatResponse(NO_ERROR, request.epoch)
 
     def commit(self, member_id: str, epoch: int, offsets: Offsets) -> ErrorCode:
@@ -208,10 +222,11 @@ class ConsumerCoordinator:
 
     # ---- Timeouts ---------------------------------------------------------------------
 
-    def _restart_session(self, member_id: str) -> None:
+    def restart_session(self, member_id: str) -> None:
+        """Restart the session timer of a member."""
         timer = self._sessions.get(member_id)
         if timer is None:
-            fence = partial(self._fence, member_id)
+            fence = partial(self.fence, member_id)
             timer = self._sessions[member_id] = self._clock.timer(fence)
         timer.start(self._config.session_timeout)
 
@@ -223,12 +238,12 @@ class ConsumerCoordinator:
         def on_timeout() -> None:
             current = self.group.members.get(member.id)
             if current is not None and current.epoch == member.epoch:
-                self._fence(member.id)
+                self.fence(member.id)
 
         timer = self._revocations[member.id] = self._clock.timer(on_timeout)
         timer.start(member.rebalance_timeout)
 
-    def _fence(self, member_id: str) -> None:
+    def fence(self, member_id: str) -> None:
         """Remove a member from the group, and increase the group epoch."""
         if member_id in self.group.members:
             self._cancel_timers(member_id)

@@ -1,0 +1,168 @@
+"""``kassay forecast``: forecast the rebalances that a change of a group causes."""
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+import typer
+
+from kassay.experiments.cli import group_io, output_options, print_note, source_options
+from kassay.experiments.planning.forecast import (
+    Criterion,
+    Forecast,
+    Recommendation,
+    RestartSettings,
+    current_assignor,
+    recommend,
+)
+from kassay.experiments.planning.forecast import (
+    forecast as forecast_changes,
+)
+from kassay.experiments.planning.own_assignor import own_assignor
+from kassay.experiments.simulation.simulation import SegmentCost
+from kassay.reference.model.group import Group
+
+
+def forecast(
+    file: group_io.GroupFile = group_io.STDIN,
+    *,
+    source_data: source_options.SourceOptions = source_options.SourceOptions(),
+    assignor: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Assignor to change to, repeatable; uniform and server-range mean the consumer "
+            "protocol.",
+            show_default="sticky, cooperative-sticky, uniform",
+        ),
+    ] = None,
+    current: Annotated[
+        str | None,
+        typer.Option(
+            help="Current assignor of groups for which the source does not show it.",
+            show_default=False,
+        ),
+    ] = None,
+    at_once: Annotated[
+        list[int] | None,
+        typer.Option(
+            min=1,
+            help="Number of members that restart at the same time; repeatable.",
+            show_default="1",
+        ),
+    ] = None,
+    downtime: Annotated[
+        float, typer.Option(min=0, help="Time without the process of a restarting member.")
+    ] = 10.0,
+    pause: Annotated[
+        float,
+        typer.Option(
+            min=0.1, help="Time from the start of a restarted member to the stop of the next one."
+        ),
+    ] = 30.0,
+    session_timeout: Annotated[
+        float, typer.Option(min=1, help="Session timeout of the members.")
+    ] = 45.0,
+    criterion: Annotated[
+        Criterion,
+        typer.Option(
+            "--minimise",
+            help="Cost of a rolling restart that the recommendation minimises. unowned: "
+            "partition-seconds without an owner.",
+        ),
+    ] = Criterion.UNOWNED,
+    seed: Annotated[int, typer.Option(help="Random seed of the delays of heartbeats.")] = 0,
+    output_format: output_options.OutputFormat = output_options.Format.JSONL,
+) -> None:
+    """Forecast the rebalances that a change of a group causes.
+
+    kassay simulates each configuration from the current owners: the current one, static
+    members, other assignors, and the consumer protocol. The result of a configuration has the
+    cost of the change, by rolling restarts, and the cost of a later rolling restart, such as an
+    upgrade of the client: rebalances, moves, and partition-seconds without an owner. The
+    recommendation is the configuration with the lowest cost of a later restart, see --minimise.
+    A change between assignors of the classic protocol needs two rolling restarts. All times are
+    in seconds.
+
+    Example: `kassay forecast captures/ --at-once 1 --at-once 2 --format table`
+    """
+    settings = RestartSettings(
+        downtime=round(1000 * downtime),
+        pause=round(1000 * pause),
+        session=round(1000 * session_timeout),
+        seed=seed,
+    )
+    sizes = at_once or [1]
+
+    def process(group: Group) -> group_io.GroupResult:
+        found = forecast_changes(
+            group, assignors=assignor, current=current, batch_sizes=sizes, settings=settings
+        )
+        record = _record(
+            group, found, current_assignor(group, current), recommend(found, criterion)
+        )
+        if output_format is output_options.Format.TABLE:
+            print_note(f"{group.id}: {_text(record)}")
+        return group_io.GroupResult(record)
+
+    layout = group_io.TableLayout(
+        first=("configuration",),
+        numbers=(
+            *("at once", "change", "moves", "unowned s"),
+            *("restart", "moves", "unowned s", "maximum"),
+        ),
+        rows=_rows,
+    )
+    group_io.process_groups(file, process, output_format, layout, source_data.import_options())
+
+
+def _record(
+    group: Group, forecasts: Sequence[Forecast], current: str, best: Recommendation
+) -> dict[str, object]:
+    return {
+        "id": group.id,
+        "current": current,
+        "own_assignor": own_assignor(group).record(),
+        "forecasts": [
+            {
+                "configuration": one.configuration.name,
+                "at_once": one.batch_size,
+                "change": None if one.change is None else _cost(one.change),
+                "restart": _cost(one.restart),
+                "maximum_partitions": one.makespan,
+            }
+            for one in forecasts
+        ],
+        "recommendation": {
+            "configuration": best.configuration,
+            "at_once": best.batch_size,
+            "reason": best.reason,
+        },
+    }
+
+
+def _cost(cost: SegmentCost) -> dict[str, object]:
+    return {
+        "rebalances": cost.rebalances,
+        "moves": cost.moves,
+        "partition_seconds_without_owner": round(cost.unowned_ms / 1000, 1),
+    }
+
+
+def _rows(record: group_io.Record) -> Iterator[Sequence[object]]:
+    for one in record["forecasts"]:
+        yield (
+            one["configuration"],
+            one["at_once"],
+            *_cells(one["change"]),
+            *_cells(one["restart"]),
+            one["maximum_partitions"],
+        )
+
+
+def _text(record: group_io.Record) -> str:
+    best = record["recommendation"]
+    return f"recommended: {best['configuration']}, {best['at_once']} at once: {best['reason']}"
+
+
+def _cells(cost: group_io.Record | None) -> Sequence[object]:
+    keys = ("rebalances", "moves", "partition_seconds_without_owner")
+    return ["–"] * 3 if cost is None else [cost[key] for key in keys]

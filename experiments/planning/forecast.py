@@ -1,0 +1,347 @@
+"""Forecast of the rebalances, moves and time without owners that a change causes.
+
+Each configuration of a group is simulated in two parts, from the current owners: the rolling
+restarts that change the configuration, and a later rolling restart, for example an upgrade of the
+client or a deployment of the application.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from kassay.experiments.planning.own_assignor import own_assignor
+from kassay.experiments.planning.planning_start import planning_start
+from kassay.experiments.simulation.environment import SimulationOptions
+from kassay.experiments.simulation.policies import POLICIES
+from kassay.experiments.simulation.script import (
+    Action,
+    MemberPlan,
+    Script,
+    ScriptEvent,
+    Settings,
+    TopicPlan,
+)
+from kassay.experiments.simulation.simulation import (
+    InitialGroup,
+    InitialMember,
+    SegmentCost,
+    Simulation,
+)
+from kassay.reference.assignors import ASSIGNORS, RebalanceProtocol
+from kassay.reference.coordinator.config import CoordinatorConfig
+from kassay.reference.model.errors import InputError, UsageError
+from kassay.reference.model.group import Group
+from kassay.reference.model.ownership import current_partitions
+from kassay.reference.model.topic_partitions import Partitions
+
+CONSUMER_PROTOCOL = "uniform"
+"""Default assignor of the broker under the consumer protocol."""
+_SETTLE = 120_000
+"""Time in ms after the last restart until a group is stable, above all default timeouts."""
+
+
+class Criterion(StrEnum):
+    """Cost that decides between configurations."""
+
+    UNOWNED = "unowned"
+    MOVES = "moves"
+    REBALANCES = "rebalances"
+
+
+_CRITERIA = {
+    Criterion.UNOWNED: "partition-seconds without an owner",
+    Criterion.MOVES: "moves",
+    Criterion.REBALANCES: "rebalances",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestartSettings:
+    """Timing of a rolling restart, in milliseconds.
+
+    ``pause`` is the time from the start of the members of one batch to the stop of the next.
+    """
+
+    downtime: int = 10_000
+    pause: int = 30_000
+    session: int = 45_000  # session.timeout.ms, group.consumer.session.timeout.ms
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """Configuration of all members of a group.
+
+    Parameters
+    ----------
+    name
+        Name in the output.
+    steps
+        Supported assignors of the members after each rolling restart that changes the
+        configuration; empty for the current configuration.
+    is_static
+        Whether the members have a ``group.instance.id`` after the change.
+    """
+
+    name: str
+    steps: tuple[tuple[str, ...], ...] = ()
+    is_static: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """Simulated cost of one configuration with one batch size.
+
+    ``change`` is None for the current configuration. ``makespan`` is the maximum number of
+    partitions per member at the end.
+    """
+
+    configuration: Configuration
+    batch_size: int
+    change: SegmentCost | None
+    restart: SegmentCost
+    makespan: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recommendation:
+    """Configuration and batch size with the lowest cost of a rolling restart, and the reason."""
+
+    configuration: str
+    batch_size: int
+    reason: str
+
+
+def forecast(
+    group: Group,
+    *,
+    assignors: Sequence[str] | None = None,
+    current: str | None = None,
+    batch_sizes: Sequence[int] = (1,),
+    settings: RestartSettings = RestartSettings(),
+) -> list[Forecast]:
+    """Simulate changes of the configuration of a group, and a later rolling restart.
+
+    Parameters
+    ----------
+    assignors
+        Assignors to change to. The default are sticky, cooperative-sticky and uniform, which is
+        the consumer protocol, as far as the client libraries of the members offer them.
+    current
+        Current assignor, if the source of the group does not show it.
+    batch_sizes
+        Numbers of members that restart at the same time.
+
+    Raises
+    ------
+    InputError
+        If the current assignor is not known or has no port, or the group has no members.
+    UsageError
+        If a batch size is below 1 or an assignor is unknown.
+    """
+    start = planning_start(group)
+    if not start.members:
+        raise InputError(f"group {group.id!r} has no members")
+    if min(batch_sizes, default=1) < 1:
+        raise UsageError(f"batch sizes must be at least 1, got {min(batch_sizes)}")
+    own = current_assignor(start, current)
+    return [
+        simulate_configuration(start, own, configuration, batch_size=size, settings=settings)
+        for size in batch_sizes
+        for configuration in _configurations(start, own, assignors)
+    ]
+
+
+def current_assignor(group: Group, current: str | None = None) -> str:
+    """Return the assignor that a group uses, or ``current`` if the source does not show it."""
+    name = own_assignor(group).name or current
+    if name is None:
+        raise InputError(
+            f"group {group.id!r}: the source does not show the assignor; give --current NAME"
+        )
+    if name not in POLICIES:
+        raise InputError(
+            f"group {group.id!r}: kassay cannot simulate the assignor {name!r}, only "
+            f"{', '.join(name for name in POLICIES if name in ASSIGNORS)}"
+        )
+    return name
+
+
+def _configurations(
+    group: Group, own: str, assignors: Sequence[str] | None
+) -> Iterator[Configuration]:
+    yield Configuration(name=f"{own}, current")
+    protocol = POLICIES[own].protocol
+    if any(member.instance_id is None for member in group.members):
+        yield Configuration(name=f"{own}, static members", steps=((own,),), is_static=True)
+    offered = own_assignor(group)
+    if assignors is None:
+        names = ("sticky", "cooperative-sticky", CONSUMER_PROTOCOL)
+        # A change from the consumer protocol to the classic protocol needs a stop of the group.
+        is_classic = protocol is not RebalanceProtocol.CONSUMER
+        assignors = [name for name in names if is_classic and offered.offers(name)]
+    for name in assignors:
+        if name not in ASSIGNORS or name not in POLICIES:
+            raise UsageError(f"unknown assignor {name!r}")
+        if name == own:
+            continue
+        if POLICIES[name].protocol is RebalanceProtocol.CONSUMER:
+            yield Configuration(name=f"{name}, consumer protocol", steps=((name,),))
+        elif protocol is RebalanceProtocol.CONSUMER:
+            raise UsageError(
+                f"group {group.id!r} uses the consumer protocol; a change to {name!r} stops the "
+                "whole group, which the forecast does not simulate"
+            )
+        else:
+            # All members must support a common assignor during the first rolling restart.
+            yield Configuration(name=name, steps=((name, own), (name,)))
+
+
+def simulate_configuration(
+    group: Group,
+    own: str,
+    configuration: Configuration,
+    *,
+    batch_size: int = 1,
+    settings: RestartSettings = RestartSettings(),
+    new_id: Callable[[str], str] | None = None,
+) -> Forecast:
+    """Simulate the change of a group to one configuration, and a later rolling restart.
+
+    ``own`` is the current assignor. ``new_id`` creates the id of a restarted member from its
+    client id.
+    """
+    plans, initial = _members(group)
+    events: list[ScriptEvent] = []
+    at, changed = settings.pause, plans
+    for step in configuration.steps:
+        changed = [
+            replace(plan, assignors=step, static=plan.static or configuration.is_static)
+            for plan in plans
+        ]
+        at = _add_rolling_restart(events, changed, at, batch_size, settings)
+    changed_at = at
+    end = _add_rolling_restart(events, changed, at, batch_size, settings)
+    script = Script(
+        name="forecast",
+        topics=tuple(
+            TopicPlan(name=one.name, partitions=one.partitions, id=one.id) for one in group.topics
+        ),
+        members=tuple(plans),
+        events=tuple(events),
+        until=end,
+        seed=settings.seed,
+        settings=Settings(session=settings.session),
+        broker=CoordinatorConfig(session_timeout=settings.session),
+    )
+    server = configuration.steps[-1][0] if configuration.steps else own
+    options = SimulationOptions(server_policy=POLICIES[server], new_id=new_id)
+    simulation = Simulation(script, POLICIES[own], options, initial_group=initial)
+    simulation.clock.run(settings.pause - 1)
+    change = simulation.run_segment(changed_at - 1)
+    restart = simulation.run_segment(end - 1)
+    return Forecast(
+        configuration=configuration,
+        batch_size=batch_size,
+        change=change if configuration.steps else None,
+        restart=restart,
+        makespan=max(len(consumer.owned) for consumer in simulation.consumers.values()),
+    )
+
+
+def _add_rolling_restart(
+    events: list[ScriptEvent],
+    plans: Sequence[MemberPlan],
+    at: int,
+    size: int,
+    settings: RestartSettings,
+) -> int:
+    """Add the restart of all members in batches, in the order of their names.
+
+    Return the time at which the group is stable.
+    """
+    ordered = sorted(plans, key=lambda plan: plan.id)
+    for first in range(0, len(ordered), size):
+        restart = ScriptEvent(at=at, action=Action.RESTART, duration=settings.downtime)
+        batch = ordered[first : first + size]
+        events += [replace(restart, member=plan.id, new_member=plan) for plan in batch]
+        at += settings.downtime + settings.pause
+    return at + _SETTLE
+
+
+def _members(group: Group) -> tuple[list[MemberPlan], InitialGroup]:
+    """Return the members of a group as plans of a script, and their current partitions."""
+    ids = Counter(member.client.id for member in group.members)
+    owned = current_partitions(group)
+    plans, members = [], []
+    for member in group.members:
+        is_unique = member.client.id and ids[member.client.id] == 1
+        client = member.instance_id or (member.client.id if is_unique else None) or member.id
+        is_static = member.instance_id is not None
+        plans.append(
+            MemberPlan(id=client, topics=member.subscription, static=is_static, rack=member.rack)
+        )
+        partitions = Partitions.of(owned.get(member.id, ()))
+        members.append(InitialMember(client=client, id=member.id, owned=partitions))
+    generation = max(1, *(member.generation for member in group.members))
+    return plans, InitialGroup(generation=generation, members=tuple(members))
+
+
+def recommend(
+    forecasts: Sequence[Forecast], criterion: Criterion = Criterion.UNOWNED
+) -> Recommendation:
+    """Recommend the configuration and batch size with the cheapest rolling restart.
+
+    The other costs decide between equal values of the criterion. The reason compares the result
+    with the current configuration and the first batch size.
+    """
+
+    def cost(one: Forecast) -> tuple[int, ...]:
+        costs = {
+            Criterion.UNOWNED: one.restart.unowned_ms,
+            Criterion.MOVES: one.restart.moves,
+            Criterion.REBALANCES: one.restart.rebalances,
+        }
+        return costs[criterion], *costs.values()
+
+    first = forecasts[0]
+    best = min(forecasts, key=cost)
+    name, size = best.configuration.name, best.batch_size
+    if best is first:
+        reason = (
+            f"a rolling restart has {_seconds(first.restart)} partition-seconds without an owner, "
+            f"{first.restart.rebalances} rebalances and {first.restart.moves} moves; no other "
+            f"configuration has fewer {_CRITERIA[criterion]}"
+        )
+        return Recommendation(configuration=name, batch_size=size, reason=reason)
+    reason = (
+        f"a rolling restart has {_seconds(best.restart)} instead of {_seconds(first.restart)} "
+        f"partition-seconds without an owner, {best.restart.rebalances} instead of "
+        f"{first.restart.rebalances} rebalances, and {best.restart.moves} instead of "
+        f"{first.restart.moves} moves: {_cause(best)}"
+    )
+    if best.change is not None:
+        reason += (
+            f". The change itself has {_seconds(best.change)} partition-seconds without an owner, "
+            f"{best.change.rebalances} rebalances and {best.change.moves} moves"
+        )
+    return Recommendation(configuration=name, batch_size=size, reason=reason)
+
+
+def _seconds(cost: SegmentCost) -> str:
+    return f"{cost.unowned_ms / 1000:.1f}"
+
+
+def _cause(best: Forecast) -> str:
+    if best.configuration.is_static and not best.restart.rebalances:
+        return "static members return within the session timeout and keep their partitions"
+    names = best.configuration.steps[-1] if best.configuration.steps else ()
+    protocol = POLICIES[names[0]].protocol if names else None
+    if protocol is RebalanceProtocol.CONSUMER:
+        return "under the consumer protocol, only moved partitions wait, for one heartbeat"
+    if protocol is RebalanceProtocol.COOPERATIVE:
+        return "a cooperative assignor revokes only the partitions that move"
+    if names:
+        return "this assignor moves fewer partitions"
+    return "fewer batches cause fewer rebalances"
