@@ -15,6 +15,7 @@ from kassay.solver.lexicographic.makespan_searches import (
     pack_identical,
 )
 from kassay.solver.lexicographic.movement_search import MovementSearch
+from kassay.solver.lexicographic.repair_search import repair_overloads
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import Imbalance, Level, Movement
 from kassay.solver.solution import ProgressPoint
@@ -44,6 +45,8 @@ class LevelSolver:
         if known is not None and (known[0] > bound or known == (bound, Origin.PRICES)):
             bound, origin = known
         budget = budget.share(1 + sum(map(self._needs_time, pool.levels[index + 1 :])))
+        if pool.value(level) > bound and budget.seconds > 0:
+            repair_overloads(pool, level, bound, budget)
         for search in self._searches(index, level, budget):
             if pool.value(level) <= bound:
                 break

@@ -3,12 +3,28 @@
 import os
 import random
 
+import numpy as np
 import pytest
 
-from kassay.reference import violations
-from kassay.solver import certificate_errors, certify, conflict_errors, solve
+from kassay.reference import Group, Member, Topic, violations
+from kassay.reference.model.client import Client
+from kassay.solver import (
+    HostImbalance,
+    Imbalance,
+    Movement,
+    Tolerance,
+    certificate_errors,
+    certify,
+    conflict_errors,
+    solve,
+)
 from kassay.solver.bounds import level_bound
+from kassay.solver.evaluation import level_value
+from kassay.solver.initial_solutions import keep_owned
+from kassay.solver.lexicographic.repair_search import load_limits
+from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import build_problem
+from kassay.solver.weighted.overload_repair import LoadLimit, OverloadRepair
 from tests.solver.random_cases import LevelsCase, host_cases, is_minimal_conflict
 
 GROUPS = int(os.environ.get("HOST_GROUPS", "240"))
@@ -44,3 +60,57 @@ def test_all_levels_of_small_groups_agree_with_brute_force(part):
         assert_optimal(case, certified=index % 10 == 0)
         if index % 10 == 5:
             assert_optimal(case, method="cp-sat")
+
+
+def large_group(seed: int, *, members: int = 20, hosts: int = 5, partitions: int = 120) -> Group:
+    """Return a weighted group with a random owner per partition, and hosts of two speeds."""
+    rng = random.Random(seed)
+    weights = tuple(max(1, int(rng.lognormvariate(6, 1))) for _ in range(partitions))
+    owned: list[list[tuple[str, int]]] = [[] for _ in range(members)]
+    for number in range(partitions):
+        rng.choice(owned).append(("t", number))
+    return Group(
+        topics=(Topic(name="t", partitions=partitions, weights=weights),),
+        members=tuple(
+            Member(
+                id=f"m{index:02}",
+                subscription=("t",),
+                owned=owned[index],
+                speed=2 if index % hosts < 2 else 3,
+                client=Client(host=f"h{index % hosts}"),
+            )
+            for index in range(members)
+        ),
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_tolerance_of_two_per_cent_saves_most_moves_of_a_large_group(seed):
+    group = large_group(seed)
+    tolerance = Tolerance(relative=0.02)
+    levels = (HostImbalance("makespan", tolerance), Imbalance("makespan", tolerance), Movement())
+    solution = solve(group, levels=levels, limits=SearchLimits(time=20, deterministic=0.2))
+    hosts, members, moves = solution.levels
+    assert hosts.gap <= hosts.slack
+    assert members.gap <= 2 * members.slack
+    assert moves.value <= 60
+    certificate = certify(group, solution)
+    assert list(certificate_errors(group, solution.assignment, certificate)) == []
+
+
+def test_overloads_are_repaired_within_the_limits_of_members_and_hosts():
+    group = large_group(7)
+    problem = build_problem(group)
+    bounds = [
+        (level, level_bound(problem, level) * 21 // 20)
+        for level in (HostImbalance("makespan"), Imbalance("makespan"))
+    ]
+    limits = load_limits(problem, bounds)
+    search = OverloadRepair(problem, limits, np.random.default_rng(0))
+    costs = np.ones(problem.partition_count, dtype=np.int64)
+    found = search.run(keep_owned(problem), costs, rounds=20, may_continue=lambda: True)
+    assert all(level_value(problem, level, found) <= limit for level, limit in bounds)
+    # No placement is within limits of zero.
+    none = [LoadLimit(limit.unit_of, limit.max_loads * 0) for limit in limits]
+    search = OverloadRepair(problem, none, np.random.default_rng(0))
+    assert search.run(keep_owned(problem), costs, rounds=2, may_continue=lambda: True) is None

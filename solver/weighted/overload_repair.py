@@ -1,0 +1,215 @@
+"""Find assignments with few moves within maximum loads of members and hosts.
+
+The search starts from the owned partitions, and repairs overloads by the best transfer of one
+partition or the best exchange of two. Then it returns some moved partitions and repairs again.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kassay.reference.model.ownership import NO_OWNER
+from kassay.solver.problem import Ints, Placement, Problem
+
+_MAX_CELLS = 1_000_000
+"""Maximum number of partitions times members."""
+_MAX_CANDIDATES = 60
+"""Maximum number of partitions of an overloaded unit that one step considers."""
+_MAX_FAILURES = 150
+"""Maximum number of random transfers in one repair."""
+_KEPT = 12
+"""Number of partitions that the last ejections moved, and that stay where they are."""
+_RETURNED = 0.25
+"""Share of the moved partitions that are returned before another repair."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadLimit:
+    """Maximum load of each unit: of each member, or of each host."""
+
+    unit_of: Ints  # per member
+    max_loads: Ints  # per unit
+
+
+@dataclass
+class OverloadRepair:
+    """Local search for a placement with few moves within load limits."""
+
+    problem: Problem
+    limits: Sequence[LoadLimit]
+    rng: np.random.Generator
+    placement: Ints = field(init=False)
+    loads: list[Ints] = field(init=False)
+    kept: deque[int] = field(default_factory=partial(deque, maxlen=_KEPT))
+
+    def __post_init__(self) -> None:
+        """Compute the permitted members and the move costs per partition."""
+        problem = self.problem
+        self.weight = problem.weight.astype(np.int64)
+        self.allowed = problem.may_consume[problem.consumer_set]
+
+    @staticmethod
+    def is_applicable(problem: Problem) -> bool:
+        """Return whether a problem has few enough partitions and members, and small weights."""
+        return (
+            problem.weight.dtype != object
+            and 0 < problem.partition_count * problem.member_count <= _MAX_CELLS
+        )
+
+    def run(
+        self, start: Placement, costs: Ints, *, rounds: int, may_continue: Callable[[], bool]
+    ) -> Placement | None:
+        """Return a placement within the limits with few moves, or None if none is found."""
+        best, fewest, current = None, 0, start
+        for _ in range(rounds):
+            if not may_continue():
+                break
+            self._reset(current)
+            if self._repair(may_continue):
+                self._return_partitions()
+                cost = self._cost(self.placement, costs)
+                if best is None or cost < fewest:
+                    best, fewest = self.placement.astype(np.int32), cost
+            if best is None:
+                current = start
+                continue
+            if not fewest:
+                break
+            current = best.copy()
+            moved = np.flatnonzero(self._is_moved(best))
+            count = max(1, int(len(moved) * _RETURNED))
+            returned = self.rng.choice(moved, size=count, replace=False)
+            current[returned] = self.problem.owner[returned]
+        return best
+
+    def _reset(self, placement: Placement) -> None:
+        self.placement = placement.copy().astype(np.int64)
+        self.kept.clear()
+        self.loads = []
+        for limit in self.limits:
+            loads = np.zeros(len(limit.max_loads), dtype=np.int64)
+            np.add.at(loads, limit.unit_of[placement], self.weight)
+            self.loads.append(loads)
+
+    def _is_moved(self, placement: Placement | Ints) -> NDArray[np.bool_]:
+        owner = self.problem.owner
+        return np.asarray((owner != NO_OWNER) & (owner != placement), dtype=np.bool_)
+
+    def _cost(self, placement: Placement | Ints, costs: Ints) -> int:
+        return int(costs[self._is_moved(placement)].sum())
+
+    def _repair(self, may_continue: Callable[[], bool]) -> bool:
+        """Lower overloads until none is left. Return False after too many failures."""
+        failures = 0
+        while may_continue():
+            candidates = self._partitions_of_overloaded_unit()
+            if candidates is None:
+                return True
+            if self._transfer(candidates) or self._exchange(candidates):
+                continue
+            failures += 1
+            if failures > _MAX_FAILURES:
+                return False
+            self._eject(candidates)
+        return False
+
+    def _eject(self, candidates: Ints) -> None:
+        """Move a heavy candidate to a member that could hold it alone, and keep it there a while.
+
+        The following steps then move other partitions away from this member.
+        """
+        weight = self.weight[candidates].astype(np.float64) + 1
+        partition = int(self.rng.choice(candidates, p=weight / weight.sum()))
+        fits = self.allowed[partition].copy()
+        for limit in self.limits:
+            fits &= limit.max_loads[limit.unit_of] >= self.weight[partition]
+        fits[self.placement[partition]] = False
+        takers = np.flatnonzero(fits)
+        if len(takers):
+            self._move(partition, int(self.rng.choice(takers)))
+            self.kept.append(partition)
+
+    def _partitions_of_overloaded_unit(self) -> Ints | None:
+        """Return the partitions of the unit with the largest overload, or None without overload."""
+        largest, chosen = 0, None
+        for limit, loads in zip(self.limits, self.loads, strict=True):
+            overload = loads - limit.max_loads
+            unit = int(overload.argmax())
+            if overload[unit] > largest:
+                largest, chosen = int(overload[unit]), (limit, unit)
+        if chosen is None:
+            return None
+        limit, unit = chosen
+        found: Ints = np.flatnonzero(limit.unit_of[self.placement] == unit)
+        free = found[~np.isin(found, self.kept)]
+        found = free if len(free) else found
+        if len(found) > _MAX_CANDIDATES:
+            found = self.rng.choice(found, size=_MAX_CANDIDATES, replace=False)
+        return found
+
+    def _transfer(self, candidates: Ints) -> bool:
+        """Make the transfer of one candidate that lowers the overload most; False if none does."""
+        givers, weight = self.placement[candidates], self.weight[candidates][:, None]
+        takers = np.arange(self.problem.member_count)
+        change = self._change(givers[:, None], takers[None, :], weight)
+        change = np.where(self.allowed[candidates], change, 0)
+        # Among equal changes, a partition returns to its owner or has not moved away from it.
+        owner = self.problem.owner[candidates]
+        away = 2 * (owner[:, None] != takers[None, :]) + (owner == givers)[:, None]
+        at = int(np.argmin(change * 4 + np.where(change < 0, away, 0)))
+        row, taker = divmod(at, self.problem.member_count)
+        if change[row, taker] >= 0:
+            return False
+        self._move(int(candidates[row]), taker)
+        return True
+
+    def _exchange(self, candidates: Ints) -> bool:
+        """Make the exchange with a candidate that lowers the overload most; False if none does."""
+        givers, takers = self.placement[candidates], self.placement
+        difference = self.weight[candidates][:, None] - self.weight[None, :]
+        change = self._change(givers[:, None], takers[None, :], difference)
+        permitted = self.allowed[candidates][:, takers] & self.allowed[:, givers].T
+        permitted[:, self.kept] = False
+        change = np.where(permitted & (difference > 0), change, 0)
+        row, other = divmod(int(np.argmin(change)), len(takers))
+        if change[row, other] >= 0:
+            return False
+        partition, giver = int(candidates[row]), int(givers[row])
+        self._move(partition, int(takers[other]))
+        self._move(other, giver)
+        return True
+
+    def _change(self, givers: Ints, takers: Ints, weight: Ints) -> Ints:
+        """Return the change of the total overload if weight moves from givers to takers."""
+        total = np.zeros(np.broadcast_shapes(givers.shape, takers.shape), dtype=np.int64)
+        for limit, loads in zip(self.limits, self.loads, strict=True):
+            giver, taker = limit.unit_of[givers], limit.unit_of[takers]
+            free = limit.max_loads - loads
+            given = np.maximum(-free[giver] - weight, 0) - np.maximum(-free[giver], 0)
+            taken = np.maximum(weight - free[taker], 0) - np.maximum(-free[taker], 0)
+            total += np.where(giver == taker, 0, given + taken)
+        return total
+
+    def _move(self, partition: int, taker: int) -> None:
+        giver, weight = int(self.placement[partition]), int(self.weight[partition])
+        for limit, loads in zip(self.limits, self.loads, strict=True):
+            loads[limit.unit_of[giver]] -= weight
+            loads[limit.unit_of[taker]] += weight
+        self.placement[partition] = taker
+
+    def _return_partitions(self) -> None:
+        """Return moved partitions to their owners if the loads stay within the limits."""
+        moved = np.flatnonzero(self._is_moved(self.placement))
+        for partition in self.rng.permutation(moved).tolist():
+            owner, weight = int(self.problem.owner[partition]), int(self.weight[partition])
+            giver = int(self.placement[partition])
+            if all(
+                limit.unit_of[owner] == limit.unit_of[giver]
+                or loads[limit.unit_of[owner]] + weight <= limit.max_loads[limit.unit_of[owner]]
+                for limit, loads in zip(self.limits, self.loads, strict=True)
+            ):
+                self._move(partition, owner)
