@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -25,7 +25,12 @@ from kassay.experiments.spark.code_distribution import (
     check_identity,
     code_identity,
 )
-from kassay.experiments.spark.output_files import CASES_FOLDER, SUMMARY_FOLDER, uri_of
+from kassay.experiments.spark.output_files import (
+    CASES_FOLDER,
+    PARQUET_OPTIONS,
+    SUMMARY_FOLDER,
+    uri_of,
+)
 from kassay.experiments.spark.progress import CaseCounts, with_progress
 from kassay.experiments.spark.session import cores_of, memory_per_task
 from kassay.experiments.spark.study_schemas import CASES, case_row
@@ -151,15 +156,12 @@ def write_study(
 ) -> None:
     """Run a study: write the missing batches, the summary and then the manifest.
 
-    A batch is complete if one of its runs has each of its cases exactly once. An interrupted study
-    continues with the missing batches. At the end, small batches are merged to larger files.
-    Several drivers can run the same study with one output directory, and each driver uses the
-    batches of the others. The function ``manifest`` builds the manifest from the number of rows
-    per table.
+    An interrupted study continues with the missing batches, see `complete_runs`; several drivers
+    can share an output directory. At the end, small batches are merged to larger files. The
+    function ``manifest`` builds the manifest from the number of rows per table.
     """
     digest, run = study_digest(cases, limits=limits, drawn=drawn), output_files.new_run()
-    folder, summary = f"{CASES_FOLDER}/{digest}", f"{SUMMARY_FOLDER}/run={run}"
-    root = f"{uri_of(output)}/{folder}"
+    root = f"{uri_of(output)}/{CASES_FOLDER}/{digest}"
     changed = output_files.changed_folders(spark, output)
     complete = partial(complete_runs, spark, root, digest=digest, without=changed)
     single = list(batches_of(len(cases), largest=largest_batch))
@@ -168,9 +170,8 @@ def write_study(
     def write(batch: Batch, frame: DataFrame) -> None:
         if not complete([batch]):  # no other driver wrote the batch
             # Shuffle the rows, because one large file contains the rows of many tasks.
-            rows = frame.repartition(-(-batch.size // _CASES_PER_FILE))
-            path = f"{root}/batch={batch.number}/run={run}"
-            rows.write.options(**output_files.PARQUET_OPTIONS).parquet(path)
+            writer = frame.repartition(-(-batch.size // _CASES_PER_FILE)).write
+            writer.options(**PARQUET_OPTIONS).parquet(f"{root}/batch={batch.number}/run={run}")
 
     evaluated = partial(
         evaluate_cases,
@@ -185,25 +186,25 @@ def write_study(
     )
     runs = complete([*single, *merged])
     missing = _missing(single, merged, runs)
-    # Drivers that share an output start with different batches.
-    missing[1:] = Random(run).sample(missing[1:], len(missing[1:]))  # noqa: S311
     if missing:
         _run_batches(spark, lambda batch: write(batch, evaluated(batch)), missing, len(cases))
         runs = complete([*single, *merged])
-    absent = [str(batch.number) for batch in _missing(single, merged, runs)]
-    if absent:
-        raise RunError(f"batches {', '.join(absent)} are incomplete; run the same study again")
+        if absent := ", ".join(str(batch.number) for batch in _missing(single, merged, runs)):
+            raise RunError(f"batches {absent} are incomplete; run the same study again")
     for batch in merged:
         if batch.number not in runs:
-            paths = [f"batch={number}/run={runs[number]}" for number in batch.parts]
-            write(batch, read_cases(spark, root, paths))
+            write(batch, read_cases(spark, uri_of(output), _folders(batch.parts, runs, digest)))
             runs |= complete([batch])
     small = {number for batch in merged if batch.number in runs for number in batch.parts}
-    paths = [f"batch={number}/run={runs[number]}" for number in sorted(runs.keys() - small)]
-    rows = write_summary(read_cases(spark, root, paths), f"{uri_of(output)}/{summary}")
-    folders = [*(f"{folder}/{path}" for path in paths), summary]
+    folders = _folders(sorted(runs.keys() - small), runs, digest)
+    summary = f"{SUMMARY_FOLDER}/run={run}"
+    rows = write_summary(read_cases(spark, uri_of(output), folders), f"{uri_of(output)}/{summary}")
     document = {**manifest(rows), "digest": digest, "summary": summary}
-    output_files.write_manifest(spark, output, run, document, folders=folders)
+    output_files.write_manifest(spark, output, run, document, folders=[*folders, summary])
+
+
+def _folders(numbers: Iterable[int], runs: Mapping[int, str], digest: str) -> list[str]:
+    return [f"{CASES_FOLDER}/{digest}/batch={number}/run={runs[number]}" for number in numbers]
 
 
 def _missing(single: Sequence[Batch], merged: Sequence[Batch], runs: Container[int]) -> list[Batch]:
@@ -217,6 +218,8 @@ def _run_batches(
 ) -> None:
     """Write the missing batches of a study, `_CONCURRENT_BATCHES` at the same time."""
     counts = CaseCounts(total, total - sum(batch.size for batch in missing))
+    # Drivers that share an output start with different batches.
+    others = Random().sample(missing[1:], len(missing) - 1)  # noqa: S311
 
     def run(batch: Batch) -> None:
         counts.running += batch.size
@@ -226,7 +229,7 @@ def _run_batches(
 
     with with_progress(spark, counts), ThreadPoolExecutor(_CONCURRENT_BATCHES) as pool:
         try:
-            list(pool.map(run, missing))
+            list(pool.map(run, [missing[0], *others]))
         except BaseException as error:
             with suppress(Exception):  # the Java process may be dead
                 spark.interruptAll()
