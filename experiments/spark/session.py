@@ -7,8 +7,9 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException, PySparkRuntimeError
@@ -49,7 +50,7 @@ _SETTINGS = {
 
 @contextmanager
 def spark_session(
-    *, master: str | None = None, settings: Mapping[str, str] | None = None
+    *, master: str | None = None, settings: Mapping[str, str] | None = None, quiet: bool = False
 ) -> Iterator[SparkSession]:
     """Start a Spark session, and stop the session at the end of the ``with`` block.
 
@@ -57,6 +58,8 @@ def spark_session(
     (``sc://host:15002``). The default is the master of ``spark-submit``, else all cores of
     this machine. Workers of other masters than ``local`` receive the code.
     Environment variables for Java, Python and the loopback address are set in the block.
+    ``quiet`` hides the output of Spark's workers, because streaming workers print lines for each
+    batch.
     """
     submitted = _SUBMITTED in os.environ
     master = master or (None if submitted else LOCAL)
@@ -65,7 +68,8 @@ def spark_session(
         if master is not None and master.startswith(CONNECT):
             session = _connected(master, settings or {})
         else:
-            session = _started(master, settings or {}, directory, submitted=submitted)
+            hidden = hidden_stderr() if quiet else nullcontext()
+            session = _started(master, settings or {}, directory, hidden, submitted=submitted)
         with session as spark:
             if master is None or not master.startswith("local"):
                 send_code(spark, directory)
@@ -139,7 +143,12 @@ def mebibytes(size: str) -> int:
 
 @contextmanager
 def _started(
-    master: str | None, settings: Mapping[str, str], scratch: Path, *, submitted: bool
+    master: str | None,
+    settings: Mapping[str, str],
+    scratch: Path,
+    hidden: AbstractContextManager[None],
+    *,
+    submitted: bool,
 ) -> Iterator[SparkSession]:
     """Start a Spark driver, or use the driver that ``spark-submit`` started."""
     local = master is not None and master.startswith("local")
@@ -165,7 +174,7 @@ def _started(
         for key, value in {**spark_settings, **settings}.items():
             builder = builder.config(key, value)
         packages = settings.get(PACKAGES)
-        with nullcontext() if packages is None else captured_stderr(packages):
+        with hidden if packages is None else captured_stderr(packages):
             session = builder.getOrCreate()
         # The Java process may be dead; py4j then logs a stack trace for each call.
         logging.getLogger("py4j").setLevel(logging.CRITICAL)
@@ -222,21 +231,33 @@ def _environment_variables(values: Mapping[str, str]) -> Iterator[None]:
 def captured_stderr(packages: str) -> Iterator[None]:
     """Hide standard error during Spark's start, which prints hundreds of lines per jar.
 
-    The output of processes that are started in the block, such as Spark's JVM, stays hidden
-    after the block. If Spark does not start, a `RunError` contains its reason.
+    If Spark does not start, a `RunError` contains its reason.
     """
-    stderr = os.dup(2)
     with tempfile.TemporaryFile() as output:
-        os.dup2(output.fileno(), 2)
         try:
-            yield
+            with hidden_stderr(output):
+                yield
         except PySparkRuntimeError as error:
             output.seek(0)
             reason = _reason(output.read().decode(errors="replace").splitlines()) or error
             raise RunError(f"Spark did not start with the package {packages}: {reason}") from None
-        finally:
-            os.dup2(stderr, 2)
-            os.close(stderr)
+
+
+@contextmanager
+def hidden_stderr(output: BinaryIO | None = None) -> Iterator[None]:
+    """Redirect standard error to a file, or discard it.
+
+    The output of processes that are started in the block, such as Spark's JVM, stays hidden
+    after the block.
+    """
+    stderr = os.dup(2)
+    with Path(os.devnull).open("wb") as discarded:
+        os.dup2((output or discarded).fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(stderr, 2)
+        os.close(stderr)
 
 
 def _reason(lines: list[str]) -> str | None:

@@ -154,3 +154,8 @@ def test_metrics_are_sums_over_the_rebalances(followed) -> None:
             assert values[metric, name] == sum(row[column] for row in own)
         assert values["kassay_imbalance_gap", name] == own[-1]["sum_of_squares_gap"]
         assert values["kassay_seconds_without_owner_total", name] >= 0
+
+
+def test_following_prints_nothing(followed) -> None:
+    follower, _ = followed
+    assert follower.log.read_text() == ""

@@ -143,7 +143,7 @@ def history(
     }
     package = {} if spark_package is None else {PACKAGES: spark_package}
     conf = RECORD_SETTINGS | package | spark.settings()
-    with spark_session(master=spark.master, settings=conf) as session:
+    with spark_session(master=spark.master, settings=conf, quiet=following.follow) as session:
         if following.follow:
             follow(
                 session,

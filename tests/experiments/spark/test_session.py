@@ -1,12 +1,14 @@
 """Failed Maven downloads are one error, and groups get their share of an executor's memory."""
 
 import os
+import subprocess
+import sys
 from unittest.mock import MagicMock
 
 import pytest
 from pyspark.errors import PySparkRuntimeError
 
-from kassay.experiments.spark.session import captured_stderr, memory_per_task
+from kassay.experiments.spark.session import captured_stderr, hidden_stderr, memory_per_task
 from kassay.reference.model.errors import RunError
 
 REPORT = b""":: problems summary ::
@@ -39,6 +41,17 @@ def test_standard_error_is_restored_afterwards(capfd: pytest.CaptureFixture[str]
         os.write(2, b"jar after jar\n" * 1000)
     os.write(2, b"an error\n")
     assert capfd.readouterr().err == "an error\n"
+
+
+def test_hidden_output_of_a_started_process_stays_hidden(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    command = [sys.executable, "-c", "import os; input(); os.write(2, b'line of a worker')"]
+    with hidden_stderr():
+        process = subprocess.Popen(command, stdin=subprocess.PIPE)
+    process.communicate(b"go\n")
+    os.write(2, b"an error")
+    assert capfd.readouterr().err == "an error"
 
 
 @pytest.mark.parametrize(
