@@ -53,6 +53,13 @@ class GroupAgreement:
     distinct_assignments: int
     distinct_loads: int
 
+    @property
+    def kinds(self) -> list[str]:
+        """Return the agreement and the shortcomings, the keys of `AgreementCounts.smallest`."""
+        kinds = [str(self.agreement)]
+        kinds += ["imbalance"] if self.least_imbalance is False else []
+        return kinds + (["unnecessary moves"] if self.unnecessary_moves else [])
+
 
 def compare_with_reference(
     group: Group,
@@ -191,10 +198,7 @@ class AgreementCounts:
         self.unnecessary_moves += owned and bool(one.unnecessary_moves)
         self.varying_assignments += one.distinct_assignments > 1
         self.varying_loads += one.distinct_loads > 1
-        kinds: list[str] = [str(one.agreement)]
-        kinds += ["imbalance"] if one.least_imbalance is False else []
-        kinds += ["unnecessary moves"] if one.unnecessary_moves else []
-        for kind in kinds:
+        for kind in one.kinds:
             known = self.smallest.get(kind)
             if known is None or _size(one.group) < _size(known):
                 self.smallest[kind] = one.group

@@ -1,6 +1,7 @@
 """``kassay agreement``: compare assignors of client libraries with Kafka's Java assignors."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -15,8 +16,14 @@ from kassay.experiments.cli import (
     search_options,
 )
 from kassay.experiments.cli.option_checks import known_names
+from kassay.experiments.counterexamples.shrinking import shrink as shrink_while
 from kassay.experiments.implementations.installation import installed_versions
-from kassay.experiments.study.agreement import Agreement, AgreementCounts, count_agreements
+from kassay.experiments.study.agreement import (
+    Agreement,
+    AgreementCounts,
+    compare_with_reference,
+    count_agreements,
+)
 from kassay.experiments.study.case import cases_of
 from kassay.experiments.study.families.registry import FAMILIES, USUAL
 from kassay.reference.documents.json_codec import group_document
@@ -55,6 +62,14 @@ def agreement(
             show_default="the port with the same name, else range",
         ),
     ] = None,
+    shrink: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Maximum number of groups to try while kassay shrinks the smallest group of each "
+            "kind; 0 for no shrinking.",
+        ),
+    ] = 0,
     custom: assignor_options.CustomAssignors = assignor_options.CustomAssignors(),
     output_format: output_options.OutputFormat = output_options.Format.TABLE,
     limits: search_options.LimitOptions = search_options.LimitOptions(),
@@ -70,7 +85,7 @@ def agreement(
     groups with owned partitions. Vary means groups on which the partitions and the loads vary
     between runs. An assignor with results that vary between runs runs five times per group; its
     worst run counts. The formats json and jsonl contain the
-    smallest group of each kind.
+    smallest group of each kind; --shrink makes it smaller.
 
     Example: `kassay agreement --assignor sarama:sticky --family mixed-leave`
     """
@@ -88,6 +103,8 @@ def agreement(
         reference=reference,
         limits=limits.interruptible_limits(),
     )
+    for one in counts if shrink else ():
+        _shrink(one, shrink)
     if output_format is output_options.Format.TABLE:
         group_io.print_table([_row(one) for one in counts])
     elif output_format is output_options.Format.JSON:
@@ -113,6 +130,20 @@ def _groups(
     generated = cases_of(families, seeds=cases, assignors=["sticky"], first_seed=first_seed)
     for case in generated if families else ():
         yield case.build()
+
+
+def _shrink(counts: AgreementCounts, attempts: int) -> None:
+    """Shrink the smallest groups of an assignor, as long as their kind remains."""
+    for kind in counts.smallest.keys() - {str(Agreement.IDENTICAL), str(Agreement.INCOMPARABLE)}:
+
+        def has_kind(group: Group, kind: str = kind) -> bool:
+            names, reference = [counts.assignor], counts.reference
+            return kind in next(compare_with_reference(group, names, reference=reference)).kinds
+
+        # If the results vary between runs, the group need not show the kind again.
+        with suppress(UsageError):
+            smaller = shrink_while(counts.smallest[kind], has_kind, attempts=attempts)
+            counts.smallest[kind] = smaller
 
 
 def _row(counts: AgreementCounts) -> dict[str, object]:
