@@ -84,7 +84,8 @@ def _search_leximax(
         reached = _sums_of_greatest(problem, level, pool.incumbent(level))[index]
         if reached > bound:
             model.hint(pool.incumbent(level))
-            part = budget.share(members - index)
+            # The greatest load needs most of the time.
+            part = budget.share(min(members - index, 2))
             bound = max(_minimise(pool, model, term, bound, part) or 0, bound)
             reached = _sums_of_greatest(problem, level, pool.incumbent(level))[index]
         rank = rank * base + min(bound, reached) - before

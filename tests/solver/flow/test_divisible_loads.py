@@ -1,0 +1,67 @@
+"""Bounds on the imbalance of weighted groups with different subscriptions, by network flows."""
+
+import random
+
+import pytest
+
+from kassay.reference import Group, Member, Topic
+from kassay.reference.model.metrics import Measure
+from kassay.solver import Imbalance, Movement, solve
+from kassay.solver.bounds import imbalance_bound
+from kassay.solver.flow.divisible_loads import divisible_loads_bound
+from kassay.solver.limits import SearchBudget, SearchLimits
+from kassay.solver.problem import build_problem
+from tests import brute_force
+from tests.solver.random_cases import random_group, value_of
+
+ENDLESS = SearchBudget(float("inf"))
+
+
+def busy_topic(partitions: int) -> Group:
+    """Return a group in which two of six members can receive the partitions of a busy topic."""
+    rng = random.Random(5)
+    sizes = {"busy": 10_000, "quiet": 100}
+    return Group(
+        topics=tuple(
+            Topic(
+                name=name,
+                partitions=partitions,
+                weights=tuple(rng.randint(1, most) for _ in range(partitions)),
+            )
+            for name, most in sizes.items()
+        ),
+        members=tuple(
+            Member(id=f"m{at}", subscription=("busy",) if at == 0 else ("busy", "quiet")[at > 1 :])
+            for at in range(6)
+        ),
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_bound_is_at_most_the_minimum_of_every_measure(seed):
+    rng = random.Random(seed)
+    for _ in range(15):
+        group = random_group(rng, weighted=True, most=(4, 3, 6))
+        placements = list(brute_force.every_placement(group))
+        if not brute_force.partitions_to_place(group):
+            continue
+        for measure in Measure:
+            best = min(map(value_of(group, Imbalance(measure)), placements))
+            assert divisible_loads_bound(build_problem(group), measure, ENDLESS) <= best
+
+
+@pytest.mark.parametrize("measure", ["makespan", "sum_of_squares", "leximax", "spread"])
+def test_the_bound_uses_the_subscriptions_of_a_busy_topic(measure):
+    problem = build_problem(busy_topic(40))
+    bound = divisible_loads_bound(problem, Measure(measure), ENDLESS)
+    assert bound >= imbalance_bound(problem, Measure(measure))
+    if measure in {"sum_of_squares", "leximax"}:
+        assert bound > imbalance_bound(problem, Measure(measure))
+
+
+@pytest.mark.parametrize("measure", ["sum_of_squares", "leximax"])
+def test_the_imbalance_of_a_large_group_with_a_busy_topic_is_almost_proven(measure):
+    group = busy_topic(500)
+    levels = [Imbalance(measure), Movement()]
+    solution = solve(group, levels=levels, limits=SearchLimits(time=1))
+    assert solution.imbalance.gap <= solution.imbalance.value // 1_000
