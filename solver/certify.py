@@ -14,7 +14,7 @@ from kassay.solver.certificate.check import (
     prices_prove,
     violated_constraints,
 )
-from kassay.solver.certificate.counting_bounds import counted_bound, counted_claims, level_limits
+from kassay.solver.certificate.level_claims import counted_bound, counted_claims, level_limits
 from kassay.solver.certificate.refutation import PartitionPrices, cases_refute
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
 from kassay.solver.evaluation import check_levels, valid_placement

@@ -62,7 +62,7 @@ class IncumbentPool:
         return [(done.claim.level, done.limit) for done in self.reached]
 
     def max_loads(self) -> list[int] | None:
-        """Return the maximum load per member that the finished levels allow."""
+        """Return the maximum load per member within the finished levels, None if unlimited."""
         return max_loads_within(self.problem, self.limits())
 
     def _value(self, level: Level, placement: Placement) -> int:

@@ -18,7 +18,7 @@ from kassay.experiments.implementations.library_assignors import (
     is_library_assignor,
     parse_library_assignor,
 )
-from kassay.experiments.implementations.user_assignors import ANSWER_SECONDS, user_assignor_names
+from kassay.experiments.implementations.custom_assignors import ANSWER_SECONDS, user_assignor_names
 from kassay.reference.assignors import ASSIGNORS
 from kassay.reference.model.errors import InputError, UsageError
 

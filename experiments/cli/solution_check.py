@@ -12,7 +12,7 @@ from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, imbalance, loads, movement
 from kassay.solver.certificate.certificate import Certificate, LevelClaim, Proof
 from kassay.solver.certificate.check import certificate_errors, conflict_errors
-from kassay.solver.certificate.counting_bounds import value_of
+from kassay.solver.certificate.level_claims import value_of
 from kassay.solver.certificate.objective_documents import constraint_document, level_document
 from kassay.solver.certify import certify
 from kassay.solver.constraints import Constraint, check_constraints

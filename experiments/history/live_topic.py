@@ -16,7 +16,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
-from kassay.experiments.sources.live_cluster.group_descriptions import LiveTopic
+from kassay.experiments.sources.live_cluster.cluster_interface import LiveTopic
 from kassay.reference.model.errors import InputError
 
 TOPIC = "__consumer_offsets"
@@ -70,7 +70,9 @@ class OffsetsReader:
         try:
             return {each.partition: future.result().offset for each, future in futures.items()}
         except KafkaException as error:
-            raise InputError(f"{self._servers}: {error.args[0].str()}") from None
+            raise InputError(
+                f"{self._servers}: cannot read the offsets of {TOPIC}: {error.args[0].str()}"
+            ) from None
 
     def read(
         self, partitions: Sequence[int], ranges: Mapping[int, tuple[int, int]] | None = None
@@ -109,7 +111,7 @@ class OffsetsReader:
                     elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
                         unfinished.discard(message.partition())
                     elif not error.retriable():
-                        raise InputError(f"{self._servers}: {error.str()}")
+                        raise InputError(f"{self._servers}: cannot read {TOPIC}: {error.str()}")
         finally:
             consumer.close()
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from kassay.experiments.implementations.user_assignors import ANSWER_SECONDS
+from kassay.experiments.implementations.custom_assignors import ANSWER_SECONDS
 from kassay.reference.assignors import RebalanceProtocol, is_cooperative
 from kassay.reference.model.errors import InputError
 

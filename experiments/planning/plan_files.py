@@ -4,7 +4,7 @@ import json
 from base64 import b64encode
 from collections.abc import Iterable
 
-from kassay.experiments.planning.advice import not_considered, verdict
+from kassay.experiments.planning.plan_sentences import not_considered, verdict
 from kassay.experiments.planning.assignor_outcomes import AssignmentMetrics, AssignorOutcome
 from kassay.experiments.planning.move_schedule import MoveBatch
 from kassay.experiments.planning.own_assignor import own_assignor

@@ -11,7 +11,7 @@ from pathlib import Path
 import jinja2
 
 from kassay.experiments.planning.actions import RecommendedAction, count_of
-from kassay.experiments.planning.advice import (
+from kassay.experiments.planning.plan_sentences import (
     bound_text,
     not_considered,
     option_summary,

@@ -26,7 +26,7 @@ from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, movement
 from kassay.solver.certificate.certificate import Certificate, Origin, Price, PriceTable
-from kassay.solver.certificate.counting_bounds import evidence_error, value_of, wrong_claims
+from kassay.solver.certificate.level_claims import evidence_error, value_of, wrong_claims
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
 from kassay.solver.evaluation import check_levels, valid_placement, violated
 from kassay.solver.improvement.residual_network import node_prices

@@ -40,11 +40,11 @@ def makespan_lower_bound(weights: Sequence[int], members: int) -> int:
 
 
 class SharedWeights(NamedTuple):
-    """Lower bound on the maximum load of some members that share the heaviest weights."""
+    """Lower bound on the makespan: some members together have many of the heaviest weights."""
 
     bound: int
     first: int  # number of heaviest weights considered
-    held: int  # minimum number of these weights that the members share
+    held: int  # minimum number of these weights that ``members`` members have together
     members: int
 
 

@@ -69,7 +69,7 @@ class MemberExchange:
     owned: Ints = field(init=False)
 
     def __post_init__(self) -> None:
-        """Round weights and capacities to multiples of the grid unit."""
+        """Convert weights and capacities to whole numbers of grid units."""
         problem = self.problem
         grain = max(1, max(self.max_loads, default=0) // self.grid)
         weight = problem.weight.astype(np.int64)

@@ -25,7 +25,7 @@ from kassay.experiments.counterexamples.gallery_page import render_gallery
 from kassay.experiments.counterexamples.search_case import CaseSearch, check_deterministic
 from kassay.experiments.counterexamples.shortcomings import CounterexampleOptions, Shortcoming
 from kassay.experiments.counterexamples.shrinking import size_of
-from kassay.experiments.implementations.user_assignors import is_user_assignor
+from kassay.experiments.implementations.custom_assignors import is_user_assignor
 from kassay.experiments.report.output_reader import check_writable
 from kassay.experiments.spark.counterexample_search import search_cases
 from kassay.experiments.spark.session import spark_session

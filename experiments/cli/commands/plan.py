@@ -21,7 +21,7 @@ from kassay.experiments.cli import (
 )
 from kassay.experiments.cli.interruption import STOP, call_interruptibly, exit_interrupted
 from kassay.experiments.cli.objective_options import ObjectiveOptions
-from kassay.experiments.planning.advice import verdict
+from kassay.experiments.planning.plan_sentences import verdict
 from kassay.experiments.planning.own_assignor import installed_client
 from kassay.experiments.planning.plan import GROWTH
 from kassay.experiments.planning.plan import plan as plan_group

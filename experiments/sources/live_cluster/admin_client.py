@@ -22,7 +22,7 @@ from kassay.experiments.sources.live_cluster.convert_responses import (
     convert_offsets,
     convert_topic,
 )
-from kassay.experiments.sources.live_cluster.group_descriptions import (
+from kassay.experiments.sources.live_cluster.cluster_interface import (
     LiveGroup,
     LiveTopic,
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 from confluent_kafka import ConsumerGroupState, ConsumerGroupType
 
-from kassay.experiments.sources.live_cluster.group_descriptions import (
+from kassay.experiments.sources.live_cluster.cluster_interface import (
     DEAD,
     LiveGroup,
     LiveMember,

@@ -12,7 +12,7 @@ from kassay.experiments.sources.capture_files import (
     imported_group,
 )
 from kassay.experiments.sources.import_options import ImportOptions
-from kassay.experiments.sources.live_cluster.group_descriptions import (
+from kassay.experiments.sources.live_cluster.cluster_interface import (
     Cluster,
     ClusterReading,
     EndOffsets,

@@ -10,7 +10,7 @@ import pytest
 from kassay.experiments.implementations.convergence import Ending, run_until_stable
 from kassay.experiments.implementations.runner import run
 from kassay.experiments.implementations.subprocess_assignor import AssignorProcess, NoAnswerError
-from kassay.experiments.implementations.user_assignors import (
+from kassay.experiments.implementations.custom_assignors import (
     parse_user_assignor,
     user_assignor_names,
 )

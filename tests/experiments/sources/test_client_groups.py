@@ -22,7 +22,7 @@ from kassay.experiments.planning.own_assignor import own_assignor
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.sources.capture_files import import_groups, load_metadata
 from kassay.experiments.sources.import_options import AssumedSubscriptions, ImportOptions
-from kassay.experiments.sources.live_cluster.group_descriptions import LiveGroup
+from kassay.experiments.sources.live_cluster.cluster_interface import LiveGroup
 from kassay.experiments.sources.live_cluster.live_groups import import_live
 from kassay.reference.model.group import Group
 from kassay.reference.protocol.record_schemas import OFFSET_COMMIT_KINDS

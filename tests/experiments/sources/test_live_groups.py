@@ -16,7 +16,7 @@ from kassay.experiments.sources.import_options import (
     ImportOptions,
     load_subscriptions,
 )
-from kassay.experiments.sources.live_cluster.group_descriptions import (
+from kassay.experiments.sources.live_cluster.cluster_interface import (
     LiveGroup,
     LiveMember,
     LiveTopic,

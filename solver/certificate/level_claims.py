@@ -1,4 +1,4 @@
-"""Lower bounds on levels by counting, without search, and the check of claims."""
+"""Claims about levels: their creation, with bounds by counting, and their check."""
 
 from collections.abc import Iterator, Sequence
 

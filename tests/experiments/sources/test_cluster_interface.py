@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kassay.experiments.sources.live_cluster.group_descriptions import (
+from kassay.experiments.sources.live_cluster.cluster_interface import (
     JoinedSubscription,
     read_subscription,
 )
