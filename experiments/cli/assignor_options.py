@@ -13,12 +13,12 @@ from typing import Annotated
 import typer
 
 from kassay.experiments.cli.option_checks import check_name
+from kassay.experiments.implementations.custom_assignors import ANSWER_SECONDS, user_assignor_names
 from kassay.experiments.implementations.installation import driver_command
 from kassay.experiments.implementations.library_assignors import (
     is_library_assignor,
     parse_library_assignor,
 )
-from kassay.experiments.implementations.custom_assignors import ANSWER_SECONDS, user_assignor_names
 from kassay.reference.assignors import ASSIGNORS
 from kassay.reference.model.errors import InputError, UsageError
 

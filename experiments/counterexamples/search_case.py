@@ -15,8 +15,8 @@ from kassay.experiments.counterexamples.shortcomings import (
     measure_shortfall,
 )
 from kassay.experiments.counterexamples.shrinking import Predicate, shrink, size_of
-from kassay.experiments.implementations.runner import run
 from kassay.experiments.implementations.custom_assignors import is_user_assignor
+from kassay.experiments.implementations.runner import run
 from kassay.experiments.study.case import Case
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.errors import UsageError

@@ -3,6 +3,10 @@
 import json
 from dataclasses import dataclass
 
+from kassay.experiments.implementations.custom_assignors import (
+    is_user_assignor,
+    parse_user_assignor,
+)
 from kassay.experiments.implementations.installation import driver_command
 from kassay.experiments.implementations.library_assignors import (
     is_library_assignor,
@@ -13,7 +17,6 @@ from kassay.experiments.implementations.subprocess_assignor import (
     TimeLimitError,
     assignor_process,
 )
-from kassay.experiments.implementations.custom_assignors import is_user_assignor, parse_user_assignor
 from kassay.reference.assignors import run_assignor
 from kassay.reference.documents.json_codec import group_document, parse_assignment
 from kassay.reference.model.assignment import Assignment

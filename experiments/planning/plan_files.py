@@ -4,12 +4,12 @@ import json
 from base64 import b64encode
 from collections.abc import Iterable
 
-from kassay.experiments.planning.plan_sentences import not_considered, verdict
 from kassay.experiments.planning.assignor_outcomes import AssignmentMetrics, AssignorOutcome
 from kassay.experiments.planning.move_schedule import MoveBatch
 from kassay.experiments.planning.own_assignor import own_assignor
 from kassay.experiments.planning.plan_alternatives import PlanOption
 from kassay.experiments.planning.plan_result import GrowthSizing, Plan
+from kassay.experiments.planning.plan_sentences import not_considered, verdict
 from kassay.experiments.planning.rack_locality import RackLocality
 from kassay.reference.documents.csv_writer import write_csv
 from kassay.reference.documents.json_codec import assignment_document, group_document

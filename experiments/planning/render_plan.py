@@ -11,6 +11,10 @@ from pathlib import Path
 import jinja2
 
 from kassay.experiments.planning.actions import RecommendedAction, count_of
+from kassay.experiments.planning.own_assignor import OwnAssignor, own_assignor
+from kassay.experiments.planning.plan_alternatives import scheduled_measure
+from kassay.experiments.planning.plan_files import loads_csv, moves_csv
+from kassay.experiments.planning.plan_result import Plan
 from kassay.experiments.planning.plan_sentences import (
     bound_text,
     not_considered,
@@ -19,10 +23,6 @@ from kassay.experiments.planning.plan_sentences import (
     verdict,
     weight_text,
 )
-from kassay.experiments.planning.own_assignor import OwnAssignor, own_assignor
-from kassay.experiments.planning.plan_alternatives import scheduled_measure
-from kassay.experiments.planning.plan_files import loads_csv, moves_csv
-from kassay.experiments.planning.plan_result import Plan
 from kassay.experiments.plotting.assignment_figure import draw_assignment
 from kassay.experiments.plotting.frontier_drawing import FrontierCurve, frontier_svg
 from kassay.experiments.plotting.page_templates import environment

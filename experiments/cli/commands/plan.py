@@ -21,12 +21,12 @@ from kassay.experiments.cli import (
 )
 from kassay.experiments.cli.interruption import STOP, call_interruptibly, exit_interrupted
 from kassay.experiments.cli.objective_options import ObjectiveOptions
-from kassay.experiments.planning.plan_sentences import verdict
 from kassay.experiments.planning.own_assignor import installed_client
 from kassay.experiments.planning.plan import GROWTH
 from kassay.experiments.planning.plan import plan as plan_group
 from kassay.experiments.planning.plan_directory import directory_names, write_plan
 from kassay.experiments.planning.plan_result import Plan
+from kassay.experiments.planning.plan_sentences import verdict
 from kassay.experiments.planning.planning_start import planning_start
 from kassay.experiments.planning.render_plan import render_summary
 from kassay.experiments.planning.scenario_spec import parse_growth

@@ -17,14 +17,14 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
+from kassay.experiments.sources.live_cluster.cluster_interface import (
+    LiveGroup,
+    LiveTopic,
+)
 from kassay.experiments.sources.live_cluster.convert_responses import (
     convert_group,
     convert_offsets,
     convert_topic,
-)
-from kassay.experiments.sources.live_cluster.cluster_interface import (
-    LiveGroup,
-    LiveTopic,
 )
 from kassay.experiments.sources.merge_captures import PartitionKey
 from kassay.reference.model.errors import InputError, RunError

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from kassay.experiments.implementations.convergence import Ending, run_until_stable
-from kassay.experiments.implementations.runner import run
-from kassay.experiments.implementations.subprocess_assignor import AssignorProcess, NoAnswerError
 from kassay.experiments.implementations.custom_assignors import (
     parse_user_assignor,
     user_assignor_names,
 )
+from kassay.experiments.implementations.runner import run
+from kassay.experiments.implementations.subprocess_assignor import AssignorProcess, NoAnswerError
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
