@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 
+from kassay.experiments.compare import keep_owners
 from kassay.experiments.planning.actions import count_of
 from kassay.experiments.planning.plan_alternatives import RECOMMENDED
 from kassay.experiments.planning.plan_result import Plan
-from kassay.reference.model.metrics import Measure, relative_loads
+from kassay.reference.model.metrics import Measure, host_units, load_vector, relative_loads
 from kassay.reference.model.weight_source import WeightSource
+from kassay.solver.objective import HOST_LEVELS, Movement
 from kassay.solver.solution import LevelValue
 
 _WEIGHTS = {
@@ -73,9 +75,17 @@ def option_summary(plan: Plan) -> Iterator[str]:
             else f"maximum load {option.metrics.makespan:,}, "
             f"{option.imbalance.name.replace('_', ' ')} {option.imbalance.value:,}"
         )
+        further = ""
+        if option.name == RECOMMENDED:
+            known = (*Measure, Movement.name)
+            further = "".join(
+                f", {level.name.replace('_', ' ')} {level.value:,} ({bound_text(level)})"
+                for level in plan.solution.levels
+                if level.name not in known
+            )
         yield (
             f"{name}: {count_of(option.movement.value, 'move')} ({bound_text(option.movement)}), "
-            f"{measure} ({bound_text(option.imbalance)})"
+            f"{measure} ({bound_text(option.imbalance)}){further}"
         )
 
 
@@ -94,6 +104,16 @@ def not_considered(plan: Plan) -> list[str]:
         ignored.append(
             f"racks: {plan.racks.current:,} of {plan.group.partition_count:,} partitions are read "
             f"across racks now, {plan.racks.planned:,} in this plan; consider them with --racks"
+        )
+    hosts = host_units(plan.group)
+    if names.isdisjoint(HOST_LEVELS) and 1 < len(hosts.names) < len(hosts.unit_of):
+        current, planned = (
+            max(hosts.relative_loads(hosts.loads(load_vector(plan.group, assignment))))
+            for assignment in (keep_owners(plan.group), plan.assignment)
+        )
+        ignored.append(
+            f"hosts: the maximum relative load of a host is {current:,} now and {planned:,} in "
+            "this plan; balance hosts with --by-host"
         )
     if len(plan.group.topics) > 1 and "topic_spread" not in names:
         ignored.append(

@@ -166,3 +166,15 @@ def test_plan_and_what_if_show_all_levels_and_relative_loads(kassay, write_group
     scenario = kassay("what-if", file, *PODS, "--by-host").records[0]["scenarios"][1]
     assert list(scenario["levels"]) == ["host_makespan", "imbalance", "movement"]
     assert scenario["makespan"] == {"value": 4, "bound": 4}
+
+
+def test_the_summary_of_a_plan_names_hosts(kassay, write_groups, tmp_path):
+    group = json.loads(json.dumps(ORDERS))
+    group["members"][1]["owned"] = {"t": [3, 4, 5]}
+    group["members"][2]["owned"] = {"t": []}
+    file = write_groups(group)
+    ignored = kassay("plan", file, *PODS, "-o", tmp_path / "a", "--format", "text").out
+    assert "balance hosts with --by-host" in ignored
+    planned = kassay("plan", file, *PODS, "--by-host", "-o", tmp_path / "b", "--format", "text").out
+    assert "host sum of squares 24 (proven)" in planned
+    assert "--by-host" not in planned.partition("Options:")[2]
