@@ -83,7 +83,6 @@ class CustomAssignors:
             metavar="COMMAND",
             help="Custom assignor: a command that reads one group document per line and writes "
             "one assignment document per line.",
-            show_default=False,
         ),
     ] = None
     assignor_python: Annotated[
@@ -92,7 +91,6 @@ class CustomAssignors:
             metavar="MODULE:NAME",
             help="Custom assignor: a Python function that takes a Group and returns an "
             "Assignment. MODULE is a module name or a .py file.",
-            show_default=False,
         ),
     ] = None
     assignor_timeout: Annotated[

@@ -19,7 +19,6 @@ Capacity = Annotated[
         "--capacity",
         min=0,
         help="Maximum load of each member without a capacity in the group document.",
-        show_default=False,
     ),
 ]
 AllowLag = Annotated[

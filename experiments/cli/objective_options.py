@@ -94,7 +94,6 @@ class ObjectiveOptions:
             "movement is not given, it comes directly after imbalance. TOLERANCE is the maximum "
             "excess of the level over its minimum: a fraction such as 0.05, or +N. With "
             "colocation, --colocate sets the topics of this level and is no constraint.",
-            show_default=False,
         ),
     ] = None
     by_host: Annotated[
@@ -127,7 +126,6 @@ class ObjectiveOptions:
             metavar="TOPIC,...",
             help="Topics, separated by commas. For each number N, the partitions N of these topics "
             "are assigned to the same member. Repeat the option for further sets of topics.",
-            show_default=False,
         ),
     ] = None
 
@@ -136,7 +134,6 @@ class ObjectiveOptions:
         typer.Option(
             metavar="TOPIC-N=MEMBER",
             help="Assign a partition to this member: a member id, client id or host. Repeatable.",
-            show_default=False,
         ),
     ] = None
     forbid: Annotated[
@@ -145,7 +142,6 @@ class ObjectiveOptions:
             metavar="TOPIC[-N]=MEMBER",
             help="Do not assign a partition, or any partition of a topic, to this member. "
             "Repeatable.",
-            show_default=False,
         ),
     ] = None
 

@@ -56,7 +56,6 @@ PlotFile = Annotated[
         metavar="FILE",
         help="Write a plot to this .svg or .png file. With several groups, the second plot is "
         "written to NAME-2.svg, the third to NAME-3.svg, and so on.",
-        show_default=False,
     ),
 ]
 TimelineFile = Annotated[
@@ -66,7 +65,6 @@ TimelineFile = Annotated[
         callback=_plot_file,
         metavar="FILE",
         help="Draw the timeline to this .svg or .png file; requires one script and one policy.",
-        show_default=False,
     ),
 ]
 

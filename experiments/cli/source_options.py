@@ -45,7 +45,6 @@ Metadata = Annotated[
         "--metadata",
         metavar="FILE",
         help="File with partition counts: output of kafka-topics.sh --describe or kcat -L -J.",
-        show_default=False,
     ),
 ]
 
@@ -80,15 +79,13 @@ class SourceOptions:
             min=0,
             help="Lag to use for partitions for which the source contains no lag; required with "
             "--weights lag if a lag is missing.",
-            show_default=False,
         ),
     ] = None
     sizes: Annotated[
         Path | None,
         typer.Option(
             help="File with partition sizes for --weights size: output of kafka-log-dirs.sh "
-            "--describe.",
-            show_default=False,
+            "--describe."
         ),
     ] = None
 
@@ -162,7 +159,6 @@ class ClusterOptions:
         typer.Option(
             metavar="HOST:PORT",
             help="Brokers of the cluster to read from, separated by commas.",
-            show_default=False,
             rich_help_panel=CLUSTER_PANEL,
         ),
     ] = None
@@ -170,7 +166,6 @@ class ClusterOptions:
         Path | None,
         typer.Option(
             help="File of client properties, such as TLS and SASL settings.",
-            show_default=False,
             rich_help_panel=CLUSTER_PANEL,
         ),
     ] = None

@@ -41,10 +41,7 @@ class SparkOptions:
     conf: Annotated[
         list[str] | None,
         typer.Option(
-            callback=_pairs,
-            metavar="KEY=VALUE",
-            help="Spark configuration property; repeatable.",
-            show_default=False,
+            callback=_pairs, metavar="KEY=VALUE", help="Spark configuration property; repeatable."
         ),
     ] = None
 

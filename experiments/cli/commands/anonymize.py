@@ -19,7 +19,6 @@ def anonymize(
         typer.Option(
             metavar="FILE",
             help="Write the old and new names to this JSON file. Keep the file secret.",
-            show_default=False,
         ),
     ] = None,
 ) -> None:

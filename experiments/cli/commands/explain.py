@@ -43,8 +43,7 @@ def explain(
     assignment: Annotated[
         Path | None,
         typer.Option(
-            help="File with the assignment to explain; cannot be combined with --assignor.",
-            show_default=False,
+            help="File with the assignment to explain; cannot be combined with --assignor."
         ),
     ] = None,
     plot: output_options.PlotFile = None,

@@ -36,10 +36,7 @@ def forecast(
     ] = None,
     current: Annotated[
         str | None,
-        typer.Option(
-            help="Current assignor of groups for which the source does not show it.",
-            show_default=False,
-        ),
+        typer.Option(help="Current assignor of groups for which the source does not show it."),
     ] = None,
     at_once: Annotated[
         list[int] | None,

@@ -54,7 +54,6 @@ class FollowOptions:
         Path | None,
         typer.Option(
             help="File for the metrics of each group, in the text format of Prometheus.",
-            show_default=False,
             rich_help_panel=_FOLLOW_PANEL,
         ),
     ] = None
@@ -85,7 +84,6 @@ def history(
             help="Files or directories with records: Parquet files, also as URIs such as "
             "s3a://, or output of kafka-dump-log.sh --offsets-decoder in .txt, .log and .out "
             "files, plain or compressed with gzip.",
-            show_default=False,
         ),
     ] = None,
     *,
@@ -98,7 +96,6 @@ def history(
             metavar="PACKAGE",
             help="Use this Maven package (GROUP:ARTIFACT:VERSION) of Spark's Kafka source to "
             "read the cluster.",
-            show_default=False,
             rich_help_panel=source_options.CLUSTER_PANEL,
         ),
     ] = None,

@@ -26,7 +26,6 @@ def implementations(
             metavar="[install LIBRARY[@VERSION]...]",
             help="Libraries to install. Without a version, kassay installs the newest listed "
             "version. The word available means all libraries with their programs on PATH.",
-            show_default=False,
         ),
     ] = None,
     *,

@@ -21,7 +21,6 @@ def import_(
             help="Captures of kafka-consumer-groups.sh or group documents: files, directories with "
             "captures taken at the same time, or - for standard input. Files may be compressed "
             "with gzip.",
-            show_default=False,
         ),
     ] = None,
     *,

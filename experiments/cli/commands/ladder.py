@@ -38,7 +38,6 @@ class DrainOptions:
             metavar="RATE",
             help="Maximum number of messages per second that one member reads. With this option, "
             "the output contains the time to read the current lag, per number of members.",
-            show_default=False,
         ),
     ] = None
     produce_rate: Annotated[
@@ -79,9 +78,7 @@ def ladder(
     drain: DrainOptions = DrainOptions(),
     autoscaler: Annotated[
         Autoscaler | None,
-        typer.Option(
-            help="Print a manifest for this autoscaler, not the ladder.", show_default=False
-        ),
+        typer.Option(help="Print a manifest for this autoscaler, not the ladder."),
     ] = None,
     lag_threshold: Annotated[
         int, typer.Option(min=1, help="Lag per replica in the manifest, in messages.")

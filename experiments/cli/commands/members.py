@@ -25,18 +25,16 @@ def members(
     source_data: source_options.SourceOptions = source_options.SourceOptions(),
     makespan: Annotated[
         int | None,
-        typer.Option(min=0, help="Target for the maximum load of a member.", show_default=False),
+        typer.Option(min=0, help="Target for the maximum load of a member."),
     ] = None,
     capacity: capacity_options.Capacity = None,
     first: Annotated[
         int | None,
-        typer.Option(
-            "--from", min=0, help="Smallest number of members to show.", show_default=False
-        ),
+        typer.Option("--from", min=0, help="Smallest number of members to show."),
     ] = None,
     last: Annotated[
         int | None,
-        typer.Option("--to", min=0, help="Largest number of members to show.", show_default=False),
+        typer.Option("--to", min=0, help="Largest number of members to show."),
     ] = None,
     like: capacity_options.SubscriptionLike = None,
     allow_lag: capacity_options.AllowLag = False,

@@ -48,7 +48,6 @@ def report(
         typer.Option(
             metavar="NAME",
             help="Write only this figure (CSV and SVG) or table (CSV) of a study; repeatable.",
-            show_default=False,
         ),
     ] = None,
     partial: Annotated[

@@ -94,7 +94,6 @@ def study(
             metavar="DIR",
             help="Run no study. Summarise the study that an earlier version of kassay study wrote "
             "to this directory.",
-            show_default=False,
         ),
     ] = None,
 ) -> None:

@@ -55,7 +55,6 @@ def survey(
             help="Group documents or captures of kafka-consumer-groups.sh: a file, plain or "
             "compressed with gzip, a directory with captures taken at the same time, or - for "
             "standard input. Omit SOURCE to read a cluster with --bootstrap-server.",
-            show_default=False,
         ),
     ] = None,
     *,
@@ -66,7 +65,6 @@ def survey(
         typer.Option(
             metavar="DIR",
             help="Output directory of kassay history, to show past unnecessary moves per group.",
-            show_default=False,
         ),
     ] = None,
     fail_on: Annotated[
@@ -75,7 +73,6 @@ def survey(
             metavar="CONDITION",
             help="Exit with 1 if a group meets this condition, such as 'gap>10%' or 'hot>=2'; "
             f"repeatable. Quantities: {', '.join(QUANTITIES)}.",
-            show_default=False,
         ),
     ] = None,
     output: Annotated[
@@ -85,7 +82,6 @@ def survey(
             "-o",
             metavar="DIR",
             help="Directory to write survey.html, survey.json and the plans to.",
-            show_default=False,
         ),
     ] = None,
     plans: Annotated[
@@ -99,9 +95,7 @@ def survey(
     ] = 10,
     metrics: Annotated[
         Path | None,
-        typer.Option(
-            help="File for the results in the text format of Prometheus.", show_default=False
-        ),
+        typer.Option(help="File for the results in the text format of Prometheus."),
     ] = None,
     time_limit: Annotated[
         float, typer.Option(min=0, help="Time limit in seconds for all groups together.")

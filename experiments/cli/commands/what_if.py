@@ -37,30 +37,21 @@ def what_if(
             metavar="COUNT",
             help="Number of members: a number (8), a difference (+2, -1), a range (5..50, "
             "+0..+10), a range with a step (5..50:5) or a list (8,12).",
-            show_default=False,
         ),
     ] = None,
     like: capacity_options.SubscriptionLike = None,
     allow_lag: capacity_options.AllowLag = False,
     without: Annotated[
         list[str] | None,
-        typer.Option(metavar="MEMBER", help="Remove this member; repeatable.", show_default=False),
+        typer.Option(metavar="MEMBER", help="Remove this member; repeatable."),
     ] = None,
     partitions: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="TOPIC=N",
-            help="Set the partition count of a topic; repeatable.",
-            show_default=False,
-        ),
+        typer.Option(metavar="TOPIC=N", help="Set the partition count of a topic; repeatable."),
     ] = None,
     subscribe: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="MEMBER=TOPIC",
-            help="Subscribe a member to a topic; repeatable.",
-            show_default=False,
-        ),
+        typer.Option(metavar="MEMBER=TOPIC", help="Subscribe a member to a topic; repeatable."),
     ] = None,
     source_data: source_options.SourceOptions = source_options.SourceOptions(),
     growth: Annotated[
@@ -68,7 +59,6 @@ def what_if(
         typer.Option(
             metavar="FACTOR,...",
             help="Traffic growth factors, separated by commas; each multiplies all weights.",
-            show_default=False,
         ),
     ] = None,
     new_weight: Annotated[
