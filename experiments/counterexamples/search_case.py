@@ -121,11 +121,11 @@ def shrink_group(
     For `LARGEST_FIRST`, the severity must not decrease. Shrinking introduces no stale claims
     and no subscriptions to topics that do not exist.
     """
-    dangling = _dangling_references(group)
+    dangling = dangling_references(group)
     keep_severity = options.shortcoming in LARGEST_FIRST
 
     def falls_short(smaller: Group) -> bool:
-        if _dangling_references(smaller) > dangling:
+        if dangling_references(smaller) > dangling:
             return False
         reached = measure_shortfall(smaller, options).severity
         return reached >= severity if keep_severity else reached > 0
@@ -149,7 +149,7 @@ def _shrink_and_rename(group: Group, fails: Predicate, attempts: int) -> Group:
         smallest = smaller
 
 
-def _dangling_references(group: Group) -> int:
+def dangling_references(group: Group) -> int:
     """Count the invalid claims in a group, and the references to topics that do not exist."""
     topics = group.topic_table()
     owned = ownership(group)

@@ -16,6 +16,7 @@ from kassay.experiments.cli import (
     search_options,
 )
 from kassay.experiments.cli.option_checks import known_names
+from kassay.experiments.counterexamples.search_case import dangling_references
 from kassay.experiments.counterexamples.shrinking import shrink as shrink_while
 from kassay.experiments.implementations.installation import installed_versions
 from kassay.experiments.study.agreement import (
@@ -134,15 +135,19 @@ def _groups(
 
 def _shrink(counts: AgreementCounts, attempts: int) -> None:
     """Shrink the smallest groups of an assignor, as long as their kind remains."""
-    for kind in counts.smallest.keys() - {str(Agreement.IDENTICAL), str(Agreement.INCOMPARABLE)}:
+    names, reference = [counts.assignor], counts.reference
+    for kind, largest in counts.smallest.items():
+        if kind in {Agreement.IDENTICAL, Agreement.INCOMPARABLE}:
+            continue
 
-        def has_kind(group: Group, kind: str = kind) -> bool:
-            names, reference = [counts.assignor], counts.reference
+        def has_kind(group: Group, kind: str = kind, largest: Group = largest) -> bool:
+            if dangling_references(group) > dangling_references(largest):
+                return False
             return kind in next(compare_with_reference(group, names, reference=reference)).kinds
 
         # If the results vary between runs, the group need not show the kind again.
         with suppress(UsageError):
-            smaller = shrink_while(counts.smallest[kind], has_kind, attempts=attempts)
+            smaller = shrink_while(largest, has_kind, attempts=attempts)
             counts.smallest[kind] = smaller
 
 

@@ -94,6 +94,20 @@ def test_agreement_counts_groups_and_shows_the_smallest(kassay, write_groups):
         "jsonl",
     )
     assert (done.code, done.record["groups"]) == (0, 1)
+    shrunk = kassay(
+        "agreement",
+        "--groups",
+        file,
+        "--assignor",
+        "range",
+        "--reference",
+        "uniform",
+        "--shrink",
+        50,
+        "--format",
+        "jsonl",
+    )
+    assert all(len(one["members"]) <= 2 for one in shrunk.record["smallest"].values())
     assert sum(done.record["agreement"].values()) == 1
     assert json.dumps(done.record["smallest"])
     assert kassay("agreement", "--groups", file).code == 2
