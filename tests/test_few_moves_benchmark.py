@@ -1,14 +1,15 @@
 """Open benchmark of few moves: instances, checker and contestants."""
 
 import json
+import os
 import random
+import time
 
 import pytest
 
 from benchmarks.few_moves import certify
 from benchmarks.few_moves.__main__ import run
-from benchmarks.few_moves.check import check
-from benchmarks.few_moves.check_bound import proven_moves
+from benchmarks.few_moves.check import assignment_of, check, main, proven_moves
 from benchmarks.few_moves.contestants import CONTESTANTS
 from benchmarks.few_moves.instances import instance, published_names
 from kassay.reference.documents.json_codec import group_document
@@ -68,21 +69,48 @@ def test_no_prices_prove_more_moves_than_needed():
     assert strict > 10
 
 
-def test_the_written_certificate_proves_the_bound(tmp_path, capsys):
-    name = "log-normal/identical/in-turn/1%/60/5/1"
-    one = instance(name)
-    certify.main(name, "5", str(tmp_path))
-    printed = capsys.readouterr().out
-    document = group_document(one.group)
-    certificate, assignment = (
-        json.loads(next(tmp_path.glob(f"*_{kind}.json")).read_text())
-        for kind in ("bound", "assignment")
+def test_a_new_certificate_is_never_worse_than_the_known_one(monkeypatch):
+    monkeypatch.setattr(time, "monotonic", time.process_time)
+    one = instance("log-normal/identical/in-turn/1%/60/5/1")
+    first = certify.improve(one, 2.0, None)
+    values = certify.known_values(one, first)
+    assert 0 < values["bound"] <= values["moves"]
+    following = certify.known_values(one, certify.improve(one, 2.0, first))
+    assert following["bound"] >= values["bound"]
+    assert following["moves"] <= values["moves"]
+
+
+def test_every_best_known_value_has_a_certificate():
+    known = json.loads(certify.BEST_KNOWN.read_text())
+    assert list(known) == list(published_names())
+    for name, values in known.items():
+        one, path = instance(name), certify.certificate_path(name)
+        group, certificate = group_document(one.group), json.loads(path.read_text())
+        load, moves, reasons = check(group, assignment_of(group, certificate), one.max_load)
+        assert (moves, reasons) == (values["moves"], [])
+        assert load <= one.max_load
+
+
+@pytest.mark.parametrize("name", list(published_names()))
+def test_the_prices_of_a_certificate_prove_the_best_known_bound(name):
+    if "exact" not in name and not os.environ.get("ALL_CERTIFICATES"):
+        pytest.skip("each check takes seconds; set ALL_CERTIFICATES to run all")
+    one, path = instance(name), certify.certificate_path(name)
+    known = json.loads(certify.BEST_KNOWN.read_text())
+    assert certify.known_values(one, json.loads(path.read_text())) == known[name]
+
+
+def test_the_checker_prints_the_values_of_a_certificate(tmp_path, capsys, monkeypatch):
+    one = instance(next(published_names()))
+    group = tmp_path / "group.json"
+    group.write_text(json.dumps(group_document(one.group)))
+    path = certify.certificate_path(one.name)
+    monkeypatch.setattr("sys.argv", ["check.py", str(group), str(path), str(one.max_load)])
+    assert main() == 0
+    values = json.loads(certify.BEST_KNOWN.read_text())[one.name]
+    assert capsys.readouterr().out == (
+        f"maximum load {one.max_load}, {values['moves']} moves\nat least {values['bound']} moves\n"
     )
-    bound = proven_moves(document, certificate, one.max_load)
-    _, moves, reasons = check(document, assignment, one.max_load)
-    assert reasons == []
-    assert printed == f"{name}: {moves} moves, bound {bound}\n"
-    assert 0 < bound <= moves
 
 
 def consumed(group):

@@ -90,7 +90,7 @@ class MovementSearch:
                 return 0
             if start is None or search.cost(start) > pool.value(level):
                 start = pool.incumbent(level)
-            share = (0.5 if search.is_tight else 0.1) if is_large else 0.25
+            share = (0.5 if search.is_tight else 0.2) if is_large else 0.25
             first = budget.until(budget.seconds * share).continuation(60)
             self._record(search.cost(start), bound)
             pool.add(search.improve(start, bound, first))
@@ -100,7 +100,8 @@ class MovementSearch:
         from kassay.solver.weighted.movement_bound import price_and_branch  # noqa: PLC0415
 
         rest = budget.until(budget.seconds * (0.95 if is_large else 0.5))
-        bounding = rest.until(rest.seconds * 0.95)
+        is_bound_hard = search is None or search.is_tight or not is_large
+        bounding = rest.until(rest.seconds * (0.85 if is_bound_hard else 0.6))
         is_timed = budget.limits.deterministic is None
         priced = price_and_branch(
             problem,

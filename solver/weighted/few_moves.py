@@ -35,7 +35,7 @@ class _Method(Enum):
 # Exact exchanges are best if almost no capacity remains free, annealing otherwise.
 _TIGHT = 0.05  # free capacity per member, as a share of the mean weight
 _TIGHT_SHARES = {_Method.EXCHANGE: 8, _Method.ANNEALING: 1, _Method.CP_SAT: 1}
-_LOOSE_SHARES = {_Method.EXCHANGE: 1, _Method.ANNEALING: 16, _Method.CP_SAT: 4}
+_LOOSE_SHARES = {_Method.EXCHANGE: 1, _Method.ANNEALING: 40, _Method.CP_SAT: 4}
 
 
 @dataclass
@@ -89,7 +89,7 @@ class FewMovesSearch:
         while cost > bound and may_continue():
             method = min(self.turns, key=self._rank)
             self.turns[method] += 1
-            following = self._improved(method, best, cost, may_continue)
+            following = self._improved(method, best, bound, may_continue)
             if following is None or (reached := self.cost(following)) > cost:
                 continue
             if reached < cost:
@@ -99,13 +99,13 @@ class FewMovesSearch:
         return best
 
     def _rank(self, method: _Method) -> float:
-        return self.turns[method] / (self.shares[method] * (1 + self.gains[method]))
+        return (1 + self.turns[method]) / (self.shares[method] * (1 + self.gains[method]))
 
     def _improved(
-        self, method: "_Method", placement: Placement, cost: int, may_continue: Callable[[], bool]
+        self, method: "_Method", placement: Placement, bound: int, may_continue: Callable[[], bool]
     ) -> Placement | None:
         if method is _Method.ANNEALING:
-            return self.annealing.run(placement, cost)
+            return self.annealing.run(placement, self.cost(placement), bound)
         if method is _Method.EXCHANGE:
             members = self._by_load(placement, self._linked_members(placement))
             away = np.isin(placement, members) & np.isin(self.problem.owner, members)

@@ -16,6 +16,7 @@ from kassay.solver.problem import Ints, Placement, Problem
 
 _SLICE = 60_000  # proposals per call
 _FIRST_SLICES = 30
+_MAX_SAVING = 3  # divisor of the difference of cost and bound
 _HOT, _COLD = 0.4, 0.013  # temperatures, as shares of the mean weight
 
 
@@ -24,13 +25,18 @@ _Proposal = tuple[tuple[int, int], ...]  # partitions and their new members
 
 @dataclass
 class OverloadAnnealing:
-    """Simulated annealing in slices; a failed run is repeated with more slices."""
+    """Simulated annealing in slices, with a lower permitted cost in each run.
+
+    After a successful run, the next one saves twice as much. After a failed run, it saves half
+    as much, or has more slices.
+    """
 
     problem: Problem
     costs: Ints
     max_load: int
     seed: int
     budget: int = field(init=False, default=-1)  # permitted cost
+    saving: int = field(init=False, default=0)  # of a run, compared with the incumbent
     slices: int = field(init=False, default=_FIRST_SLICES)  # per run
     finished: int = field(init=False, default=0)  # slices of this run
     member: list[int] = field(init=False)
@@ -57,31 +63,36 @@ class OverloadAnnealing:
                 self._owned[owner].append(partition)
         self._mean = max(float(problem.weight.mean()), 1.0)
 
-    def run(self, incumbent: Placement, cost: int) -> Placement | None:
+    def run(self, incumbent: Placement, cost: int, bound: int = 0) -> Placement | None:
         """Run one slice of the annealing; return a placement without overload, or None.
 
-        The placement costs less than the incumbent.
+        The placement costs less than the incumbent. ``bound`` is a lower bound on the cost.
         """
-        if self.budget != cost - 1:
-            self._restart(incumbent, cost - 1)
+        if not 0 <= self.budget < cost:
+            self.saving = min(2 * self.saving or cost, (cost - bound) // _MAX_SAVING)
+            self._restart(incumbent, cost)
         elif self.finished >= self.slices:
-            self.slices *= 2
-            self._restart(incumbent, cost - 1)
+            if self.saving > 1:
+                self.saving //= 2
+            else:
+                self.slices *= 2
+            self._restart(incumbent, cost)
         share = self.finished / self.slices
         self.finished += 1
         temperature = self._mean * _HOT * (_COLD / _HOT) ** share
         return np.array(self.member, dtype=np.int32) if self._anneal(temperature) else None
 
-    def _restart(self, incumbent: Placement, budget: int) -> None:
+    def _restart(self, incumbent: Placement, cost: int) -> None:
         """Start from the incumbent, and undo expensive moves until the cost is permitted."""
-        self.budget, self.finished = budget, 0
+        self.saving = max(self.saving, 1)
+        self.budget, self.finished = cost - self.saving, 0
         self.member = incumbent.tolist()
         self.loads = self.problem.loads(incumbent)
         self.away = [at for at, owner in enumerate(self._owner) if owner != self.member[at]]
         self.position = {partition: at for at, partition in enumerate(self.away)}
         self.cost = sum(self._cost[partition] for partition in self.away)
         for partition in sorted(self.away, key=lambda at: (-self._cost[at], self._weight[at])):
-            if self.cost > budget:
+            if self.cost > self.budget:
                 self._relocate(partition, self._owner[partition])
 
     def _anneal(self, temperature: float) -> bool:
