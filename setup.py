@@ -8,7 +8,7 @@ _FOLDERS = ("reference", "solver", "experiments")
 _BUILD = tempfile.TemporaryDirectory(prefix="kassay-build-")
 
 setup(
-    packages=["kassay"]
+    packages=["kassay", "kassay.clients"]
     + [
         f"kassay.{name}"
         for folder in _FOLDERS
