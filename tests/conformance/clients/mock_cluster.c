@@ -13,8 +13,8 @@
 #include "json.h"
 
 #define DELAY_MILLISECONDS 4000
-#define QUIET_SECONDS 3
-#define LIMIT_SECONDS 60
+#define QUIET_SECONDS 5
+#define LIMIT_SECONDS 100
 
 typedef struct {
     rd_kafka_t *handle;
