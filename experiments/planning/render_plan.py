@@ -11,6 +11,7 @@ from pathlib import Path
 import jinja2
 
 from kassay.experiments.planning.actions import RecommendedAction, count_of
+from kassay.experiments.planning.move_choice import move_choice
 from kassay.experiments.planning.own_assignor import OwnAssignor, own_assignor
 from kassay.experiments.planning.plan_alternatives import scheduled_measure
 from kassay.experiments.planning.plan_files import loads_csv, moves_csv
@@ -151,8 +152,10 @@ def _context(plan: Plan, *, directory: str = ".", source: str = "SOURCE") -> dic
 def _page_context(plan: Plan) -> dict[str, object]:
     """Compute the template values that only the HTML page uses."""
     is_drawn = plan.group.partition_count <= _MAX_DRAWN_PARTITIONS
+    rows = _rows(plan)
     return {
-        "rows": _rows(plan),
+        "rows": rows,
+        "choice": move_choice(plan, {row.member: number for number, row in enumerate(rows)}),
         "drawing": draw_assignment(plan.group, plan.assignment, title="Planned assignment")
         if is_drawn
         else "",

@@ -73,3 +73,43 @@ document.querySelectorAll("table.filterable").forEach((table) => {
   label.append("Filter ", field, count);
   (table.closest(".scroll") ?? table).before(label);
 });
+
+// The slider of a plan shows the loads after the first moves of the list.
+document.querySelectorAll(".choice").forEach((choice) => {
+  const data = JSON.parse(document.getElementById("move-data").textContent);
+  const slider = choice.querySelector("input");
+  const output = choice.querySelector("output");
+  const rows = [...document.querySelectorAll("table.loads tbody tr")];
+  const heading = document.querySelector("table.loads thead th:nth-child(3) button");
+  const numbers = rows.flatMap((row) => [row.cells[1], row.cells[2]].map((cell) => Number(cell.textContent)));
+  const scale = Math.max(1, ...numbers);
+  const imbalance = (loads) =>
+    data.measure === "makespan" ? Math.max(...loads) : loads.reduce((sum, load) => sum + load * load, 0);
+  const show = () => {
+    const count = Number(slider.value);
+    const loads = [...data.loads];
+    data.moves.slice(0, count).forEach(([source, target, weight]) => {
+      loads[source] -= weight;
+      loads[target] += weight;
+    });
+    rows.forEach((row) => {
+      const load = loads[row.dataset.row];
+      row.cells[2].textContent = load;
+      row.querySelector(".after").style.width = `${Math.min(100, (100 * load) / scale)}%`;
+    });
+    document.querySelectorAll("table.moves tbody tr").forEach((row) => {
+      row.classList.toggle("later", Number(row.dataset.move) > count);
+    });
+    const best = data.frontier.filter(([moves]) => moves <= count).pop();
+    const name = data.measure.replaceAll("_", " ");
+    const value = imbalance(loads);
+    const proof = best && best[1] === best[2] ? "minimum" : "lowest value found";
+    output.textContent =
+      `${count} of ${data.moves.length} moves: maximum load ${Math.max(...loads)}, minimum load ${Math.min(...loads)}` +
+      (best ? `; ${name} ${value}, ${proof} with ${best[0]} moves: ${best[1]}` : "");
+    heading.textContent = count === data.moves.length ? "planned" : `after ${count} moves`;
+  };
+  choice.hidden = false;
+  slider.addEventListener("input", show);
+  show();
+});

@@ -1,5 +1,6 @@
 import shutil
 import subprocess
+from dataclasses import replace
 
 import pytest
 
@@ -36,6 +37,50 @@ def test_the_loads_can_be_sorted(browser):
     browser.click("table.loads th:nth-child(3) button")
     planned = browser.run(f"return {LOADS}.map(row => Number(row.cells[2].textContent))")
     assert planned == sorted(planned, reverse=True)
+
+
+CHOOSE = """
+const slider = document.querySelector('.choice input');
+slider.value = arguments[0];
+slider.dispatchEvent(new Event('input'));
+return {
+  text: document.querySelector('.choice output').textContent,
+  loads: [...document.querySelectorAll('table.loads tbody tr')]
+    .map(row => Number(row.cells[2].textContent)),
+  later: document.querySelectorAll('table.moves tr.later').length,
+};
+"""
+
+
+def test_the_slider_shows_the_loads_after_the_first_moves(browser, page, tmp_path):
+    result = plan(random_plan_group(), growth=())
+    path = tmp_path / "plan.html"
+    path.write_text(render_html(result), encoding="utf-8")
+    browser.open(path)
+    assert result.movement > 3
+    for count, batch in enumerate(result.batches, 1):
+        shown = browser.run(CHOOSE, count)
+        assert max(shown["loads"]) == batch.makespan
+        assert sum(load * load for load in shown["loads"]) == batch.imbalance
+        assert shown["later"] == result.movement - count
+        assert shown["text"].startswith(f"{count} of {result.movement} moves: maximum load")
+    assert sorted(shown["loads"]) == sorted(result.planned.loads.values())
+    first = browser.run(CHOOSE, 0)
+    assert sorted(first["loads"]) == sorted(result.current.loads.values())
+    best = {point.movement.value: point.imbalance.value for point in result.frontier.points}
+    assert first["text"].endswith(f"minimum with 0 moves: {best[0]}")
+    browser.open(page)
+
+
+def random_plan_group():
+    """Return a group of 8 members with equal weights, of which one owns most partitions."""
+    group = log_normal_group(40, 8)
+    (topic,) = (replace(topic, weights=None) for topic in group.topics)
+    owned = {member.id: list(member.owned) for member in group.members}
+    first, last = group.members[0].id, group.members[-1].id
+    owned[first] += owned.pop(last)
+    members = tuple(replace(m, owned=owned.get(m.id, ())) for m in group.members)
+    return replace(group, topics=(topic,), members=members)
 
 
 def test_the_page_has_no_accessibility_faults(browser):
