@@ -18,6 +18,12 @@ from kassay.solver.evaluation import (
     load_units,
     movement_costs,
 )
+from kassay.solver.majorised_loads import (
+    components,
+    even_loads,
+    majorised_loads,
+    positions_by_value,
+)
 from kassay.solver.problem import Problem
 from kassay.solver.unit_bounds import max_unit_load, unit_imbalance_bound
 
@@ -81,87 +87,6 @@ def imbalance_bound(problem: Problem, measure: Measure) -> int:
     if measure is Measure.SPREAD and problem.member_count:
         return max(bound, makespan_bound(problem) - problem.total // problem.member_count)
     return bound
-
-
-def majorised_loads(problem: Problem) -> list[int]:
-    """Return a load vector that every feasible load vector majorises.
-
-    In each component of the subscription graph the loads add up to its total, and the k
-    greatest loads to at least its k greatest weights.
-    """
-    unit = problem.weight_unit
-    loads: list[int] = []
-    for members, partitions in components(problem):
-        weights = sorted((int(w) // unit for w in problem.weight[partitions]), reverse=True)
-        loads.extend(unit * load for load in _even_loads_of_weights(weights, len(members)))
-    return loads
-
-
-def _even_loads_of_weights(weights: Sequence[int], members: int) -> list[int]:
-    """Return the most even loads if light weights may be split over several members.
-
-    A weight above the mean load of the remaining members is not split: it gets a member of its
-    own.
-    """
-    rest = sum(weights)
-    single: list[int] = []
-    for weight in weights[: members - 1]:
-        if weight * (members - len(single)) <= rest:
-            break
-        single.append(weight)
-        rest -= weight
-    return [*single, *even_loads(rest, members - len(single))]
-
-
-def even_loads(total: int, parts: int) -> list[int]:
-    """Split a total load into integer loads that differ by at most one, in descending order.
-
-    Examples
-    --------
-    >>> even_loads(8, 3)
-    [3, 3, 2]
-    """
-    low, more = divmod(total, parts)
-    return [low + 1] * more + [low] * (parts - more)
-
-
-def components(problem: Problem) -> list[tuple[list[int], NDArray[np.intp]]]:
-    """Return the connected components of the subscription graph as (members, partitions)."""
-    if any(len(consumers) == problem.member_count for consumers in problem.consumer_sets):
-        return [([*range(problem.member_count)], np.arange(problem.partition_count))]
-    if not problem.consumer_sets:
-        return []
-    first, first_of_set = _first_connected(problem)
-    numbers, part_of_member = np.unique(first, return_inverse=True)
-    part_of_set = np.searchsorted(numbers, first_of_set)
-    members_of = _positions(part_of_member, len(numbers))
-    partitions_of = _positions(part_of_set[problem.consumer_set], len(numbers))
-    return [
-        (inside.tolist(), partitions)
-        for inside, partitions in zip(members_of, partitions_of, strict=True)
-    ]
-
-
-def _first_connected(problem: Problem) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Label each member and each set of consumers with the first member of its component."""
-    members = np.concatenate(problem.consumer_sets)
-    sizes = [len(consumers) for consumers in problem.consumer_sets]
-    starts = np.cumsum([0, *sizes[:-1]])
-    first, following = np.arange(0), np.arange(problem.member_count)
-    while not np.array_equal(first, following):
-        first = following
-        of_set = np.minimum.reduceat(first[members], starts)
-        following = first.copy()
-        np.minimum.at(following, members, np.repeat(of_set, sizes))
-        following = following[following]
-    return first, of_set
-
-
-def _positions(column: NDArray[np.integer], count: int) -> list[NDArray[np.intp]]:
-    """Return, per value from 0 to ``count - 1``, its positions in the column, ascending."""
-    order = np.argsort(column, kind="stable")
-    starts = np.searchsorted(column[order], np.arange(count + 1))
-    return [order[starts[at] : starts[at + 1]] for at in range(count)]
 
 
 def makespan_bound(problem: Problem) -> int:
@@ -323,7 +248,7 @@ def _excess_cost(
 
 def owned_partitions(problem: Problem) -> list[NDArray[np.intp]]:
     """Return, per member, the partitions that it owns, in ascending order."""
-    return _positions(problem.owner, problem.member_count)
+    return positions_by_value(problem.owner, problem.member_count)
 
 
 def min_count(weights: Iterable[int], excess: int) -> int:

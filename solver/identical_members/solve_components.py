@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model.ownership import NO_OWNER
-from kassay.solver.bounds import components
 from kassay.solver.identical_members.makespan_search import MakespanSearch
 from kassay.solver.identical_members.packing_heuristics import Packing, makespan_of
 from kassay.solver.identical_members.search_clock import SearchClock
+from kassay.solver.majorised_loads import components
 from kassay.solver.problem import Placement, Problem
 
 _MAX_MATCHED_MEMBERS = 400

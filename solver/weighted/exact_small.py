@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model.metrics import Measure
-from kassay.solver.bounds import even_loads, load_window
+from kassay.solver.bounds import load_window
 from kassay.solver.evaluation import imbalance_of
+from kassay.solver.majorised_loads import even_loads
 from kassay.solver.problem import Ints, Problem, Weights
 from kassay.solver.weighted.pricing import SCALE, price_subsets
 from kassay.solver.weighted.set_partitioning import PricedSubsets, partitions_by_price

@@ -8,8 +8,10 @@ from kassay.reference import Group, Member, Topic
 from kassay.reference.model.metrics import Measure
 from kassay.solver import Imbalance, Movement, solve
 from kassay.solver.bounds import imbalance_bound
+from kassay.solver.evaluation import imbalance_of
 from kassay.solver.flow.divisible_loads import divisible_loads_bound
 from kassay.solver.limits import SearchBudget, SearchLimits
+from kassay.solver.majorised_loads import even_loads
 from kassay.solver.problem import build_problem
 from tests import brute_force
 from tests.solver.random_cases import random_group, value_of
@@ -47,21 +49,38 @@ def test_the_bound_is_at_most_the_minimum_of_every_measure(seed):
             continue
         for measure in Measure:
             best = min(map(value_of(group, Imbalance(measure)), placements))
-            assert divisible_loads_bound(build_problem(group), measure, ENDLESS) <= best
+            problem = build_problem(group)
+            assert divisible_loads_bound(problem, measure, ENDLESS) <= best
+            assert imbalance_bound(problem, measure) <= best
 
 
-@pytest.mark.parametrize("measure", ["makespan", "sum_of_squares", "leximax", "spread"])
-def test_the_bound_uses_the_subscriptions_of_a_busy_topic(measure):
-    problem = build_problem(busy_topic(40))
-    bound = divisible_loads_bound(problem, Measure(measure), ENDLESS)
-    assert bound >= imbalance_bound(problem, Measure(measure))
-    if measure in {"sum_of_squares", "leximax"}:
-        assert bound > imbalance_bound(problem, Measure(measure))
+def chained_topics() -> Group:
+    """Return a group in which no topic, but three topics together, have few consumers."""
+    weights = (7, 5, 3, 2)
+    names = {f"t{at}": (at % 3, (at + 1) % 3) for at in range(3)} | {"quiet": (2, 3, 4)}
+    return Group(
+        topics=tuple(Topic(name=name, partitions=4, weights=weights) for name in names),
+        members=tuple(
+            Member(id=f"m{at}", subscription=tuple(name for name in names if at in names[name]))
+            for at in range(5)
+        ),
+    )
+
+
+@pytest.mark.parametrize("group", [busy_topic(40), chained_topics()], ids=["busy", "chained"])
+@pytest.mark.parametrize("measure", Measure)
+def test_counting_gives_the_bound_of_divisible_partitions(group, measure):
+    problem = build_problem(group)
+    bound = divisible_loads_bound(problem, measure, ENDLESS)
+    assert imbalance_bound(problem, measure) >= bound
+    even = even_loads(problem.total, problem.member_count)
+    assert bound > imbalance_of(measure, even)
 
 
 @pytest.mark.parametrize("measure", ["sum_of_squares", "leximax"])
-def test_the_imbalance_of_a_large_group_with_a_busy_topic_is_almost_proven(measure):
+def test_the_imbalance_of_a_large_group_with_a_busy_topic_is_proven_by_counting(measure):
     group = busy_topic(500)
     levels = [Imbalance(measure), Movement()]
     solution = solve(group, levels=levels, limits=SearchLimits(time=1))
     assert solution.imbalance.gap <= solution.imbalance.value // 1_000
+    assert solution.imbalance.origin == "counting"

@@ -1,0 +1,128 @@
+"""Most even loads that subscriptions and large weights permit, computed by counting."""
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from itertools import accumulate, pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kassay.solver.problem import Problem
+
+# Pairs of sets of consumers are compared.
+_MAX_CONSUMER_SETS = 500
+
+
+def majorised_loads(problem: Problem) -> list[int]:
+    """Return a load vector that every feasible load vector majorises.
+
+    In each component of the subscription graph the loads add up to its total. The k greatest
+    loads add up to at least the k greatest weights, and to at least the weight of the partitions
+    that only k members can receive.
+    """
+    unit = problem.weight_unit
+    loads: list[int] = []
+    for members, partitions in components(problem):
+        weights = sorted((int(w) // unit for w in problem.weight[partitions]), reverse=True)
+        sums = dict(enumerate(accumulate(weights[: len(members) - 1], initial=0)))
+        for size, weight in _closed_sums(problem, partitions):
+            sums[size] = max(weight // unit, sums.get(size, 0))
+        sums[len(members)] = sum(weights)
+        loads.extend(unit * load for load in _most_even_loads(sums))
+    return loads
+
+
+def _closed_sums(problem: Problem, partitions: NDArray[np.intp]) -> Iterator[tuple[int, int]]:
+    """Yield sizes of sets of members, and the weight that only the members of a set can receive.
+
+    The sets are those of the consumers of each topic of a component, and their unions in the order
+    of the mean load of the set. There are none for equal weights.
+    """
+    indices = np.unique(problem.consumer_set[partitions])
+    if not problem.group.is_weighted or not 1 < len(indices) <= _MAX_CONSUMER_SETS:
+        return
+    weights = np.zeros(len(problem.consumer_sets), dtype=problem.weight.dtype)
+    np.add.at(weights, problem.consumer_set[partitions], problem.weight[partitions])
+    rows = np.packbits(problem.may_consume[indices], axis=1)
+    sets = [
+        (int.from_bytes(row.tobytes()), int(weight))
+        for row, weight in zip(rows, weights[indices], strict=True)
+    ]
+    candidates = {members: None for members, _ in sets}
+    union = 0
+    for members, _ in sorted(sets, key=lambda one: -Fraction(one[1], one[0].bit_count())):
+        union |= members
+        candidates[union] = None
+    for chosen in candidates:
+        yield chosen.bit_count(), sum(weight for members, weight in sets if not members & ~chosen)
+
+
+def _most_even_loads(sums: Mapping[int, int]) -> list[int]:
+    """Return the most even loads if the k greatest loads add up to at least given sums, by k.
+
+    The sums include those of no load and of all loads.
+    """
+    hull: list[tuple[int, int]] = []
+    for count, total in sorted(sums.items()):
+        # The sums of the greatest loads are a concave function of their number.
+        while len(hull) > 1 and (hull[-1][1] - hull[-2][1]) * (count - hull[-2][0]) <= (
+            total - hull[-2][1]
+        ) * (hull[-1][0] - hull[-2][0]):
+            hull.pop()
+        hull.append((count, total))
+    return [
+        load
+        for (count, total), (further, greater) in pairwise(hull)
+        for load in even_loads(greater - total, further - count)
+    ]
+
+
+def even_loads(total: int, parts: int) -> list[int]:
+    """Split a total load into integer loads that differ by at most one, in descending order.
+
+    Examples
+    --------
+    >>> even_loads(8, 3)
+    [3, 3, 2]
+    """
+    low, more = divmod(total, parts)
+    return [low + 1] * more + [low] * (parts - more)
+
+
+def components(problem: Problem) -> list[tuple[list[int], NDArray[np.intp]]]:
+    """Return the connected components of the subscription graph as (members, partitions)."""
+    if any(len(consumers) == problem.member_count for consumers in problem.consumer_sets):
+        return [([*range(problem.member_count)], np.arange(problem.partition_count))]
+    if not problem.consumer_sets:
+        return []
+    first, first_of_set = _first_connected(problem)
+    numbers, part_of_member = np.unique(first, return_inverse=True)
+    part_of_set = np.searchsorted(numbers, first_of_set)
+    members_of = positions_by_value(part_of_member, len(numbers))
+    partitions_of = positions_by_value(part_of_set[problem.consumer_set], len(numbers))
+    return [
+        (inside.tolist(), partitions)
+        for inside, partitions in zip(members_of, partitions_of, strict=True)
+    ]
+
+
+def _first_connected(problem: Problem) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Label each member and each set of consumers with the first member of its component."""
+    members = np.concatenate(problem.consumer_sets)
+    sizes = [len(consumers) for consumers in problem.consumer_sets]
+    starts = np.cumsum([0, *sizes[:-1]])
+    first, following = np.arange(0), np.arange(problem.member_count)
+    while not np.array_equal(first, following):
+        first = following
+        of_set = np.minimum.reduceat(first[members], starts)
+        following = first.copy()
+        np.minimum.at(following, members, np.repeat(of_set, sizes))
+        following = following[following]
+    return first, of_set
+
+
+def positions_by_value(column: NDArray[np.integer], count: int) -> list[NDArray[np.intp]]:
+    """Return, per value from 0 to ``count - 1``, its positions in the column, ascending."""
+    order = np.argsort(column, kind="stable")
+    starts = np.searchsorted(column[order], np.arange(count + 1))
+    return [order[starts[at] : starts[at + 1]] for at in range(count)]
