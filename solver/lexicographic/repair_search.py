@@ -1,4 +1,4 @@
-"""Searches for low loads and few moves of weighted groups with hosts or speeds."""
+"""Search for low loads and few moves of groups with hosts or different speeds."""
 
 from collections.abc import Sequence
 
@@ -24,14 +24,12 @@ _LOAD_ROUNDS, _MOVE_ROUNDS = 3, 2_000
 def repair_overloads(pool: IncumbentPool, level: Level, bound: int, budget: SearchBudget) -> None:
     """Add placements to the pool: with lower loads, or with fewer moves within the limits.
 
-    The search applies to weighted groups with levels about hosts or different speeds, if all
-    levels about loads are makespans.
+    The search applies to groups with different speeds, and to weighted groups with levels about
+    hosts, if all levels about loads are makespans.
     """
     problem = pool.problem
-    if not problem.group.is_weighted or not (
-        any(isinstance(each, HostImbalance) for each in pool.levels)
-        or not problem.group.has_equal_speeds
-    ):
+    has_hosts = any(isinstance(each, HostImbalance) for each in pool.levels)
+    if problem.group.has_equal_speeds and not (problem.group.is_weighted and has_hosts):
         return
     loads = [*pool.limits(), (level, bound)]
     measured = [each for each, _ in loads if isinstance(each, Imbalance | HostImbalance)]
