@@ -10,8 +10,9 @@ import argparse
 import random
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 
 from benchmarks.weighted_groups import weighted_group
@@ -78,11 +79,22 @@ def read_collection(folder: Path) -> Collection:
     return Collection({kind: tuple(paths) for kind, paths in files.items()}, optima)
 
 
+def stratified_sample(paths: Sequence[Path], size: int) -> list[Path]:
+    """Draw a seeded sample with equal numbers of instances per folder and class of jobs."""
+    rng = random.Random(0)
+    strata: dict[tuple[str, str], list[Path]] = {}
+    for path in rng.sample(paths, len(paths)):
+        kind = path.name.split("-")[1] if "-class" in path.name else ""
+        strata.setdefault((path.parent.name, kind), []).append(path)
+    turns = zip_longest(*(strata[key] for key in sorted(strata)))
+    return [path for turn in turns for path in turn if path is not None][:size]
+
+
 def measure(collection: Collection, *, sample: int, limit: float) -> Iterator[str]:
     """Solve a seeded sample of each class; yield one row of a Markdown table per class."""
     for kind, paths in collection.files.items():
         result = ClassResult()
-        for path in random.Random(0).sample(paths, min(sample, len(paths))):
+        for path in stratified_sample(paths, sample):
             machines, lengths = read_lengths(path)
             group = weighted_group(lengths, [-1] * len(lengths), machines)
             start = time.process_time()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kassay.solver.identical_members.search_clock import SearchClock
 
 _CHECK_CLOCK = 4096
-_STEPS = 4  # per permitted pattern
+_STEPS = 10  # per permitted pattern
 
 
 @dataclass(frozen=True, slots=True)

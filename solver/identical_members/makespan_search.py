@@ -42,6 +42,7 @@ class MakespanSearch:
     packing: Packing = field(init=False)
     bound: int = field(init=False)
     is_bound_by_highs: bool = field(init=False, default=False)
+    has_listed_patterns: bool = field(init=False, default=True)  # within the bound
 
     def __post_init__(self) -> None:
         """Compute the bound and the first packing without search."""
@@ -108,6 +109,7 @@ class MakespanSearch:
             middle = min(infeasible + step, (infeasible + feasible) // 2)
             packing = PatternPacking.within(classes, self.members, middle, _MAX_PATTERNS, clock)
             if packing is None and middle == self.bound:
+                self.has_listed_patterns = False
                 return
             if packing is None or packing.relaxation(clock) is not Answer.NO:
                 feasible, step = middle, 1
@@ -121,7 +123,7 @@ class MakespanSearch:
         """Lower the makespan by dives, from the bound upwards."""
         classes = WeightClasses.of(self.weights)
         failed, step = self.bound - 1, 1
-        while failed + 1 < self.makespan and clock.has_time:
+        while self.has_listed_patterns and failed + 1 < self.makespan and clock.has_time:
             capacity = min(failed + step, (failed + self.makespan) // 2)
             packing = PatternPacking.within(classes, self.members, capacity, _MAX_PATTERNS, clock)
             if packing is None:
@@ -141,7 +143,7 @@ class MakespanSearch:
         """Decide with HiGHS whether all weights fit a capacity, from the bound upwards."""
         classes = WeightClasses.of(self.weights)
         step = 1
-        while self._may_continue(clock):
+        while self.has_listed_patterns and self._may_continue(clock):
             capacity = min(self.bound + step - 1, (self.bound + self.makespan - 1) // 2)
             packing = PatternPacking.within(classes, self.members, capacity, _MAX_PATTERNS, clock)
             if packing is None:
