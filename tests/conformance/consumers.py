@@ -63,6 +63,7 @@ class Profile:
             "group.protocol": self.protocol,
             # A frozen consumer can block its group for this time.
             "max.poll.interval.ms": "1800000",
+            "metadata.max.age.ms": "1800000",  # an update can start a rebalance
             "max.poll.records": "10",
         }
         if self.assignor in BROKER_ASSIGNORS:
