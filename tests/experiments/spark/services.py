@@ -29,6 +29,15 @@ _SIGNED = {
     "Authorization": "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/s3/aws4_request, "
     "SignedHeaders=host, Signature=0"
 }
+# The server sends "100 Continue" twice: Python's HTTP server sends the first one. Asynchronous
+# uploads, which Spark uses for the state of streams, reject the second one.
+_S3_SERVER = """
+import sys
+from moto.server import main
+from werkzeug.serving import WSGIRequestHandler
+WSGIRequestHandler.handle_expect_100 = lambda handler: True
+main(sys.argv[1:])
+"""
 _S3_NAMESPACE = "{http://s3.amazonaws.com/doc/2006-03-01/}"
 
 
@@ -185,7 +194,7 @@ def s3_bucket(directory: Path) -> Iterator[S3Bucket]:
         pytest.skip(f"Hadoop's S3 client is not available: {error}")
     port, log = free_port(), directory / "s3.log"
     with log.open("w") as output:
-        command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+        command = [sys.executable, "-c", _S3_SERVER, "-H", "127.0.0.1", "-p", str(port)]
         server = subprocess.Popen(command, stdout=output, stderr=output)
     try:
         _await_port(server, port, log)
