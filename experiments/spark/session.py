@@ -176,13 +176,25 @@ def _started(
         packages = settings.get(PACKAGES)
         with hidden if packages is None else captured_stderr(packages):
             session = builder.getOrCreate()
-        # The Java process may be dead; py4j then logs a stack trace for each call.
-        logging.getLogger("py4j").setLevel(logging.CRITICAL)
+        _hide_stack_traces(session)
         try:
             yield session
         finally:
             with suppress(Py4JError, ConnectionError), warnings.catch_warnings(action="ignore"):
                 session.stop()
+
+
+def _hide_stack_traces(session: SparkSession) -> None:
+    """Hide the stack traces that py4j and PySpark print if the Java process dies."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_is_not_from_py4j)
+    # This server reads the accumulators of Spark's tasks from a socket of the Java process.
+    server = session.sparkContext._accumulatorServer  # noqa: SLF001
+    server.handle_error = lambda *_: None  # type: ignore[method-assign, assignment, unused-ignore]
+
+
+def _is_not_from_py4j(record: logging.LogRecord) -> bool:
+    return record.module not in ("clientserver", "java_gateway")
 
 
 @contextmanager
