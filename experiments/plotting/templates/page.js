@@ -101,7 +101,7 @@ document.querySelectorAll(".choice").forEach((choice) => {
       row.classList.toggle("later", Number(row.dataset.move) > count);
     });
     const best = data.frontier.filter(([moves]) => moves <= count).pop();
-    const name = data.measure.replaceAll("_", " ");
+    const name = data.measure === "makespan" ? "maximum load" : data.measure.replaceAll("_", " ");
     const value = imbalance(loads);
     const proof = best && best[1] === best[2] ? "minimum" : "lowest value found";
     output.textContent =
