@@ -1,6 +1,6 @@
 """Lower bounds on the levels of the objective, computed without search."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from heapq import merge
 from itertools import accumulate
@@ -25,7 +25,7 @@ from kassay.solver.majorised_loads import (
     positions_by_value,
 )
 from kassay.solver.problem import Problem
-from kassay.solver.unit_bounds import max_unit_load, unit_imbalance_bound
+from kassay.solver.unit_bounds import greatest_true, max_unit_load, unit_imbalance_bound
 
 
 def level_bound(
@@ -169,21 +169,9 @@ def load_window(measure: Measure, total: int, members: int, limit: int) -> tuple
         return imbalance_of(measure, [load, *even_loads(total - load, members - 1)]) <= limit
 
     mean = total // members
-    low = _last_true(lambda step: is_within(mean - step), mean)
-    high = _last_true(lambda step: is_within(mean + step), total - mean)
+    low = greatest_true(lambda step: is_within(mean - step), mean)
+    high = greatest_true(lambda step: is_within(mean + step), total - mean)
     return mean - low, mean + high
-
-
-def _last_true(holds: Callable[[int], bool], most: int) -> int:
-    """Find the greatest integer for which a monotone condition is true, by bisection."""
-    low, high = 0, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        if holds(middle):
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def _movement_bound(

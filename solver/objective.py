@@ -71,7 +71,23 @@ EXACT = Tolerance()
 
 
 @dataclass(frozen=True, slots=True)
-class Imbalance:
+class _LoadLevel:
+    """Level with an imbalance measure, of the loads of members or of hosts."""
+
+    measure: Measure = Measure.SUM_OF_SQUARES
+    tolerance: Tolerance = EXACT
+
+    def __post_init__(self) -> None:
+        """Convert the name of a measure to a `Measure`, and check the tolerance."""
+        if Measure(self.measure) is Measure.LEXIMAX and self.tolerance:
+            raise UsageError(
+                "a tolerance is not supported for leximax; use another imbalance measure"
+            )
+        object.__setattr__(self, "measure", Measure(self.measure))
+
+
+@dataclass(frozen=True, slots=True)
+class Imbalance(_LoadLevel):
     """Level: imbalance of the loads of all members that subscribe to a topic with partitions.
 
     If members differ in speed, loads are compared relative to the speeds, see
@@ -80,13 +96,6 @@ class Imbalance:
     The value of ``leximax`` is `leximax_rank` of the loads; it takes no tolerance.
     """
 
-    measure: Measure = Measure.SUM_OF_SQUARES
-    tolerance: Tolerance = EXACT
-
-    def __post_init__(self) -> None:
-        """Convert the name of a measure to a `Measure`, and check the tolerance."""
-        object.__setattr__(self, "measure", _checked_measure(self.measure, self.tolerance))
-
     @property
     def name(self) -> str:
         """Return the name of the level, which is the name of its measure."""
@@ -94,19 +103,12 @@ class Imbalance:
 
 
 @dataclass(frozen=True, slots=True)
-class HostImbalance:
+class HostImbalance(_LoadLevel):
     """Level: imbalance of the loads of hosts, which are the values of `Client.host`.
 
     The load of a host is the load of its members, and its speed the sum of their speeds. A
     member without a host is a host of its own.
     """
-
-    measure: Measure = Measure.SUM_OF_SQUARES
-    tolerance: Tolerance = EXACT
-
-    def __post_init__(self) -> None:
-        """Convert the name of a measure to a `Measure`, and check the tolerance."""
-        object.__setattr__(self, "measure", _checked_measure(self.measure, self.tolerance))
 
     @property
     def name(self) -> str:
@@ -116,12 +118,6 @@ class HostImbalance:
 
 HOST_LEVELS = MappingProxyType({f"host_{measure}": measure for measure in Measure})
 """Measures of the levels about hosts, by name of the level."""
-
-
-def _checked_measure(measure: Measure | str, tolerance: Tolerance) -> Measure:
-    if Measure(measure) is Measure.LEXIMAX and tolerance:
-        raise UsageError("a tolerance is not supported for leximax; use another imbalance measure")
-    return Measure(measure)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ its units can consume. Within a closed set, the bounds ignore subscriptions, and
 into equal parts of the weight unit. The optimum of this relaxation is computed exactly.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from kassay.reference.model.load_units import LoadUnits
 from kassay.reference.model.metrics import Measure
@@ -101,10 +101,15 @@ def _greatest_minimum(problem: Problem, units: LoadUnits) -> int:
     def fits(limit: int) -> bool:
         return sum(-(-limit // (factor * step)) for factor in units.factors) * step <= problem.total
 
-    low, high = 0, problem.total * min(units.factors)
+    return greatest_true(fits, problem.total * min(units.factors))
+
+
+def greatest_true(holds: Callable[[int], bool], most: int) -> int:
+    """Find the greatest integer for which a monotone condition is true, by bisection."""
+    low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2
-        if fits(middle):
+        if holds(middle):
             low = middle
         else:
             high = middle - 1

@@ -4,36 +4,27 @@ import numpy as np
 
 from kassay.reference.model.load_units import LoadUnits
 from kassay.reference.model.metrics import Measure
+from kassay.solver import objective
 from kassay.solver.enumeration.placement_table import PlacementTable
 from kassay.solver.evaluation import RackTable, colocation_blocks, load_units, movement_costs
-from kassay.solver.objective import (
-    Colocation,
-    CrossRack,
-    HostImbalance,
-    Imbalance,
-    Level,
-    MembersUsed,
-    Movement,
-    TopicSpread,
-)
 from kassay.solver.problem import EXACT_IN_64_BITS, Weights
 
 
-def level_column(table: PlacementTable, level: Level) -> Weights:
+def level_column(table: PlacementTable, level: objective.Level) -> Weights:
     """Return the value of each placement in the table on one level."""
     match level:
-        case Imbalance() | HostImbalance():
+        case objective.Imbalance() | objective.HostImbalance():
             return _imbalance(table, level.measure, load_units(table.problem, level))
-        case Movement():
+        case objective.Movement():
             costs = movement_costs(table.problem, level)
             return table.moved_sum(_wide(costs, sum(costs.tolist())))
-        case CrossRack():
+        case objective.CrossRack():
             return _cross_rack(table)
-        case TopicSpread():
+        case objective.TopicSpread():
             return _topic_spread(table)
-        case MembersUsed():
+        case objective.MembersUsed():
             return np.asarray((table.counts > 0).sum(axis=1))
-        case Colocation():
+        case objective.Colocation():
             return _colocation(table, level)
 
 
@@ -96,7 +87,7 @@ def _cross_rack(table: PlacementTable) -> Weights:
     return total
 
 
-def _colocation(table: PlacementTable, level: Colocation) -> Weights:
+def _colocation(table: PlacementTable, level: objective.Colocation) -> Weights:
     total = np.zeros(len(table.members), dtype=np.int64)
     for block in colocation_blocks(table.problem, level):
         ordered = np.sort(table.members[:, list(block)], axis=1)
