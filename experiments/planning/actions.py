@@ -94,12 +94,7 @@ def _assignor_changes(
         else:
             text = f"trigger a rebalance: {name} then balances the group"
         origin = f"computed with the {name} of Java, " if is_other and runs_in_client(name) else ""
-        yield RecommendedAction(
-            text=f"{text} ({origin}{count_of(outcome.movement, 'move')}, maximum load "
-            f"{outcome.metrics.makespan:,})",
-            makespan=outcome.metrics.makespan,
-            moves=outcome.movement,
-        )
+        yield _change_to(text, outcome.metrics.makespan, outcome.movement, origin)
 
 
 def _client_change(own: OwnAssignor, outcome: AssignorOutcome) -> Iterator[RecommendedAction]:
@@ -111,12 +106,12 @@ def _client_change(own: OwnAssignor, outcome: AssignorOutcome) -> Iterator[Recom
         text = f"trigger a rebalance: {name} of {library} then balances the group"
     else:
         text = f"switch the assignor to {name} of {library}"
-    yield RecommendedAction(
-        text=f"{text} ({count_of(outcome.movement, 'move')}, maximum load "
-        f"{outcome.metrics.makespan:,})",
-        makespan=outcome.metrics.makespan,
-        moves=outcome.movement,
-    )
+    yield _change_to(text, outcome.metrics.makespan, outcome.movement)
+
+
+def _change_to(text: str, makespan: int, moves: int, origin: str = "") -> RecommendedAction:
+    result = f"{origin}{count_of(moves, 'move')}, maximum load {makespan:,}"
+    return RecommendedAction(text=f"{text} ({result})", makespan=makespan, moves=moves)
 
 
 def _restarts(group: Group, current: AssignmentMetrics) -> Iterator[RecommendedAction]:

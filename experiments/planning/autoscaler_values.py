@@ -32,10 +32,15 @@ class _Deployment:
     topics: tuple[str, ...]
     lag_threshold: int
 
-    @property
-    def reference(self) -> dict[str, str]:
-        """Return the object reference that an autoscaler has to the deployment."""
-        return {"apiVersion": "apps/v1", "kind": "Deployment", "name": self.name}
+    def manifest(self, version: str, kind: str, spec: dict[str, object]) -> dict[str, object]:
+        """Return the manifest of an autoscaler of the deployment."""
+        target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": self.name}
+        return {
+            "apiVersion": version,
+            "kind": kind,
+            "metadata": {"name": self.name},
+            "spec": {"scaleTargetRef": target, **spec},
+        }
 
 
 def autoscaler_values(
@@ -91,18 +96,13 @@ def _keda(deployment: _Deployment, ladder: Ladder) -> dict[str, object]:
         "target": "1",
         "metricType": "AverageValue",
     }
-    return {
-        "apiVersion": "keda.sh/v1alpha1",
-        "kind": "ScaledObject",
-        "metadata": {"name": deployment.name},
-        "spec": {
-            "scaleTargetRef": deployment.reference,
-            "minReplicaCount": ladder.rungs[0].members,
-            "maxReplicaCount": ladder.rungs[-1].members,
-            "advanced": {"scalingModifiers": modifiers},
-            "triggers": [{"type": "kafka", "name": "lag", "metadata": metadata}],
-        },
+    spec = {
+        "minReplicaCount": ladder.rungs[0].members,
+        "maxReplicaCount": ladder.rungs[-1].members,
+        "advanced": {"scalingModifiers": modifiers},
+        "triggers": [{"type": "kafka", "name": "lag", "metadata": metadata}],
     }
+    return deployment.manifest("keda.sh/v1alpha1", "ScaledObject", spec)
 
 
 def _formula(rungs: tuple[Rung, ...], lag_threshold: int) -> str:
@@ -115,14 +115,9 @@ def _hpa(deployment: _Deployment, ladder: Ladder) -> dict[str, object]:
     selector = {"matchLabels": {"consumergroup": deployment.group}}
     metric = {"name": "kafka_consumergroup_lag", "selector": selector}
     average = {"type": "AverageValue", "averageValue": str(deployment.lag_threshold)}
-    return {
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": deployment.name},
-        "spec": {
-            "scaleTargetRef": deployment.reference,
-            "minReplicas": ladder.rungs[0].members,
-            "maxReplicas": ladder.rungs[-1].members,
-            "metrics": [{"type": "External", "external": {"metric": metric, "target": average}}],
-        },
+    spec = {
+        "minReplicas": ladder.rungs[0].members,
+        "maxReplicas": ladder.rungs[-1].members,
+        "metrics": [{"type": "External", "external": {"metric": metric, "target": average}}],
     }
+    return deployment.manifest("autoscaling/v2", "HorizontalPodAutoscaler", spec)

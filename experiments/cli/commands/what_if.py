@@ -93,16 +93,16 @@ def what_if(
         source_data = replace(source_data, weights="none")
     groups = group_io.read_source(source, source_data.import_options())
     spec = ScenarioSpec(
-        partitions=tuple(partitions or ()),
-        subscriptions=tuple(subscribe or ()),
-        without=tuple(without or ()),
         members=members,
         like=like,
+        allow_lag=allow_lag,
+        without=tuple(without or ()),
+        partitions=tuple(partitions or ()),
+        subscriptions=tuple(subscribe or ()),
         weights=table,
         growth=growth,
-        capacity=capacity,
         new_weight=new_weight,
-        allow_lag=allow_lag,
+        capacity=capacity,
     )
     alternatives = spec.alternatives()
     files = output_options.numbered(plot)
