@@ -112,6 +112,11 @@ def every_placement(group: Group) -> Iterator[Placement]:
         yield dict(zip(tps, chosen, strict=True))
 
 
+def by_member(group: Group, placement: Placement) -> dict[str, list[tuple[str, int]]]:
+    """Return the partitions of each member."""
+    return {m.id: [tp for tp, owner in placement.items() if owner == m.id] for m in group.members}
+
+
 def loads_of(group: Group, placement: Placement) -> Loads:
     weight = weights(group)
     table = dict.fromkeys(participants(group), 0)

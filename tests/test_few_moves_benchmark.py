@@ -16,7 +16,7 @@ from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.metrics import loads
 from tests import brute_force
-from tests.solver.random_cases import weighted_problems
+from tests.solver.random_cases import limited_problems, weighted_problems
 
 SMALL = "two-speed/mixed/drifted/1%/40/4/3"
 
@@ -32,13 +32,9 @@ def test_the_checker_counts_loads_and_moves():
     for group, problem in weighted_problems(random.Random(3), 60):
         owner = brute_force.owners(group)
         for placement in list(brute_force.every_placement(group))[:20]:
-            assignment = {member.id: [] for member in group.members}
-            for tp, member in placement.items():
-                assignment[member].append(list(tp))
-            document = group_document(group)
-            document["topics"] = {
-                name: topic for name, topic in document["topics"].items() if name in consumed(group)
-            }
+            by_member = brute_force.by_member(group, placement)
+            assignment = {member: list(map(list, tps)) for member, tps in by_member.items()}
+            document = consumed_document(group)
             load, moves, reasons = check(document, assignment, problem.total)
             assert reasons == []
             assert load == max(brute_force.loads_of(group, placement), default=0)
@@ -50,20 +46,15 @@ def test_the_checker_counts_loads_and_moves():
 def test_no_prices_prove_more_moves_than_needed():
     rng = random.Random(4)
     strict = 0
-    for group, _ in weighted_problems(rng, 80):
-        slack = rng.randint(0, 4)
-        least, moves = brute_force.optimum(group, "makespan", slack=lambda x, s=slack: x + s)
-        document = group_document(group)
-        document["topics"] = {
-            name: topic for name, topic in document["topics"].items() if name in consumed(group)
-        }
+    for group, _, max_load, moves in limited_problems(rng, 80, slack=4):
+        document = consumed_document(group)
         for _turn in range(5):
             prices = {
                 name: [rng.randint(1, 3) for _ in range(topic["partitions"])]
                 for name, topic in document["topics"].items()
             }
             certificate = {"prices": prices, "scale": 2, "grain": rng.randint(1, 3)}
-            bound = proven_moves(document, certificate, least + slack)
+            bound = proven_moves(document, certificate, max_load)
             assert bound <= moves
             strict += bound > 0
     assert strict > 10
@@ -113,8 +104,11 @@ def test_the_checker_prints_the_values_of_a_certificate(tmp_path, capsys, monkey
     )
 
 
-def consumed(group):
-    return {topic for member in group.members for topic in member.subscription}
+def consumed_document(group):
+    document = group_document(group)
+    consumed = {topic for member in group.members for topic in member.subscription}
+    topics = document["topics"].items()
+    return document | {"topics": {name: topic for name, topic in topics if name in consumed}}
 
 
 def test_the_checker_refuses_what_is_not_a_solution():

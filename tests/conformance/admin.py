@@ -13,6 +13,7 @@ from typing import Any
 from jpype import JClass
 
 from tests.conformance import jars
+from tests.conformance.broker import KafkaCluster, running_cluster
 from tests.conformance.jvm import java_map
 
 Pairs = frozenset[tuple[str, int]]
@@ -180,6 +181,19 @@ def administrator(bootstrap: str) -> Iterator[Administrator]:
         yield admin
     finally:
         admin.close()
+
+
+@contextmanager
+def cluster_with_topics(
+    topics: dict[str, int], settings: dict[str, str]
+) -> Iterator[tuple[KafkaCluster, Administrator]]:
+    """Start a small cluster with topics, and connect an administrator to it."""
+    with (
+        running_cluster(heap_mib=384, settings=settings) as running,
+        administrator(running.bootstrap) as admin,
+    ):
+        admin.create_topics(topics)
+        yield running, admin
 
 
 def _member(described: Any) -> MemberView:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -19,8 +18,8 @@ from kassay.experiments.simulation.environment import SimulationOptions
 from kassay.experiments.simulation.policies import POLICIES
 from kassay.experiments.simulation.simulation import Simulation
 from kassay.reference.coordinator.config import CoordinatorConfig
-from tests.conformance.admin import Administrator, administrator
-from tests.conformance.broker import KafkaCluster, running_cluster
+from tests.conformance.admin import Administrator, cluster_with_topics
+from tests.conformance.broker import KafkaCluster
 from tests.conformance.consumers import Profile
 from tests.conformance.running_group import RunningGroup
 
@@ -109,11 +108,8 @@ class ObservedRun:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[tuple[KafkaCluster, Administrator]]:
-    with ExitStack() as stack:
-        running = stack.enter_context(running_cluster(heap_mib=384, settings=_BROKER))
-        admin = stack.enter_context(administrator(running.bootstrap))
-        admin.create_topics(TOPICS)
-        yield running, admin
+    with cluster_with_topics(TOPICS, _BROKER) as running:
+        yield running
 
 
 def _play_on_cluster(

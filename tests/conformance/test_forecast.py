@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -20,8 +19,8 @@ from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
 from kassay.experiments.sources.live_cluster.live_groups import import_live
 from kassay.reference import Group
-from tests.conformance.admin import Administrator, GroupView, administrator
-from tests.conformance.broker import KafkaCluster, running_cluster
+from tests.conformance.admin import Administrator, GroupView, cluster_with_topics
+from tests.conformance.broker import KafkaCluster
 from tests.conformance.consumers import Profile
 from tests.conformance.running_group import RunningGroup
 
@@ -45,11 +44,8 @@ class ObservedCost:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[tuple[KafkaCluster, Administrator]]:
-    with ExitStack() as stack:
-        running = stack.enter_context(running_cluster(heap_mib=384, settings=_BROKER))
-        admin = stack.enter_context(administrator(running.bootstrap))
-        admin.create_topics(TOPICS)
-        yield running, admin
+    with cluster_with_topics(TOPICS, _BROKER) as running:
+        yield running
 
 
 def _imported(bootstrap: str, name: str) -> Group:

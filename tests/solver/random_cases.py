@@ -98,6 +98,19 @@ def weighted_problems(rng: random.Random, count: int) -> Iterator[tuple[Group, P
             yield group, problem
 
 
+def limited_problems(
+    rng: random.Random, count: int, *, slack: int
+) -> Iterator[tuple[Group, Problem, int, int]]:
+    """Yield weighted problems, with a maximum load and the fewest moves within this load.
+
+    The maximum load exceeds the minimum by at most ``slack``.
+    """
+    for group, problem in weighted_problems(rng, count):
+        extra = rng.randint(0, slack)
+        least, moves = brute_force.optimum(group, "makespan", slack=lambda x, s=extra: x + s)
+        yield group, problem, least + extra, moves
+
+
 def all_partitions(group: Group) -> list[tuple[str, int]]:
     return [(topic.name, number) for topic in group.topics for number in range(topic.partitions)]
 

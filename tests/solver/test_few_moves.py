@@ -21,7 +21,7 @@ from kassay.solver.weighted.few_moves import FewMovesSearch
 from kassay.solver.weighted.movement_bound import exchange_bound, price_and_branch
 from kassay.solver.weighted.overload_annealing import OverloadAnnealing
 from tests import brute_force
-from tests.solver.random_cases import weighted_problems
+from tests.solver.random_cases import limited_problems, weighted_problems
 
 
 def crowded(seed: int, partitions: int, members: int) -> Group:
@@ -45,10 +45,8 @@ def crowded(seed: int, partitions: int, members: int) -> Group:
 def test_bounds_on_moves_never_exceed_the_fewest_possible():
     rng = random.Random(11)
     strict = 0
-    for group, problem in weighted_problems(rng, 150):
-        slack = rng.randint(0, 5)
-        least, moves = brute_force.optimum(group, "makespan", slack=lambda x, s=slack: x + s)
-        max_loads = [least + slack] * problem.member_count
+    for _, problem, max_load, moves in limited_problems(rng, 150, slack=5):
+        max_loads = [max_load] * problem.member_count
         ones = np.ones(problem.partition_count, dtype=np.int64)
         turns = iter(range(60))
         bound = exchange_bound(
@@ -68,24 +66,22 @@ def test_bounds_on_moves_never_exceed_the_fewest_possible():
 def test_patterns_prove_the_fewest_moves_of_small_groups():
     rng = random.Random(12)
     optimal = 0
-    for group, problem in weighted_problems(rng, 60):
-        slack = rng.randint(0, 5)
-        least, moves = brute_force.optimum(group, "makespan", slack=lambda x, s=slack: x + s)
+    for group, problem, max_load, moves in limited_problems(rng, 60, slack=5):
         start = next(
             placement
             for placement in map(problem.to_placement, every_assignment(group))
-            if max(problem.loads(placement), default=0) <= least + slack
+            if max(problem.loads(placement), default=0) <= max_load
         )
         turns = iter(range(60))
         priced = price_and_branch(
             problem,
-            [least + slack] * problem.member_count,
+            [max_load] * problem.member_count,
             np.ones(problem.partition_count, dtype=np.int64),
             start=start,
             may_continue=lambda turns=turns: next(turns, None) is not None,
             seconds=lambda: None,
         )
-        assert max(problem.loads(priced.placement), default=0) <= least + slack
+        assert max(problem.loads(priced.placement), default=0) <= max_load
         value = level_value(problem, Movement(), priced.placement)
         assert priced.bound <= moves <= value
         optimal += value == moves
@@ -94,10 +90,7 @@ def test_patterns_prove_the_fewest_moves_of_small_groups():
 
 def every_assignment(group):
     for placement in brute_force.every_placement(group):
-        assignment = {member.id: [] for member in group.members}
-        for tp, member in placement.items():
-            assignment[member].append(tp)
-        yield Assignment(assignment)
+        yield Assignment(brute_force.by_member(group, placement))
 
 
 def test_few_moves_search_stays_within_the_maximum_load():

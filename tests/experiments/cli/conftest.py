@@ -57,6 +57,16 @@ def kassay(capsys):
     return run
 
 
+def fixture_to_run(command, default_group):
+    """Return a fixture: a function that runs one command on a group, with options."""
+
+    @pytest.fixture
+    def run(kassay, write_groups):
+        return lambda *options, group=default_group: kassay(command, write_groups(group), *options)
+
+    return run
+
+
 @pytest.fixture
 def write_groups(tmp_path):
     """Write group documents as JSON Lines."""

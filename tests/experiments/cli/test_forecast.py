@@ -1,4 +1,4 @@
-import pytest
+from tests.experiments.cli.conftest import fixture_to_run
 
 GROUP = {
     "id": "g",
@@ -12,13 +12,7 @@ GROUP = {
     "assignor": "range",
 }
 
-
-@pytest.fixture
-def run(kassay, write_groups):
-    def forecast(*options, group=GROUP):
-        return kassay("forecast", write_groups(group), *options)
-
-    return forecast
+run = fixture_to_run("forecast", GROUP)
 
 
 def test_the_output_compares_the_configurations(run):

@@ -3,6 +3,8 @@ import math
 import pytest
 import yaml
 
+from tests.experiments.cli.conftest import fixture_to_run
+
 GROUP = {
     "id": "Shop.Orders",
     "topics": {"t": 6, "u": 2},
@@ -13,13 +15,7 @@ GROUP = {
     ],
 }
 
-
-@pytest.fixture
-def run(kassay, write_groups):
-    def ladder(*options, group=GROUP):
-        return kassay("ladder", write_groups(group), *options)
-
-    return ladder
+run = fixture_to_run("ladder", GROUP)
 
 
 def test_the_steps_are_the_useful_numbers_of_members(run):

@@ -1,5 +1,7 @@
 import pytest
 
+from tests.experiments.cli.conftest import fixture_to_run
+
 GROUP = {
     "id": "g",
     "topics": {"t": 6, "u": 2},
@@ -9,13 +11,7 @@ GROUP = {
     ],
 }
 
-
-@pytest.fixture
-def run(kassay, write_groups):
-    def members(*options, group=GROUP):
-        return kassay("members", write_groups(group), *options)
-
-    return members
+run = fixture_to_run("members", GROUP)
 
 
 def test_output_shows_the_minimum_number_of_members_and_its_neighbours(run):
