@@ -73,6 +73,23 @@ AssignorNames = Annotated[
 ]
 
 
+def _finite(seconds: float) -> float:
+    if not isfinite(seconds):
+        raise typer.BadParameter(f"--assignor-timeout: expected a finite number, got {seconds}")
+    return seconds
+
+
+AssignorTimeout = Annotated[
+    float,
+    typer.Option(
+        "--assignor-timeout",
+        min=0.001,
+        callback=_finite,
+        help="Time limit per group for a custom assignor or an assignor of a library, in seconds.",
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CustomAssignors:
     """Command-line options that select custom assignors."""
@@ -93,14 +110,7 @@ class CustomAssignors:
             "Assignment. MODULE is a module name or a .py file.",
         ),
     ] = None
-    assignor_timeout: Annotated[
-        float,
-        typer.Option(
-            min=0.001,
-            help="Time limit per group for a custom assignor or an assignor of a library, in "
-            "seconds.",
-        ),
-    ] = ANSWER_SECONDS
+    assignor_timeout: AssignorTimeout = ANSWER_SECONDS
 
     def names(self, selected: Sequence[str] = ()) -> list[str]:
         """Check the custom assignors of the options, and return their names.
@@ -111,10 +121,6 @@ class CustomAssignors:
             _check_command(command)
         for function in self.assignor_python or ():
             _check_module(function.rpartition(":")[0])
-        if not isfinite(self.assignor_timeout):
-            raise typer.BadParameter(
-                f"--assignor-timeout: expected a finite number, got {self.assignor_timeout}"
-            )
         try:
             custom = user_assignor_names(
                 commands=self.assignor_cmd or (),

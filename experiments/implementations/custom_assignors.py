@@ -5,6 +5,7 @@ name contains everything that is needed to run the assignor, so that Spark worke
 else: ``cmd:./mine``, ``python:mine:assign``, or with a time limit ``cmd@2.5s:./mine``.
 """
 
+import math
 import re
 import shlex
 import sys
@@ -45,7 +46,7 @@ def parse_user_assignor(name: str) -> UserAssignor:
         raise InputError(
             f"unknown assignor {name!r}: names of custom assignors start with cmd: or python:"
         )
-    seconds = float(match["seconds"]) if match["seconds"] else ANSWER_SECONDS
+    seconds = parse_time_limit(name, match["seconds"])
     target = match["target"]
     if match["kind"] == "python":
         if _CALLABLE.fullmatch(target) is None:
@@ -60,6 +61,28 @@ def parse_user_assignor(name: str) -> UserAssignor:
     if not command:
         raise InputError(f"the assignor name {name!r} contains no command")
     return UserAssignor(command, seconds)
+
+
+def parse_time_limit(name: str, seconds: str | None) -> float:
+    """Parse the time limit per group in the name of an assignor, in seconds.
+
+    Raises
+    ------
+    InputError
+        If the time limit is not a positive, finite number.
+    """
+    if seconds is None:
+        return ANSWER_SECONDS
+    try:
+        limit = float(seconds)
+    except ValueError:
+        limit = math.nan
+    if not 0 < limit < math.inf:
+        raise InputError(
+            f"the time limit of assignor {name!r} must be a positive number of seconds, "
+            f"got {seconds!r}"
+        )
+    return limit
 
 
 def user_assignor_names(

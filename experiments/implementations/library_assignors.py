@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from kassay.experiments.implementations.custom_assignors import ANSWER_SECONDS
+from kassay.experiments.implementations.custom_assignors import ANSWER_SECONDS, parse_time_limit
 from kassay.reference.assignors import RebalanceProtocol, is_cooperative
 from kassay.reference.model.errors import InputError
 
@@ -161,7 +161,7 @@ def parse_library_assignor(name: str) -> LibraryAssignor:
     Raises
     ------
     InputError
-        If the library, the version or the assignor is unknown.
+        If the library, the version or the assignor is unknown, or the time limit is invalid.
 
     Examples
     --------
@@ -185,7 +185,7 @@ def parse_library_assignor(name: str) -> LibraryAssignor:
         library=library,
         version=version,
         assignor=library.assignors[match["assignor"]],
-        seconds=float(match["seconds"]) if match["seconds"] else ANSWER_SECONDS,
+        seconds=parse_time_limit(name, match["seconds"]),
     )
 
 

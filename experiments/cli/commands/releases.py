@@ -6,7 +6,13 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import group_io, output_options, print_note, source_options
+from kassay.experiments.cli import (
+    assignor_options,
+    group_io,
+    output_options,
+    print_note,
+    source_options,
+)
 from kassay.experiments.implementations.custom_assignors import ANSWER_SECONDS
 from kassay.experiments.implementations.installation import installed_versions
 from kassay.experiments.implementations.library_assignors import Library, parse_library_assignor
@@ -28,9 +34,7 @@ def releases(
             metavar="LIBRARY:ASSIGNOR", help="Assignor of a library, such as kafka-clients:sticky."
         ),
     ],
-    assignor_timeout: Annotated[
-        float, typer.Option(min=0.001, help="Time limit per group and release, in seconds.")
-    ] = ANSWER_SECONDS,
+    assignor_timeout: assignor_options.AssignorTimeout = ANSWER_SECONDS,
     output_format: output_options.OutputFormat = output_options.Format.TABLE,
 ) -> None:
     """Run an assignor of each installed release of a library on each group.

@@ -77,9 +77,11 @@ def test_names_of_ports_and_user_defined_assignors_are_no_library_names(name):
         ("kafka-clients@1.2.3:range", "unknown version '1.2.3' of kafka-clients; choose from"),
         ("kafka-clients@2.3.0:cooperative-sticky", "has no assignor 'cooperative-sticky'; choose"),
         ("kafka-clients@0.10.2.2:sticky", "has no assignor 'sticky'; choose from range, roundrobi"),
+        ("kafka-clients@e-s:sticky", "must be a positive number of seconds, got 'e-'"),
+        ("kafka-clients@1e999s:sticky", "must be a positive number of seconds, got '1e999'"),
     ],
 )
-def test_unknown_parts_of_a_name_are_input_errors(name, expected):
+def test_unknown_or_invalid_parts_of_a_name_are_input_errors(name, expected):
     with pytest.raises(InputError, match=expected.replace("(", r"\(")):
         parse_library_assignor(name)
 
