@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +16,7 @@ from kassay.experiments.cli import (
     output_options,
     search_options,
 )
+from kassay.experiments.cli.interruption import STOP, call_interruptibly, exit_interrupted
 from kassay.experiments.cli.option_checks import known_names
 from kassay.experiments.counterexamples.search_case import dangling_references
 from kassay.experiments.counterexamples.shrinking import shrink as shrink_while
@@ -98,13 +100,15 @@ def agreement(
         reference = assignor_options.known_assignor(reference)
     imported, all_valid = group_io.read_valid_groups(groups or ())
     families = family or ([] if groups else list(USUAL))
-    counts = count_agreements(
+    count = partial(
+        count_agreements,
         _groups(imported, families, cases, first_seed),
         names,
         reference=reference,
         limits=limits.interruptible_limits(),
     )
-    for one in counts if shrink else ():
+    counts = call_interruptibly(count, lost="no group is counted")
+    for one in counts if shrink and not STOP.is_set() else ():
         _shrink(one, shrink)
     if output_format is output_options.Format.TABLE:
         group_io.print_table([_row(one) for one in counts])
@@ -112,6 +116,8 @@ def agreement(
         group_io.print_json([_record(one) for one in counts])
     else:
         typer.echo("\n".join(group_io.to_json(_record(one)) for one in counts))
+    if STOP.is_set():
+        exit_interrupted("the output counts the groups compared until then")
     if not all_valid:
         raise typer.Exit(BAD_INPUT)
 
