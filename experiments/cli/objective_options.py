@@ -128,7 +128,6 @@ class ObjectiveOptions:
             "are assigned to the same member. Repeat the option for further sets of topics.",
         ),
     ] = None
-
     pin: Annotated[
         list[str] | None,
         typer.Option(

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from itertools import count
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -48,6 +48,13 @@ OutputLocation = Annotated[
         "hdfs:// or s3a://.",
     ),
 ]
+
+
+def output_file(text: str, *, default: str) -> Any:
+    """Return the option for an output file, with its help text and its default."""
+    return typer.Option("--output", "-o", metavar="FILE", help=text, show_default=default)
+
+
 PlotFile = Annotated[
     Path | None,
     typer.Option(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import BAD_INPUT, group_io, print_note, source_options
+from kassay.experiments.cli import BAD_INPUT, group_io, output_options, print_note, source_options
 from kassay.experiments.sources.capture_files import EmptyGroups, ImportedGroup, import_groups
 from kassay.experiments.sources.joined_groups import join_imported
 from kassay.reference.documents.json_codec import group_document
@@ -39,12 +39,8 @@ def import_(
     cluster: source_options.SampledClusterOptions = source_options.SampledClusterOptions(),
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="File to write the group documents to.",
-            show_default="standard output",
+        output_options.output_file(
+            "File to write the group documents to.", default="standard output"
         ),
     ] = None,
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import group_io, spark_options
+from kassay.experiments.cli import group_io, output_options, spark_options
 from kassay.experiments.report import history_report
 from kassay.experiments.report.output_reader import (
     FileDigests,
@@ -31,14 +31,7 @@ def report(
     ],
     *,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="HTML file to write.",
-            show_default="DIR/report.html",
-        ),
+        Path | None, output_options.output_file("HTML file to write.", default="DIR/report.html")
     ] = None,
     markdown: Annotated[
         Path | None, typer.Option(help="Markdown file to write.", show_default="DIR/report.md")
