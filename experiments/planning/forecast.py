@@ -8,7 +8,6 @@ client or a deployment of the application.
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 from kassay.experiments.planning.own_assignor import own_assignor
 from kassay.experiments.planning.planning_start import planning_start
@@ -39,21 +38,6 @@ CONSUMER_PROTOCOL = "uniform"
 """Default assignor of the broker under the consumer protocol."""
 _SETTLE = 120_000
 """Time in ms after the last restart until a group is stable, above all default timeouts."""
-
-
-class Criterion(StrEnum):
-    """Cost that decides between configurations."""
-
-    UNOWNED = "unowned"
-    MOVES = "moves"
-    REBALANCES = "rebalances"
-
-
-_CRITERIA = {
-    Criterion.UNOWNED: "partition-seconds without an owner",
-    Criterion.MOVES: "moves",
-    Criterion.REBALANCES: "rebalances",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,15 +86,6 @@ class Forecast:
     change: SegmentCost | None
     restart: SegmentCost
     makespan: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recommendation:
-    """Configuration and batch size with the lowest cost of a rolling restart, and the reason."""
-
-    configuration: str
-    batch_size: int
-    reason: str
 
 
 def forecast(
@@ -286,62 +261,3 @@ def _members(group: Group) -> tuple[list[MemberPlan], InitialGroup]:
         members.append(InitialMember(client=client, id=member.id, owned=partitions))
     generation = max(1, *(member.generation for member in group.members))
     return plans, InitialGroup(generation=generation, members=tuple(members))
-
-
-def recommend(
-    forecasts: Sequence[Forecast], criterion: Criterion = Criterion.UNOWNED
-) -> Recommendation:
-    """Recommend the configuration and batch size with the cheapest rolling restart.
-
-    The other costs decide between equal values of the criterion. The reason compares the result
-    with the current configuration and the first batch size.
-    """
-
-    def cost(one: Forecast) -> tuple[int, ...]:
-        costs = {
-            Criterion.UNOWNED: one.restart.unowned_ms,
-            Criterion.MOVES: one.restart.moves,
-            Criterion.REBALANCES: one.restart.rebalances,
-        }
-        return costs[criterion], *costs.values()
-
-    first = forecasts[0]
-    best = min(forecasts, key=cost)
-    name, size = best.configuration.name, best.batch_size
-    if best is first:
-        reason = (
-            f"a rolling restart has {_seconds(first.restart)} partition-seconds without an owner, "
-            f"{first.restart.rebalances} rebalances and {first.restart.moves} moves; no other "
-            f"configuration has fewer {_CRITERIA[criterion]}"
-        )
-        return Recommendation(configuration=name, batch_size=size, reason=reason)
-    reason = (
-        f"a rolling restart has {_seconds(best.restart)} instead of {_seconds(first.restart)} "
-        f"partition-seconds without an owner, {best.restart.rebalances} instead of "
-        f"{first.restart.rebalances} rebalances, and {best.restart.moves} instead of "
-        f"{first.restart.moves} moves: {_cause(best)}"
-    )
-    if best.change is not None:
-        reason += (
-            f". The change itself has {_seconds(best.change)} partition-seconds without an owner, "
-            f"{best.change.rebalances} rebalances and {best.change.moves} moves"
-        )
-    return Recommendation(configuration=name, batch_size=size, reason=reason)
-
-
-def _seconds(cost: SegmentCost) -> str:
-    return f"{cost.unowned_ms / 1000:.1f}"
-
-
-def _cause(best: Forecast) -> str:
-    if best.configuration.is_static and not best.restart.rebalances:
-        return "static members return within the session timeout and keep their partitions"
-    names = best.configuration.steps[-1] if best.configuration.steps else ()
-    protocol = POLICIES[names[0]].protocol if names else None
-    if protocol is RebalanceProtocol.CONSUMER:
-        return "under the consumer protocol, only moved partitions wait, for one heartbeat"
-    if protocol is RebalanceProtocol.COOPERATIVE:
-        return "a cooperative assignor revokes only the partitions that move"
-    if names:
-        return "this assignor moves fewer partitions"
-    return "fewer batches cause fewer rebalances"

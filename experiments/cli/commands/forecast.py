@@ -7,17 +7,15 @@ import typer
 
 from kassay.experiments.cli import group_io, output_options, print_note, source_options
 from kassay.experiments.planning.forecast import (
-    Criterion,
     Forecast,
-    Recommendation,
     RestartSettings,
     current_assignor,
-    recommend,
 )
 from kassay.experiments.planning.forecast import (
     forecast as forecast_changes,
 )
 from kassay.experiments.planning.own_assignor import own_assignor
+from kassay.experiments.planning.recommendation import Criterion, Recommendation, recommend
 from kassay.experiments.simulation.simulation import SegmentCost
 from kassay.reference.model.group import Group
 

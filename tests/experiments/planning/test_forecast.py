@@ -7,12 +7,11 @@ import pytest
 
 from kassay.experiments.planning.forecast import (
     Configuration,
-    Criterion,
     Forecast,
     RestartSettings,
     forecast,
-    recommend,
 )
+from kassay.experiments.planning.recommendation import Criterion, recommend
 from kassay.experiments.simulation.simulation import SegmentCost
 from kassay.reference import Group, Member, Topic
 from kassay.reference.assignors import assign
