@@ -71,6 +71,20 @@ def test_a_new_certificate_is_never_worse_than_the_known_one(monkeypatch):
     assert following["moves"] <= values["moves"]
 
 
+def test_an_assignment_with_fewer_moves_replaces_that_of_a_certificate():
+    one = instance("log-normal/identical/in-turn/1%/60/5/1")
+    group = group_document(one.group)
+    known = certify.improve(one, 0.0, None)
+    owners = {member.id: list(member.owned) for member in one.group.members}
+    best = certify.improve(one, 3.0, known)
+    changed = certify.with_assignment(one, known, assignment_of(group, best))
+    values = certify.known_values(one, changed)
+    assert values["moves"] == certify.known_values(one, best)["moves"]
+    assert values["bound"] == certify.known_values(one, known)["bound"]
+    with pytest.raises(ValueError, match="the maximum load"):
+        certify.with_assignment(one, known, owners)
+
+
 def test_every_best_known_value_has_a_certificate():
     known = json.loads(certify.BEST_KNOWN.read_text())
     assert list(known) == list(published_names())

@@ -1,13 +1,13 @@
 """Improve the best known values of the few-moves benchmark, and write their certificates.
 
-``python -m benchmarks.few_moves.certify SECONDS [NAME ...]`` searches for fewer moves and a
-greater bound per instance (default: the published instances). The search starts from the
-certificate in ``certificates``. `check` checks the result before it is written, and
-``best_known.json`` is updated.
+``python -m benchmarks.few_moves.certify NAME ... --seconds 60`` searches for fewer moves and a
+greater bound per instance. The search starts from the certificate in ``certificates``, or from the
+assignment document of ``--assignment FILE`` if it has fewer moves. `check` checks the result before
+it is written, and ``best_known.json`` is updated.
 """
 
+import argparse
 import json
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -97,20 +97,46 @@ def _prices(one: Instance, problem: Problem, priced: PricedMoves) -> dict[str, A
     return {"grain": max(1, one.max_load // priced.grid), "scale": SCALE, "prices": prices}
 
 
-def main(seconds: str, *names: str) -> None:
+def with_assignment(
+    one: Instance, certificate: Mapping[str, Any], assignment: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Return the certificate with the moves of an assignment document if they are fewer.
+
+    Raises
+    ------
+    ValueError
+        If the assignment is not a solution.
+    """
+    owned = {member.id: set(map(tuple, member.owned)) for member in one.group.members}
+    received = {
+        member: [name for name in map(tuple, held) if name not in owned[member]]
+        for member, held in assignment.items()
+    }
+    changed = {**certificate, "received": {at: own for at, own in received.items() if own}}
+    is_better = known_values(one, changed)["moves"] < known_values(one, certificate)["moves"]
+    return changed if is_better else certificate
+
+
+def main() -> None:
     """Improve the certificates of instances, and update the best known values."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.few_moves.certify")
+    parser.add_argument("names", nargs="+", metavar="NAME", choices=list(published_names()))
+    parser.add_argument("--seconds", type=float, default=60.0, help="per instance (default 60)")
+    parser.add_argument("--assignment", type=Path, help="assignment document of the only NAME")
+    options = parser.parse_args()
     values = json.loads(BEST_KNOWN.read_text())
-    FOLDER.mkdir(exist_ok=True)
-    for name in names or published_names():
+    for name in options.names:
         one, path = instance(name), certificate_path(name)
         known = json.loads(path.read_text()) if path.exists() else None
-        certificate = improve(one, float(seconds), known)
+        if options.assignment is not None and known is not None:
+            known = with_assignment(one, known, json.loads(options.assignment.read_text()))
+        certificate = improve(one, options.seconds, known)
         values[name] = known_values(one, certificate)
-        values = {one: values[one] for one in published_names() if one in values}
+        values = {each: values[each] for each in published_names() if each in values}
         path.write_text(json.dumps(certificate) + "\n")
         BEST_KNOWN.write_text(json.dumps(values, indent=2) + "\n")
         print(f"{name}: {values[name]['moves']} moves, bound {values[name]['bound']}", flush=True)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()
