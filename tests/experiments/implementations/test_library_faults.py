@@ -37,6 +37,7 @@ WRONG_MEMBER = "member 'b' is assigned topic 'u', but does not subscribe to it"
             Ending.NONTERMINATING,
             NO_ANSWER,
         ),
+        ("fresh-hang", "librdkafka@2.6.1:cooperative-sticky", Ending.OK, ""),
         ("fresh-hang", "librdkafka:cooperative-sticky", Ending.OK, ""),
         ("skipped-member", "kafka-python:roundrobin", Ending.FAILED, "KeyError"),
         ("skipped-member", "kafka-python@2.3.3:roundrobin", Ending.FAILED, "KeyError"),
