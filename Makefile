@@ -68,7 +68,7 @@ $(VENV)/.services: $(VENV)/.ready requirements-services.lock
 # The installed package as one folder of links, for mypy and import-linter.
 $(LINKS): $(VENV)/.ready
 	@mkdir -p $(LINKS)/kassay
-	@ln -sfn $(addprefix ../../,kassay/__init__.py kassay/__init__.pyi kassay/__main__.py kassay/py.typed reference solver experiments) $(LINKS)/kassay/
+	@ln -sfn $(addprefix ../../,kassay/__init__.py kassay/__init__.pyi kassay/__main__.py kassay/clients kassay/py.typed reference solver experiments) $(LINKS)/kassay/
 	@touch $@
 
 .PHONY: setup
