@@ -6,6 +6,7 @@ from typing import Protocol
 
 from kassay.reference.model.errors import KassayError
 from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
+from kassay.reference.model.topic_partitions import Partitions
 from kassay.solver.limits import SearchLimits
 from kassay.solver.solve import solve
 
@@ -59,7 +60,7 @@ def optimal_assignment(
     except KassayError as error:
         _LOG.warning("no optimal assignment: %s", error)
         return None
-    if not solution.is_optimal:
+    if solution.assignment is None or not solution.is_optimal:
         _LOG.warning("no optimal assignment within %g seconds", seconds)
         return None
     result: dict[str, TopicAssignments] = {}
@@ -90,6 +91,6 @@ def _member(id: str, received: Subscription) -> Member:
     return Member(
         id=id,
         subscription=tuple(dict.fromkeys(received.subscription)),
-        owned=[(topic, partition) for topic, partition in received.partitions],
+        owned=Partitions.of(received.partitions),
         generation=max(received.generation, NO_GENERATION),
     )
