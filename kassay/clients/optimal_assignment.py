@@ -60,7 +60,7 @@ def optimal_assignment(
     except KassayError as error:
         _LOG.warning("no optimal assignment: %s", error)
         return None
-    if solution.assignment is None or not solution.is_optimal:
+    if not solution.is_optimal or solution.assignment is None:
         _LOG.warning("no optimal assignment within %g seconds", seconds)
         return None
     result: dict[str, TopicAssignments] = {}
