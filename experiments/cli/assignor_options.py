@@ -13,9 +13,9 @@ from typing import Annotated
 import typer
 
 from kassay.experiments.cli.option_checks import check_name
-from kassay.experiments.implementations.custom_assignors import ANSWER_SECONDS, user_assignor_names
+from kassay.experiments.implementations.custom_assignor_names import ANSWER_SECONDS, custom_assignor_names
 from kassay.experiments.implementations.installation import driver_command
-from kassay.experiments.implementations.library_assignors import (
+from kassay.experiments.implementations.library_catalogue import (
     is_library_assignor,
     parse_library_assignor,
 )
@@ -122,7 +122,7 @@ class CustomAssignors:
         for function in self.assignor_python or ():
             _check_module(function.rpartition(":")[0])
         try:
-            custom = user_assignor_names(
+            custom = custom_assignor_names(
                 commands=self.assignor_cmd or (),
                 callables=self.assignor_python or (),
                 seconds=self.assignor_timeout,

@@ -15,7 +15,7 @@ from kassay.experiments.counterexamples.shortcomings import (
     measure_shortfall,
 )
 from kassay.experiments.counterexamples.shrinking import Predicate, shrink, size_of
-from kassay.experiments.implementations.custom_assignors import is_user_assignor
+from kassay.experiments.implementations.custom_assignor_names import is_custom_assignor
 from kassay.experiments.implementations.runner import run
 from kassay.experiments.study.case import Case
 from kassay.reference.documents.json_codec import group_document
@@ -62,7 +62,7 @@ def check_deterministic(assignor: str, case: str, *groups: Group) -> None:
     Assignors of libraries are not checked: some return different assignments by design, and are
     compared by loads and moves only.
     """
-    for group in groups if is_user_assignor(assignor) else ():
+    for group in groups if is_custom_assignor(assignor) else ():
         if run(group, assignor).assignment != run(group, assignor).assignment:
             raise NondeterministicAssignorError(assignor, case)
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from kassay.experiments.compare import LIMITS, CaseLimits, Comparison, compare, solve_optimum
 from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
-from kassay.experiments.implementations.library_assignors import repetitions_of
+from kassay.experiments.implementations.library_catalogue import repetitions_of
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
 from kassay.solver.solution import Solution

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kassay.experiments.implementations.library_assignors import uses_cooperative_protocol
+from kassay.experiments.implementations.library_catalogue import uses_cooperative_protocol
 from kassay.experiments.implementations.runner import run
 from kassay.experiments.sources.joined_groups import join_assignments, split_group
 from kassay.reference.model.assignment import Assignment, violations

@@ -3,12 +3,12 @@
 import json
 from dataclasses import dataclass
 
-from kassay.experiments.implementations.custom_assignors import (
-    is_user_assignor,
-    parse_user_assignor,
+from kassay.experiments.implementations.custom_assignor_names import (
+    is_custom_assignor,
+    parse_custom_assignor,
 )
 from kassay.experiments.implementations.installation import driver_command
-from kassay.experiments.implementations.library_assignors import (
+from kassay.experiments.implementations.library_catalogue import (
     is_library_assignor,
     parse_library_assignor,
 )
@@ -51,16 +51,16 @@ def run(group: Group, assignor: str) -> RunResult:
     """
     if is_library_assignor(assignor):
         return _run_library_assignor(group, assignor)
-    if not is_user_assignor(assignor):
+    if not is_custom_assignor(assignor):
         result = run_assignor(group, assignor)
         return RunResult(
             assignment=result.assignment, livelock=result.livelock, failed=result.failed
         )
-    user_assignor = parse_user_assignor(assignor)
+    custom_assignor = parse_custom_assignor(assignor)
     request = json.dumps(group_document(group), ensure_ascii=False)
-    process = assignor_process(user_assignor.command)
+    process = assignor_process(custom_assignor.command)
     try:
-        return _parse_response(process.request(request, seconds=user_assignor.seconds))
+        return _parse_response(process.request(request, seconds=custom_assignor.seconds))
     except NoAnswerError as error:
         return RunResult(failed=str(error))
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from kassay.experiments.implementations.library_assignors import Library, libraries, version_key
+from kassay.experiments.implementations.library_catalogue import Library, libraries, version_key
 from kassay.reference.model.errors import RunError
 
 DRIVERS = Path(__file__).with_name("drivers")

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kassay.experiments.implementations.convergence import Ending, run_until_stable
-from kassay.experiments.implementations.library_assignors import is_library_assignor
+from kassay.experiments.implementations.library_catalogue import is_library_assignor
 from kassay.experiments.planning.assignor_outcomes import (
     AssignmentMetrics,
     AssignorOutcome,

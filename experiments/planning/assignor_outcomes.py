@@ -28,7 +28,7 @@ class AssignmentMetrics:
 
     @property
     def makespan(self) -> int:
-        """Return the maximum load of the members, relative to their speeds."""
+        """Return the maximum relative load of the members."""
         return self.measures[Measure.MAKESPAN]
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kassay.experiments.implementations.installation import driver_command, is_installed
-from kassay.experiments.implementations.library_assignors import (
+from kassay.experiments.implementations.library_catalogue import (
     libraries,
     parse_library_assignor,
     parse_library_version,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from kassay.experiments.implementations.installation import driver_command
-from kassay.experiments.implementations.library_assignors import (
+from kassay.experiments.implementations.library_catalogue import (
     is_library_assignor,
     parse_library_assignor,
 )

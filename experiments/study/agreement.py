@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from kassay.experiments.compare import LIMITS, CaseLimits, Comparison, compare, solve_optimum
 from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
-from kassay.experiments.implementations.library_assignors import (
+from kassay.experiments.implementations.library_catalogue import (
     Library,
     repetitions_of,
     version_key,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, Self, TypeVar
 
 from kassay.reference.java import tree_bin as treebin
-from kassay.reference.java.strings import spread, uuid_hash, uuid_key
+from kassay.reference.java.hash_codes import spread, uuid_hash, uuid_key
 from kassay.reference.java.tree_bin import Node
 
 K = TypeVar("K")

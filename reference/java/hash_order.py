@@ -13,7 +13,7 @@ from kassay.reference.java.hash_map import (
     HashMap,
     table_size_for,
 )
-from kassay.reference.java.strings import spread, string_hash, utf16_key
+from kassay.reference.java.hash_codes import spread, string_hash, utf16_key
 
 
 def string_order(names: Iterable[str], *, capacity: int | None = None) -> list[str]:

@@ -7,7 +7,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import cast
 
-from kassay.reference.java.strings import name_uuid
+from kassay.reference.java.hash_codes import name_uuid
 from kassay.reference.model import notebook_tables
 from kassay.reference.model.client import NO_CLIENT, Client
 from kassay.reference.model.errors import InputError, UsageError

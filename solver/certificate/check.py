@@ -156,7 +156,7 @@ def conflict_errors(group: Group, certificate: Certificate) -> Iterator[str]:
 def _invalid_assignments(
     group: Group, assignment: Assignment, certificate: Certificate
 ) -> Iterator[str]:
-    """Yield a message per rule that the assignment or a best known assignment violates.
+    """Yield the violations of the assignment and of each level's best known assignment.
 
     Constraints are only checked if all assignments are valid.
     """

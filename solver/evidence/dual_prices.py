@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from kassay.solver.certificate.relaxation import CostRow, Relaxation
+from kassay.solver.certificate.relaxed_problem import CostRow, Relaxation
 
 _TANGENTS = 60
 # Floats represent loads exactly below this number.

@@ -18,7 +18,7 @@ from kassay.solver.subscription_network import SubscriptionNetwork
 
 
 class _LoadNetwork(SubscriptionNetwork):
-    """Network of loads: a node per set of consumers, which supplies the weight of its partitions.
+    """Network of loads, with a node for all partitions that the same members may receive.
 
     The weights are multiples of `Problem.weight_unit`.
     """

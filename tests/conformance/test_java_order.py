@@ -10,7 +10,7 @@ import jpype
 import pytest
 
 from kassay.reference.java.hash_map import HashMap, uuid_map
-from kassay.reference.java.strings import string_hash, utf16_key
+from kassay.reference.java.hash_codes import string_hash, utf16_key
 from tests.conformance.generated_names import NAMINGS, new_name
 from tests.conformance.jvm import driver
 

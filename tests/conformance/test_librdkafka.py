@@ -13,7 +13,7 @@ import pytest
 
 from kassay.experiments.implementations.convergence import run_until_stable
 from kassay.experiments.implementations.installation import installations, is_installed
-from kassay.experiments.implementations.library_assignors import libraries
+from kassay.experiments.implementations.library_catalogue import libraries
 from kassay.experiments.implementations.runtimes import DRIVERS
 from kassay.reference import Assignment, Group, Member, Topic
 from kassay.reference.model.ownership import rejoin

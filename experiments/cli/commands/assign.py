@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from kassay.experiments.cli import assignor_options, group_io, output_options, source_options
-from kassay.experiments.implementations.library_assignors import uses_cooperative_protocol
+from kassay.experiments.implementations.library_catalogue import uses_cooperative_protocol
 from kassay.experiments.implementations.runner import RunResult, run
 from kassay.reference.assignors import ASSIGNORS
 from kassay.reference.documents.json_codec import assignment_document

@@ -16,7 +16,7 @@ from kassay.experiments.cli import (
 from kassay.experiments.cli.interruption import STOP
 from kassay.experiments.compare import keep_owners
 from kassay.experiments.implementations.convergence import run_until_stable
-from kassay.experiments.implementations.library_assignors import is_library_assignor
+from kassay.experiments.implementations.library_catalogue import is_library_assignor
 from kassay.experiments.planning.own_assignor import own_assignor
 from kassay.experiments.planning.weighted_explanation import WeightedExplanation, explain_weighted
 from kassay.reference.assignors import run_assignor

@@ -25,7 +25,7 @@ from kassay.experiments.counterexamples.gallery_page import render_gallery
 from kassay.experiments.counterexamples.search_case import CaseSearch, check_deterministic
 from kassay.experiments.counterexamples.shortcomings import CounterexampleOptions, Shortcoming
 from kassay.experiments.counterexamples.shrinking import size_of
-from kassay.experiments.implementations.custom_assignors import is_user_assignor
+from kassay.experiments.implementations.custom_assignor_names import is_custom_assignor
 from kassay.experiments.report.output_reader import check_writable
 from kassay.experiments.spark.counterexample_search import search_cases
 from kassay.experiments.spark.session import spark_session
@@ -142,7 +142,7 @@ def hunt(
     )
     if not len(searched):
         raise UsageError("there is no group to search: give --groups, or --cases above 0")
-    if is_user_assignor(name):
+    if is_custom_assignor(name):
         for case in (searched[number] for number in range(min(_FIRST_CASES, len(searched)))):
             check_deterministic(name, case.name, case.build())
     check_writable(str(output))

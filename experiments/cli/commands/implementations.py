@@ -11,7 +11,7 @@ from kassay.experiments.implementations.installation import (
     installations,
     installed_versions,
 )
-from kassay.experiments.implementations.library_assignors import (
+from kassay.experiments.implementations.library_catalogue import (
     Library,
     libraries,
     parse_library_version,

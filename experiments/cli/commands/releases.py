@@ -13,9 +13,9 @@ from kassay.experiments.cli import (
     print_note,
     source_options,
 )
-from kassay.experiments.implementations.custom_assignors import ANSWER_SECONDS
+from kassay.experiments.implementations.custom_assignor_names import ANSWER_SECONDS
 from kassay.experiments.implementations.installation import installed_versions
-from kassay.experiments.implementations.library_assignors import Library, parse_library_assignor
+from kassay.experiments.implementations.library_catalogue import Library, parse_library_assignor
 from kassay.experiments.study.agreement import ReleaseResult, run_releases, sorted_loads
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group

@@ -19,7 +19,7 @@ from kassay.experiments.cli import (
     source_options,
 )
 from kassay.experiments.cli.interruption import STOP, call_interruptibly, exit_interrupted
-from kassay.experiments.cli.survey_conditions import QUANTITIES, Condition, parse_condition
+from kassay.experiments.cli.survey_conditions import Condition, parse_condition
 from kassay.experiments.compare import CaseLimits
 from kassay.experiments.history.prometheus_metrics import (
     SURVEY_METRICS,
@@ -72,7 +72,8 @@ def survey(
         typer.Option(
             metavar="CONDITION",
             help="Exit with 1 if a group meets this condition, such as 'gap>10%' or 'hot>=2'; "
-            f"repeatable. Quantities: {', '.join(QUANTITIES)}.",
+            "repeatable. Current assignment: maximum-load, spread, idle, hot. Plan: gap (in %), "
+            "moves, placed (partitions without owner). History: unnecessary-moves.",
         ),
     ] = None,
     output: Annotated[

@@ -15,7 +15,7 @@ from kassay.reference.assignors.broker.rebalance_input import (
     remove_partition,
 )
 from kassay.reference.java.hash_map import capacity_for
-from kassay.reference.java.strings import uuid_key
+from kassay.reference.java.hash_codes import uuid_key
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import UpstreamError
 

@@ -11,7 +11,7 @@ from kassay.reference.assignors.client.partition_table import PartitionTable
 from kassay.reference.assignors.client.rack_info import RackInfo
 from kassay.reference.assignors.client.reassignment import Reassignment, ReassignmentWithDuplicates
 from kassay.reference.java.hash_map import HashMap
-from kassay.reference.java.strings import string_hash
+from kassay.reference.java.hash_codes import string_hash
 from kassay.reference.model.group import NO_GENERATION
 from kassay.reference.model.metrics import balance_score
 

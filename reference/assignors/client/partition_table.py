@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.assignors.client.rebalance_input import MemberSubscription
-from kassay.reference.java.strings import topic_partition_hash, utf16_key
+from kassay.reference.java.hash_codes import topic_partition_hash, utf16_key
 from kassay.reference.model.group import Topic
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
 

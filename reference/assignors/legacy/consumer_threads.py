@@ -8,7 +8,7 @@ threads, not to consumers.
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from kassay.reference.java.strings import utf16_key
+from kassay.reference.java.hash_codes import utf16_key
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.reference.model.topic_partitions import TopicPartition

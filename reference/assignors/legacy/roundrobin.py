@@ -7,7 +7,7 @@ from itertools import cycle
 
 from kassay.reference.assignors.legacy import consumer_threads
 from kassay.reference.assignors.legacy.consumer_threads import Thread, ThreadAssignment
-from kassay.reference.java.strings import string_hash, utf16_key
+from kassay.reference.java.hash_codes import string_hash, utf16_key
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import UpstreamError
 from kassay.reference.model.group import Group

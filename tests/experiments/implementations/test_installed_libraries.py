@@ -6,7 +6,7 @@ import pytest
 
 from kassay.experiments.implementations.convergence import Ending, run_until_stable
 from kassay.experiments.implementations.installation import driver_command, is_installed
-from kassay.experiments.implementations.library_assignors import (
+from kassay.experiments.implementations.library_catalogue import (
     libraries,
     parse_library_assignor,
 )

@@ -11,7 +11,7 @@ from kassay.experiments.planning.forecast import (
     RestartSettings,
     forecast,
 )
-from kassay.experiments.planning.recommendation import Criterion, recommend
+from kassay.experiments.planning.forecast_recommendation import Criterion, recommend
 from kassay.experiments.simulation.simulation import SegmentCost
 from kassay.reference import Group, Member, Topic
 from kassay.reference.assignors import assign

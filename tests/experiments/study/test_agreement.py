@@ -6,7 +6,7 @@ import pytest
 
 from kassay.experiments.implementations import runner
 from kassay.experiments.implementations.convergence import Ending, StableResult
-from kassay.experiments.implementations.library_assignors import libraries
+from kassay.experiments.implementations.library_catalogue import libraries
 from kassay.experiments.implementations.subprocess_assignor import close_processes
 from kassay.experiments.study.agreement import (
     Agreement,

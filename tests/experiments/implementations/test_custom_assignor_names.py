@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from kassay.experiments.implementations.convergence import Ending, run_until_stable
-from kassay.experiments.implementations.custom_assignors import (
-    parse_user_assignor,
-    user_assignor_names,
+from kassay.experiments.implementations.custom_assignor_names import (
+    parse_custom_assignor,
+    custom_assignor_names,
 )
 from kassay.experiments.implementations.runner import run
 from kassay.experiments.implementations.subprocess_assignor import AssignorProcess, NoAnswerError
@@ -28,14 +28,14 @@ def command(tmp_path, body, *, seconds=20.0):
     """Name an assignor whose process runs ``body`` for each line."""
     script = tmp_path / f"{len(list(tmp_path.iterdir()))}.py"
     script.write_text(f"import os, sys, time\nGOOD = {GOOD!r}\nfor line in sys.stdin:\n{body}\n")
-    (name,) = user_assignor_names(commands=[f"{sys.executable} {script}"], seconds=seconds)
+    (name,) = custom_assignor_names(commands=[f"{sys.executable} {script}"], seconds=seconds)
     return name
 
 
 def function(tmp_path, body, *, name="assign"):
     module = tmp_path / "mine.py"
     module.write_text(f"import os\ndef assign(group):\n    {body}\n")
-    return user_assignor_names(callables=[f"{module}:{name}"], seconds=20.0)[0]
+    return custom_assignor_names(callables=[f"{module}:{name}"], seconds=20.0)[0]
 
 
 def test_a_valid_answer_is_a_stable_result(tmp_path):
@@ -205,13 +205,13 @@ def test_a_missing_callable_is_a_failure(tmp_path):
 @pytest.mark.parametrize("bad", [{"commands": [""]}, {"commands": ["'"]}, {"callables": ["os"]}])
 def test_invalid_commands_and_callables_are_refused(bad):
     with pytest.raises(InputError):
-        user_assignor_names(**bad)
+        custom_assignor_names(**bad)
 
 
 def test_names_contain_the_time_limit():
-    (name,) = user_assignor_names(commands=["a 'b c'"], seconds=0.25)
-    assert parse_user_assignor(name).command == ("a", "b c")
-    assert parse_user_assignor(name).seconds == 0.25
+    (name,) = custom_assignor_names(commands=["a 'b c'"], seconds=0.25)
+    assert parse_custom_assignor(name).command == ("a", "b c")
+    assert parse_custom_assignor(name).seconds == 0.25
 
 
 def test_a_study_has_rows_for_user_defined_assignors(tmp_path):

@@ -21,25 +21,25 @@ _SERVER = "kassay.experiments.implementations.callable_server"
 
 
 @dataclass(frozen=True, slots=True)
-class UserAssignor:
+class CustomAssignor:
     """A custom assignor: its command, and its time limit per group in seconds."""
 
     command: tuple[str, ...]
     seconds: float
 
 
-def is_user_assignor(name: str) -> bool:
+def is_custom_assignor(name: str) -> bool:
     """Return whether a name has the form ``cmd:...`` or ``python:...``."""
     return _NAME.fullmatch(name) is not None
 
 
-def parse_user_assignor(name: str) -> UserAssignor:
+def parse_custom_assignor(name: str) -> CustomAssignor:
     """Parse the name of a custom assignor into its command and time limit.
 
     Examples
     --------
-    >>> parse_user_assignor("cmd@2.5s:./mine --fast")
-    UserAssignor(command=('./mine', '--fast'), seconds=2.5)
+    >>> parse_custom_assignor("cmd@2.5s:./mine --fast")
+    CustomAssignor(command=('./mine', '--fast'), seconds=2.5)
     """
     match = _NAME.fullmatch(name)
     if match is None:
@@ -51,7 +51,7 @@ def parse_user_assignor(name: str) -> UserAssignor:
     if match["kind"] == "python":
         if _CALLABLE.fullmatch(target) is None:
             raise InputError(f"a Python assignor must be given as module:function, got {target!r}")
-        return UserAssignor((sys.executable, "-m", _SERVER, target), seconds)
+        return CustomAssignor((sys.executable, "-m", _SERVER, target), seconds)
     try:
         command = tuple(shlex.split(target))
     except ValueError as error:
@@ -60,7 +60,7 @@ def parse_user_assignor(name: str) -> UserAssignor:
         ) from None
     if not command:
         raise InputError(f"the assignor name {name!r} contains no command")
-    return UserAssignor(command, seconds)
+    return CustomAssignor(command, seconds)
 
 
 def parse_time_limit(name: str, seconds: str | None) -> float:
@@ -85,7 +85,7 @@ def parse_time_limit(name: str, seconds: str | None) -> float:
     return limit
 
 
-def user_assignor_names(
+def custom_assignor_names(
     *,
     commands: Sequence[str] = (),
     callables: Sequence[str] = (),
@@ -95,14 +95,14 @@ def user_assignor_names(
 
     Examples
     --------
-    >>> user_assignor_names(commands=["./mine"], callables=["mine:assign"], seconds=2.5)
+    >>> custom_assignor_names(commands=["./mine"], callables=["mine:assign"], seconds=2.5)
     ['cmd@2.5s:./mine', 'python@2.5s:mine:assign']
     """
     limit = "" if seconds == ANSWER_SECONDS else f"@{seconds:g}s"
     names = [f"cmd{limit}:{command}" for command in commands]
     names += [f"python{limit}:{function}" for function in callables]
     for name in names:
-        if not is_user_assignor(name):
+        if not is_custom_assignor(name):
             raise InputError(f"the assignor name {name!r} contains no command or function")
-        parse_user_assignor(name)
+        parse_custom_assignor(name)
     return list(dict.fromkeys(names))

@@ -8,7 +8,7 @@ import pytest
 
 from kassay.experiments.implementations import installation, runner, runtimes
 from kassay.experiments.implementations.convergence import Ending, run_until_stable
-from kassay.experiments.implementations.library_assignors import (
+from kassay.experiments.implementations.library_catalogue import (
     is_library_assignor,
     libraries,
     parse_library_assignor,

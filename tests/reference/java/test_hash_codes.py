@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from kassay.reference.java.strings import (
+from kassay.reference.java.hash_codes import (
     name_uuid,
     spread,
     string_hash,
