@@ -13,7 +13,10 @@ from typing import Annotated
 import typer
 
 from kassay.experiments.cli.option_checks import check_name
-from kassay.experiments.implementations.custom_assignor_names import ANSWER_SECONDS, custom_assignor_names
+from kassay.experiments.implementations.custom_assignor_names import (
+    ANSWER_SECONDS,
+    custom_assignor_names,
+)
 from kassay.experiments.implementations.installation import driver_command
 from kassay.experiments.implementations.library_catalogue import (
     is_library_assignor,

@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from kassay.experiments.implementations.custom_assignor_names import ANSWER_SECONDS, parse_time_limit
+from kassay.experiments.implementations.custom_assignor_names import (
+    ANSWER_SECONDS,
+    parse_time_limit,
+)
 from kassay.reference.assignors import RebalanceProtocol, is_cooperative
 from kassay.reference.model.errors import InputError
 

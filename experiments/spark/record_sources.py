@@ -102,7 +102,8 @@ def _check_parquet(path: Path) -> None:
             return
     suffixes = " or ".join(DUMP_SUFFIXES)
     raise InputError(
-        f"{path}: not a Parquet file; the name of a file with output of kafka-dump-log.sh must end with {suffixes}"
+        f"{path}: not a Parquet file; "
+        f"the name of a file with output of kafka-dump-log.sh must end with {suffixes}"
     )
 
 

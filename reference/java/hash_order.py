@@ -7,13 +7,13 @@ the functions fill a `kassay.reference.java.hash_map.HashMap`.
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from kassay.reference.java.hash_codes import spread, string_hash, utf16_key
 from kassay.reference.java.hash_map import (
     DEFAULT_CAPACITY,
     TREEIFY_THRESHOLD,
     HashMap,
     table_size_for,
 )
-from kassay.reference.java.hash_codes import spread, string_hash, utf16_key
 
 
 def string_order(names: Iterable[str], *, capacity: int | None = None) -> list[str]:

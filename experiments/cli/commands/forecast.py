@@ -14,8 +14,8 @@ from kassay.experiments.planning.forecast import (
 from kassay.experiments.planning.forecast import (
     forecast as forecast_changes,
 )
-from kassay.experiments.planning.own_assignor import own_assignor
 from kassay.experiments.planning.forecast_recommendation import Criterion, Recommendation, recommend
+from kassay.experiments.planning.own_assignor import own_assignor
 from kassay.experiments.simulation.simulation import SegmentCost
 from kassay.reference.model.group import Group
 

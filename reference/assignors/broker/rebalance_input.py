@@ -8,9 +8,9 @@ import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from kassay.reference.java.hash_codes import name_uuid, utf16_key
 from kassay.reference.java.hash_map import HashMap, set_capacity, uuid_map
 from kassay.reference.java.hash_order import string_order
-from kassay.reference.java.hash_codes import name_uuid, utf16_key
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.result_cache import cached

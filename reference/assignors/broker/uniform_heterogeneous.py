@@ -14,8 +14,8 @@ from kassay.reference.assignors.broker.rebalance_input import (
     partition_set,
     remove_partition,
 )
-from kassay.reference.java.hash_map import capacity_for
 from kassay.reference.java.hash_codes import uuid_key
+from kassay.reference.java.hash_map import capacity_for
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import UpstreamError
 

@@ -15,8 +15,8 @@ from kassay.reference.assignors.client.partition_table import PartitionTable
 from kassay.reference.assignors.client.rack_info import RackInfo
 from kassay.reference.assignors.client.reassignment import RepeatedStateError
 from kassay.reference.assignors.client.rebalance_input import MemberSubscription
-from kassay.reference.java.hash_order import string_order
 from kassay.reference.java.hash_codes import utf16_key
+from kassay.reference.java.hash_order import string_order
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import LivelockError
 from kassay.reference.model.group import NO_GENERATION, Group

@@ -10,8 +10,8 @@ from heapq import heapify, heapreplace
 from kassay.reference.assignors.client.partition_table import PartitionTable
 from kassay.reference.assignors.client.rack_info import RackInfo
 from kassay.reference.assignors.client.reassignment import Reassignment, ReassignmentWithDuplicates
-from kassay.reference.java.hash_map import HashMap
 from kassay.reference.java.hash_codes import string_hash
+from kassay.reference.java.hash_map import HashMap
 from kassay.reference.model.group import NO_GENERATION
 from kassay.reference.model.metrics import balance_score
 

@@ -7,8 +7,8 @@ ConsumerProtocol, kafka-clients 4.4.0.
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from kassay.reference.java.hash_order import string_order
 from kassay.reference.java.hash_codes import utf16_key
+from kassay.reference.java.hash_order import string_order
 from kassay.reference.model.group import (
     NO_GENERATION,
     USER_DATA_WITHOUT_GENERATION,

@@ -9,8 +9,8 @@ import pytest
 
 from kassay.experiments.implementations.convergence import Ending, run_until_stable
 from kassay.experiments.implementations.custom_assignor_names import (
-    parse_custom_assignor,
     custom_assignor_names,
+    parse_custom_assignor,
 )
 from kassay.experiments.implementations.runner import run
 from kassay.experiments.implementations.subprocess_assignor import AssignorProcess, NoAnswerError

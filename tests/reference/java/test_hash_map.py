@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kassay.reference.java.hash_codes import string_hash, utf16_key
 from kassay.reference.java.hash_map import HashMap, set_capacity, table_size_for
 from kassay.reference.java.hash_order import computed_order, first_in_map, string_order
-from kassay.reference.java.hash_codes import string_hash, utf16_key
 
 # Sixteen strings with equal hash codes.
 COLLIDING = ["".join(parts) for parts in product(("Aa", "BB"), repeat=4)]
