@@ -38,7 +38,8 @@ def _closed_sums(problem: Problem, partitions: NDArray[np.intp]) -> Iterator[tup
     The sets are those of the consumers of each topic of a component, and their unions in the order
     of the mean load of the set. There are none for equal weights.
     """
-    indices = np.unique(problem.consumer_set[partitions])
+    # np.unique would load numpy.ma, which adds to the start-up time.
+    indices = np.flatnonzero(np.bincount(problem.consumer_set[partitions]))
     if not problem.group.is_weighted or not 1 < len(indices) <= _MAX_CONSUMER_SETS:
         return
     weights = np.zeros(len(problem.consumer_sets), dtype=problem.weight.dtype)

@@ -1,6 +1,7 @@
 """Search for low loads and few moves of groups with hosts or different speeds."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,7 +12,9 @@ from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import HostImbalance, Imbalance, Level, Movement
 from kassay.solver.problem import Problem
-from kassay.solver.weighted.overload_repair import LoadLimit, OverloadRepair
+
+if TYPE_CHECKING:
+    from kassay.solver.weighted.overload_repair import LoadLimit
 
 _TARGETS = 7
 """Number of load limits between the bound and the incumbent."""
@@ -31,6 +34,9 @@ def repair_overloads(pool: IncumbentPool, level: Level, bound: int, budget: Sear
     has_hosts = any(isinstance(each, HostImbalance) for each in pool.levels)
     if problem.group.has_equal_speeds and not (problem.group.is_weighted and has_hosts):
         return
+    # numpy.random would add to the start-up time of every command.
+    from kassay.solver.weighted.overload_repair import OverloadRepair  # noqa: PLC0415
+
     loads = [*pool.limits(), (level, bound)]
     measured = [each for each, _ in loads if isinstance(each, Imbalance | HostImbalance)]
     if not OverloadRepair.is_applicable(problem) or any(
@@ -66,8 +72,10 @@ def repair_overloads(pool: IncumbentPool, level: Level, bound: int, budget: Sear
             high = min(target, pool.value(level))
 
 
-def load_limits(problem: Problem, limits: Sequence[tuple[Level, int]]) -> list[LoadLimit]:
+def load_limits(problem: Problem, limits: Sequence[tuple[Level, int]]) -> "list[LoadLimit]":
     """Convert limits on makespans to maximum loads of members and hosts."""
+    from kassay.solver.weighted.overload_repair import LoadLimit  # noqa: PLC0415
+
     found = []
     for level, limit in limits:
         if isinstance(level, Imbalance | HostImbalance):
