@@ -122,11 +122,7 @@ def members_needed(
     """
     target = _target(makespan, capacity)
     check_sizing_weights(group, allow_lag=allow_lag)
-    if not group.has_equal_speeds:
-        raise InputError(
-            f"group {group.id!r}: members differ in speed, but a number of members requires equal "
-            "speeds; remove the speeds from the group"
-        )
+    _require_equal_speeds(group)
     numbers = sorted(set(sweep))
     if numbers and numbers[0] < 0:
         raise UsageError(f"numbers of members must be at least 0, got {numbers[0]!r}")
@@ -135,6 +131,14 @@ def members_needed(
     capacities = [member.capacity or 0 for member in (*current.members, added)]
     max_load = max(capacities) if makespan is None else target
     return SizeSearch(current, added, makespan, max_load, limits, seed).run(numbers)
+
+
+def _require_equal_speeds(group: Group) -> None:
+    if not group.has_equal_speeds:
+        raise InputError(
+            f"group {group.id!r}: members differ in speed, but a number of members requires equal "
+            "speeds; remove the speeds from the group"
+        )
 
 
 def _target(makespan: int | None, capacity: int | None) -> int:
