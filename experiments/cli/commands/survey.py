@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -139,9 +140,13 @@ def survey(
     conditions = [parse_condition(text) for text in fail_on or ()]
     histories = _histories(history)
     groups, failed = _read(source, cluster, source_data)
+    where = str(cluster.bootstrap_server if source is None else group_io.name_of(source))
     if not groups and not failed:
-        where = cluster.bootstrap_server if source is None else group_io.name_of(source)
         raise InputError(f"{where}: the input contains no group with members")
+    [(repeated, count)] = Counter(group.id for group in groups).most_common(1) or [(None, 0)]
+    if count > 1:
+        name = "no id" if repeated is None else f"the id {repeated!r}"
+        raise InputError(f"{where}: {count} groups have {name}; a survey requires different ids")
     settings = SurveySettings(seconds=time_limit, processes=processes, seed=seed, stop=STOP)
     result = call_interruptibly(
         lambda: _survey(groups, failed, histories, settings), lost="no group is surveyed"
@@ -150,8 +155,7 @@ def survey(
         replace_file(metrics, metrics_text(_metric_rows(result), SURVEY_METRICS))
     _print(result, output_format)
     if output is not None:
-        where = cluster.bootstrap_server if source is None else group_io.name_of(source)
-        write = partial(_write_pages, result, groups, output, plans, source=str(where), seed=seed)
+        write = partial(_write_pages, result, groups, output, plans, source=where, seed=seed)
         call_interruptibly(write, lost=f"{output} is incomplete")
     if STOP.is_set():
         exit_interrupted("the output has the groups and plans finished until then")

@@ -177,3 +177,11 @@ def test_a_thousand_groups_are_ranked_within_a_minute(kassay, write_groups):
             key: value for key, value in values.items() if key != "moves"
         }
         assert one["moves"] == {"value": values["moves"], "bound": values["moves"]}
+
+
+@pytest.mark.parametrize(("id", "name"), [("g", "the id 'g'"), (None, "no id")])
+def test_groups_of_a_survey_have_different_ids(kassay, write_groups, id, name):
+    group = {**LOPSIDED_GROUP, "id": id}
+    done = kassay("survey", write_groups(group, BALANCED, group))
+    assert done.code == 2
+    assert f"2 groups have {name}; a survey requires different ids" in done.err
