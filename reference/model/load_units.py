@@ -36,7 +36,8 @@ class LoadUnits:
     def __post_init__(self) -> None:
         """Divide the speeds by their greatest common divisor."""
         divisor = gcd(*self.speeds) or 1
-        object.__setattr__(self, "speeds", tuple(speed // divisor for speed in self.speeds))
+        if divisor > 1:
+            object.__setattr__(self, "speeds", tuple(speed // divisor for speed in self.speeds))
 
     @property
     def has_equal_speeds(self) -> bool:

@@ -2,7 +2,8 @@
 
 All least majorised load vectors share one structure [1]_: members form level sets, each
 set receives a fixed number of partitions, and within a set loads differ by at most one.
-Each minimum cut splits the network into two independent parts.
+One maximum flow finds loads that differ by at most one, or a minimum cut. Each minimum cut splits
+the network into two independent parts.
 
 References
 ----------
@@ -14,8 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kassay.reference.model.errors import InternalError
-from kassay.solver.flow.maximum_flow import maximum_flow
+from kassay.solver.flow.maximum_flow import MaximumFlow, maximum_flow
 from kassay.solver.limits import FlowClock
 from kassay.solver.problem import Ints
 from kassay.solver.subscription_network import SubscriptionNetwork
@@ -32,6 +32,8 @@ class LevelSet:
     members: Ints
     high: int  # the greater of the two loads
     at_high: int  # members with this load; the others have one less, or are full
+    arcs: Ints  # between these topics and members
+    counts: Ints  # partitions per arc, in one assignment with these loads
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +62,15 @@ def level_sets(
         if clock is not None and clock.is_over():
             return None
         part = waiting.pop()
-        if not len(part.topics):
-            if len(part.members):
-                sets.append(LevelSet(part.topics, part.members, 0, len(part.members)))
-            continue
-        tight, parts = _split(network, part)
-        sets.extend(tight)
-        waiting.extend(parts)
+        if len(part.topics):
+            found = _level_or_cut(network, part)
+            if isinstance(found, LevelSet):
+                sets.append(found)
+            else:
+                waiting += [found, _without(network, part, found)]
+        elif len(part.members):
+            level = LevelSet(part.topics, part.members, 0, len(part.members), part.arcs, part.arcs)
+            sets.append(level)
     return tuple(sorted(sets, key=lambda level: (-level.high, level.members.tolist())))
 
 
@@ -75,7 +79,10 @@ def is_feasible(network: SubscriptionNetwork) -> bool:
     used = np.flatnonzero(network.supply)
     if not np.isin(used, network.tail).all():
         return False
-    return network.capacity is None or _min_cut(network, _whole(network), network.capacity) is None
+    if network.capacity is None:
+        return True
+    flow = _flow(network, _whole(network), network.capacity, used[:0], 0)
+    return flow.total == int(network.supply.sum())
 
 
 def _whole(network: SubscriptionNetwork) -> _Part:
@@ -86,30 +93,22 @@ def _whole(network: SubscriptionNetwork) -> _Part:
     )
 
 
-def _split(network: SubscriptionNetwork, part: _Part) -> tuple[list[LevelSet], list[_Part]]:
-    """Split a part of the network by a minimum cut at its mean load.
+def _level_or_cut(network: SubscriptionNetwork, part: _Part) -> LevelSet | _Part:
+    """Find an assignment of a part with loads that differ by at most one, by one maximum flow.
 
-    Return the finished level sets and the remaining parts.
+    Otherwise, return the source side of a minimum cut: its members have higher loads.
     """
     limits = None if network.capacity is None else network.capacity[part.members]
     total = int(network.supply[part.topics].sum())
     high = _mean_load(total, len(part.members), limits)
-    above = _min_cut(network, part, _limited(high, limits))
-    if above is not None:
-        return [], [above, _without(network, part, above)]
-    lower = _limited(high - 1, limits)
-    tight = _min_cut(network, part, lower)
-    if tight is None:
-        raise InternalError(
-            f"a flow assigns {total} partitions with loads below the minimum load limit {high}"
-        )
-    supply = int(network.supply[tight.topics].sum())
-    if network.capacity is None:
-        least = (high - 1) * len(tight.members)
-    else:
-        least = int(np.minimum(network.capacity[tight.members], high - 1).sum())
-    level = LevelSet(tight.topics, tight.members, high, at_high=supply - least)
-    return [level], [_without(network, part, tight)]
+    most = _limited(high, len(part.members), limits)
+    low = _limited(high - 1, len(part.members), limits)
+    at_high = total - int(low.sum())
+    flow = _flow(network, part, low, np.flatnonzero(most > low), at_high)
+    if flow.total == total:
+        counts = flow.flows[: len(part.arcs)]
+        return LevelSet(part.topics, part.members, high, at_high, part.arcs, counts)
+    return _source_side(network, part, flow)
 
 
 def _mean_load(total: int, members: int, limits: Ints | None) -> int:
@@ -126,38 +125,52 @@ def _mean_load(total: int, members: int, limits: Ints | None) -> int:
     return low
 
 
-def _limited(load: int, limits: Ints | None) -> Ints | int:
-    return load if limits is None else np.minimum(limits, load)
+def _limited(load: int, members: int, limits: Ints | None) -> Ints:
+    return np.full(members, load) if limits is None else np.minimum(limits, load)
 
 
-def _min_cut(network: SubscriptionNetwork, part: _Part, capacity: Ints | int) -> _Part | None:
-    """Find topics with more partitions than their consumers can receive, by a minimum cut.
+def _flow(
+    network: SubscriptionNetwork, part: _Part, capacity: Ints, rising: Ints, extra: int
+) -> MaximumFlow:
+    """Send the partitions of a part to its members by a maximum flow.
 
-    The result is the source side of the cut, with at most ``capacity`` partitions per member. It
-    is None if there are no such topics.
+    ``extra`` of the ``rising`` members may receive one partition more than their capacity.
     """
-    if isinstance(capacity, int) and not capacity:
-        # No flow: the source side contains all topics and their consumers.
-        is_consumer = np.zeros(network.members, dtype=np.bool_)
-        is_consumer[network.head[part.arcs]] = True
-        return _Part(part.topics, part.members[is_consumer[part.members]], part.arcs)
     topics, members = len(part.topics), len(part.members)
-    source, sink = topics + members, topics + members + 1
+    shared = topics + members
+    source, sink = shared + 1, shared + 2
+    if extra == len(rising):
+        capacity = capacity.copy()
+        capacity[rising] += 1
+        rising = rising[:0]
     supply = network.supply[part.topics]
     tail = _positions(part.topics, network.topics)[network.tail[part.arcs]]
     head = _positions(part.members, network.members)[network.head[part.arcs]]
-    flow = maximum_flow(
-        np.concatenate([np.full(topics, source), tail, topics + np.arange(members)]),
-        np.concatenate([np.arange(topics), topics + head, np.full(members, sink)]),
-        np.concatenate([supply, supply[tail], np.broadcast_to(capacity, members)]),
-        source=source,
-        sink=sink,
+    columns = (
+        (tail, topics + head, supply[tail]),
+        (np.full(topics, source), np.arange(topics), supply),
+        (topics + np.arange(members), np.full(members, sink), capacity),
+        (topics + rising, np.full(len(rising), shared), np.ones(len(rising), dtype=np.int64)),
+        ([shared], [sink], [extra]),
     )
-    if flow.total == int(supply.sum()):
-        return None
-    side = flow.source_side
-    inside = part.arcs[side[tail]]
-    return _Part(part.topics[side[:topics]], part.members[side[topics:source]], inside)
+    arcs = [np.concatenate(column) for column in zip(*columns, strict=True)]
+    return maximum_flow(*arcs, source=source, sink=sink)
+
+
+def _source_side(network: SubscriptionNetwork, part: _Part, flow: MaximumFlow) -> _Part:
+    """Return the topics with more partitions than their consumers can receive, and the consumers.
+
+    They are the source side of the minimum cut.
+    """
+    topics, members = len(part.topics), len(part.members)
+    chosen = part.topics[flow.source_side[:topics]]
+    inside = np.zeros(network.topics, dtype=np.bool_)
+    inside[chosen] = True
+    return _Part(
+        chosen,
+        part.members[flow.source_side[topics : topics + members]],
+        part.arcs[inside[network.tail[part.arcs]]],
+    )
 
 
 def _positions(nodes: Ints, count: int) -> Ints:

@@ -9,7 +9,7 @@ from kassay.reference.model.errors import InternalError
 from kassay.solver.certificate.certificate import PriceTable
 from kassay.solver.certificate.check import price_counts
 from kassay.solver.flow.load_level_sets import LevelSet, level_sets
-from kassay.solver.flow.maximum_flow import MAX_SMALL_ARCS, maximum_flow
+from kassay.solver.flow.maximum_flow import MAX_SMALL_ARCS
 from kassay.solver.flow.min_cost_flow import SinkArcs, min_cost_counts
 from kassay.solver.flow.primal_dual import few_chains_counts
 from kassay.solver.flow.spread_placed_partitions import spread_over_topics
@@ -72,30 +72,34 @@ def optimal_counts(network: SubscriptionNetwork, clock: FlowClock | None = None)
     levels = level_sets(network, clock)
     if levels is None:
         return None
-    level_of_topic = np.full(network.topics, -1, dtype=np.int64)
-    level_of_member = np.full(network.members, -1, dtype=np.int64)
-    for index, level in enumerate(levels):
-        level_of_topic[level.topics] = index
-        level_of_member[level.members] = index
-    arcs = np.flatnonzero(level_of_topic[network.tail] == level_of_member[network.head])
-    counts: Ints | None = None
+    arcs = np.sort(np.concatenate([network.tail[:0], *(level.arcs for level in levels)]))
+    return spread_over_topics(network, _fewest_moves(network, levels, arcs), arcs)
+
+
+def _fewest_moves(network: SubscriptionNetwork, levels: Sequence[LevelSet], arcs: Ints) -> Ints:
+    """Minimise moves within the level sets; return counts per arc."""
+    if not network.owned[arcs].any():
+        counts = np.zeros(len(network.tail), dtype=np.int64)
+        for level in levels:
+            counts[level.arcs] = level.counts
+        return counts
     nodes = network.topics + network.members
     arc_count = len(network.tail)
     is_sparse = nodes >= _MIN_NODES and arc_count <= 4 * nodes
+    found: Ints | None = None
     if network.capacity is None and (is_sparse or arc_count <= MAX_SMALL_ARCS):
-        counts = few_chains_counts(network, levels)
-    if counts is None:
-        counts = _fewest_moves(network, levels, arcs, level_of_member)
-    return spread_over_topics(network, counts, arcs)
+        found = few_chains_counts(network, levels)
+    return _min_cost_counts(network, levels, arcs) if found is None else found
 
 
-def _fewest_moves(
-    network: SubscriptionNetwork, levels: Sequence[LevelSet], arcs: Ints, level_of_member: Ints
-) -> Ints:
+def _min_cost_counts(network: SubscriptionNetwork, levels: Sequence[LevelSet], arcs: Ints) -> Ints:
     """Minimise moves within the level sets by one minimum cost flow; return counts per arc.
 
     All members receive the lower load of their level set; ``at_high`` of them, one more.
     """
+    level_of_member = np.full(network.members, -1, dtype=np.int64)
+    for index, level in enumerate(levels):
+        level_of_member[level.members] = index
     with_topics = np.array([len(level.topics) > 0 for level in levels], dtype=np.bool_)
     members = np.flatnonzero(with_topics[level_of_member])
     demand = np.zeros(network.members + len(levels), dtype=np.int64)
@@ -106,8 +110,6 @@ def _fewest_moves(
     demand[members] = low
     demand[network.members :] = [level.at_high if len(level.topics) else 0 for level in levels]
     rising = members if network.capacity is None else members[~full]
-    if not network.owned[arcs].any():
-        return _counts_without_owners(network, arcs, demand, rising, level_of_member[rising])
     sinks = SinkArcs(
         member=rising,
         sink=level_of_member[rising],
@@ -115,44 +117,3 @@ def _fewest_moves(
         capacity=np.ones(len(rising), dtype=np.int64),
     )
     return min_cost_counts(network, arcs, move_cost=1, sink_arcs=sinks, demand=demand)
-
-
-def _counts_without_owners(
-    network: SubscriptionNetwork, arcs: Ints, demand: Ints, rising: Ints, level: Ints
-) -> Ints:
-    """Distribute partitions without owners, which cost no moves, by one maximum flow.
-
-    ``demand`` is the flow that must end at each member, followed by each level set; each rising
-    member may send one partition more to its level set.
-    """
-    topics = np.arange(network.topics)
-    ends = network.topics + np.arange(len(demand))
-    source = network.topics + len(demand)
-    flow = maximum_flow(
-        np.concatenate(
-            [network.tail[arcs], network.topics + rising, np.full(len(topics), source), ends]
-        ),
-        np.concatenate(
-            [
-                network.topics + network.head[arcs],
-                network.topics + network.members + level,
-                topics,
-                np.full(len(ends), source + 1),
-            ]
-        ),
-        np.concatenate(
-            [
-                network.supply[network.tail[arcs]],
-                np.ones(len(rising), dtype=np.int64),
-                network.supply,
-                demand,
-            ]
-        ),
-        source=source,
-        sink=source + 1,
-    )
-    if flow.total != int(network.supply.sum()):
-        raise InternalError("no flow has the loads of the level sets")
-    counts = np.zeros(len(network.tail), dtype=np.int64)
-    counts[arcs] = flow.flows[: len(arcs)]
-    return counts
