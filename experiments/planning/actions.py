@@ -37,11 +37,15 @@ _UNEVEN = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecommendedAction:
-    """Recommended manual action, with the resulting maximum load and number of moves."""
+    """Recommended manual action, with the resulting maximum loads and number of moves.
+
+    ``host_makespan`` is the maximum relative load of the hosts.
+    """
 
     text: str
     makespan: int | None
     moves: int | None
+    host_makespan: int | None = None
 
 
 def effective_actions(
@@ -51,6 +55,7 @@ def effective_actions(
     planned: AssignmentMetrics,
     makespan: LevelValue,
     outcomes: Sequence[AssignorOutcome],
+    by_host: bool = False,
 ) -> tuple[RecommendedAction, ...]:
     """Find manual actions that balance a group, those with the fewest moves first.
 
@@ -60,15 +65,32 @@ def effective_actions(
         Maximum load of the planned assignment, and a lower bound on the maximum load.
     outcomes
         Results of Kafka's assignors for the group.
+    by_host
+        Whether an action must also lower the maximum load of the hosts to that of the plan.
     """
     found = [
         *_assignor_changes(group, outcomes),
         *_restarts(group, current),
         *_further_partitions(group, planned, makespan),
     ]
-    most = min(current.makespan - 1, planned.makespan + planned.makespan // _EXCESS)
-    effective = [one for one in found if one.makespan is None or one.makespan <= most]
+    effective = [one for one in found if _is_effective(one, current, planned, by_host=by_host)]
     return tuple(sorted(effective, key=lambda one: (one.moves is None, one.moves or 0)))
+
+
+def _is_effective(
+    action: RecommendedAction,
+    current: AssignmentMetrics,
+    planned: AssignmentMetrics,
+    *,
+    by_host: bool,
+) -> bool:
+    """Return whether an action lowers a maximum load, and almost reaches those of the plan."""
+    loads = [(action.makespan, current.makespan, planned.makespan)]
+    if by_host:
+        loads.append((action.host_makespan, current.host_makespan, planned.host_makespan))
+    known = [(load, before, after) for load, before, after in loads if load is not None]
+    is_near = all(load <= after + after // _EXCESS for load, _, after in known)
+    return is_near and (not known or any(load < before for load, before, _ in known))
 
 
 def _assignor_changes(
@@ -94,7 +116,7 @@ def _assignor_changes(
         else:
             text = f"trigger a rebalance: {name} then balances the group"
         origin = f"computed with the {name} of Java, " if is_other and runs_in_client(name) else ""
-        yield _change_to(text, outcome.metrics.makespan, outcome.movement, origin)
+        yield _change_to(text, outcome.metrics, outcome.movement, origin)
 
 
 def _client_change(own: OwnAssignor, outcome: AssignorOutcome) -> Iterator[RecommendedAction]:
@@ -106,12 +128,19 @@ def _client_change(own: OwnAssignor, outcome: AssignorOutcome) -> Iterator[Recom
         text = f"trigger a rebalance: {name} of {library} then balances the group"
     else:
         text = f"switch the assignor to {name} of {library}"
-    yield _change_to(text, outcome.metrics.makespan, outcome.movement)
+    yield _change_to(text, outcome.metrics, outcome.movement)
 
 
-def _change_to(text: str, makespan: int, moves: int, origin: str = "") -> RecommendedAction:
-    result = f"{origin}{count_of(moves, 'move')}, maximum load {makespan:,}"
-    return RecommendedAction(text=f"{text} ({result})", makespan=makespan, moves=moves)
+def _change_to(
+    text: str, metrics: AssignmentMetrics, moves: int, origin: str = ""
+) -> RecommendedAction:
+    result = f"{origin}{count_of(moves, 'move')}, maximum load {metrics.makespan:,}"
+    return RecommendedAction(
+        text=f"{text} ({result})",
+        makespan=metrics.makespan,
+        moves=moves,
+        host_makespan=metrics.host_makespan,
+    )
 
 
 def _restarts(group: Group, current: AssignmentMetrics) -> Iterator[RecommendedAction]:
@@ -126,13 +155,10 @@ def _restarts(group: Group, current: AssignmentMetrics) -> Iterator[RecommendedA
         stable = run_until_stable(restarted, own)
         if stable.ending is not Ending.OK or stable.assignment is None:
             continue
-        makespan = assignment_metrics(restarted, stable.assignment).makespan
-        moves = movement(group, stable.assignment)
-        yield RecommendedAction(
-            text=f"restart {member}, so that {own} redistributes its partitions "
-            f"({count_of(moves, 'move')}, maximum load {makespan:,})",
-            makespan=makespan,
-            moves=moves,
+        yield _change_to(
+            f"restart {member}, so that {own} redistributes its partitions",
+            assignment_metrics(restarted, stable.assignment),
+            movement(group, stable.assignment),
         )
 
 

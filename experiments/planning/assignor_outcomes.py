@@ -9,7 +9,7 @@ from kassay.experiments.planning.rack_locality import SECONDARY_SECONDS, cross_r
 from kassay.reference.assignors import ASSIGNORS, Release
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import Measure, loads, measures
+from kassay.reference.model.metrics import Measure, host_units, load_vector, loads, measures
 from kassay.reference.model.metrics import movement as count_moves
 from kassay.solver.solution import Solution
 
@@ -19,12 +19,14 @@ class AssignmentMetrics:
     """Loads and imbalance metrics of one assignment.
 
     ``loads`` has the members with a consumed topic. ``cross_rack`` is the number of partitions
-    consumed across racks, None for a group without racks.
+    consumed across racks, None for a group without racks. ``host_makespan`` is the maximum
+    relative load of the hosts.
     """
 
     loads: dict[str, int]
     measures: dict[str, int]
     cross_rack: int | None
+    host_makespan: int
 
     @property
     def makespan(self) -> int:
@@ -51,10 +53,13 @@ class AssignorOutcome:
 
 def assignment_metrics(group: Group, assignment: Assignment) -> AssignmentMetrics:
     """Compute the loads and imbalance metrics of an assignment."""
+    hosts = host_units(group)
+    host_loads = hosts.loads(load_vector(group, assignment))
     return AssignmentMetrics(
         loads=loads(group, assignment),
         measures={str(name): value for name, value in measures(group, assignment).items()},
         cross_rack=cross_rack_partitions(group, assignment),
+        host_makespan=max(hosts.relative_loads(host_loads), default=0),
     )
 
 

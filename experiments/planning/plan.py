@@ -187,9 +187,14 @@ class _Planner:
             assignor_outcomes=outcomes,
             client=next((name.partition(":")[0] for name in self.client_assignors), None),
             actions=()
-            if self.is_stopped or any(isinstance(one, HostImbalance) for one in self.levels)
+            if self.is_stopped
             else effective_actions(
-                group, current=before, planned=planned, makespan=makespan, outcomes=outcomes
+                group,
+                current=before,
+                planned=planned,
+                makespan=makespan,
+                outcomes=outcomes,
+                by_host=any(isinstance(one, HostImbalance) for one in self.levels),
             ),
             growth_sizings=self._growth_sizings(growth, planned.makespan),
             member_losses=self._member_losses(assignment, len(consuming)),

@@ -3,8 +3,10 @@
 import json
 from base64 import b64encode
 from collections.abc import Iterable
+from dataclasses import asdict
 
 from kassay.experiments.planning.assignor_outcomes import AssignmentMetrics, AssignorOutcome
+from kassay.experiments.planning.host_loads import host_loads
 from kassay.experiments.planning.move_schedule import MoveBatch
 from kassay.experiments.planning.own_assignor import own_assignor
 from kassay.experiments.planning.plan_alternatives import PlanOption
@@ -68,6 +70,9 @@ def plan_document(plan: Plan) -> dict[str, object]:
     }
     if plan.racks is not None:
         document["racks"] = _racks(plan.racks)
+    hosts = host_loads(plan.group, plan.assignment)
+    if hosts:
+        document["hosts"] = [asdict(one) for one in hosts]
     return document
 
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from kassay.experiments.compare import keep_owners
 from kassay.experiments.planning.actions import count_of
+from kassay.experiments.planning.host_loads import host_loads
 from kassay.experiments.planning.plan_alternatives import RECOMMENDED
 from kassay.experiments.planning.plan_result import Plan
-from kassay.reference.model.metrics import Measure, host_units, load_vector, relative_loads
+from kassay.reference.model.metrics import Measure, relative_loads
 from kassay.reference.model.weight_source import WeightSource
 from kassay.solver.objective import HOST_LEVELS, Movement
 from kassay.solver.solution import LevelValue
@@ -105,12 +105,10 @@ def not_considered(plan: Plan) -> list[str]:
             f"racks: {plan.racks.current:,} of {plan.group.partition_count:,} partitions are read "
             f"across racks now, {plan.racks.planned:,} in this plan; consider them with --racks"
         )
-    hosts = host_units(plan.group)
-    if names.isdisjoint(HOST_LEVELS) and 1 < len(hosts.names) < len(hosts.unit_of):
-        current, planned = (
-            max(hosts.relative_loads(hosts.loads(load_vector(plan.group, assignment))))
-            for assignment in (keep_owners(plan.group), plan.assignment)
-        )
+    hosts = host_loads(plan.group, plan.assignment)
+    if names.isdisjoint(HOST_LEVELS) and hosts:
+        current = max(one.relative_current for one in hosts)
+        planned = max(one.relative_planned for one in hosts)
         ignored.append(
             f"hosts: the maximum relative load of a host is {current:,} now and {planned:,} in "
             "this plan; balance hosts with --by-host"

@@ -11,6 +11,7 @@ from pathlib import Path
 import jinja2
 
 from kassay.experiments.planning.actions import RecommendedAction, count_of
+from kassay.experiments.planning.host_loads import host_loads
 from kassay.experiments.planning.move_choice import move_choice
 from kassay.experiments.planning.own_assignor import OwnAssignor, own_assignor
 from kassay.experiments.planning.plan_alternatives import scheduled_measure
@@ -28,7 +29,9 @@ from kassay.experiments.plotting.assignment_figure import draw_assignment
 from kassay.experiments.plotting.frontier_drawing import FrontierCurve, frontier_svg
 from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.model.group import Member
+from kassay.reference.model.metrics import host_units
 from kassay.reference.model.weight_source import WeightSource
+from kassay.solver.objective import HostImbalance
 from kassay.solver.solution import LevelValue
 
 _RANDOM_PART = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
@@ -146,6 +149,9 @@ def _context(plan: Plan, *, directory: str = ".", source: str = "SOURCE") -> dic
         "name": plan.group.id or "the group",
         "batches": batches,
         "unlisted": len(plan.moves) - listed,
+        "hosts": host_loads(plan.group, plan.assignment),
+        "equal_speeds": host_units(plan.group).has_equal_speeds,
+        "by_host": any(isinstance(level, HostImbalance) for level in plan.levels),
     }
 
 
@@ -155,8 +161,14 @@ def _page_context(plan: Plan) -> dict[str, object]:
     rows = _rows(plan)
     return {
         "rows": rows,
+        "host_of": {one.id: one.client.host for one in plan.group.members},
         "choice": move_choice(plan, {row.member: number for number, row in enumerate(rows)}),
-        "drawing": draw_assignment(plan.group, plan.assignment, title="Planned assignment")
+        "drawing": draw_assignment(
+            plan.group,
+            plan.assignment,
+            title="Planned assignment",
+            names=short_names(plan.group.members),
+        )
         if is_drawn
         else "",
         "frontier_svg": _draw_frontier(plan),
@@ -240,6 +252,7 @@ def _environment(*, autoescape: bool) -> jinja2.Environment:
     templates.filters["code"] = markdown_code
     templates.filters["factor"] = _factor
     templates.filters["counted"] = count_of
+    templates.filters["address"] = lambda host: host.removeprefix("/")
     return templates
 
 

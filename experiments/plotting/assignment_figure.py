@@ -2,7 +2,7 @@
 
 import html
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,6 +16,10 @@ from kassay.reference.model.topic_partitions import TopicPartition
 _ROW = 26
 _CELL_HEIGHT = 18
 _LABEL_WIDTH = 62
+_CHARACTER = 8
+"""Additional width of the labels per character of the longest name beyond 7 characters."""
+_MAX_LABEL = 16
+"""Maximum length of a name in characters."""
 _GUTTER = 22
 _BAR_WIDTH, _MAX_CELL = 390, 30
 _ARROWS_WIDTH, _MAX_LANE = 110, 14
@@ -47,12 +51,18 @@ class _Move(NamedTuple):
 
 
 def draw_assignment(
-    group: Group, assignment: Assignment, *, title: str, longest_bar: int = 0
+    group: Group,
+    assignment: Assignment,
+    *,
+    title: str,
+    longest_bar: int = 0,
+    names: Mapping[str, str] | None = None,
 ) -> str:
     """Draw an assignment as SVG with one bar per member, and arrows for moves.
 
-    ``longest_bar`` is the largest number of cells in all drawings with this scale.
-    The page's style sheet sets the colours of cells: kept, moved or placed.
+    ``longest_bar`` is the largest number of cells in all drawings with this scale. ``names`` maps
+    the id of each member to the name to show. The page's style sheet sets the colours of cells:
+    kept, moved or placed.
     """
     owners = _owners(group)
     active = participants(group)
@@ -60,7 +70,9 @@ def draw_assignment(
     moves = _moves(active, bars, owners)
     longest = max((len(bar) for bar in bars.values()), default=0)
     cell = min(_MAX_CELL, max(5, _BAR_WIDTH // max(1, longest, longest_bar)))
-    end = _LABEL_WIDTH + longest * cell + 8
+    labels = {member: _label(member if names is None else names[member]) for member in active}
+    left = _LABEL_WIDTH + _CHARACTER * max(0, max(map(len, labels.values()), default=0) - 7)
+    end = left + longest * cell + 8
     lanes = _lanes(moves)
     last_lane = max(lanes, default=0)
     lane_width = min(_MAX_LANE, max(3, _ARROWS_WIDTH // (last_lane + 1)))
@@ -70,7 +82,11 @@ def draw_assignment(
     size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
     parts = [f'<svg class="drawing" role="img" aria-label="{html.escape(title)}" {size}>']
     for position, member in enumerate(active):
-        parts.extend(_row(position, member, bars[member], cell, load[member]))
+        label = (
+            f'<text class="member" x="0" y="{_ROW * position + _ROW // 2 + 4}">'
+            f"{html.escape(labels[member])}<title>{html.escape(member)}</title></text>"
+        )
+        parts.extend([label, *_row(position, bars[member], left, cell, load[member])])
     for move, lane in zip(moves, lanes, strict=True):
         parts.append(_arrow(move, end, 6 + lane_width * (lane + 1)))
     return "".join([*parts, "</svg>"])
@@ -124,15 +140,17 @@ def _lanes(moves: list[_Move]) -> list[int]:
     return lanes
 
 
-def _row(position: int, member: str, bar: list[_Cell], cell: int, load: int) -> Iterator[str]:
+def _label(name: str) -> str:
+    """Shorten a long name in the middle, because names of members often differ at the end."""
+    half = _MAX_LABEL // 2
+    return name if len(name) <= _MAX_LABEL else f"{name[: half - 1]}…{name[-half:]}"
+
+
+def _row(position: int, bar: list[_Cell], left: int, cell: int, load: int) -> Iterator[str]:
     middle = _ROW * position + _ROW // 2
-    name = html.escape(member if len(member) <= 7 else member[:6] + "…")
-    yield (
-        f'<text class="member" x="0" y="{middle + 4}">{name}<title>{html.escape(member)}</title>'
-        f'</text><text class="load" x="{_LABEL_WIDTH - 8}" y="{middle + 4}">{load}</text>'
-    )
+    yield f'<text class="load" x="{left - 8}" y="{middle + 4}">{load}</text>'
     for index, item in enumerate(bar):
-        x, y = _LABEL_WIDTH + index * cell, middle - _CELL_HEIGHT // 2
+        x, y = left + index * cell, middle - _CELL_HEIGHT // 2
         label = html.escape(f"{item.tp.topic}-{item.tp.partition}")
         yield (
             f'<g class="{item.kind}"><title>{label}, {item.kind}</title>'

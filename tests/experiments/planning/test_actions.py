@@ -10,6 +10,7 @@ from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.group_status import GroupStatus
 from kassay.reference.model.metrics import loads, movement
 from kassay.reference.model.topic_partitions import NO_PARTITIONS
+from kassay.solver import HostImbalance, Imbalance, Movement
 from kassay.solver.solve import solve
 
 OWNED = {
@@ -70,3 +71,30 @@ def test_partitions_of_a_topic_that_light_members_do_not_consume_are_not_recomme
 def test_an_assignor_of_older_brokers_is_not_recommended():
     assert any("switch the assignor to uniform (" in text for text in texts(sticky_group()))
     assert not any("uniform-4.0" in text for text in texts(sticky_group()))
+
+
+def test_an_action_of_a_plan_by_host_also_reaches_the_loads_of_hosts():
+    # Both pods have three members. Every assignor can choose the pod of the fourth partition.
+    members = tuple(
+        Member(
+            id=f"{pod}{number}",
+            subscription=("t", "u"),
+            owned=[("t", number), ("u", number)] if pod == "p" and number < 2 else [],
+            generation=1,
+            client=Client(host=pod),
+        )
+        for pod in "pq"
+        for number in range(3)
+    )
+    group = Group(
+        topics=(Topic(name="t", partitions=2), Topic(name="u", partitions=2)), members=members
+    )
+    levels = (HostImbalance(), Imbalance(), Movement())
+    result = plan(group, levels=levels, growth=())
+    assert result.planned.host_makespan == 2
+    for action in result.actions:
+        assert action.makespan is None or (action.makespan, action.host_makespan) == (1, 2)
+    names = {one.assignor: one.metrics.host_makespan for one in result.assignor_outcomes}
+    balanced = {name for name, load in names.items() if load == 2}
+    shown = " ".join(action.text for action in result.actions)
+    assert all((f"to {name} " in shown) == (name in balanced) for name in ("range", "sticky"))

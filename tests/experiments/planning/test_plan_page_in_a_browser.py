@@ -8,8 +8,11 @@ from kassay.experiments.compare import CaseLimits
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.render_plan import render_html
 from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
+from kassay.experiments.views.load_captures import load_captures
+from kassay.solver import HostImbalance, Imbalance, Movement
 from tests.experiments.report.accessibility import FAINT, FAULTS
-from tests.experiments.report.browser import BROWSER_MARKS, Browser, axe_violations
+from tests.experiments.report.browser import BROWSER_MARKS, PAPER_WIDTH, Browser, axe_violations
+from tests.experiments.sources.shop_cluster import SHOP_CLUSTER
 from tests.log_normal_groups import log_normal_group
 
 pytestmark = BROWSER_MARKS
@@ -105,6 +108,48 @@ def test_the_text_has_enough_contrast(browser, width):
 def test_the_page_fits_the_width_of_the_screen(browser, width):
     browser.width(width)
     assert browser.run("return document.documentElement.scrollWidth") <= width
+
+
+@pytest.fixture(scope="module")
+def page_with_hosts(tmp_path_factory):
+    groups = load_captures(SHOP_CLUSTER, subscriptions="equal")
+    group = next(group for group in groups if group.id == "orders")
+    levels = (HostImbalance(), Imbalance(), Movement())
+    path = tmp_path_factory.mktemp("hosts") / "report.html"
+    path.write_text(render_html(plan(group, levels=levels, growth=())), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_page_with_hosts_is_accessible_and_fits_the_screen(
+    browser, page, page_with_hosts, width, tmp_path
+):
+    browser.open(page_with_hosts)
+    browser.width(width)
+    rows = browser.run(
+        "return [...document.querySelector('table.hosts').tBodies[0].rows]"
+        ".map(row => [...row.cells].map(cell => cell.textContent))"
+    )
+    faults = browser.run(FAULTS) + browser.run(FAINT)["faint"] + axe_violations(browser, tmp_path)
+    shown = browser.run("return document.documentElement.scrollWidth")
+    browser.open(page)
+    assert [row[:3] for row in rows] == [
+        [f"10.42.1.{pod}", "3", load]
+        for pod, load in ((11, "27"), (18, "27"), (25, "24"), (32, "16"))
+    ]
+    assert sorted(row[3] for row in rows) == ["23", "23", "24", "24"]
+    assert faults == []
+    assert shown <= width
+
+
+def test_a_printed_page_with_hosts_fits_the_paper(browser, page, page_with_hosts):
+    browser.open(page_with_hosts)
+    browser.width(PAPER_WIDTH)
+    browser.medium("print")
+    width = browser.run("return document.documentElement.scrollWidth")
+    browser.medium("")
+    browser.open(page)
+    assert width <= PAPER_WIDTH
 
 
 @pytest.mark.skipif(shutil.which("pdftotext") is None, reason="needs pdftotext")

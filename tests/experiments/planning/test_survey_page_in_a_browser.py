@@ -6,7 +6,7 @@ from kassay.experiments.planning.render_survey import render_survey
 from kassay.experiments.planning.survey import Survey, UnsurveyedGroup
 from kassay.experiments.planning.survey_processes import survey_groups
 from tests.experiments.report.accessibility import FAINT, FAULTS
-from tests.experiments.report.browser import BROWSER_MARKS, Browser, axe_violations
+from tests.experiments.report.browser import BROWSER_MARKS, PAPER_WIDTH, Browser, axe_violations
 from tests.random_groups import random_group
 
 pytestmark = BROWSER_MARKS
@@ -56,3 +56,13 @@ def test_the_page_is_accessible_and_fits_the_screen(browser, width, tmp_path):
     assert browser.run(FAINT)["faint"] == []
     assert browser.run("return document.documentElement.scrollWidth") <= width
     assert axe_violations(browser, tmp_path) == []
+
+
+def test_the_printed_page_fits_the_paper(browser):
+    browser.width(PAPER_WIDTH)
+    browser.medium("print")
+    width = browser.run("return document.documentElement.scrollWidth")
+    hidden = browser.run("return !document.querySelector('.filter').checkVisibility()")
+    browser.medium("")
+    assert width <= PAPER_WIDTH
+    assert hidden

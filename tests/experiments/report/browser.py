@@ -22,6 +22,8 @@ BROWSER_MARKS = [
         reason="needs chromium and chromedriver (Debian: chromium chromium-driver)",
     ),
 ]
+PAPER_WIDTH = 700
+"""Width in pixels between the margins of a printed page of A4 or Letter, rounded down."""
 _ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 
 
@@ -100,6 +102,11 @@ class Browser:
     def width(self, pixels: int) -> None:
         metrics = {"width": pixels, "height": 900, "deviceScaleFactor": 1, "mobile": False}
         body = {"cmd": "Emulation.setDeviceMetricsOverride", "params": metrics}
+        self._call("POST", "/goog/cdp/execute", body)
+
+    def medium(self, name: str) -> None:
+        """Show pages as on paper (``print``), or as the device does (empty name)."""
+        body = {"cmd": "Emulation.setEmulatedMedia", "params": {"media": name}}
         self._call("POST", "/goog/cdp/execute", body)
 
     def screenshot(self, *, whole: bool = False) -> bytes:
