@@ -2,6 +2,8 @@ import com.fasterxml.jackson.core.JsonGenerator;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.StringWriter;
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -55,6 +57,8 @@ public final class Driver {
 
     private static final int WARM_UP_CALLS = 30;
 
+    private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
+
     private final JsonNode group;
     private final String assignor;
     private final Map<Uuid, String> topicNames = new HashMap<>();
@@ -95,8 +99,9 @@ public final class Driver {
     }
 
     /**
-     * Returns nanoseconds of several calls, without their preparation; -1 after the time limit,
-     * which stops the measurement. At most 30 untimed calls warm up the JVM first.
+     * Returns nanoseconds of CPU time of several calls, without their preparation and without the
+     * garbage collector; -1 after the time limit, which stops the measurement. At most 30 untimed
+     * calls warm up the JVM first.
      */
     public static long[] time(
             String document, String assignor, int repetitions, long warmUpMillis, long limitMillis)
@@ -108,9 +113,9 @@ public final class Driver {
         for (int i = 0; i < repetitions; ) {
             Call call = driver.prepare();
             FutureTask<Long> task = new FutureTask<>(() -> {
-                long start = System.nanoTime();
+                long start = THREADS.getCurrentThreadCpuTime();
                 call.call();
-                return System.nanoTime() - start;
+                return THREADS.getCurrentThreadCpuTime() - start;
             });
             try {
                 nanos[i] = runWithin(task, limitMillis);

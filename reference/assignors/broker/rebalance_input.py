@@ -11,16 +11,14 @@ from dataclasses import dataclass
 from kassay.reference.java.hash_codes import name_uuid, utf16_key
 from kassay.reference.java.hash_map import HashMap, set_capacity, uuid_map
 from kassay.reference.java.hash_order import string_order
+from kassay.reference.java.integer_set import IntegerSet
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.result_cache import cached
 from kassay.reference.model.topic_partitions import Partitions
 
-PartitionSet = HashMap[int, None]
-"""Numbers of one topic's partitions, in the order of Java's hash set."""
-
-Target = HashMap[uuid.UUID, PartitionSet]
-"""A member's partitions by topic id, in the order of Java's hash map."""
+Target = HashMap[uuid.UUID, IntegerSet]
+"""A member's partition numbers by topic id, in the order of Java's hash map and hash sets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +50,16 @@ class GroupSpec:
         A member without an entry gets no partitions.
         """
         return Assignment(
-            {
-                member: [
-                    (self.topics[topic].name, number)
-                    for topic, numbers in target.get(member, ())
-                    for number in numbers
-                ]
-                for member in self.members
-            }
+            {member: self._partitions(target.get(member, ())) for member in self.members}
         )
+
+    def _partitions(self, target: Iterable[tuple[uuid.UUID, Iterable[int]]]) -> Partitions:
+        topics: list[str] = []
+        numbers: list[int] = []
+        for topic, assigned in target:
+            numbers += assigned
+            topics += [self.topics[topic].name] * (len(numbers) - len(topics))
+        return Partitions.from_columns(topics, numbers)
 
 
 @cached
@@ -82,16 +81,11 @@ def group_spec(group: Group) -> GroupSpec:
     )
 
 
-def partition_set(numbers: Iterable[int] = (), *, capacity: int | None = None) -> PartitionSet:
-    """Create a Java set by adding the partition numbers one by one."""
-    return HashMap.of(numbers, lambda number: number, sort_key=lambda n: n, capacity=capacity)
-
-
 def deep_copy_assignment(target: Target) -> Target:
     """Return a deep copy of a member's partitions."""
     copy: Target = uuid_map(capacity=len(target))
     for topic, numbers in target.items():
-        copy.put(topic, partition_set(numbers, capacity=set_capacity(len(numbers))))
+        copy.put(topic, numbers.copy())
     return copy
 
 
@@ -112,5 +106,5 @@ def _target(owned: Partitions, ids: Mapping[str, uuid.UUID]) -> Target:
     target: Target = uuid_map()
     for name, numbers in claimed.items():
         topic = ids[name] if name in ids else name_uuid(name.encode("utf-8", "surrogatepass"))
-        target.put(topic, partition_set(numbers, capacity=set_capacity(len(numbers))))
+        target.put(topic, IntegerSet(numbers, capacity=set_capacity(len(numbers))))
     return target

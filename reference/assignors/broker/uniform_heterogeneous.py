@@ -11,11 +11,11 @@ from kassay.reference.assignors.broker.rebalance_input import (
     GroupSpec,
     Target,
     deep_copy_assignment,
-    partition_set,
     remove_partition,
 )
 from kassay.reference.java.hash_codes import uuid_key
 from kassay.reference.java.hash_map import capacity_for
+from kassay.reference.java.integer_set import IntegerSet
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import UpstreamError
 
@@ -130,9 +130,9 @@ class UniformHeterogeneousAssignmentBuilder:
             self.sizes[owner] -= 1
         estimate = -(-len(self.owners[topic]) // len(self.topic_subscribers[topic]))
         numbers = self._mutable_target(member).compute_if_absent(
-            topic, lambda _: partition_set(capacity=capacity_for(estimate))
+            topic, lambda _: IntegerSet(capacity=capacity_for(estimate))
         )
-        numbers.put(number, None)
+        numbers.add(number)
         self.owners[topic][number] = member
         self.sizes[member] += 1
 

@@ -5,15 +5,17 @@ group-coordinator 4.4.0. Methods keep upstream's names and order.
 """
 
 import uuid
+from collections import deque
+from collections.abc import Sequence
 
 from kassay.reference.assignors.broker.rebalance_input import (
     GroupSpec,
     Target,
     deep_copy_assignment,
-    partition_set,
     remove_partition,
 )
 from kassay.reference.java.hash_map import set_capacity, uuid_map
+from kassay.reference.java.integer_set import IntegerSet
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import UpstreamError
 
@@ -34,7 +36,7 @@ class UniformHomogeneousAssignmentBuilder:
             topics.put(topic, None)
         self.subscribed_topic_ids = dict.fromkeys(topics)
         self.unfilled_members: list[tuple[str, int]] = []
-        self.unassigned_partitions: list[tuple[uuid.UUID, int]] = []
+        self.unassigned_partitions: deque[tuple[uuid.UUID, Sequence[int]]] = deque()
         self.target_assignment: dict[str, Target] = {}
         self.minimum_member_quota = 0
         self.remaining_members_to_get_an_extra_partition = 0
@@ -57,10 +59,12 @@ class UniformHomogeneousAssignmentBuilder:
         total = 0
         # Tie-break: topics are in the order of the hash set of their ids.
         for topic in self.subscribed_topic_ids:
-            total += spec.num_partitions(topic)
-            for number in range(spec.num_partitions(topic)):
-                if number not in assigned[topic]:
-                    self.unassigned_partitions.append((topic, number))
+            free: Sequence[int] = range(spec.num_partitions(topic))
+            total += len(free)
+            if taken := assigned[topic]:
+                free = [number for number in free if number not in taken]
+            if free:
+                self.unassigned_partitions.append((topic, free))
         self.minimum_member_quota, self.remaining_members_to_get_an_extra_partition = divmod(
             total, len(spec.members)
         )
@@ -102,17 +106,26 @@ class UniformHomogeneousAssignmentBuilder:
                     continue
                 new = deep_copy_assignment(old) if new is None else new
                 remove_partition(new, topic, number)
-                self.unassigned_partitions.append((topic, number))
+                self.unassigned_partitions.append((topic, (number,)))
         self.target_assignment[member] = old if new is None else new
         return quota
 
     def _assign_remaining_partitions(self) -> None:
-        unassigned = iter(self.unassigned_partitions)
+        unassigned = self.unassigned_partitions
         for member, quota in self.unfilled_members:
             new = self.target_assignment[member]
             if new is self.group_spec.assigned[member]:
                 new = self.target_assignment[member] = deep_copy_assignment(new)
-            for _, (topic, number) in zip(range(quota), unassigned, strict=False):
-                new.compute_if_absent(topic, lambda _: partition_set()).put(number, None)
-        if next(unassigned, None) is not None:
+            missing = quota
+            while missing > 0 and unassigned:
+                topic, numbers = unassigned.popleft()
+                assigned = numbers[:missing]
+                # Tie-break: each partition is a look-up; the second one can resize the map.
+                for _ in assigned[:2]:
+                    target = new.compute_if_absent(topic, lambda _: IntegerSet())
+                target.update(assigned)
+                if len(numbers) > missing:
+                    unassigned.appendleft((topic, numbers[missing:]))
+                missing -= len(numbers)
+        if unassigned:
             raise UpstreamError("PartitionAssignorException", "partitions remain without a member")
