@@ -17,7 +17,10 @@ from kassay.reference.model.errors import InputError, UsageError
 
 MANIFESTS = "manifest"
 """Name of the folder with the manifests of an output directory, one per run."""
-_COUNTS = ("families", "outcomes", "gaps", "pairs", "parameters", "profiles", "gap_sums")
+_COUNTS = (
+    *("families", "outcomes", "gaps", "pairs", "parameters", "profiles", "gap_sums"),
+    *("trajectories", "events"),
+)
 _SCHEMES = ("hdfs", "viewfs", "s3a", "gs", "abfs", "abfss", "wasb", "wasbs", "o3fs", "ofs", "oss")
 _SHOWN_FILES = 5
 
@@ -44,6 +47,8 @@ class StudySummary:
     parameters: pd.DataFrame
     profiles: pd.DataFrame
     gap_sums: pd.DataFrame
+    trajectories: pd.DataFrame
+    events: pd.DataFrame
     worst: Sequence[Mapping[str, Any]]
     manifest: Mapping[str, Any]
 

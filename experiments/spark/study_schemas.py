@@ -35,7 +35,11 @@ TABLES: Mapping[str, pa.Schema] = {
     "optima": schema_of(table_rows.OptimumRow),
     "comparisons": schema_of(table_rows.ComparisonRow),
     "timings": schema_of(table_rows.TimingRow),
+    "rebalances": schema_of(table_rows.RebalanceRow),
 }
+
+LISTS = ("assignments", "comparisons", "timings", "rebalances")
+"""Tables with any number of rows per case."""
 
 KEY = "case"
 POSITION, STUDY = "position", "study"
@@ -74,6 +78,7 @@ def case_row(record: table_rows.CaseRecord, *, position: int, study: str) -> dic
         "assignments": [_columns(row) for row in record.assignments],
         "comparisons": [_columns(row) for row in record.comparisons],
         "timings": [_columns(row) for row in record.timings],
+        "rebalances": [_columns(row) for row in record.rebalances],
     }
 
 

@@ -18,7 +18,7 @@ from kassay.experiments.report.assignor_summary import (
     without_named,
 )
 from kassay.experiments.spark.output_files import PARQUET_OPTIONS
-from kassay.experiments.spark.study_schemas import TABLES
+from kassay.experiments.spark.study_schemas import LISTS, TABLES
 from kassay.experiments.study.evaluate_case import DRAWN_MEMBERS, DRAWN_PARTITIONS
 from kassay.experiments.study.families.registry import FAMILIES
 from kassay.experiments.study.statistics.parameter_effects import (
@@ -47,6 +47,8 @@ def write_summary(cases: DataFrame, uri: str) -> dict[str, int]:
         "profiles": _profiles(counted),
         "gap_sums": _gap_sums(counted, len(names)),
         "worst": _worst(rows, compared),
+        "trajectories": _rebalance_sums(cases, "seed", "start_members"),
+        "events": _rebalance_sums(cases, "event", "period"),
     }
     for name, table in tables.items():
         _written(table, f"{uri}/{name}")
@@ -108,7 +110,7 @@ def _families(cases: DataFrame) -> DataFrame:
         F.expr("count_if(optima.status <> 'optimal')").alias("unproven"),
         F.expr("count_if(exists(comparisons, c -> c.ending <> 'error'))").alias("compared"),
         F.count("optima").alias("optima"),
-        *(F.sum(F.size(name)).alias(name) for name in ("assignments", "comparisons", "timings")),
+        *(F.sum(F.size(name)).alias(name) for name in LISTS),
         number("c.ending = 'error'").alias("comparison_errors"),
         number("c.ending = 'ok' AND c.unnecessary_moves IS NULL").alias("unknown_moves"),
     )
@@ -200,6 +202,37 @@ def _gap_sums(rows: DataFrame, assignors: int) -> DataFrame:
             *(F.sum(f"{name}_gap").alias(f"{name}_gap") for name in MEASURES),
         )
     )
+
+
+def _rebalance_sums(cases: DataFrame, *keys: str) -> DataFrame:
+    """Sum the results of the rebalances of event streams, by assignor and the given columns.
+
+    The first assignment of a stream has no past and is not counted. A period is a sequence of
+    ten rebalances.
+    """
+    family, seed = (F.col(f"groups.{name}").alias(name) for name in ("family", "seed"))
+    members = F.col("groups.members").alias("start_members")
+    rows = cases.select(family, seed, members, F.inline("rebalances")).where("rebalance > 0")
+    rows = rows.withColumn("period", F.expr("(rebalance - 1) div 10"))
+    known = "fewest_moves_within IS NOT NULL"
+    formulas = {
+        "rebalances": "count(*)",
+        "failed": "count_if(ending <> 'ok')",
+        "owned": "sum(owned)",
+        "moves": "coalesce(sum(moves), 0)",
+        "fewest_moves": "coalesce(sum(if(moves IS NULL, 0, fewest_moves)), 0)",
+        "known": f"count_if({known})",
+        "known_owned": f"sum(if({known}, owned, 0))",
+        "unnecessary_moves": f"sum(if({known}, moves - fewest_moves_within, 0))",
+        "with_unnecessary_moves": f"count_if({known} AND moves > fewest_moves_within)",
+        "above_least_makespan": "count_if(makespan > least_makespan)",
+        "above_least_squares": "count_if(sum_of_squares > least_sum_of_squares)",
+        "least_makespan": "sum(if(makespan IS NULL, 0, least_makespan))",
+        "excess": "coalesce(sum(makespan - least_makespan), 0)",
+        "largest_excess": "coalesce(max(makespan - least_makespan), 0)",
+    }
+    columns = (F.expr(formula).alias(name) for name, formula in formulas.items())
+    return rows.groupBy("family", "assignor", "mixed", *keys).agg(*columns)
 
 
 def _worst(rows: DataFrame, compared: Sequence[str]) -> DataFrame:

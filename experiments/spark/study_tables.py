@@ -19,7 +19,7 @@ from kassay.experiments.spark.output_files import (
     uri_of,
     write_manifest,
 )
-from kassay.experiments.spark.study_schemas import CASES, KEY, POSITION, STUDY, TABLES
+from kassay.experiments.spark.study_schemas import CASES, KEY, LISTS, POSITION, STUDY, TABLES
 from kassay.experiments.spark.study_summary import write_summary
 from kassay.experiments.study.batches import Batch
 from kassay.reference.model.errors import InputError
@@ -100,8 +100,7 @@ def study_tables(spark: SparkSession, output: str) -> dict[str, DataFrame]:
     cases = read_cases(spark, uri_of(output), paths)
     key = F.col(f"groups.{KEY}").alias(KEY)
     optima = cases.where("optima IS NOT NULL").select(key, "optima.*")
-    lists = ("assignments", "comparisons", "timings")
-    tables = {name: cases.select(key, F.inline(name)) for name in lists}
+    tables = {name: cases.select(key, F.inline(name)) for name in LISTS}
     return {"groups": cases.select("groups.*"), "optima": optima, **tables}
 
 
@@ -123,8 +122,9 @@ def convert_study(spark: SparkSession, old: Path, output: str) -> None:
     run = new_run()
     summary = f"{SUMMARY_FOLDER}/run={run}"
     rows = write_summary(_nested(spark, old), f"{uri_of(output)}/{summary}")
-    if rows != expected:
-        raise InputError(f"{old}: the tables have {rows} rows, the manifest has {expected}")
+    found = {name: rows.get(name) for name in expected}  # the old layout has no later tables
+    if found != expected:
+        raise InputError(f"{old}: the tables have {found} rows, the manifest has {expected}")
     document = {**manifest, "summary": summary}
     write_manifest(spark, output, run, document, folders=[summary])
 
@@ -147,4 +147,5 @@ def _nested(spark: SparkSession, old: Path) -> DataFrame:
         cases = cases.join(lists, KEY, "left")
         # A group that could not be built has no rows.
         cases = cases.withColumn(name, F.expr(f"coalesce({name}, array())"))
-    return cases
+    rebalances = from_arrow_schema(CASES)["rebalances"].dataType
+    return cases.withColumn("rebalances", F.array().cast(rebalances))

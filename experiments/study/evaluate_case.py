@@ -20,6 +20,8 @@ from kassay.experiments.compare import (
 )
 from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
 from kassay.experiments.study.case import Case
+from kassay.experiments.study.families.event_streams import EventStreamFamily
+from kassay.experiments.study.families.registry import FAMILIES
 from kassay.experiments.study.table_rows import (
     AssignmentRow,
     CaseRecord,
@@ -29,6 +31,7 @@ from kassay.experiments.study.table_rows import (
     TimingRow,
     comparison_row,
 )
+from kassay.experiments.study.trajectories import OPTIMUM, compare_trajectories
 from kassay.reference.documents.json_codec import assignment_document, group_document
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.external_metrics import (
@@ -55,7 +58,6 @@ from kassay.solver.solution import Solution
 DRAWN_PARTITIONS = 60
 DRAWN_MEMBERS = 12
 SHOWN_LOADS = 64
-OPTIMUM = "optimum"
 
 _Value = TypeVar("_Value")
 
@@ -79,6 +81,9 @@ def evaluate_case(case: Case, *, limits: CaseLimits = LIMITS, drawn: bool = True
     row, error = _attempt(partial(_group_row, case, group, drawn=drawn))
     if row is None:
         return failed_record(case, str(error))
+    family = FAMILIES.get(case.family)
+    if isinstance(family, EventStreamFamily):
+        return _evaluate_trajectories(case, family, row)
     start = time.perf_counter()
     optimum, optimum_row = _optimum(case, group, limits, drawn=drawn)
     timing = _timing(case, OPTIMUM, start)
@@ -98,6 +103,18 @@ def evaluate_case(case: Case, *, limits: CaseLimits = LIMITS, drawn: bool = True
         comparisons=tuple(comparison for _, comparison, _ in rows),
         timings=(timing, *(assignor_timing for _, _, assignor_timing in rows)),
     )
+
+
+def _evaluate_trajectories(case: Case, family: EventStreamFamily, row: GroupRow) -> CaseRecord:
+    """Run every assignor and the optimum through the event stream of a case."""
+    found, error = _attempt(partial(compare_trajectories, family, case.seed, case.assignors))
+    if found is None:
+        return failed_record(case, str(error))
+    timings = (
+        TimingRow(case=case.name, contestant=name, seconds=seconds)
+        for name, seconds in found.seconds.items()
+    )
+    return CaseRecord(group=row, timings=tuple(timings), rebalances=found.rows)
 
 
 def _evaluate_assignor(

@@ -151,6 +151,28 @@ class TimingRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RebalanceRow:
+    """Row of the table ``rebalances``: one assignor at one rebalance of an event stream."""
+
+    rebalance: int  # 0 for the first assignment
+    event: str
+    assignor: str
+    ending: str
+    rounds: int
+    members: int  # that subscribe to a topic with partitions
+    partitions: int
+    mixed: bool
+    owned: int
+    least_sum_of_squares: int
+    least_makespan: int
+    sum_of_squares: int | None = None
+    makespan: int | None = None
+    moves: int | None = None
+    fewest_moves: int | None = None  # to minimum imbalance
+    fewest_moves_within: int | None = None  # to at most the imbalance of the assignor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CaseRecord:
     """Result of one case of a study: its rows of all tables."""
 
@@ -159,3 +181,4 @@ class CaseRecord:
     assignments: tuple[AssignmentRow, ...] = ()
     comparisons: tuple[ComparisonRow, ...] = ()
     timings: tuple[TimingRow, ...] = ()
+    rebalances: tuple[RebalanceRow, ...] = ()

@@ -62,14 +62,19 @@ def solve_flow(problem: Problem, clock: FlowClock) -> OptimalFlow | None:
     return OptimalFlow(network.place(counts), prices)
 
 
-def optimal_counts(network: SubscriptionNetwork, clock: FlowClock | None = None) -> Ints | None:
+def optimal_counts(
+    network: SubscriptionNetwork,
+    clock: FlowClock | None = None,
+    *,
+    levels: Sequence[LevelSet] | None = None,
+) -> Ints | None:
     """Return counts per arc with optimal loads and, among those, the fewest moves.
 
     Optimal loads are least majorised. Partitions that do not stay at their owner are spread over
     topics. There must be an assignment within the capacities of the network. The result is None
-    if there is too little time.
+    if there is too little time. ``levels`` are the `level_sets` of the network, if they are known.
     """
-    levels = level_sets(network, clock)
+    levels = level_sets(network, clock) if levels is None else levels
     if levels is None:
         return None
     arcs = np.sort(np.concatenate([network.tail[:0], *(level.arcs for level in levels)]))

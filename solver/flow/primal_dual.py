@@ -55,6 +55,18 @@ def few_chains_counts(network: SubscriptionNetwork, levels: Sequence[LevelSet]) 
     return counts
 
 
+def min_moves_bound(network: SubscriptionNetwork, levels: Sequence[LevelSet]) -> int:
+    """Return a lower bound on the moves to optimal loads, by counting.
+
+    A partition moves if its owner is outside the level set of its topic. Further partitions of a
+    member move if it owns more than its greatest optimal load, or if too many members of its level
+    set own that many.
+    """
+    start = _ExcessStart.of(network, levels)
+    outside = int(network.owned.sum() - network.owned[start.arcs].sum())
+    return outside + int(np.maximum(start.excess[network.topics :], 0).sum())
+
+
 @dataclass(frozen=True, slots=True)
 class _ExcessStart:
     """Initial flow of the primal-dual method: owned partitions, and excess of each node."""

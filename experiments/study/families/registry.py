@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from kassay.experiments.study.families.benchmark_grid import JMH, JMH_SMALL
+from kassay.experiments.study.families.event_streams import EVENT_STREAMS
 from kassay.experiments.study.families.exhaustive_groups import EXHAUSTIVE_FAMILIES
 from kassay.experiments.study.families.family import Family, Range
 from kassay.experiments.study.families.group_events import MembershipEvent
@@ -41,6 +42,7 @@ _OTHERS: tuple[Family, ...] = (
     *EXHAUSTIVE_FAMILIES,
     JMH_SMALL,
     JMH,
+    EVENT_STREAMS,
 )
 FAMILIES: dict[str, Family] = {family.name: family for family in (*_USUAL, *_OTHERS)}
 """All families by name."""

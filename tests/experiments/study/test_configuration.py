@@ -4,6 +4,7 @@ import pytest
 
 from kassay.experiments.study.case import IMPORTED
 from kassay.experiments.study.configuration import read_config
+from kassay.experiments.study.families.event_streams import EVENT_STREAMS
 from kassay.experiments.study.families.registry import FAMILIES
 from kassay.reference import InputError
 from kassay.reference.assignors import ASSIGNORS
@@ -24,7 +25,15 @@ def test_the_published_study_has_a_million_groups_and_all_assignors():
 
 @pytest.mark.parametrize("name", ["quick.yaml", "published.yaml"])
 def test_the_included_studies_cover_every_family_except_the_largest(name):
-    assert set(FAMILIES) - set(read(name).families) <= {"jmh", "worlds-3x3", "worlds-3x4"}
+    covered = {*read(name).families, *read("trajectories.yaml").families}
+    assert set(FAMILIES) - covered <= {"jmh", "worlds-3x3", "worlds-3x4"}
+
+
+def test_the_primary_analysis_has_2000_trajectories_and_a_million_rebalances():
+    config = read("trajectories.yaml")
+    [seeds] = config.families.values()
+    assert seeds >= 2000
+    assert seeds * EVENT_STREAMS.rebalances * len(config.assignors) >= 1_000_000
 
 
 def test_every_key_of_the_file_is_read():

@@ -1,0 +1,183 @@
+"""Compare assignors with the optimum over an event stream, each with its own past."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from kassay.experiments.implementations.convergence import (
+    Ending,
+    StableResult,
+    run_until_stable,
+)
+from kassay.experiments.study.families.event_streams import EventStreamFamily, StreamStep
+from kassay.experiments.study.table_rows import RebalanceRow
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.errors import InternalError
+from kassay.reference.model.group import NO_GENERATION, Group
+from kassay.reference.model.metrics import (
+    load_vector,
+    makespan,
+    movement,
+    sum_of_squares,
+)
+from kassay.reference.model.ownership import ownership
+from kassay.reference.model.topic_partitions import NO_PARTITIONS
+from kassay.solver.certificate.check import price_counts
+from kassay.solver.flow.hull_search import HullSearch
+from kassay.solver.flow.load_level_sets import LevelSet, level_sets
+from kassay.solver.flow.optimal_flow import optimal_counts
+from kassay.solver.flow.primal_dual import min_moves_bound
+from kassay.solver.problem import Ints, build_problem
+from kassay.solver.subscription_network import SubscriptionNetwork, build_network
+
+OPTIMUM = "optimum"
+"""Name of the trajectory with minimum imbalance and the fewest moves at each rebalance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectories:
+    """Results of all assignors on one event stream, and the seconds that each of them took."""
+
+    rows: tuple[RebalanceRow, ...]
+    seconds: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class _State:
+    """Group at a rebalance, with the optimum from its owners."""
+
+    network: SubscriptionNetwork
+    levels: Sequence[LevelSet]
+
+    @classmethod
+    def of(cls, group: Group, levels: Sequence[LevelSet] | None) -> "_State":
+        """Build the network of a group. The level sets do not depend on the owners."""
+        network = build_network(build_problem(group))
+        levels = level_sets(network) if levels is None else levels
+        if levels is None:
+            raise InternalError("a search without a time limit returned no level sets")
+        return cls(network, levels)
+
+    @cached_property
+    def least_squares(self) -> int:
+        """Minimum sum of squared loads."""
+        return sum(
+            level.at_high * level.high**2
+            + (len(level.members) - level.at_high) * (level.high - 1) ** 2
+            for level in self.levels
+        )
+
+    @cached_property
+    def counts(self) -> Ints:
+        """Counts per arc with minimum imbalance and the fewest moves, proven by prices."""
+        counts = optimal_counts(self.network, levels=self.levels)
+        if counts is None:
+            raise InternalError("the computation of a flow without a time limit returned no flow")
+        if price_counts(self.network, counts, moved=self.network.min_movement(counts)) is None:
+            raise InternalError("the prices do not prove that the flow is optimal")
+        return counts
+
+    def optimum(self) -> Assignment:
+        """Return an assignment with minimum imbalance and the fewest moves."""
+        return self.network.problem.to_assignment(self.network.place(self.counts))
+
+    def fewest_moves(self, moves: int, squares: int) -> tuple[int, int | None]:
+        """Return the fewest moves to minimum imbalance, and to at most the given imbalance.
+
+        The second number is None if it is not proven. ``moves`` lead to the sum of squares.
+        """
+        is_least = squares == self.least_squares
+        if is_least and moves == min_moves_bound(self.network, self.levels):
+            return moves, moves
+        fewest = self.network.min_movement(self.counts)
+        if is_least or fewest == 0:
+            return fewest, fewest
+        if moves == 0:
+            return fewest, 0
+        search = HullSearch.of(self.network, self.counts)
+        found = search.within_squares(squares, lambda: True)
+        proven = found is not None and found.bound == found.point.moves
+        return fewest, found.point.moves if found is not None and proven else None
+
+
+def compare_trajectories(
+    family: EventStreamFamily, seed: int, assignors: Sequence[str]
+) -> Trajectories:
+    """Run each assignor and the optimum through the event stream of a seed.
+
+    The members own the earlier results of the same assignor. If an assignor fails, its members
+    keep their partitions until the next rebalance.
+
+    Examples
+    --------
+    >>> family = EventStreamFamily(name="demo", rebalances=2)
+    >>> rows = compare_trajectories(family, 1, ["range"]).rows
+    >>> [(row.rebalance, row.assignor) for row in rows][:3]
+    [(0, 'range'), (0, 'optimum'), (1, 'range')]
+    """
+    names = (*assignors, OPTIMUM)
+    past = dict.fromkeys(names, Assignment({}))
+    seconds = dict.fromkeys(names, 0.0)
+    rows = []
+    for number, step in enumerate(family.stream(seed)):
+        levels: Sequence[LevelSet] | None = None
+        for name in names:
+            start = time.perf_counter()
+            group = _with_owners(step, past[name], generation=number)
+            state = _State.of(group, levels)
+            levels = state.levels
+            if name == OPTIMUM:
+                result = StableResult(ending=Ending.OK, assignment=state.optimum(), rounds=1)
+            else:
+                result = run_until_stable(group, name)
+            if result.assignment is not None:
+                past[name] = result.assignment
+            rows.append(_row(name, number, step, state=state, result=result))
+            seconds[name] += time.perf_counter() - start
+    return Trajectories(tuple(rows), seconds)
+
+
+def _with_owners(step: StreamStep, past: Assignment, *, generation: int) -> Group:
+    members = tuple(
+        replace(
+            member,
+            owned=past.get(member.id, NO_PARTITIONS),
+            generation=generation if member.id in past else NO_GENERATION,
+        )
+        for member in step.members
+    )
+    return Group(topics=step.topics, members=members)
+
+
+def _row(
+    assignor: str, number: int, step: StreamStep, *, state: _State, result: StableResult
+) -> RebalanceRow:
+    problem = state.network.problem
+    group = problem.group
+    row = RebalanceRow(
+        rebalance=number,
+        event=str(step.event),
+        assignor=assignor,
+        ending=str(result.ending),
+        rounds=result.rounds,
+        members=problem.member_count,
+        partitions=problem.partition_count,
+        mixed=not bool(problem.may_consume.all()),
+        owned=ownership(group).owned_count,
+        least_sum_of_squares=state.least_squares,
+        least_makespan=max((level.high for level in state.levels), default=0),
+    )
+    if result.assignment is None:
+        return row
+    loads = load_vector(group, result.assignment)
+    squares, moves = sum_of_squares(loads), movement(group, result.assignment)
+    fewest, within = state.fewest_moves(moves, squares)
+    return replace(
+        row,
+        sum_of_squares=squares,
+        makespan=makespan(loads),
+        moves=moves,
+        fewest_moves=fewest,
+        fewest_moves_within=within,
+    )

@@ -1,0 +1,193 @@
+from itertools import groupby
+
+import networkx as nx
+import numpy as np
+import pytest
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse import coo_array
+
+from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
+from kassay.experiments.study import trajectories
+from kassay.experiments.study.families.event_streams import (
+    EventStreamFamily,
+    StreamEvent,
+    StreamStep,
+)
+from kassay.experiments.study.trajectories import OPTIMUM, compare_trajectories
+from kassay.reference.model.group import Group, Member, Topic
+
+SMALL = EventStreamFamily(
+    name="small",
+    rebalances=12,
+    large_groups=0.0,
+    median_members=5,
+    members_deviation=0.4,
+    median_partitions_per_member=3.0,
+    one_service=0.2,
+)
+ASSIGNORS = ("sticky", "cooperative-sticky", "uniform", "roundrobin", "range")
+
+
+class FixedStream(EventStreamFamily):
+    """Stream of one topic with 4 partitions: c joins a and b, then a leaves."""
+
+    def stream(self, seed):
+        topics = (Topic(name="t", partitions=4),)
+        groups = ("ab", "abc", "bc")
+        events = (StreamEvent.START, StreamEvent.SCALE_OUT, StreamEvent.SCALE_IN)
+        for event, names in zip(events, groups, strict=True):
+            members = tuple(Member(id=name, subscription=("t",)) for name in names)
+            yield StreamStep(event, topics, members)
+
+
+def rows_of(assignor, family=None, seed=0):
+    family = family or FixedStream(name="fixed")
+    rows = compare_trajectories(family, seed, [assignor]).rows
+    return [row for row in rows if row.assignor == assignor]
+
+
+def test_a_small_stream_has_the_moves_that_were_counted_by_hand():
+    # Round robin gives a: 0, 2 and b: 1, 3; then a: 0, 3 and b: 1 and c: 2; then b: 0, 2, c: 1, 3.
+    start, join, leave = rows_of("roundrobin")
+    assert (start.owned, start.moves, start.makespan, start.least_makespan) == (0, 0, 2, 2)
+    assert (join.owned, join.moves, join.fewest_moves, join.fewest_moves_within) == (4, 2, 1, 1)
+    assert (join.sum_of_squares, join.least_sum_of_squares) == (6, 6)
+    assert (leave.owned, leave.moves, leave.fewest_moves_within) == (2, 2, 0)
+
+
+def test_sticky_makes_only_the_necessary_moves_of_the_small_stream():
+    assert [row.moves for row in rows_of("sticky")] == [0, 1, 0]
+    optimum = compare_trajectories(FixedStream(name="fixed"), 0, []).rows
+    assert [(row.assignor, row.moves) for row in optimum] == [(OPTIMUM, n) for n in (0, 1, 0)]
+
+
+def test_each_assignor_has_the_same_events_and_its_own_past():
+    rows = compare_trajectories(SMALL, 3, ASSIGNORS).rows
+    shared = {
+        (row.rebalance, row.event, row.members, row.partitions, row.least_sum_of_squares)
+        for row in rows
+    }
+    assert len(shared) == SMALL.rebalances + 1
+    assert [row.moves for row in rows if row.assignor == "range"] == [
+        row.moves for row in rows_of("range", SMALL, 3)
+    ]
+
+
+def test_a_failed_assignor_keeps_its_partitions_until_the_next_rebalance(monkeypatch):
+    failed = StableResult(ending=Ending.FAILED, assignment=None, rounds=1)
+    monkeypatch.setattr(
+        trajectories,
+        "run_until_stable",
+        lambda group, name: run_until_stable(group, name) if len(group.members) < 3 else failed,
+    )
+    _, join, leave = rows_of("roundrobin")
+    assert (join.ending, join.moves, join.fewest_moves_within) == ("failed", None, None)
+    assert (leave.ending, leave.owned, leave.moves) == ("ok", 2, 2)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_all_values_equal_an_independent_computation(seed):
+    rows = compare_trajectories(SMALL, seed, ASSIGNORS).rows
+    steps = list(SMALL.stream(seed))
+    for assignor, own in groupby(sorted(rows, key=lambda row: row.assignor), lambda r: r.assignor):
+        owner: dict[tuple[str, int], str] = {}
+        for step, row in zip(steps, own, strict=True):
+            names = {member.id for member in step.members}
+            owner = {p: member for p, member in owner.items() if member in names}
+            valid = {p: m for p, m in owner.items() if p[0] in subscriptions(step)[m]}
+            squares, moves = minimum_cost_flow(step, valid)
+            assert (row.least_sum_of_squares, row.fewest_moves) == (squares, moves)
+            assert row.owned == len(valid)
+            if assignor == OPTIMUM:
+                assert (row.sum_of_squares, row.moves) == (squares, moves)
+                break  # equal optima can differ, and with them the further states
+            owner = assigned(step, owner, assignor, row.rebalance)
+            loads = {member: list(owner.values()).count(member) for member in names}
+            assert row.makespan == max(loads.values())
+            assert row.sum_of_squares == sum(load**2 for load in loads.values())
+            assert row.moves == sum(owner[p] != member for p, member in valid.items())
+            within = fewest_moves_within(step, valid, row.sum_of_squares)
+            assert row.fewest_moves_within in (None, within)
+            assert row.fewest_moves_within is not None or within < row.moves
+
+
+def subscriptions(step):
+    return {member.id: set(member.subscription) for member in step.members}
+
+
+def arcs(step):
+    """Return the pairs of a partition and a member that may consume it."""
+    return [
+        ((topic.name, number), member.id)
+        for topic in step.topics
+        for number in range(topic.partitions)
+        for member in step.members
+        if topic.name in member.subscription
+    ]
+
+
+def assigned(step, owner, assignor, generation):
+    """Run an assignor, and return the new owner of each partition."""
+    members = tuple(
+        Member(
+            id=member.id,
+            subscription=member.subscription,
+            instance_id=member.instance_id,
+            owned=[p for p, name in owner.items() if name == member.id],
+            generation=generation if member.id in set(owner.values()) else -1,
+        )
+        for member in step.members
+    )
+    result = run_until_stable(Group(topics=step.topics, members=members), assignor).assignment
+    return {tuple(p): member for member, partitions in result.items() for p in partitions}
+
+
+def minimum_cost_flow(step, owner):
+    """Return the minimum sum of squared loads, and the fewest moves to it, with networkx."""
+    graph = nx.DiGraph()
+    pairs = arcs(step)
+    partitions = {partition for partition, _ in pairs}
+    price = len(partitions) + 1
+    for partition, member in pairs:
+        moved = int(owner.get(partition, member) != member)
+        graph.add_edge(partition, member, capacity=1, weight=moved)
+    for partition in partitions:
+        graph.add_edge("source", partition, capacity=1, weight=0)
+    for member in subscriptions(step):
+        for load in range(len(partitions)):
+            graph.add_edge(member, (member, load), capacity=1, weight=price * (2 * load + 1))
+            graph.add_edge((member, load), "sink", capacity=1, weight=0)
+    flow = nx.max_flow_min_cost(graph, "source", "sink")
+    return divmod(nx.cost_of_flow(graph, flow), price)
+
+
+def fewest_moves_within(step, owner, squares):
+    """Return the fewest moves to at most a sum of squared loads, with an integer program."""
+    pairs = arcs(step)
+    partitions = sorted({partition for partition, _ in pairs})
+    steps = [(member, load) for member in subscriptions(step) for load in range(len(partitions))]
+    moved = [int(owner.get(partition, member) != member) for partition, member in pairs]
+    rows, columns, values = [], [], []
+
+    def add(row, column, value):
+        rows.append(row)
+        columns.append(column)
+        values.append(value)
+
+    members = {member: number for number, member in enumerate(subscriptions(step))}
+    for column, (partition, member) in enumerate(pairs):
+        add(partitions.index(partition), column, 1)
+        add(len(partitions) + members[member], column, 1)
+    limit = len(partitions) + len(members)
+    for place, (member, load) in enumerate(steps):
+        add(len(partitions) + members[member], len(pairs) + place, -1)
+        add(limit, len(pairs) + place, 2 * load + 1)
+    low = np.array([1] * len(partitions) + [0] * len(members) + [0])
+    high = np.array([1] * len(partitions) + [0] * len(members) + [squares])
+    found = milp(
+        np.array(moved + [0] * len(steps)),
+        constraints=LinearConstraint(coo_array((values, (rows, columns))).tocsr(), low, high),
+        integrality=np.ones(len(pairs) + len(steps)),
+        bounds=Bounds(0, 1),
+    )
+    return round(found.fun)
