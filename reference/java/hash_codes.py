@@ -43,15 +43,15 @@ def name_uuid(name: bytes) -> uuid.UUID:
     return uuid.UUID(bytes=hashlib.md5(name, usedforsecurity=False).digest(), version=3)
 
 
-def uuid_hash(value: uuid.UUID) -> int:
-    """Return Java's ``UUID.hashCode()``, which is also Kafka's ``Uuid.hashCode()``."""
-    folded = (value.int >> 64) ^ (value.int & 0xFFFFFFFFFFFFFFFF)
+def uuid_hash(bits: int) -> int:
+    """Return Java's ``UUID.hashCode()`` for the 128 bits of a UUID, as Kafka's ``Uuid``."""
+    folded = (bits >> 64) ^ (bits & 0xFFFFFFFFFFFFFFFF)
     return _signed((folded >> 32) ^ (folded & _BITS))
 
 
-def uuid_key(value: uuid.UUID) -> tuple[int, int]:
+def uuid_key(bits: int) -> tuple[int, int]:
     """Return a sort key that orders ids like ``UUID.compareTo``: as two signed longs."""
-    high, low = struct.unpack(">qq", value.bytes)
+    high, low = struct.unpack(">qq", bits.to_bytes(16, "big"))
     return high, low
 
 

@@ -7,7 +7,6 @@ a red-black tree (`tree_bin`), whose root moves to the front of the links.
 Upstream: java.util.HashMap, OpenJDK 8 to 25. Methods keep upstream's names.
 """
 
-import uuid
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, Self, TypeVar
 
@@ -251,8 +250,8 @@ def capacity_for(size: int) -> int:
     return size * 4 // 3 + 1
 
 
-def uuid_map(*, capacity: int | None = None) -> "HashMap[uuid.UUID, Any]":
-    """Create an empty `HashMap` with topic ids as keys."""
+def uuid_map(*, capacity: int | None = None) -> HashMap[int, Any]:
+    """Create an empty `HashMap` with the 128 bits of UUIDs as keys."""
     return HashMap(uuid_hash, sort_key=uuid_key, capacity=capacity)
 
 

@@ -46,7 +46,12 @@ class IntegerSet:
 
     def copy(self) -> "IntegerSet":
         """Return a copy, which can have another order, like Java's ``new HashSet(set)``."""
-        return IntegerSet(self, capacity=set_capacity(len(self)))
+        if len(self) > TREEIFY_THRESHOLD or self._table is not None:
+            return IntegerSet(self, capacity=set_capacity(len(self)))
+        copy = IntegerSet()
+        copy._numbers = dict.fromkeys(self)
+        copy._lowest, copy._highest = self._lowest, self._highest
+        return copy
 
     def add(self, number: int) -> None:
         """Add a number. A new number is appended to its bin."""
@@ -79,6 +84,8 @@ class IntegerSet:
     def __iter__(self) -> Iterator[int]:
         if self._table is not None:
             return iter(self._table)
+        if len(self._numbers) < 2:
+            return iter(self._numbers)
         if self._highest < self._capacity:
             return iter(sorted(self._numbers))
         mask = self._capacity - 1

@@ -4,10 +4,9 @@ Upstream: org.apache.kafka.coordinator.group.assignor.RangeAssignor, group-coord
 4.4.0. Functions keep upstream's names and order.
 """
 
-import uuid
 from dataclasses import dataclass
 
-from kassay.reference.assignors.broker.rebalance_input import GroupSpec, group_spec
+from kassay.reference.assignors.broker.rebalance_input import GroupSpec, TopicId, group_spec
 from kassay.reference.java.hash_map import HashMap, capacity_for, uuid_map
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
@@ -51,13 +50,13 @@ def assign(group: Group) -> Assignment:
 
 
 def _add_partitions_to_assignment(
-    spec: GroupSpec, member: str, topics: dict[uuid.UUID, _TopicMetadata]
-) -> HashMap[uuid.UUID, range]:
+    spec: GroupSpec, member: str, topics: dict[TopicId, _TopicMetadata]
+) -> HashMap[TopicId, range]:
     subscribed = spec.subscribed[member]
     # Tie-break: the capacity of the map is the number of known topics in homogeneous groups,
     # otherwise the number of all subscribed names.
     names = len(subscribed) if spec.homogeneous else len(spec.members[member].subscription)
-    assignment: HashMap[uuid.UUID, range] = uuid_map(capacity=capacity_for(names))
+    assignment: HashMap[TopicId, range] = uuid_map(capacity=capacity_for(names))
     for topic in subscribed:
         numbers = topics[topic].next()
         if numbers:

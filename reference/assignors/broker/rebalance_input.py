@@ -4,9 +4,10 @@ Upstream: org.apache.kafka.coordinator.group.modern.GroupSpecImpl and TopicIds, 
 org.apache.kafka.coordinator.group.assignor.AssignorHelpers, group-coordinator 4.4.0.
 """
 
-import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from kassay.reference.java.hash_codes import name_uuid, utf16_key
 from kassay.reference.java.hash_map import HashMap, set_capacity, uuid_map
@@ -14,10 +15,14 @@ from kassay.reference.java.hash_order import string_order
 from kassay.reference.java.integer_set import IntegerSet
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, Member, Topic
+from kassay.reference.model.partition_index import select, topic_starts
 from kassay.reference.model.result_cache import cached
-from kassay.reference.model.topic_partitions import Partitions
+from kassay.reference.model.topic_partitions import Column, Partitions
 
-Target = HashMap[uuid.UUID, IntegerSet]
+TopicId = int
+"""Id of a topic: the 128 bits of its UUID, because integers are faster keys."""
+
+Target = HashMap[TopicId, IntegerSet]
 """A member's partition numbers by topic id, in the order of Java's hash map and hash sets."""
 
 
@@ -25,15 +30,22 @@ Target = HashMap[uuid.UUID, IntegerSet]
 class GroupSpec:
     """Input of a broker assignor: a group, limited to topics with metadata."""
 
-    topics: Mapping[uuid.UUID, Topic]
+    topics: Mapping[TopicId, Topic]
     members: Mapping[str, Member]  # in the order of the coordinator's hash map
-    subscribed: Mapping[str, tuple[uuid.UUID, ...]]  # in the order of each member's hash set
+    subscribed: Mapping[str, tuple[TopicId, ...]]  # in the order of each member's hash set
     assigned: Mapping[str, Target]
+    owner_counts: Mapping[str, Column]  # by topic name, one number per partition
     homogeneous: bool  # whether all subscriptions are equal, unknown topics included
 
-    def num_partitions(self, topic: uuid.UUID) -> int:
+    def num_partitions(self, topic: TopicId) -> int:
         """Return the partition count of a topic with metadata."""
         return self.topics[topic].partitions
+
+    def free_partitions(self, topic: TopicId) -> Sequence[int]:
+        """Return the partitions of a topic with metadata that no member owns."""
+        counts = self.owner_counts[self.topics[topic].name]
+        free: list[int] = np.flatnonzero(counts == 0).tolist()
+        return range(len(counts)) if len(free) == len(counts) else free
 
     def sort_member_ids(self) -> list[str]:
         """Sort members: static ones first by instance id, then dynamic ones by member id."""
@@ -44,7 +56,7 @@ class GroupSpec:
 
         return sorted(self.members, key=key)
 
-    def named(self, target: Mapping[str, Iterable[tuple[uuid.UUID, Iterable[int]]]]) -> Assignment:
+    def named(self, target: Mapping[str, Iterable[tuple[TopicId, Iterable[int]]]]) -> Assignment:
         """Convert an assignment with topic ids to one with topic names.
 
         A member without an entry gets no partitions.
@@ -53,7 +65,7 @@ class GroupSpec:
             {member: self._partitions(target.get(member, ())) for member in self.members}
         )
 
-    def _partitions(self, target: Iterable[tuple[uuid.UUID, Iterable[int]]]) -> Partitions:
+    def _partitions(self, target: Iterable[tuple[TopicId, Iterable[int]]]) -> Partitions:
         topics: list[str] = []
         numbers: list[int] = []
         for topic, assigned in target:
@@ -65,20 +77,29 @@ class GroupSpec:
 @cached
 def group_spec(group: Group) -> GroupSpec:
     """Convert a group to the input of a broker assignor."""
-    ids = {topic.name: topic.uuid for topic in group.topics}
+    ids = {topic.name: topic.uuid.int for topic in group.topics}
     members = group.member_table()
     order = string_order(members)
-    sets: dict[tuple[str, ...], tuple[uuid.UUID, ...]] = {}
+    sets: dict[tuple[str, ...], tuple[TopicId, ...]] = {}
     for subscription in dict.fromkeys(member.subscription for member in group.members):
         names = string_order(subscription, capacity=set_capacity(len(subscription)))
         sets[subscription] = tuple(ids[name] for name in names if name in ids)
     return GroupSpec(
-        topics={topic.uuid: topic for topic in group.topics},
+        topics={topic.uuid.int: topic for topic in group.topics},
         members={member: members[member] for member in order},
         subscribed={member: sets[members[member].subscription] for member in order},
         assigned={member: _target(members[member].owned, ids) for member in order},
+        owner_counts=_owner_counts(group),
         homogeneous=len({frozenset(subscription) for subscription in sets}) <= 1,
     )
+
+
+def _owner_counts(group: Group) -> Mapping[str, Column]:
+    """Count the owners of each partition."""
+    starts = topic_starts(group)
+    claims = starts.rows((index, member.owned) for index, member in enumerate(group.members))
+    existing = starts.flat(select(claims, starts.exist(claims)))
+    return starts.by_topic(np.bincount(existing, minlength=starts.size).astype(np.int32))
 
 
 def deep_copy_assignment(target: Target) -> Target:
@@ -89,7 +110,7 @@ def deep_copy_assignment(target: Target) -> Target:
     return copy
 
 
-def remove_partition(target: Target, topic: uuid.UUID, number: int) -> None:
+def remove_partition(target: Target, topic: TopicId, number: int) -> None:
     """Remove a partition from a member's target assignment, and the topic if it becomes empty."""
     numbers = target.get(topic)
     if numbers is not None:
@@ -98,13 +119,13 @@ def remove_partition(target: Target, topic: uuid.UUID, number: int) -> None:
             target.remove(topic)
 
 
-def _target(owned: Partitions, ids: Mapping[str, uuid.UUID]) -> Target:
+def _target(owned: Partitions, ids: Mapping[str, TopicId]) -> Target:
     # Tie-break: upstream reads them topic by topic from the group's log.
     claimed: dict[str, list[int]] = {}
     for code, number in zip(owned.codes.tolist(), owned.numbers.tolist(), strict=True):
         claimed.setdefault(owned.topics[code], []).append(number)
     target: Target = uuid_map()
     for name, numbers in claimed.items():
-        topic = ids[name] if name in ids else name_uuid(name.encode("utf-8", "surrogatepass"))
+        topic = ids[name] if name in ids else name_uuid(name.encode("utf-8", "surrogatepass")).int
         target.put(topic, IntegerSet(numbers, capacity=set_capacity(len(numbers))))
     return target

@@ -4,12 +4,12 @@ Upstream: org.apache.kafka.coordinator.group.assignor.UniformHeterogeneousAssign
 group-coordinator 4.4.0. Members are indices in the order of the coordinator's hash map.
 """
 
-import uuid
 from collections.abc import Sequence
 
 from kassay.reference.assignors.broker.rebalance_input import (
     GroupSpec,
     Target,
+    TopicId,
     deep_copy_assignment,
     remove_partition,
 )
@@ -29,7 +29,7 @@ class UniformHeterogeneousAssignmentBuilder:
     def __init__(self, group_spec: GroupSpec) -> None:
         self.group_spec = group_spec
         self.member_ids = list(group_spec.members)
-        self.topic_subscribers: dict[uuid.UUID, list[int]] = {}
+        self.topic_subscribers: dict[TopicId, list[int]] = {}
         for index, member in enumerate(self.member_ids):
             for topic in group_spec.subscribed[member]:
                 self.topic_subscribers.setdefault(topic, []).append(index)
@@ -47,10 +47,10 @@ class UniformHeterogeneousAssignmentBuilder:
             self._balance()
         return self.group_spec.named({m: t.items() for m, t in self.target_assignment.items()})
 
-    def _sort_topic_ids(self) -> list[uuid.UUID]:
+    def _sort_topic_ids(self) -> list[TopicId]:
         """Sort topics by partitions per subscriber (descending), subscriber count and topic id."""
 
-        def key(topic: uuid.UUID) -> tuple[float, int, tuple[int, int]]:
+        def key(topic: TopicId) -> tuple[float, int, tuple[int, int]]:
             subscribers = len(self.topic_subscribers[topic])
             return (-(len(self.owners[topic]) / subscribers), subscribers, uuid_key(topic))
 
@@ -95,7 +95,7 @@ class UniformHeterogeneousAssignmentBuilder:
                 if self._balance_topic(topic) > 0 or last_rebalanced == -1:
                     last_rebalanced = index
 
-    def _balance_topic(self, topic: uuid.UUID) -> int:
+    def _balance_topic(self, topic: TopicId) -> int:
         """Move partitions of a topic from most to least loaded members.
 
         Return the number of moves.
@@ -123,7 +123,7 @@ class UniformHeterogeneousAssignmentBuilder:
             reassigned += 1
         return reassigned
 
-    def _assign_partition(self, topic: uuid.UUID, number: int, member: int) -> None:
+    def _assign_partition(self, topic: TopicId, number: int, member: int) -> None:
         owner = self.owners[topic][number]
         if owner != NO_OWNER:
             remove_partition(self._mutable_target(owner), topic, number)

@@ -4,13 +4,13 @@ Upstream: org.apache.kafka.coordinator.group.assignor.UniformHomogeneousAssignme
 group-coordinator 4.4.0. Methods keep upstream's names and order.
 """
 
-import uuid
 from collections import deque
 from collections.abc import Sequence
 
 from kassay.reference.assignors.broker.rebalance_input import (
     GroupSpec,
     Target,
+    TopicId,
     deep_copy_assignment,
     remove_partition,
 )
@@ -36,7 +36,7 @@ class UniformHomogeneousAssignmentBuilder:
             topics.put(topic, None)
         self.subscribed_topic_ids = dict.fromkeys(topics)
         self.unfilled_members: list[tuple[str, int]] = []
-        self.unassigned_partitions: deque[tuple[uuid.UUID, Sequence[int]]] = deque()
+        self.unassigned_partitions: deque[tuple[TopicId, Sequence[int]]] = deque()
         self.target_assignment: dict[str, Target] = {}
         self.minimum_member_quota = 0
         self.remaining_members_to_get_an_extra_partition = 0
@@ -51,20 +51,11 @@ class UniformHomogeneousAssignmentBuilder:
 
     def _compute_unassigned_partitions(self) -> None:
         spec = self.group_spec
-        assigned: dict[uuid.UUID, set[int]] = {topic: set() for topic in self.subscribed_topic_ids}
-        for target in spec.assigned.values():
-            for topic, numbers in target.items():
-                if topic in assigned:
-                    assigned[topic].update(numbers)
-        total = 0
         # Tie-break: topics are in the order of the hash set of their ids.
         for topic in self.subscribed_topic_ids:
-            free: Sequence[int] = range(spec.num_partitions(topic))
-            total += len(free)
-            if taken := assigned[topic]:
-                free = [number for number in free if number not in taken]
-            if free:
+            if free := spec.free_partitions(topic):
                 self.unassigned_partitions.append((topic, free))
+        total = sum(map(spec.num_partitions, self.subscribed_topic_ids))
         self.minimum_member_quota, self.remaining_members_to_get_an_extra_partition = divmod(
             total, len(spec.members)
         )
