@@ -12,6 +12,7 @@ from kassay.reference.model.group import Group
 
 _MIXED_SIZES = ((50, 50, 20), (200, 200, 20))
 _MILLION = (2000, 500, 2000)
+_ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky", "uniform", "server-range")
 
 
 def mixed_sticky() -> Iterator[Timing]:
@@ -41,11 +42,8 @@ def million_partitions() -> Iterator[Timing]:
     members, topics, partitions = _MILLION
     fresh = equal_group(members=members, topics=topics, partitions=partitions)
     left = after_one_left(fresh, assign(fresh, "sticky"))
-    for group, assignors in (
-        (fresh, ("sticky", "cooperative-sticky", "uniform")),
-        (left, ("sticky", "cooperative-sticky")),
-    ):
-        for assignor in assignors:
+    for group in (fresh, left):
+        for assignor in _ASSIGNORS:
             yield from _kassay_and_java(f"{assignor}, a million", group, assignor, repetitions=3)
 
 

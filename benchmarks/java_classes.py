@@ -1,4 +1,4 @@
-"""Run times of Kafka's Java assignor classes in a warmed-up JVM.
+"""CPU times of Kafka's Java assignor classes in a warmed-up JVM.
 
 ``tests.conformance`` runs the classes. It needs a checkout of the project, a JDK and Maven.
 """
@@ -20,7 +20,8 @@ def java_timings(
     """Time Kafka's Java class of an assignor; print a message if Java cannot run it.
 
     The JVM is warmed up on the same group: at most 30 calls, none started after 5 seconds.
-    Input is prepared outside the timed calls.
+    Input is prepared outside the timed calls. The times are CPU times of the calling thread,
+    without the garbage collector.
 
     Parameters
     ----------

@@ -14,6 +14,7 @@ from benchmarks.timing import Timing, print_json, print_table, run_alone, with_r
 BENCHMARKS = {
     "sticky-mixed": ("assignor_speed:mixed_sticky", "sticky assignors, mixed subscriptions"),
     "a-million": ("assignor_speed:million_partitions", "assignors on a million partitions"),
+    "drivers": ("driver_speed:driver_speed", "drivers of client libraries, and direct calls"),
     "optimum": ("optimum_speed:optimum", "proven optimum compared with Java's sticky assignor"),
     "shapes": ("network_shapes:shapes", "optimum of special networks, compared with OR-Tools"),
     "weights": ("weighted_groups:timings", "proven optimum of groups with weights"),

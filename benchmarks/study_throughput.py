@@ -2,6 +2,7 @@
 
 import multiprocessing
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from multiprocessing.pool import Pool
@@ -71,7 +72,7 @@ def throughput() -> Iterator[Timing]:
 def _measured(evaluate: Callable[[], object]) -> tuple[float, float]:
     """Call a function; return the wall-clock seconds and the CPU seconds of all processes."""
     before = cpu_seconds()
-    seconds = best_seconds(evaluate, repetitions=1)
+    seconds = best_seconds(evaluate, repetitions=1, clock=time.perf_counter)
     after = cpu_seconds()  # idle workers of Spark may have ended
     return seconds, sum(time - before.get(process, 0) for process, time in after.items())
 

@@ -78,7 +78,7 @@ def upstream_seconds(
     limit: float = 120.0,
     heap_mib: int = 4096,
 ) -> tuple[float | None, ...]:
-    """Measure calls of Kafka's class in seconds, without their preparation.
+    """Measure calls of Kafka's class in CPU seconds, without preparation and garbage collector.
 
     Parameters
     ----------
