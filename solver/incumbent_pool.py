@@ -13,12 +13,16 @@ from kassay.solver.problem import Placement, Problem
 
 @dataclass
 class FlowLevels:
-    """Results of network flows: placements found, and proven bounds by level index."""
+    """Results of network flows: placements found, and proven bounds by level index.
+
+    ``is_complete`` is true if one of the placements is optimal for all levels.
+    """
 
     placements: list[Placement] = field(default_factory=list)
     bounds: dict[int, tuple[int, Origin]] = field(default_factory=dict)
     prices: PriceTable | None = None
     conflict: tuple[Constraint, ...] = ()  # infeasible constraints
+    is_complete: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Find the optimal assignment of a group."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
@@ -13,9 +13,10 @@ from kassay.solver.certificate.certificate import Certificate, Conflict, LevelCl
 from kassay.solver.certificate.check import prices_prove
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
 from kassay.solver.evaluation import check_levels, level_value
+from kassay.solver.incumbent_pool import FlowLevels
 from kassay.solver.lexicographic.solve_levels import LexicographicResult, solve_levels
 from kassay.solver.limits import FlowClock, SearchBudget, SearchLimits
-from kassay.solver.objective import Level, default_levels
+from kassay.solver.objective import HostImbalance, Level, default_levels
 from kassay.solver.problem import Problem, build_problem
 from kassay.solver.solution import Solution, level_values
 
@@ -125,7 +126,7 @@ def _search(
     Return the method that was used, and the result.
     """
     flow = None
-    if is_pure or (is_auto and problem.group.uniform_weight and problem.partition_count):
+    if is_pure or (is_auto and problem.group.common_weight and problem.partition_count):
         # Imported here, because different weights do not need flows.
         from kassay.solver.flow.optimal_flow import expected_seconds  # noqa: PLC0415
 
@@ -134,9 +135,7 @@ def _search(
         if pure is not None:
             return Method.FLOW, pure
         if is_auto and problem.partition_count:
-            from kassay.solver.flow.flow_levels import solve_levels_by_flow  # noqa: PLC0415
-
-            flow = partial(solve_levels_by_flow, problem, levels, rules, clock)
+            flow = partial(_flow_method(problem, levels), problem, levels, rules, clock)
     result = solve_levels(
         problem,
         levels=levels,
@@ -148,6 +147,17 @@ def _search(
     )
     by_flow = flow is not None and result.is_proven_by(_FLOW_ORIGINS)
     return Method.FLOW if by_flow else Method.CP_SAT, result
+
+
+def _flow_method(problem: Problem, levels: Sequence[Level]) -> Callable[..., FlowLevels]:
+    """Return the function that solves or bounds the first levels by network flows."""
+    if problem.group.has_equal_speeds and not any(isinstance(one, HostImbalance) for one in levels):
+        from kassay.solver.flow.flow_levels import solve_levels_by_flow  # noqa: PLC0415
+
+        return solve_levels_by_flow
+    from kassay.solver.flow.ordered_level_flows import solve_ordered_levels  # noqa: PLC0415
+
+    return solve_ordered_levels
 
 
 def _solve_by_flow(

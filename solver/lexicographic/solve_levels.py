@@ -109,8 +109,12 @@ def _initial_placements(
 ) -> list[Placement]:
     """Return the initial placements: flows, greedy rules and the warm start.
 
-    They may violate constraints.
+    They may violate constraints. Greedy rules are not necessary if flows solve all levels.
     """
+    warm_start = None if initial_assignment is None else problem.to_placement(initial_assignment)
+    given = [] if warm_start is None else [warm_start]
+    if flows.is_complete:
+        return [*flows.placements, *given]
     units: list[LoadUnits] = []
     if any(isinstance(level, HostImbalance) for level in levels):
         balanced = (level for level in levels if isinstance(level, Imbalance | HostImbalance))
@@ -118,8 +122,7 @@ def _initial_placements(
     placements = [*flows.placements, keep_owned(problem, units)]
     if not flows.placements or units:
         placements.append(longest_processing_time(problem, units))
-    warm_start = None if initial_assignment is None else problem.to_placement(initial_assignment)
-    return placements if warm_start is None else [*placements, warm_start]
+    return [*placements, *given]
 
 
 def _solve_rounded(

@@ -64,6 +64,11 @@ class RunningGroup:
         self.running[client].leave()
         self._remove(client)
 
+    def stop(self, client: str) -> None:
+        """Close one static consumer, which remains a member of the group."""
+        self.running[client].abandon()
+        self._remove(client)
+
     def kill(self, client: str) -> None:
         """Kill the process of a consumer."""
         consumer = self.consumers[client]

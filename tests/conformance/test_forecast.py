@@ -63,16 +63,25 @@ def _owners(view: GroupView) -> dict[tuple[str, int], str]:
 
 
 def _restart_all(live: RunningGroup, profile: Profile, ids: dict[str, deque[str]]) -> ObservedCost:
-    """Restart the consumers one after another with a new profile, and record their new ids."""
+    """Restart the consumers one after another with a new profile, and record their new ids.
+
+    The group has no rebalance while a static consumer is absent, so that only the return of the
+    consumer is awaited.
+    """
     cost = ObservedCost()
     view = live.await_stable()
     generation, owners = _generation(live, view), _owners(view)
     for client in CLIENTS:
+        is_static = view.members[client].instance is not None
         for step in ("leave", "join"):
+            if step == "leave" and is_static:
+                live.stop(client)
+                continue
             if step == "leave":
                 live.leave(client)
             else:
-                live.join(replace(profile, client=client))
+                instance = client if profile.instance is not None else None
+                live.join(replace(profile, client=client, instance=instance))
             view = live.await_stable()
             now, present = _owners(view), set(view.members)
             cost.moves += sum(owners[tp] != now[tp] and owners[tp] in present for tp in now)
@@ -117,9 +126,34 @@ def test_a_rolling_restart_and_an_upgrade_cost_what_the_forecast_says(
         assert real == expected
 
         group = _imported(running.bootstrap, live.name)
-        real = _restart_all(live, replace(profile, assignor="uniform"), ids)
+        upgraded = replace(profile, assignor="uniform")
+        real, later_real = (_restart_all(live, upgraded, ids) for _ in range(2))
         upgrade = Configuration(name="upgrade", steps=(("uniform",),))
         forecast = simulate_configuration(group, assignor, upgrade, new_id=new_id)
         assert real == _observed(forecast.change)
+        assert later_real == _observed(forecast.restart)
+    finally:
+        live.close()
+
+
+def test_static_members_restart_without_a_rebalance_as_the_forecast_says(
+    cluster: tuple[KafkaCluster, Administrator],
+) -> None:
+    running, admin = cluster
+    live = RunningGroup("pods/static", running.bootstrap, admin, TOPICS)
+    profile = Profile(client="", topics=tuple(TOPICS), assignor="range")
+    ids: dict[str, deque[str]] = {client: deque() for client in CLIENTS}
+    try:
+        live.join(*(replace(profile, client=client) for client in CLIENTS))
+        live.await_stable()
+        group = _imported(running.bootstrap, live.name)
+        static = replace(profile, instance="as the client id")
+        change, restart = (_restart_all(live, static, ids) for _ in range(2))
+        configuration = Configuration(name="static", steps=(("range",),), is_static=True)
+        forecast = simulate_configuration(
+            group, "range", configuration, new_id=lambda client: ids[client].popleft()
+        )
+        assert change == _observed(forecast.change)
+        assert restart == _observed(forecast.restart) == ObservedCost(0, 0)
     finally:
         live.close()
