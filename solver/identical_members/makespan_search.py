@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from random import Random
 
 import numpy as np
 
@@ -18,14 +19,19 @@ from kassay.solver.identical_members.packing_heuristics import (
 from kassay.solver.identical_members.pattern_packing import Answer, PatternPacking
 from kassay.solver.identical_members.repacking import Repacking
 from kassay.solver.identical_members.search_clock import SearchClock
+from kassay.solver.identical_members.subset_filling import Refilling, fill, may_fill
 from kassay.solver.problem import exact_integers
 
 _MAX_PATTERNS = 400_000
 _MAX_PAIR_FAILURES = 200
+_SHORT_REFILL = 1_000  # refills without success
+_LONG_REFILL = 20_000
 # Shares of the time left.
+_FILL_SHARE = 0.3
 _PAIR_SHARE = 0.2
 _FIRST_SHARE = 0.1
 _BOUND_SHARE = 0.4
+_REFILL_SHARE = 0.3
 _DIVE_SHARE = 0.4
 _DIVES = 3  # per capacity
 _MAX_NOISE = 0.1  # of a dive
@@ -62,9 +68,11 @@ class MakespanSearch:
             return
         self.offer(multifit(self.weights, self.members, self.bound, self.makespan, clock))
         steps = (
+            (self._fill_to_bound, _FILL_SHARE),
             (self._improve_pairs, _PAIR_SHARE),
             (self._repack, _FIRST_SHARE),
             (self._raise_bound, _BOUND_SHARE),
+            (self._refill_to_bound, _REFILL_SHARE),
             (self._dive, _DIVE_SHARE),
             (self._pack_at_bound, _PACKING_SHARE),
             (self._repack, 1.0),
@@ -80,6 +88,29 @@ class MakespanSearch:
         """Keep a packing if it is better than the current packing."""
         if packing is not None and makespan_of(packing) < self.makespan:
             self.packing = packing
+
+    def _fill_to_bound(self, clock: SearchClock) -> None:
+        """Fill all members up to the bound, then some of them repeatedly."""
+        if may_fill(self.weights, self.bound):
+            packing = fill(self.weights, self.members, self.bound, clock)
+            self.offer(packing)
+            self._refill(packing or self.packing, self.bound, clock, _SHORT_REFILL)
+
+    def _refill_to_bound(self, clock: SearchClock) -> None:
+        """Fill some members repeatedly up to the bound, which the search may have raised."""
+        self._refill(self.packing, self.bound, clock, _LONG_REFILL)
+
+    def _refill(
+        self, packing: Packing, capacity: int, clock: SearchClock, max_failures: int
+    ) -> Packing:
+        """Lower the overload of a packing; return the result, and keep it if it is better."""
+        if not may_fill(self.weights, capacity):
+            return packing
+        rng = Random(int(self.rng.integers(2**62)))  # noqa: S311
+        search = Refilling(packing, capacity, rng)
+        search.run(clock, max_failures)
+        self.offer(search.packing)
+        return search.packing
 
     def _improve_pairs(self, clock: SearchClock) -> None:
         """Repeatedly balance the weights of the most loaded member and of another member."""
@@ -164,10 +195,13 @@ class MakespanSearch:
         while self._may_continue(clock):
             gap = self.makespan - self.bound
             target = self.makespan - max(gap // share, 1)
-            search = Repacking(self.packing, target, clock, self.rng)
-            search.run()
-            if makespan_of(search.packing) < self.makespan:
-                self.packing = search.packing
+            before = self.makespan
+            start = self._refill(self.packing, target, clock.part(_REFILL_SHARE), _SHORT_REFILL)
+            if self.makespan > target:
+                search = Repacking(start, target, clock, self.rng)
+                search.run()
+                self.offer(search.packing)
+            if self.makespan < before:
                 share = max(share // 2, 1)
             else:
                 share = 1 if target == self.makespan - 1 else 2 * share
