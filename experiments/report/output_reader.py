@@ -115,8 +115,14 @@ def digest_local_files(directory: Path, folders: Iterable[str]) -> FileDigests:
     return found
 
 
-def damaged_files(manifest: Mapping[str, Any], found: FileDigests) -> dict[str, str]:
-    """Compare files with a manifest, and describe each missing, unknown or changed file."""
+def damaged_files(
+    directory: Path, manifest: Mapping[str, Any], found: FileDigests | None
+) -> dict[str, str]:
+    """Compare files with a manifest, and describe each missing, unknown or changed file.
+
+    If ``found`` is None, the function computes the digests of the files in ``directory``.
+    """
+    found = digest_local_files(directory, manifest["folders"]) if found is None else found
     expected = {name: FileState(*state) for name, state in manifest["files"].items()}
     damage = {}
     for name in sorted(expected.keys() | found.keys()):
@@ -165,8 +171,7 @@ def verified_manifest(
         If there is no complete manifest, or if files are damaged.
     """
     manifest = read_manifest(directory)
-    states = digest_local_files(directory, manifest["folders"]) if found is None else found
-    damage = damaged_files(manifest, states)
+    damage = damaged_files(directory, manifest, found)
     if partial:
         damage = {name: text for name, text in damage.items() if not name.startswith("cases/")}
     if damage:

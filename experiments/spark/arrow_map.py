@@ -12,7 +12,7 @@ Row = Mapping[str, Any]
 
 
 def record_batches(
-    rows: Iterable[Row], schema: pa.Schema, *, size: int = 512
+    rows: Iterable[Row], schema: pa.Schema, *, size: int
 ) -> Iterator[pa.RecordBatch]:
     """Convert dictionaries of column values to Arrow record batches of at most ``size`` rows."""
     remaining = iter(rows)
@@ -24,19 +24,27 @@ def map_batches(
     frame: DataFrame,
     function: Callable[[Iterator[pa.RecordBatch]], Iterable[Row]],
     schema: pa.Schema,
+    *,
+    size: int = 512,
 ) -> DataFrame:
     """Call a function once per Spark task, with all Arrow record batches of the task."""
     return frame.mapInArrow(
-        lambda batches: record_batches(function(batches), schema), from_arrow_schema(schema)
+        lambda batches: record_batches(function(batches), schema, size=size),
+        from_arrow_schema(schema),
     )
 
 
 def map_rows(
-    frame: DataFrame, function: Callable[[Iterator[Row]], Iterable[Row]], schema: pa.Schema
+    frame: DataFrame,
+    function: Callable[[Iterator[Row]], Iterable[Row]],
+    schema: pa.Schema,
+    *,
+    size: int = 512,
 ) -> DataFrame:
     """Call a function once per Spark task, with all rows of the task."""
     return map_batches(
         frame,
         lambda batches: function(row for batch in batches for row in batch.to_pylist()),
         schema,
+        size=size,
     )

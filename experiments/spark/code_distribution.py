@@ -17,28 +17,18 @@ from kassay.reference.model.errors import RunError
 _PACKAGES = ("kassay", "kassay.experiments", "kassay.reference", "kassay.solver")
 _SUFFIXES = (".py", ".pyi", ".json", ".yaml")
 _LIBRARIES = ("numpy", "ortools", "pyarrow")
-_ZIP_TIMESTAMP = (2000, 1, 1, 0, 0, 0)
-
-
-class WorkerMismatchError(RunError):
-    """Raised if a Spark worker and the driver run different versions of kassay or a library."""
-
-
-def write_archive(target: Path) -> Path:
-    """Write the code of the package ``kassay`` to a reproducible zip file."""
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in _files():
-            archive.writestr(zipfile.ZipInfo(name, _ZIP_TIMESTAMP), content)
-    return target
 
 
 def send_code(spark: SparkSession, directory: Path) -> None:
     """Send kassay's code to all Spark workers, which use it instead of an installed version."""
-    archive = str(write_archive(directory / "kassay.zip"))
+    path = str(directory / "kassay.zip")
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in _files():
+            archive.writestr(name, content)
     if uses_connect(spark):
-        spark.addArtifacts(archive, pyfile=True)
+        spark.addArtifacts(path, pyfile=True)
     else:
-        spark.sparkContext.addPyFile(archive)
+        spark.sparkContext.addPyFile(path)
 
 
 def uses_connect(spark: SparkSession) -> bool:
@@ -67,12 +57,12 @@ def check_identity(expected: tuple[tuple[str, str], ...]) -> None:
     >>> check_identity((("python", "2.7"), *code_identity()[2:]))
     Traceback (most recent call last):
         ...
-    kassay...WorkerMismatchError: the worker on ... has python ..., the driver has 2.7; ...
+    kassay...RunError: the worker on ... has python ..., the driver has 2.7; ...
     """
     own = dict(code_identity())
     for name, version in expected:
         if own[name] != version:
-            raise WorkerMismatchError(
+            raise RunError(
                 f"the worker on {platform.node()} has {name} {own[name]}, the driver has "
                 f"{version}; install the same version on both"
             )

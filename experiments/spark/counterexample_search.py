@@ -9,16 +9,14 @@ from pyspark.sql import SparkSession
 from kassay.experiments.counterexamples.search_case import CaseSearch, search_case
 from kassay.experiments.counterexamples.shortcomings import CounterexampleOptions
 from kassay.experiments.spark.arrow_map import map_rows
-from kassay.experiments.spark.code_distribution import uses_connect
 from kassay.experiments.spark.progress import CaseCounts, with_progress
+from kassay.experiments.spark.session import cores_of
 from kassay.experiments.spark.study_schemas import schema_of
 from kassay.experiments.study.batches import case_index
 from kassay.experiments.study.case import Cases
 
 _MAX_JOBS = 200
 _MIN_CASES = 10
-_CONNECT_JOBS = 8
-"""Number of jobs at a time on Spark Connect, which does not report the number of cores."""
 _RESULTS = schema_of(CaseSearch)
 
 
@@ -44,8 +42,7 @@ def search_cases(
         return [CaseSearch(**row.asDict()) for row in rows]
 
     counts = CaseCounts(total)
-    jobs = _CONNECT_JOBS if uses_connect(spark) else spark.sparkContext.defaultParallelism + 1
-    with with_progress(spark, counts), ThreadPoolExecutor(jobs) as pool:
+    with with_progress(spark, counts), ThreadPoolExecutor(cores_of(spark) + 1) as pool:
         running = [pool.submit(job, first) for first in range(0, total, size)]
         try:
             for done in as_completed(running):

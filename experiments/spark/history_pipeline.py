@@ -120,11 +120,6 @@ def newest_commits(records: DataFrame) -> DataFrame:
     ).select(*COMMITS.names)
 
 
-def undecoded_records(records: DataFrame) -> DataFrame:
-    """Return the position and error of each record that cannot be decoded."""
-    return records.where(F.col("error").isNotNull()).select(*ERRORS.names)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
     """Tables of a rebalance history as DataFrames, and the number of rows of each table."""
@@ -165,7 +160,7 @@ def write_history(
         "generations": generations,
         "rebalances": written(solved, "rebalances"),
         "commits": written(newest_commits(records), "commits"),
-        "errors": written(undecoded_records(records), "errors"),
+        "errors": written(records.where("error IS NOT NULL").select(*ERRORS.names), "errors"),
     }
     counts = {name: frame.count() for name, frame in frames.items()}
     [total] = records.agg(F.sum("records").alias("records")).collect()

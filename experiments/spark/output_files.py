@@ -8,7 +8,7 @@ import re
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,7 +24,6 @@ from kassay.experiments.report.output_reader import (
     FileState,
     StudySummary,
     damaged_files,
-    digest_local_files,
     load_summary,
     location,
     read_manifest,
@@ -71,13 +70,12 @@ def write_manifest(
     run: str,
     document: Mapping[str, object],
     *,
-    folders: Iterable[str],
+    folders: Sequence[str],
 ) -> None:
     """Write the manifest of a run, with the size and SHA-256 of each file in ``folders``.
 
     A run with a manifest is complete: nothing is written after the manifest.
     """
-    folders = list(folders)
     files = digest_files(spark, output, folders)
     text = json.dumps({**document, "folders": folders, "files": files}, ensure_ascii=False)
     frame = spark.createDataFrame([(text,)], "value string").coalesce(1)
@@ -113,11 +111,10 @@ def changed_folders(spark: SparkSession, output: str) -> set[str]:
     """Return the folders with files that differ from the manifest of an output directory."""
     try:
         with local_copy(spark, output) as (directory, found):
-            manifest = read_manifest(directory)
-            states = digest_local_files(directory, manifest["folders"]) if found is None else found
+            damage = damaged_files(directory, read_manifest(directory), found)
     except InputError:
         return set()  # there is no manifest
-    return {name.rpartition("/")[0] for name in damaged_files(manifest, states)}
+    return {name.rpartition("/")[0] for name in damage}
 
 
 def delete_abandoned_runs(

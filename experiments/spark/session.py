@@ -26,9 +26,7 @@ LOCAL = "local[*]"
 CONNECT = "sc://"
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"  # set by spark-submit
 _ON_LOOPBACK = re.compile(r"spark://(127\.|localhost)")
-_REASON = re.compile(
-    r"^(?:Exception in thread .*?: )?.*?(unresolved dependency: .*|requirement .*)$"
-)
+_REASON = re.compile(r"^Exception in thread \S+ (?:java\.[\w.]+: )?\[?(.*?)\]?$", re.MULTILINE)
 _CONNECT_CORES = 8
 _LEAST_TASK_MEMORY = 1024  # MiB
 _CONF_DIR = Path(__file__).parent / "conf"
@@ -39,7 +37,7 @@ _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
-    "spark.sql.pyspark.jvmStacktrace.enabled": "true",  # for `_cause`
+    "spark.sql.pyspark.jvmStacktrace.enabled": "true",  # for `_message`
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "32",
     "spark.driver.maxResultSize": "0",
@@ -83,7 +81,7 @@ def _one_message_per_failure() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
-        raise RunError(f"Spark failed: {_cause(str(error))}") from error
+        raise RunError(_message(str(error))) from error
     except BrokenPipeError:
         raise  # the reader of standard output closed the pipe
     except (Py4JError, ConnectionError) as error:
@@ -92,20 +90,24 @@ def _one_message_per_failure() -> Iterator[None]:
         ) from error
 
 
-def _cause(text: str) -> str:
-    r"""Extract the last cause from an error message with Java or Python stack traces.
+def _message(text: str) -> str:
+    r"""Extract one message from an error text with Java or Python stack traces.
 
     Examples
     --------
-    >>> _cause("Task failed\nCaused by: java.io.IOException: No space left on device")
-    'No space left on device'
-    >>> _cause("Task failed:\nTraceback (most recent call last):\n  f()\nValueError: no")
-    'ValueError: no'
+    >>> _message("Task failed\nCaused by: java.io.IOException: No space left on device")
+    'Spark failed: No space left on device'
+    >>> _message("Task failed:\nTraceback (most recent call last):\n  f()\nValueError: no")
+    'Spark failed: ValueError: no'
+    >>> _message("Traceback (most recent call last):\nkassay.reference.RunError: no records\n...")
+    'no records'
     """
-    causes: list[str] = re.findall(r"^Caused by: (?:[\w.$]+: )?(.+)", text, re.MULTILINE)
-    if causes:
-        return causes[-1]
-    return text.strip().split("\n")[-1 if "\nTraceback (most recent" in text else 0]
+    own = re.search(r"^kassay(?:\.\w+)+: (.+)", text, re.MULTILINE)
+    if own is not None:
+        return own[1]
+    causes = re.findall(r"^Caused by: (?:[\w.$]+: )?(.+)", text, re.MULTILINE)
+    last = text.strip().split("\n")[-1 if "\nTraceback (most recent" in text else 0]
+    return f"Spark failed: {causes[-1] if causes else last}"
 
 
 def cores_of(spark: SparkSession) -> int:
@@ -251,7 +253,8 @@ def captured_stderr(packages: str) -> Iterator[None]:
                 yield
         except PySparkRuntimeError as error:
             output.seek(0)
-            reason = _reason(output.read().decode(errors="replace").splitlines()) or error
+            found = _REASON.findall(output.read().decode(errors="replace"))
+            reason = found[0] if found else error
             raise RunError(f"Spark did not start with the package {packages}: {reason}") from None
 
 
@@ -270,12 +273,3 @@ def hidden_stderr(output: BinaryIO | None = None) -> Iterator[None]:
     finally:
         os.dup2(stderr, 2)
         os.close(stderr)
-
-
-def _reason(lines: list[str]) -> str | None:
-    """Find the reason for a failed start in the captured output of Spark."""
-    found = [match[1].rstrip("]") for line in lines if (match := _REASON.match(line))]
-    if found:
-        return found[0]
-    exceptions = [line for line in lines if line.startswith("Exception in thread")]
-    return exceptions[0].partition(": ")[2] if exceptions else None

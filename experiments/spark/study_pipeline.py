@@ -2,29 +2,21 @@
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial, reduce
 from random import Random
-from typing import Any
 
-import pyarrow as pa
 from pyspark import StorageLevel, TaskContext
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from kassay.experiments.compare import LIMITS, CaseLimits
 from kassay.experiments.spark import output_files
-from kassay.experiments.spark.arrow_map import record_batches
-from kassay.experiments.spark.code_distribution import (
-    WorkerMismatchError,
-    check_identity,
-    code_identity,
-)
+from kassay.experiments.spark.arrow_map import Row, map_rows
+from kassay.experiments.spark.code_distribution import check_identity, code_identity
 from kassay.experiments.spark.output_files import (
     CASES_FOLDER,
     PARQUET_OPTIONS,
@@ -46,7 +38,7 @@ from kassay.experiments.study.batches import (
 )
 from kassay.experiments.study.case import Case, Cases, ImportedCases
 from kassay.experiments.study.evaluate_case import evaluate_case
-from kassay.experiments.study.isolation import Evaluator, memory_limit, run_isolated, watchdog
+from kassay.experiments.study.isolation import Evaluator, memory_limit, run_isolated, time_limit
 from kassay.experiments.study.table_rows import CaseRecord
 from kassay.reference.model.errors import RunError
 
@@ -55,7 +47,6 @@ _CASES_PER_TASK = 1_000  # about 10 seconds
 _CASES_PER_FILE = 100_000  # about 32 MB
 _TASKS_PER_CORE = 3
 _CONCURRENT_BATCHES = 2  # the next batch keeps cores busy during the last tasks of a batch
-_MISMATCH = re.compile(rf"{WorkerMismatchError.__name__}: ([^\n]*)")
 _DOCUMENT_ID = "conv(substring(sha2(document, 256), 1, 15), 16, 10)"
 """SQL expression that computes `document_id` of the column ``document``."""
 
@@ -105,26 +96,21 @@ def evaluate_cases(
     limits = replace(limits, memory=limits.memory or memory_per_task(spark))
     expected, total = code_identity(), len(cases)
 
-    def evaluate(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def evaluate(rows: Iterator[Row]) -> Iterator[Row]:
         check_identity(expected)
         context = TaskContext.get()
         retry = context is not None and context.attemptNumber() > 0
-        positions = (row for batch in batches for row in batch.to_pylist())
-        with memory_limit(limits.memory), watchdog() as start_timer:
-
-            def row(place: Mapping[str, Any]) -> dict[str, object]:
-                position, document = place["id"], place.get("document")
-                case = cases[case_index(position, total)]
-                if document is not None:
-                    case = case.with_document(document)
+        with memory_limit(limits.memory):
+            for row in rows:
+                case = cases[case_index(row["id"], total)]
+                if row.get("document") is not None:
+                    case = case.with_document(row["document"])
                 if retry:  # this case may have killed the worker of an earlier attempt
                     record = run_isolated(judge, case, limits=limits)
                 else:
-                    start_timer(limits.group)
-                    record = judge(case)
-                return case_row(record, position=position, study=study)
-
-            yield from record_batches(map(row, positions), CASES, size=_ROWS_PER_BATCH)
+                    with time_limit(limits.group):
+                        record = judge(case)
+                yield case_row(record, position=row["id"], study=study)
 
     if tasks is None:
         enough = -(-batch.size // _CASES_PER_TASK)
@@ -134,7 +120,7 @@ def evaluate_cases(
         indexed = places.withColumn("index", F.expr(f"id * {index_factor(total)}L % {total}L"))
         places = indexed.join(documents, "index", "left").select("id", "document")
         places = places.repartition(tasks, "id")
-    return places.mapInArrow(evaluate, from_arrow_schema(CASES))
+    return map_rows(places, evaluate, CASES, size=_ROWS_PER_BATCH)
 
 
 def _evaluate(case: Case, *, limits: CaseLimits, drawn: int | None) -> CaseRecord:
@@ -230,12 +216,9 @@ def _run_batches(
     with with_progress(spark, counts), ThreadPoolExecutor(_CONCURRENT_BATCHES) as pool:
         try:
             list(pool.map(run, [missing[0], *others]))
-        except BaseException as error:
+        except BaseException:
             with suppress(Exception):  # the Java process may be dead
                 spark.interruptAll()
-            mismatch = _MISMATCH.search(str(error))
-            if mismatch is not None:
-                raise RunError(mismatch[1]) from None
             raise
 
 

@@ -19,7 +19,6 @@ from kassay.experiments.study.evaluate_case import failed_record
 from kassay.experiments.study.table_rows import CaseRecord
 
 Evaluator = Callable[[Case], CaseRecord]
-_MEBIBYTE = 1 << 20
 _LINUX_MEMORY = Path("/proc/self/statm")
 
 
@@ -34,7 +33,7 @@ def memory_limit(mebibytes: int | None) -> Iterator[None]:
     if mebibytes is None:
         yield
         return
-    limit = mebibytes * _MEBIBYTE + _address_space()
+    limit = (mebibytes << 20) + _address_space()
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     finite = [value for value in (soft, hard) if value != resource.RLIM_INFINITY]
     resource.setrlimit(resource.RLIMIT_AS, (min([limit, *finite]), hard))
@@ -52,17 +51,11 @@ def _address_space() -> int:
 
 
 @contextmanager
-def watchdog() -> Iterator[Callable[[float], None]]:
-    """Yield a function that starts a timer. The expired timer kills this process.
-
-    The kernel's timer also works while native code hangs.
-    """
-
-    def start_timer(seconds: float) -> None:
-        signal.setitimer(signal.ITIMER_REAL, seconds)
-
+def time_limit(seconds: float) -> Iterator[None]:
+    """Kill this process if a ``with`` block takes longer, also while native code hangs."""
+    signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
-        yield start_timer
+        yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
 

@@ -5,6 +5,7 @@ from functools import partial
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 
 from kassay.experiments.compare import LIMITS, CaseLimits
 from kassay.experiments.report.output_reader import load_summary, read_manifest
@@ -26,7 +27,6 @@ from kassay.experiments.study.case import (
 )
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.manifest import configuration, manifest
-from kassay.reference.model.errors import RunError
 from tests.experiments.conftest import stored_rows
 from tests.experiments.spark import crashing_evaluations as faults
 
@@ -357,7 +357,9 @@ def test_the_time_limit_applies_to_native_code(spark):
 def test_workers_with_another_version_are_rejected(spark, tmp_path, monkeypatch):
     other = (("kassay", "0123"), *code_identity()[1:])
     monkeypatch.setattr("kassay.experiments.spark.study_pipeline.code_identity", lambda: other)
-    with pytest.raises(RunError, match=r"has kassay .*, the driver has 0123|the driver 0123"):
+    with pytest.raises(
+        PySparkException, match=r"has kassay .*, the driver has 0123|the driver 0123"
+    ):
         write_study(spark, CASES, str(tmp_path), manifest=dict)
 
 

@@ -8,7 +8,7 @@ import pytest
 from kassay.experiments.compare import CaseLimits
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.evaluate_case import evaluate_case
-from kassay.experiments.study.isolation import memory_limit, run_isolated, watchdog
+from kassay.experiments.study.isolation import memory_limit, run_isolated, time_limit
 
 CASE = Case(family="named", seed=2, assignors=("range", "sticky"))
 
@@ -34,20 +34,17 @@ def test_a_child_over_the_time_limit_is_killed():
     assert time.monotonic() - start < 300
 
 
-def test_a_watchdog_kills_a_process_that_does_not_restart_it():
+def test_the_time_limit_kills_a_process_that_hangs():
     def hang(_):
-        with watchdog() as start_timer:
-            start_timer(600)
-            start_timer(0.1)
+        with time_limit(0.1):
             time.sleep(600)
 
     record = run_isolated(hang, CASE, limits=CaseLimits())
     assert record.group.error == "the process that evaluated this group was killed by SIGALRM"
 
 
-def test_a_watchdog_stops_at_the_end_of_its_block():
-    with watchdog() as start_timer:
-        start_timer(600)
+def test_the_time_limit_applies_inside_its_block_only():
+    with time_limit(600):
         remaining, _ = signal.getitimer(signal.ITIMER_REAL)
         assert 500 < remaining <= 600
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
