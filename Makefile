@@ -167,6 +167,10 @@ identical-machines: setup ## Fetch public instances of identical machines, and m
 exhaustive: setup ## Compare the solver with brute force on 700,000 small groups
 	$(BIN)/python -m tests.exhaustive
 
+.PHONY: recompute
+recompute: setup ## Compute the rows of 2,000 groups of a study again, by an integer program
+	RECOMPUTED_GROUPS=2000 $(BIN)/python -m pytest tests/experiments/study/test_recomputation.py
+
 .PHONY: forgeries
 forgeries: setup ## Check 100,000 edited solution documents against brute force
 	EDITED_DOCUMENTS=100000 $(BIN)/python -m pytest tests/forgeries

@@ -11,6 +11,7 @@ from functools import partial
 from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
 from kassay.reference.model import notebook_tables
 from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.external_metrics import has_racks, off_rack
 from kassay.reference.model.group import Group, require_group
 from kassay.reference.model.metrics import MEASURES, Measure, measures, movement
 from kassay.reference.model.result_cache import cached
@@ -18,13 +19,16 @@ from kassay.solver.constraints import Constraint
 from kassay.solver.flow.convex_frontier import fewest_moves
 from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.limits import SearchLimits
-from kassay.solver.objective import Imbalance, Level, Movement, Tolerance
+from kassay.solver.objective import CrossRack, Imbalance, Level, Movement, Tolerance
 from kassay.solver.problem import build_problem
 from kassay.solver.solution import Solution
 from kassay.solver.solve import solve
 
-MovesWithin = Callable[[int], int | None]
-"""Function from a maximum imbalance to the minimum number of moves, or None if unknown."""
+MovesWithin = Callable[[int, int | None], int | None]
+"""Function from limits on imbalance and off-rack reads to the minimum number of moves.
+
+The second limit is None for no limit; the result is None if it is unknown.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +93,8 @@ class Comparison:
         Partitions that the assignor moves, and the fewest moves to any assignment with minimum
         imbalance.
     movement_within
-        Fewest moves to any assignment whose imbalance is at most that of the assignor.
+        Fewest moves to any assignment whose imbalance and off-rack reads are at most those of the
+        assignor. Off-rack reads are partitions without a replica in the rack of their member.
     """
 
     case: str
@@ -155,8 +160,7 @@ def compare(
     optimum, result
         The group's `solve_optimum` and the assignor's `run_until_stable`, if they are known.
     moves_within
-        Function of the imbalance to use instead of `fewest_moves_within`, for example with
-        a cache.
+        Function to use instead of `fewest_moves_within`, for example with a cache.
 
     Examples
     --------
@@ -173,10 +177,13 @@ def compare(
     greedy = {} if assignment is None else measures(group, assignment)
     optima = _proven_optima(group, optimum, measure)
     proven = optimum.imbalance.gap == 0 and optimum.movement.gap == 0
+    moves = None if assignment is None else movement(group, assignment)
     within = None
-    if proven and measure in greedy:
+    if proven and assignment is not None:
         find = moves_within or partial(fewest_moves_within, group, optimum=optimum, limits=limits)
-        within = find(greedy[measure])
+        within = find(greedy[measure], None)
+        if has_racks(group) and within is not None and within != moves:
+            within = find(greedy[measure], off_rack(group, assignment))
     return Comparison(
         case=group.id or "",
         assignor=assignor,
@@ -189,10 +196,7 @@ def compare(
             name: HeuristicGap(greedy=greedy.get(name), optimum=optima.get(name))
             for name in MEASURES
         },
-        movement=HeuristicGap(
-            greedy=None if assignment is None else movement(group, assignment),
-            optimum=optimum.movement.value if proven else None,
-        ),
+        movement=HeuristicGap(greedy=moves, optimum=optimum.movement.value if proven else None),
         movement_within=within,
     )
 
@@ -223,13 +227,21 @@ def keep_owners(group: Group) -> Assignment:
 
 
 def fewest_moves_within(
-    group: Group, imbalance: int, *, optimum: Solution, limits: CaseLimits = LIMITS
+    group: Group,
+    imbalance: int,
+    off_rack_reads: int | None = None,
+    *,
+    optimum: Solution,
+    limits: CaseLimits = LIMITS,
 ) -> int | None:
     """Return the minimum number of moves to an assignment of at most the given imbalance.
 
-    ``optimum`` is the group's `solve_optimum`, with both levels proven. The result is None if a
-    limit was reached before the proof.
+    The assignment also has at most the given off-rack reads; None means any number. ``optimum``
+    is the group's `solve_optimum`, with both levels proven. The result is None if a limit was
+    reached before the proof.
     """
+    if off_rack_reads is not None:
+        return _fewest_moves_in_racks(group, imbalance, off_rack_reads, optimum, limits)
     if imbalance <= optimum.imbalance.value or optimum.movement.value == 0:
         return optimum.movement.value
     measure = Measure(optimum.imbalance.name)
@@ -252,6 +264,28 @@ def fewest_moves_within(
     # The slack applies to the best value found, which is never below the optimum.
     proven = solution.movement.gap == 0 and solution.imbalance.value <= imbalance
     return solution.movement.value if proven else None
+
+
+def _fewest_moves_in_racks(
+    group: Group, imbalance: int, off_rack_reads: int, optimum: Solution, limits: CaseLimits
+) -> int | None:
+    """Minimise off-rack reads, then moves with at most the given off-rack reads."""
+    if group.partition_count > limits.within_partitions:
+        return None
+    slack = Tolerance(absolute=max(0, imbalance - optimum.imbalance.value))
+    balance = Imbalance(Measure(optimum.imbalance.name), slack)
+    unlimited = _without_capacities(group)
+    local = solve(unlimited, levels=(balance, CrossRack()), limits=limits)
+    reads = local.levels[1]
+    if reads.gap != 0 or reads.value > off_rack_reads:
+        return None
+    solution = solve(
+        unlimited,
+        levels=(balance, CrossRack(Tolerance(absolute=off_rack_reads - reads.value)), Movement()),
+        initial_assignment=local.assignment,
+        limits=limits,
+    )
+    return solution.movement.value if solution.movement.gap == 0 else None
 
 
 def _proven_optima(group: Group, optimum: Solution, measure: Measure) -> Mapping[Measure, int]:

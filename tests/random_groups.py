@@ -1,8 +1,10 @@
 """Seeded small groups for brute force."""
 
 import random
+from dataclasses import replace
 
 from kassay.reference import Group, Member, Topic
+from kassay.reference.model.topic_partitions import Partitions
 
 
 def random_group(seed: int) -> Group:
@@ -31,3 +33,19 @@ def random_group(seed: int) -> Group:
             for index in range(len(subscriptions))
         ),
     )
+
+
+def random_claims_group(seed: int) -> Group:
+    """Return a small group with stale, contested and impossible claims of several generations."""
+    draw = random.Random(f"claims/{seed}")
+    group = random_group(seed)
+    sizes = [(topic.name, topic.partitions) for topic in group.topics] + [("absent", 2)]
+    members = []
+    for member in group.members:
+        claims = {(tp[0], tp[1]) for tp in member.owned}
+        for name, partitions in sizes:
+            claims |= {(name, n) for n in range(partitions + 1) if draw.random() < 0.15}
+        generation = draw.choice((1, 1, 2, -1))
+        owned = sorted(claims) if generation >= 0 else []
+        members.append(replace(member, owned=Partitions.of(owned), generation=generation))
+    return replace(group, members=tuple(members))

@@ -96,7 +96,7 @@ def _measure_run(
             optimum=optimum or solve_optimum(group, limits=options.limits),
             result=result,
             # Only unnecessary moves need this search.
-            moves_within=None if shortcoming is Shortcoming.MOVES else lambda _: None,
+            moves_within=None if shortcoming is Shortcoming.MOVES else lambda *_: None,
             limits=options.limits,
         )
         severity = _severity(group, comparison, shortcoming)

@@ -4,9 +4,9 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.external_metrics import has_racks, off_rack, replica_racks
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
-from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import EXACT, CrossRack, Imbalance, Tolerance
 from kassay.solver.solution import LevelValue, Solution
@@ -45,11 +45,6 @@ class RackLocality:
     minimum: LevelValue | None
 
 
-def has_racks(group: Group) -> bool:
-    """Return whether at least one member and one replica have a known rack."""
-    return any(member.rack is not None for member in group.members) and bool(_replica_racks(group))
-
-
 def cross_rack_partitions(group: Group, assignment: Assignment) -> int | None:
     """Count the partitions whose member is in a rack that has no replica of the partition.
 
@@ -66,16 +61,7 @@ def cross_rack_partitions(group: Group, assignment: Assignment) -> int | None:
     >>> cross_rack_partitions(group, Assignment({"c": [("t", 0), ("t", 1)]}))
     1
     """
-    if not has_racks(group):
-        return None
-    replica_racks = _replica_racks(group)
-    return sum(
-        member.rack not in replica_racks[tp]
-        for member in group.members
-        if member.rack is not None and member.id in assignment
-        for tp in assignment[member.id]
-        if tp in replica_racks
-    )
+    return off_rack(group, assignment) if has_racks(group) else None
 
 
 def compare_racks(
@@ -99,7 +85,7 @@ def compare_racks(
 def _racks(group: Group, current: Assignment, planned: Assignment) -> tuple[RackSummary, ...]:
     members = Counter(member.rack for member in group.members)
     partitions: Counter[str | None] = Counter(
-        rack for racks in _replica_racks(group).values() for rack in racks
+        rack for racks in replica_racks(group).values() for rack in racks
     )
     before, after = _consumed_by_rack(group, current), _consumed_by_rack(group, planned)
     return tuple(
@@ -112,16 +98,6 @@ def _racks(group: Group, current: Assignment, planned: Assignment) -> tuple[Rack
         )
         for name in sorted({*members, *partitions}, key=lambda name: (name is None, name or ""))
     )
-
-
-def _replica_racks(group: Group) -> dict[TopicPartition, frozenset[str]]:
-    """Return the racks of the replicas of each partition, if known."""
-    return {
-        TopicPartition(topic.name, number): frozenset(known)
-        for topic in group.topics
-        for number, racks in enumerate(topic.racks or ())
-        if (known := [rack for rack in racks if rack is not None])
-    }
 
 
 def _consumed_by_rack(group: Group, assignment: Assignment) -> Counter[str | None]:

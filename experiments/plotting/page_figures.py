@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 INK, MUTED, RULE = "#1f2328", "#57606a", "#d8dee4"
 # Lightness falls from step to step, so that the order survives print and colour blindness.
-STEPS = ("#e6ebf0", "#f8d9a0", "#eda24e", "#c75b2b", "#74240f")
+STEPS = ("#e6ebf0", "#f8d9a0", "#eda24e", "#c75b2b", "#74240f", "#24292f")
 # Okabe and Ito's colours except yellow, which is too light on white paper. Dashes distinguish
 # the lines without colour.
 _LINE_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#8a6d00", "#000000")
@@ -62,14 +62,15 @@ def dot_plot(table: "pd.DataFrame", colours: Mapping[str, str], *, label: str) -
     """Draw proportions as dots with confidence intervals, one row per assignor.
 
     The columns of the table are ``assignor``, ``series``, and the fractions ``share``, ``low``
-    and ``high``, from 0 to 1.
+    and ``high``, from 0 to 1. Proportions without interval have None.
     """
     names = list(dict.fromkeys(table["assignor"]))
     with _row_figure(0.3 * len(names) + 0.5) as (figure, axes):
         for place, (series, colour) in enumerate(colours.items()):
             rows = table[(table["series"] == series) & table["share"].notna()]
             y = [names.index(name) + 0.3 * (place - 0.5) for name in rows["assignor"]]
-            axes.hlines(y, rows["low"], rows["high"], color=colour, alpha=0.35, linewidth=3)
+            low, high = (rows[end].astype(float) for end in ("low", "high"))
+            axes.hlines(y, low, high, color=colour, alpha=0.35, linewidth=3)
             axes.plot(rows["share"].astype(float), y, "os"[place], color=colour, markersize=4.5)
         _label_rows(axes, names)
         return svg_of(figure, label)

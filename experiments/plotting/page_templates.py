@@ -24,7 +24,9 @@ def environment(*folders: Path, autoescape: bool) -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    jinja.filters.update(csv_link=_csv_link, number=_number, percent=_percent, command=_command)
+    jinja.filters.update(
+        csv_link=_csv_link, number=digits_in_groups, percent=_percent, command=_command
+    )
     sheets = [sheet for folder in (_TEMPLATES, *folders) for sheet in sorted(folder.glob("*.css"))]
     style = Markup("".join(sheet.read_text("utf-8") for sheet in sheets))  # noqa: S704 - own file
     script = Markup((_TEMPLATES / "page.js").read_text("utf-8"))  # noqa: S704 - own file
@@ -45,7 +47,7 @@ def _command(name: str) -> Markup:
     return Markup('<code class="command">kassay report DIR --only {}</code>').format(name)
 
 
-def _number(value: int) -> str:
+def digits_in_groups(value: int) -> str:
     """Format a number with narrow no-break spaces between groups of three digits."""
     return f"{value:,}".replace(",", "\u202f")
 

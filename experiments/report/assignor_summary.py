@@ -1,5 +1,6 @@
 """Summarise the results of a study per assignor and per family."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,16 @@ COMPARED_ASSIGNORS = tuple(
 """Assignors of the newest Kafka release that aim at balance and at few moves."""
 NAMED_FAMILY = "named"
 """Name of the family of hand-written groups, which are excluded from all statistics."""
+GENERATED = "generated"
+"""Scope of the random groups with equal weights and without racks: the groups of all totals."""
+APART = {
+    "weights": "weights",
+    "racks": "racks",
+    "imported": "imported",
+    "finite": "finite families",
+    "named": "hand-written",
+}
+"""Scopes of the other groups. Each scope has results of its own, and groups of one unit."""
 WORST_CANDIDATES = 16
 """Number of stored candidates for the worst groups, per assignor and kind of shortcoming."""
 CONFIDENCE = 0.95
@@ -61,6 +72,7 @@ class Proportion:
 
     count: int
     total: int
+    is_sample: bool = True
 
     @property
     def value(self) -> float | None:
@@ -72,70 +84,132 @@ class Proportion:
         """Format the proportion in per cent. Only exact values appear as 0 % or 100 %."""
         if not self.total:
             return "–"
-        exact = 100 * self.count / self.total
-        shown = exact if self.count in (0, self.total) else min(max(exact, 0.1), 99.9)
-        return f"{shown:.1f}".removesuffix(".0") + "\u00a0%"
+        return _percent_text(100 * self.count / self.total, self._decimals) + "\u00a0%"
 
     @property
-    def interval(self) -> tuple[float, float]:
-        """Return Wilson's 95 % confidence interval, or (0, 1) if the total is 0."""
-        if not self.total:
-            return (0.0, 1.0)
+    def interval(self) -> tuple[float, float] | None:
+        """Return Wilson's 95 % confidence interval, or None if the groups are not a sample."""
+        if not self.total or not self.is_sample:
+            return None
         found = binomtest(self.count, self.total).proportion_ci(CONFIDENCE, method="wilson")
         return float(found.low), float(found.high)
+
+    @property
+    def percent_with_interval(self) -> str:
+        r"""Format the proportion and its confidence interval in per cent.
+
+        Examples
+        --------
+        >>> Proportion(45, 50).percent_with_interval
+        '90\xa0% (78.6 to 95.7)'
+        """
+        if self.interval is None:
+            return self.percent
+        low, high = (_percent_text(100 * end, self._decimals) for end in self.interval)
+        return f"{self.percent} ({low} to {high})"
+
+    @property
+    def _decimals(self) -> int:
+        """Return the number of decimals that show a value near 0 % or 100 % as not exact."""
+        nearest = 100 * min(self.count, self.total - self.count) / self.total
+        return 1 if nearest == 0 or nearest >= 0.1 else 1 - math.floor(math.log10(nearest))
+
+
+def _percent_text(percent: float, decimals: int) -> str:
+    text = f"{percent:.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignorSummary:
-    """Aggregated results of an assignor on the groups with a proven optimum.
+    """Aggregated results of an assignor on the groups of one scope with a proven optimum.
 
-    ``with_unnecessary_moves`` is a share of the groups with owned partitions.
-    ``largest_excess`` is the largest excess of the maximum load over its minimum.
+    An assignor has no result on the groups on which it fails or does not terminate. They are in
+    no other category. The measures of moves refer to the groups with owned partitions.
+
+    Parameters
+    ----------
+    groups, answered
+        Groups, and groups on which the assignor has a result.
+    minimum_imbalance
+        Groups with minimum imbalance, of all groups.
+    missed, missed_maximum
+        Groups with a sum of squared loads above its minimum, and groups with a maximum load above
+        its minimum, of the groups with a result. With weights, both are the second.
+    mean_excess, largest_excess
+        Excess of the maximum load over its minimum, in per cent of the minimum.
+    largest_excess_units
+        Largest excess of the maximum load in partitions or units of weight.
+    extra_moves_per_rebalance, extra_moves_per_owned
+        Unnecessary moves per rebalance, and per owned partition.
     """
 
     groups: int
+    answered: int
     minimum_imbalance: Proportion
+    missed: Proportion
+    missed_maximum: Proportion
+    mean_excess: float | None
+    largest_excess: float | None
+    largest_excess_units: int | None
     with_unnecessary_moves: Proportion
     moves: int
     unnecessary_moves: int
-    largest_excess: int | None
+    extra_moves_per_rebalance: float | None
+    extra_moves_per_owned: float | None
     nonterminating: int
     failed: int
 
-    @property
-    def missed(self) -> Proportion:
-        """Return the proportion of groups on which the assignor misses the minimum imbalance."""
-        reached = self.minimum_imbalance
-        return Proportion(reached.total - reached.count, reached.total)
+
+_LARGEST = ("largest_excess", "largest_excess_ppm")
 
 
-def without_named(rows: pd.DataFrame) -> pd.DataFrame:
-    """Remove the rows of hand-written groups from a table of a study."""
-    return rows[rows["family"] != NAMED_FAMILY]
+def scope_rows(rows: pd.DataFrame, scope: str) -> pd.DataFrame:
+    """Select the rows of one scope from a table of a study."""
+    return rows[rows["scope"] == scope]
+
+
+def main_scope(outcomes: pd.DataFrame) -> str:
+    """Return the scope of the totals: `GENERATED`, or the first scope that has groups."""
+    present = set(outcomes.loc[outcomes["groups"] > 0, "scope"])
+    return next((scope for scope in (GENERATED, *APART.values()) if scope in present), GENERATED)
 
 
 def summarise_rows(outcomes: pd.DataFrame) -> AssignorSummary:
     """Sum the outcome counts of several table rows into one summary."""
+    keys = ["family", "scope", "mixed", "assignor", *_LARGEST]
     sums = {
         str(name): int(total)
-        for name, total in outcomes.drop(
-            columns=["family", "mixed", "assignor", "largest_excess"], errors="ignore"
-        )
-        .sum()
-        .items()
+        for name, total in outcomes.drop(columns=keys, errors="ignore").sum().items()
     }
-    excess = outcomes["largest_excess"].max()
-    groups, known = sums["groups"], sums["known"]
+    is_sample = set(outcomes["scope"]) <= {GENERATED, APART["weights"], APART["racks"]}
+    units, largest = (outcomes[name].max() for name in _LARGEST)
+    answered, known, extra = sums["answered"], sums["known"], sums["unnecessary_moves"]
+
+    def share(count: int, total: int) -> Proportion:
+        return Proportion(count, total, is_sample)
+
     return AssignorSummary(
-        groups=groups,
-        minimum_imbalance=Proportion(groups - sums["missed"], groups),
-        with_unnecessary_moves=Proportion(sums["wasteful"], known),
+        groups=sums["groups"],
+        answered=answered,
+        minimum_imbalance=share(answered - sums["missed"], sums["groups"]),
+        missed=share(sums["missed"], answered),
+        missed_maximum=share(sums["missed_maximum"], answered),
+        mean_excess=_ratio(sums["excess_ppm"] / 10_000, answered),
+        largest_excess=None if pd.isna(largest) else int(largest) / 10_000,
+        largest_excess_units=None if pd.isna(units) else int(units),
+        with_unnecessary_moves=share(sums["wasteful"], known),
         moves=sums["moves"],
-        unnecessary_moves=sums["unnecessary_moves"],
-        largest_excess=None if pd.isna(excess) else int(excess),
+        unnecessary_moves=extra,
+        extra_moves_per_rebalance=_ratio(extra, known),
+        extra_moves_per_owned=_ratio(extra, sums["owned_partitions"]),
         nonterminating=sums["nonterminating"],
         failed=sums["failed"],
     )
+
+
+def _ratio(value: float, total: int) -> float | None:
+    return value / total if total else None
 
 
 def by_assignor(outcomes: pd.DataFrame, names: Sequence[str]) -> dict[str, AssignorSummary]:
@@ -143,10 +217,16 @@ def by_assignor(outcomes: pd.DataFrame, names: Sequence[str]) -> dict[str, Assig
     return {name: summarise_rows(outcomes[outcomes["assignor"] == name]) for name in names}
 
 
-def totals(outcomes: pd.DataFrame) -> dict[str, AssignorSummary]:
-    """Summarise each assignor over all groups except hand-written groups."""
-    rows = without_named(outcomes)
-    return by_assignor(rows, assignors_of(rows["assignor"]))
+def by_scope(outcomes: pd.DataFrame) -> dict[str, dict[str, AssignorSummary]]:
+    """Summarise each assignor per scope; the scope of the totals is first."""
+    main = main_scope(outcomes)
+    order = (main, *(scope for scope in (GENERATED, *APART.values()) if scope != main))
+    return {
+        scope: by_assignor(rows, assignors_of(rows["assignor"]))
+        for scope in order
+        if scope != APART["named"] or scope == main
+        if (rows := scope_rows(outcomes, scope))["groups"].sum()
+    }
 
 
 def by_family(outcomes: pd.DataFrame) -> dict[str, dict[str, AssignorSummary]]:

@@ -1,11 +1,17 @@
 """Section of the study report about the effects of group parameters on assignors."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pandas as pd
 
 from kassay.experiments.plotting.page_figures import Plot, shares_by_level
-from kassay.experiments.report.assignor_summary import Proportion, ReportTable, without_named
+from kassay.experiments.report.assignor_summary import (
+    Proportion,
+    ReportTable,
+    main_scope,
+    scope_rows,
+)
 from kassay.experiments.report.output_reader import StudySummary
 from kassay.experiments.study.statistics.parameter_effects import (
     MEASURED,
@@ -20,15 +26,15 @@ def parameter_section(
     results: StudySummary, families: Sequence[Mapping[str, object]], compared: Sequence[str]
 ) -> Mapping[str, object]:
     """Create the tables and figures of the report section about parameters."""
-    shares = levels(
-        results.parameters,
-        without_named(results.outcomes),
-        families=families,
-        assignors=compared,
+    scope = main_scope(results.outcomes)
+    parameters, outcomes = (
+        scope_rows(table, scope) for table in (results.parameters, results.outcomes)
     )
-    correlations = within_families(results.parameters, assignors=compared)
+    answered = outcomes.assign(groups=outcomes["answered"])
+    shares = levels(parameters, answered, families=families, assignors=compared)
+    correlations = within_families(parameters, assignors=compared)
     return {
-        "families": _family_table(without_named(results.families), families),
+        "families": _family_table(results.families, families),
         "levels": _level_table(shares, compared),
         "within": _within_table(correlations, compared),
         "effect_plots": tuple(_plots(shares)),
@@ -90,8 +96,9 @@ def _level_table(shares: pd.DataFrame, names: Sequence[str]) -> ReportTable:
     for row in shares.to_dict("records"):
         key = (str(row["parameter"]), str(row["level"]))
         groups[key] = max(groups.get(key, 0), int(row["groups"]))
-        share = Proportion(int(row["count"]), int(row["groups"]))
-        cell = f"{share.percent} ({100 * row['low']:.1f} to {100 * row['high']:.1f})"
+        cell = Proportion(int(row["count"]), int(row["groups"])).percent_with_interval
+        if not math.isnan(row["within"]):
+            cell += f"; {100 * row['within']:+.1f}".replace("-", "−")
         cells.setdefault(key, {})[str(row["outcome"]), str(row["assignor"])] = cell
     columns = [(outcome, name) for outcome in _OUTCOMES for name in names]
     headings = (f"{name} {_OUTCOMES[outcome]}" for outcome, name in columns)
@@ -111,7 +118,7 @@ def _within_table(correlations: pd.DataFrame, names: Sequence[str]) -> ReportTab
     missed = correlations[correlations["outcome"] == "missed"]
     cells = {
         (str(row["family"]), str(row["assignor"]), str(row["parameter"])): (
-            f"{row['rho']:.2f}".replace("-", "−") + ("*" if row["p_value"] < 0.001 else "")
+            f"{row['rho']:.2f}".replace("-", "−") + ("*" if row["p_adjusted"] < 0.05 else "")
         )
         for row in missed.to_dict("records")
     }

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.report import TEMPLATES
-from kassay.experiments.report.assignor_summary import Proportion
 from kassay.experiments.report.output_reader import StudySummary, load_summary
 from kassay.experiments.report.study_report import template_values
 from kassay.reference.model.errors import InputError
@@ -21,23 +20,8 @@ BEGIN, END = "<!-- numbers: begin -->", "<!-- numbers: end -->"
 def render_numbers(results: StudySummary) -> str:
     """Render the results of a study as Markdown tables."""
     markdown = environment(TEMPLATES, autoescape=False)
-    markdown.filters["interval"] = with_interval
     text = markdown.get_template("study.md.j2").render(**template_values(results))
     return text.strip() + "\n"
-
-
-def with_interval(share: Proportion) -> str:
-    r"""Format a proportion and its confidence interval in per cent.
-
-    Examples
-    --------
-    >>> with_interval(Proportion(45, 50))
-    '90\xa0% (78.6–95.7)'
-    """
-    if share.value is None:
-        return share.percent
-    low, high = share.interval
-    return f"{share.percent} ({100 * low:.1f}–{100 * high:.1f})"
 
 
 def replace_numbers(page: str, text: str, *, where: str) -> str:

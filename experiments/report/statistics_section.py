@@ -8,19 +8,19 @@ from dataclasses import asdict
 import pandas as pd
 
 from kassay.experiments.plotting.page_figures import Plot, cumulative_shares
-from kassay.experiments.report.assignor_summary import ReportTable, without_named
+from kassay.experiments.report.assignor_summary import ReportTable, main_scope, scope_rows
 from kassay.experiments.report.output_reader import StudySummary
 from kassay.experiments.study.statistics.paired_comparison import PairedComparison, compare_pairs
-from kassay.experiments.study.statistics.parameter_effects import effects
 from kassay.experiments.study.statistics.performance_profiles import (
     PROFILED,
     distribution,
     profile,
 )
-from kassay.experiments.study.statistics.rank_stability import agreement, mean_gaps
+from kassay.experiments.study.statistics.rank_stability import agreement
 
 _PAIR_COLUMNS = (
-    *("from → to", "groups", "minimum imbalance: won", "tied", "lost", "McNemar p"),
+    *("from → to", "groups", "minimum imbalance: won", "tied", "lost"),
+    *("families: better", "worse", "groups with owned partitions"),
     *("unnecessary moves: fewer", "same", "more", "mean difference (95 %)"),
 )
 
@@ -30,19 +30,21 @@ def statistics_section(
 ) -> Mapping[str, object]:
     """Create the tables and figures of the statistics section of a study report."""
     pairs = itertools.combinations(compared, 2)
-    outcomes, gaps = without_named(results.outcomes), without_named(results.gaps)
-    effect_table = effects(results.parameters, outcomes, assignors=names)
-    measures = agreement(mean_gaps(results.gap_sums, assignors=names))
+    scope = main_scope(results.outcomes)
+    gaps, counts, profiles, sums = (
+        scope_rows(table, scope)
+        for table in (results.gaps, results.pairs, results.profiles, results.gap_sums)
+    )
+    owned = gaps[gaps["owned"].fillna(value=False).astype(bool)]
     return {
-        "pairs": _pair_table([compare_pairs(results.pairs, one, two) for one, two in pairs]),
-        "effects": _number_table(effect_table, "effect-of-parameters", "assignor"),
-        "ranks": _number_table(measures, "agreement-of-measures", "measure"),
-        "profiles": tuple(_profile_plot(results.profiles, each, names) for each in PROFILED),
+        "pairs": _pair_table([compare_pairs(counts, one, two) for one, two in pairs]),
+        "ranks": _number_table(agreement(sums), "agreement-of-measures", "measure"),
+        "profiles": tuple(_profile_plot(profiles, each, names) for each in PROFILED),
         "distributions": tuple(
-            _distribution_plot(gaps, column, title, names)
-            for column, title in (
-                ("sum_of_squares_gap", "Gap of the sum of squares"),
-                ("unnecessary_moves", "Unnecessary moves"),
+            _distribution_plot(rows, column, title, names)
+            for rows, column, title in (
+                (gaps, "sum_of_squares_gap", "Gap of the sum of squares"),
+                (owned, "unnecessary_moves", "Unnecessary moves"),
             )
         ),
     }
@@ -53,7 +55,7 @@ def _pair_table(pairs: Sequence[PairedComparison]) -> ReportTable:
         (
             f"{pair.before} → {pair.after}",
             *map(str, (pair.groups, pair.only_after, pair.both + pair.neither, pair.only_before)),
-            "–" if pair.p_value is None else f"{pair.p_value:.2g}",
+            *map(str, (pair.families_better, pair.families_worse, pair.moves_known)),
             *map(str, (pair.fewer, pair.same, pair.more)),
             _mean_difference(pair),
         )
@@ -116,7 +118,7 @@ def _distribution_plot(gaps: pd.DataFrame, column: str, title: str, names: Seque
         name=f"distribution-{column.replace('_', '-')}",
         title=title,
         caption=f"x: {title[0].lower()}{title[1:]} in {unit}, logarithmic above 1. "
-        "y: share of groups in % with at most this value.",
+        "y: share of groups in % with a result of at most this value.",
         svg=cumulative_shares(
             series, label=title, xlabel=unit, scale="symlog", ticks=(0, 1, 10, 100, 1000)
         ),

@@ -1,5 +1,6 @@
 """Figures of the study report: results per assignor and distributions of heuristic gaps."""
 
+import math
 import sys
 from collections.abc import Iterator, Mapping
 
@@ -18,9 +19,13 @@ _SUBSCRIPTIONS = {"equal": BLUE, "mixed": ORANGE}
 _OUTCOMES = {"missed": BLUE, "wasteful": ORANGE}
 
 
-GAP_BINS = {"0": 0, "1–2": 1, "3–8": 3, "9–32": 9, "33 or more": 33}
-MOVE_BINS = {"0": 0, "1": 1, "2–3": 2, "4–7": 4, "8 or more": 8}
-"""Lowest number of unnecessary moves in each histogram bin, by the label of the bin."""
+_NO_RESULT = "no result"
+GAP_BINS = {"0": 0, "1–2": 1, "3–8": 3, "9–32": 9, "33 or more": 33, _NO_RESULT: sys.maxsize}
+MOVE_BINS = {"0": 0, "1": 1, "2–3": 2, "4–7": 4, "8 or more": 8, _NO_RESULT: sys.maxsize}
+"""Lowest number of unnecessary moves in each histogram bin, by the label of the bin.
+
+The last bin contains the groups on which the assignor has no result.
+"""
 
 
 def subscription_plots(
@@ -67,7 +72,8 @@ def distributions(
 ) -> Iterator[Plot]:
     """Draw one figure per assignor: the distribution of a heuristic gap in each family.
 
-    ``gaps`` counts ``groups`` by ``gap``, ``family``, ``assignor`` and ``value``.
+    ``gaps`` counts ``groups`` by ``gap``, ``family``, ``assignor`` and ``value``. The value is
+    missing if the assignor has no result.
     """
     rows = gaps[gaps["gap"] == gap]
     for assignor in assignors_of(rows["assignor"]):
@@ -97,8 +103,7 @@ def _dot_plot(
                 "groups": share.total,
                 "count": share.count,
                 "share": share.value,
-                "low": share.interval[0],
-                "high": share.interval[1],
+                **dict(zip(("low", "high"), share.interval or (None, None), strict=True)),
             }
             for (assignor, kind), share in shares.items()
         ]
@@ -106,7 +111,8 @@ def _dot_plot(
     return Plot(
         name=name,
         title=title,
-        caption="x: share of groups in %, with its 95 % confidence interval. y: assignor.",
+        caption="x: share of groups in %, with its 95 % confidence interval if the groups are a "
+        "sample. y: assignor.",
         svg=dot_plot(table, colours, label=f"{title}, by assignor"),
         csv=table.rename(columns={"series": series}).to_csv(index=False),
     )
@@ -114,8 +120,8 @@ def _dot_plot(
 
 def _count_in_bins(rows: pd.DataFrame, bins: Mapping[str, int]) -> pd.DataFrame:
     """Count the groups per family (rows) and histogram bin (columns)."""
-    ends = [*bins.values(), sys.maxsize]
-    bin_of = pd.cut(rows["value"].astype("int64"), ends, right=False, labels=list(bins))
+    values = rows["value"].fillna(sys.maxsize).astype("int64")
+    bin_of = pd.cut(values, [*bins.values(), math.inf], right=False, labels=list(bins))
     counts = pd.crosstab(
         rows["family"], bin_of, values=rows["groups"].astype("int64"), aggfunc="sum", dropna=False
     )

@@ -1,7 +1,7 @@
 """Report of a study as a self-contained HTML page and a Markdown summary."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import pandas as pd
 
@@ -9,14 +9,22 @@ from kassay.experiments.plotting.page_figures import STEPS, Plot
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.report import TEMPLATES, study_figures
 from kassay.experiments.report.assignor_summary import (
+    APART,
     AssignorSummary,
     Proportion,
     ReportTable,
     assignors_of,
     by_assignor,
     by_family,
+    by_scope,
     compared_assignors,
-    without_named,
+    main_scope,
+    scope_rows,
+)
+from kassay.experiments.report.assignor_tables import (
+    assignor_table,
+    mix_table,
+    subscriptions_table,
 )
 from kassay.experiments.report.output_reader import StudySummary
 from kassay.experiments.report.parameter_section import parameter_section
@@ -36,9 +44,12 @@ class Report:
     drawings: Mapping[str, str]
 
 
-def render(results: StudySummary) -> Report:
-    """Render the report of a study as HTML and Markdown."""
-    values = template_values(results)
+def render(results: StudySummary, *, weights: Mapping[str, float] | None = None) -> Report:
+    """Render the report of a study as HTML and Markdown.
+
+    ``weights`` are weights of families for `mix_table`.
+    """
+    values = template_values(results, weights=weights)
     page = environment(TEMPLATES, autoescape=True)
     page.filters["tint"] = _tint
     short = environment(TEMPLATES, autoescape=False)
@@ -60,28 +71,37 @@ def _figures_and_tables(values: object) -> Iterator[Plot | ReportTable]:
             yield from _figures_and_tables(value)
 
 
-def template_values(results: StudySummary) -> dict[str, object]:
+def template_values(
+    results: StudySummary, *, weights: Mapping[str, float] | None = None
+) -> dict[str, object]:
     """Compute the values for the report's templates from the summary of a study."""
     outcomes, gaps = results.outcomes, results.gaps
-    counted = without_named(outcomes)
+    scopes = by_scope(outcomes)
+    main = main_scope(outcomes)
+    counted = scope_rows(outcomes, main)
+    unweighted = gaps[gaps["scope"] != APART["weights"]]
     names = assignors_of(outcomes["assignor"])
     compared = compared_assignors(names)
     families = by_family(outcomes)
-    overall = by_assignor(counted, names)
     by_subscriptions = _by_subscriptions(counted, names)
     configuration = results.manifest.get("configuration")
     described = configuration.get("families", []) if isinstance(configuration, dict) else []
     return {
         "manifest": results.manifest,
         "counts": _counts(results.families),
-        "overall": overall,
-        "assignors_table": _assignors_table(overall),
+        "scope": main,
+        "overall": scopes.get(main, {}),
+        "assignor_tables": {scope: assignor_table(scope, found) for scope, found in scopes.items()},
+        "subscriptions_table": subscriptions_table(by_subscriptions),
+        "mixes": mix_table(counted, compared, weights=weights),
         "by_subscriptions": by_subscriptions,
         "imbalance_grid": _grid(families, "minimum_imbalance", "minimum-imbalance-by-family"),
         "moves_grid": _grid(families, "with_unnecessary_moves", "unnecessary-moves-by-family"),
         "subscription_plots": study_figures.subscription_plots(by_subscriptions),
         "gap_plots": tuple(
-            study_figures.distributions(gaps, "sum_of_squares_gap", GAP_BINS, name="imbalance-gap")
+            study_figures.distributions(
+                unweighted, "sum_of_squares_gap", GAP_BINS, name="imbalance-gap"
+            )
         ),
         "move_plots": tuple(
             study_figures.distributions(
@@ -114,22 +134,6 @@ def _counts(families: pd.DataFrame) -> dict[str, int]:
         "comparisons": int(sums["comparisons"]),
         "unknown_moves": int(sums["unknown_moves"]),
     }
-
-
-def _assignors_table(overall: Mapping[str, AssignorSummary]) -> ReportTable:
-    """Create the CSV table of results per assignor. Templates render its HTML version."""
-    fields = ("minimum_imbalance", "with_unnecessary_moves")
-    rows = [
-        {"assignor": name, **asdict(summary)}
-        | {
-            f"{field}_{end}": value
-            for field in fields
-            for end, value in zip(("low", "high"), getattr(summary, field).interval, strict=True)
-        }
-        for name, summary in overall.items()
-    ]
-    table = pd.json_normalize(rows, sep="_")
-    return ReportTable(name="assignors", columns=(), rows=(), csv=table.to_csv(index=False))
 
 
 def _grid(

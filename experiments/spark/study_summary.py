@@ -10,42 +10,44 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
 from kassay.experiments.report.assignor_summary import (
+    APART,
     COMPARED_ASSIGNORS,
+    GENERATED,
     NAMED_FAMILY,
     WORST_CANDIDATES,
     assignors_of,
     compared_assignors,
-    without_named,
 )
 from kassay.experiments.spark.output_files import PARQUET_OPTIONS
 from kassay.experiments.spark.study_schemas import LISTS, TABLES
+from kassay.experiments.study.case import IMPORTED
 from kassay.experiments.study.evaluate_case import DRAWN_MEMBERS, DRAWN_PARTITIONS
 from kassay.experiments.study.families.registry import FAMILIES
-from kassay.experiments.study.statistics.parameter_effects import (
-    EFFECT_PARAMETERS,
-    MEASURED,
-)
 from kassay.experiments.study.statistics.performance_profiles import PROFILED, RATIOS
 from kassay.reference.model.metrics import MEASURES
 
 _PROVEN = "c -> c.proven AND c.ending <> 'error'"
-_MISSED = "NOT coalesce(least_imbalance, false)"
-_KNOWN = "owned > 0 AND unnecessary_moves IS NOT NULL"
+_SOLVED = "c -> c.proven AND c.ending = 'ok'"
+_ANSWERED = "proven AND ending = 'ok'"
+_MISSED = f"{_ANSWERED} AND NOT coalesce(least_imbalance, false)"
+_KNOWN = f"{_ANSWERED} AND owned > 0 AND unnecessary_moves IS NOT NULL"
+_PPM = "1000000 * makespan_gap div greatest(makespan_optimum, 1)"
+_KEYS = ("family", "scope")
+_SIDES = ("one", "two")
 
 
 def write_summary(cases: DataFrame, uri: str) -> dict[str, int]:
     """Write the summary tables of a study. Return the number of rows per study table."""
     rows = _rows(cases)
-    counted = rows.where(F.col("family") != NAMED_FAMILY)
-    outcomes = without_named(_written(_outcomes(rows), f"{uri}/outcomes").toPandas())
-    names = assignors_of(outcomes["assignor"])
-    compared = compared_assignors(names)
+    outcomes = _written(_outcomes(rows), f"{uri}/outcomes").toPandas()
+    compared = compared_assignors(assignors_of(outcomes["assignor"]))
+    pairs = _pairs(cases)
     tables = {
         "gaps": _gaps(rows),
-        "pairs": _pairs(cases, compared),
-        "parameters": _parameters(counted, compared),
-        "profiles": _profiles(counted),
-        "gap_sums": _gap_sums(counted, len(names)),
+        "pairs": _pair_counts(pairs, compared),
+        "parameters": _parameters(rows, compared),
+        "profiles": _profiles(rows),
+        "gap_sums": _gap_sums(pairs),
         "worst": _worst(rows, compared),
         "trajectories": _rebalance_sums(cases, "seed", "start_members"),
         "events": _rebalance_sums(cases, "event", "period"),
@@ -66,36 +68,65 @@ def _written(table: DataFrame, uri: str) -> DataFrame:
 
 def _rows(cases: DataFrame) -> DataFrame:
     """Return one row per assignor and group; skip comparisons that ended with an error."""
-    all_known = " AND ".join(f"c.{name}_gap IS NOT NULL" for name in MEASURES)
-    complete = f"filter(comparisons, c -> c.ending <> 'error' AND {all_known})"
     optima = (
         F.expr(
             f"array_max(transform(filter(comparisons, {_PROVEN}), c -> c.{name}_optimum))"
         ).alias(f"{name}_known")
         for name in PROFILED
+        if name != "movement"
     )
     rows = cases.select(
         "groups",
         "optima",
-        F.size(F.expr(complete)).alias("complete"),
+        _scope().alias("scope"),
         *optima,
         F.inline(F.arrays_zip("assignments", "comparisons")),
     )
     return rows.select("*", "groups.*", "comparisons.*").where("ending <> 'error'")
 
 
+def _scope() -> Column:
+    """Return the scope of a group: groups of one scope have comparable results.
+
+    Groups with weights or racks, groups of finite families, and imported groups are apart.
+    """
+    finite = [name for name, family in FAMILIES.items() if family.is_finite]
+    family = F.col("groups.family")
+    return (
+        F.when(family == NAMED_FAMILY, APART["named"])
+        .when(F.col("groups.weighted"), APART["weights"])
+        .when(F.col("groups.racks"), APART["racks"])
+        .when(family == IMPORTED, APART["imported"])
+        .when(family.isin(finite), APART["finite"])
+        .otherwise(GENERATED)
+    )
+
+
 def _outcomes(rows: DataFrame) -> DataFrame:
-    known = f"proven AND {_KNOWN}"
-    return rows.groupBy("family", "mixed", "assignor").agg(
-        F.expr("count_if(proven)").alias("groups"),
-        F.expr(f"count_if(proven AND {_MISSED})").alias("missed"),
-        F.expr(f"count_if({known})").alias("known"),
-        F.expr(f"count_if({known} AND unnecessary_moves > 0)").alias("wasteful"),
-        F.expr(f"sum(if({known}, movement_greedy, 0))").alias("moves"),
-        F.expr(f"sum(if({known}, unnecessary_moves, 0))").alias("unnecessary_moves"),
-        F.expr("max(if(proven, makespan_gap, null))").alias("largest_excess"),
-        F.expr("count_if(ending = 'nonterminating')").alias("nonterminating"),
-        F.expr("count_if(ending IN ('failed', 'invalid'))").alias("failed"),
+    counts = {
+        "groups": "proven",
+        "answered": _ANSWERED,
+        "missed": _MISSED,
+        "missed_maximum": f"{_ANSWERED} AND makespan_gap > 0",
+        "known": _KNOWN,
+        "wasteful": f"{_KNOWN} AND unnecessary_moves > 0",
+        "nonterminating": "proven AND ending = 'nonterminating'",
+        "failed": "proven AND ending IN ('failed', 'invalid')",
+    }
+    sums = {
+        "excess_ppm": (_ANSWERED, _PPM),
+        "moves": (_KNOWN, "movement_greedy"),
+        "unnecessary_moves": (_KNOWN, "unnecessary_moves"),
+        "owned_partitions": (_KNOWN, "owned"),
+    }
+    largest = {"largest_excess": "makespan_gap", "largest_excess_ppm": _PPM}
+    return rows.groupBy(*_KEYS, "mixed", "assignor").agg(
+        *(F.expr(f"count_if({rule})").alias(name) for name, rule in counts.items()),
+        *(
+            F.expr(f"coalesce(sum(if({rule}, {value}, 0)), 0)").alias(name)
+            for name, (rule, value) in sums.items()
+        ),
+        *(F.expr(f"max(if({_ANSWERED}, {v}, null))").alias(name) for name, v in largest.items()),
     )
 
 
@@ -117,23 +148,39 @@ def _families(cases: DataFrame) -> DataFrame:
 
 
 def _gaps(rows: DataFrame) -> DataFrame:
-    """Count the groups by family, assignor and value of each heuristic gap."""
-    keys, gaps = ("family", "assignor", "owned"), ("sum_of_squares_gap", "unnecessary_moves")
-    values = rows.withColumn("owned", F.expr("owned > 0")).unpivot(keys, gaps, "gap", "value")
-    known = values.where("value IS NOT NULL")
-    return known.groupBy("gap", *keys, "value").agg(F.count("*").alias("groups"))
+    """Count the groups by family, assignor and value of each heuristic gap.
+
+    The value is null if the assignor has no result.
+    """
+    keys, gaps = (
+        (*_KEYS, "assignor", "owned", "ending"),
+        ("sum_of_squares_gap", "unnecessary_moves"),
+    )
+    values = rows.where("proven").withColumn("owned", F.expr("owned > 0"))
+    known = values.unpivot(keys, gaps, "gap", "value").where("value IS NOT NULL OR ending <> 'ok'")
+    return known.groupBy("gap", *_KEYS, "assignor", "owned", "value").agg(
+        F.count("*").alias("groups")
+    )
 
 
-def _pairs(cases: DataFrame, compared: Sequence[str]) -> DataFrame:
-    """Count the cases for each pair of assignors, by both assignors' results."""
-    proven = cases.where(F.col("groups.family") != NAMED_FAMILY).select(
+def _pairs(cases: DataFrame) -> DataFrame:
+    """Return one row per case and pair of assignors that both have a result."""
+    gaps = ", ".join(f"c.{name}_gap" for name in MEASURES)
+    solved = cases.select(
+        F.col("groups.family").alias("family"),
+        _scope().alias("scope"),
         F.col("groups.owned").alias("owned"),
-        F.expr(f"""transform(filter(comparisons, {_PROVEN}), c -> struct(
-            c.assignor, coalesce(c.least_imbalance, false) AS least, c.unnecessary_moves AS moves
+        F.expr(f"""transform(filter(comparisons, {_SOLVED}), c -> struct(
+            c.assignor, coalesce(c.least_imbalance, false) AS least, c.unnecessary_moves AS moves,
+            {gaps}
         ))""").alias("rows"),
     )
-    first = proven.select("*", F.explode("rows").alias("one"))
-    pairs = first.select("owned", "one", F.explode("rows").alias("two"))
+    first = solved.select("*", F.explode("rows").alias("one"))
+    return first.select(*_KEYS, "owned", "one", F.explode("rows").alias("two"))
+
+
+def _pair_counts(pairs: DataFrame, compared: Sequence[str]) -> DataFrame:
+    """Count the cases for each pair of compared assignors, by both assignors' results."""
     order = F.array(*map(F.lit, compared)).cast("array<string>")
     one, two = (F.array_position(order, F.col(f"{name}.assignor")) for name in ("one", "two"))
     columns = {
@@ -144,9 +191,9 @@ def _pairs(cases: DataFrame, compared: Sequence[str]) -> DataFrame:
         "difference": "if(owned > 0, two.moves - one.moves, null)",
     }
     ordered = pairs.where((one > 0) & (one < two))
-    return ordered.groupBy(*(F.expr(formula).alias(name) for name, formula in columns.items())).agg(
-        F.count("*").alias("groups")
-    )
+    return ordered.groupBy(
+        *_KEYS, *(F.expr(formula).alias(name) for name, formula in columns.items())
+    ).agg(F.count("*").alias("groups"))
 
 
 def _parameters(rows: DataFrame, compared: Sequence[str]) -> DataFrame:
@@ -158,49 +205,61 @@ def _parameters(rows: DataFrame, compared: Sequence[str]) -> DataFrame:
         "partitions per member": "try_divide(partitions, participants)",
         "overlap": "try_divide(subscriptions, participants * consumed)",
         "owned": "try_divide(owned, partitions)",
-        **EFFECT_PARAMETERS,
     }
     kept = {
         "missed": _MISSED,
         "known": _KNOWN,
         "wasteful": f"{_KNOWN} AND unnecessary_moves > 0",
     }
-    values = rows.where("proven").select(
-        *("family", "assignor"),
+    values = rows.where(F.expr(_ANSWERED) & F.col("assignor").isin(*compared)).select(
+        *(*_KEYS, "assignor"),
         *(F.expr(formula).alias(name) for name, formula in kept.items()),
         *(F.expr(formula).cast("double").alias(name) for name, formula in formulas.items()),
     )
-    keys = ("family", "assignor", *kept)
-    needed = F.col("assignor").isin(*compared) | ~F.col("parameter").isin(*MEASURED)
     return (
-        values.unpivot(keys, tuple(formulas), "parameter", "value")
-        .where(needed & F.col("value").isNotNull())
-        .groupBy("family", "assignor", "parameter", "value")
+        values.unpivot((*_KEYS, "assignor", *kept), tuple(formulas), "parameter", "value")
+        .where("value IS NOT NULL")
+        .groupBy(*_KEYS, "assignor", "parameter", "value")
         .agg(F.count("*").alias("groups"), *(F.count_if(name).alias(name) for name in kept))
     )
 
 
 def _profiles(rows: DataFrame) -> DataFrame:
-    """Count the groups on which each assignor is within a given ratio of the optimum."""
-    values = ", ".join(f"'{name}', {name}_greedy, {name}_known" for name in PROFILED)
-    measured = f"stack({len(PROFILED)}, {values}) AS (measure, greedy, optimum)"
+    """Count the groups on which each assignor is within a given ratio of the optimum.
+
+    The optimum of moves is the minimum at the imbalance of the assignor, in groups with owned
+    partitions. A group without a result of the assignor is within no ratio.
+    """
+    optima = {name: f"{name}_known" for name in PROFILED} | {"movement": "movement_within"}
+    values = ", ".join(f"'{name}', {name}_greedy, {optima[name]}" for name in PROFILED)
     within = (
         F.expr(f"count_if((greedy + 1) / (optimum + 1) <= double('{bound}'))").alias(f"within_{n}")
         for n, bound in enumerate(RATIOS)
     )
-    known = rows.where("proven").selectExpr("assignor", measured).where("optimum IS NOT NULL")
-    return known.groupBy("measure", "assignor").agg(F.count("*").alias("groups"), *within)
+    measured = rows.where("proven").selectExpr(
+        *_KEYS,
+        "assignor",
+        "ending",
+        "owned",
+        f"stack({len(PROFILED)}, {values}) AS (measure, greedy, optimum)",
+    )
+    known = measured.where(
+        "if(measure = 'movement', owned > 0 AND (ending <> 'ok' OR optimum IS NOT NULL), "
+        "optimum IS NOT NULL)"
+    )
+    return known.groupBy(*_KEYS, "measure", "assignor").agg(F.count("*").alias("groups"), *within)
 
 
-def _gap_sums(rows: DataFrame, assignors: int) -> DataFrame:
-    """Sum the heuristic gaps per assignor, over groups where all gaps are known."""
+def _gap_sums(pairs: DataFrame) -> DataFrame:
+    """Sum the heuristic gaps of each pair of assignors, over groups where all gaps are known."""
+    known = " AND ".join(f"{one}.{name}_gap IS NOT NULL" for name in MEASURES for one in _SIDES)
+    sums = (
+        F.sum(f"{one}.{name}_gap").alias(f"{one}_{name}") for name in MEASURES for one in _SIDES
+    )
     return (
-        rows.where(F.col("complete") == assignors)
-        .groupBy("assignor")
-        .agg(
-            F.count("*").alias("groups"),
-            *(F.sum(f"{name}_gap").alias(f"{name}_gap") for name in MEASURES),
-        )
+        pairs.where(f"one.assignor < two.assignor AND {known}")
+        .groupBy(*_KEYS, F.col("one.assignor").alias("one"), F.col("two.assignor").alias("two"))
+        .agg(F.count("*").alias("groups"), *sums)
     )
 
 

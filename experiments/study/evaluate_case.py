@@ -36,6 +36,7 @@ from kassay.reference.documents.json_codec import assignment_document, group_doc
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.external_metrics import (
     balancedness,
+    has_racks,
     kafka_balance_score,
     kafka_is_balanced,
     off_rack,
@@ -214,6 +215,7 @@ def _group_row(case: Case, group: Group, *, drawn: bool) -> GroupRow:
         contested=len(owners.contested),
         mixed=len(set(subscriptions)) > 1,
         weighted=group.is_weighted,
+        racks=has_racks(group),
         document=_json(group_document(group)) if drawn else None,
     )
 

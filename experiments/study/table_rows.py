@@ -31,6 +31,7 @@ class GroupRow:
     contested: int | None = None  # claims of several members
     mixed: bool | None = None
     weighted: bool | None = None
+    racks: bool | None = None  # whether a member and a replica have a rack
     document: str | None = None
 
 

@@ -19,6 +19,7 @@ from kassay.reference.model.metrics import (
     spread,
 )
 from kassay.reference.model.partition_index import subscription_mask
+from kassay.reference.model.topic_partitions import TopicPartition
 
 CRUISE_CONTROL_BAND = 9  # percent
 
@@ -92,20 +93,36 @@ def range_spread(loads: Sequence[int]) -> float:
     return math.inf if smallest == 0 else 100.0 * (max(loads) - smallest) / smallest
 
 
+def has_racks(group: Group) -> bool:
+    """Return whether at least one member and one replica have a known rack."""
+    return any(member.rack is not None for member in group.members) and bool(replica_racks(group))
+
+
+def replica_racks(group: Group) -> dict[TopicPartition, frozenset[str]]:
+    """Return the racks of the replicas of each partition, if known."""
+    return {
+        TopicPartition(topic.name, number): frozenset(known)
+        for topic in group.topics
+        for number, racks in enumerate(topic.racks or ())
+        if (known := [rack for rack in racks if rack is not None])
+    }
+
+
 def off_rack(group: Group, assignment: Assignment) -> int:
     """Count the assigned partitions that have no replica in the rack of their member.
 
-    Members without a rack do not count. Kafka Streams' traffic cost is a multiple of this count.
+    Members without a rack, and partitions without a known rack, do not count. Kafka Streams'
+    traffic cost is a multiple of this count.
     """
-    topics = group.topic_table()
-    if all(topic.racks is None for topic in group.topics):
+    known = replica_racks(group)
+    if not known:
         return 0
     return sum(
-        member.rack not in (topics[topic].racks or ())[number]
+        member.rack not in known[tp]
         for member in group.members
         if member.rack is not None and member.id in assignment
-        for topic, number in assignment[member.id]
-        if topic in topics and topics[topic].racks is not None
+        for tp in assignment[member.id]
+        if tp in known
     )
 
 

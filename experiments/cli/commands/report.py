@@ -9,6 +9,7 @@ import typer
 
 from kassay.experiments.cli import group_io, output_options, spark_options
 from kassay.experiments.report import history_report
+from kassay.experiments.report.assignor_tables import read_weights
 from kassay.experiments.report.output_reader import (
     FileDigests,
     load_summary,
@@ -43,6 +44,15 @@ def report(
             help="Write only this figure (CSV and SVG) or table (CSV) of a study; repeatable.",
         ),
     ] = None,
+    weights: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="YAML or JSON file with a weight per family, such as `mixed-join: 2`. The table "
+            "of mixes then also shows the means with these weights. Other families have the "
+            "weight 0.",
+        ),
+    ] = None,
     partial: Annotated[
         bool,
         typer.Option(
@@ -71,13 +81,15 @@ def report(
     with _opened(source, directory, spark) as (opened, found):
         manifest = verified_manifest(opened, found=found, partial=partial)
         if history_report.is_history(manifest):
-            if only:
-                raise typer.BadParameter(
-                    "--only requires the output of kassay study, not of kassay history"
-                )
+            for option, value in (("--only", only), ("--weights", weights)):
+                if value:
+                    raise typer.BadParameter(
+                        f"{option} requires the output of kassay study, not of kassay history"
+                    )
             texts = history_report.render(opened, manifest)
         else:
-            study_report = render(load_summary(opened, manifest))
+            given = None if weights is None else read_weights(weights)
+            study_report = render(load_summary(opened, manifest), weights=given)
             texts = study_report.html, study_report.markdown
             _write_data(study_report, page.with_name(f"{page.stem}-data"), only)
             if only:

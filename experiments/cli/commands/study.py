@@ -20,7 +20,7 @@ from kassay.experiments.cli import (
 )
 from kassay.experiments.cli.option_checks import known_names
 from kassay.experiments.compare import CaseLimits
-from kassay.experiments.report.assignor_summary import totals
+from kassay.experiments.report.assignor_summary import by_scope
 from kassay.experiments.report.output_reader import (
     StudySummary,
     check_writable,
@@ -261,14 +261,18 @@ def _plan_from_file(context: typer.Context, path: Path, custom: list[str]) -> _S
 
 def _print_summary(results: StudySummary) -> None:
     rows = []
-    for name, summary in totals(results.outcomes).items():
-        low, high = summary.minimum_imbalance.interval
+    for scope, name, summary in (
+        (scope, name, summary)
+        for scope, summaries in by_scope(results.outcomes).items()
+        for name, summary in summaries.items()
+    ):
         rows.append(
             {
+                "groups": scope,
                 "assignor": name,
-                "groups": summary.groups,
-                "optimal imbalance": summary.minimum_imbalance.percent,
-                "95 % interval": f"{100 * low:.1f}–{100 * high:.1f}",
+                "number": summary.groups,
+                "maximum load above minimum": summary.missed_maximum.percent,
+                "squares above minimum": summary.missed.percent,
                 "with unnecessary moves": summary.with_unnecessary_moves.percent,
                 "moves": summary.moves,
                 "unnecessary moves": summary.unnecessary_moves,

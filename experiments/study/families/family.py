@@ -31,6 +31,11 @@ class Family(ABC):
         return None
 
     @property
+    def is_finite(self) -> bool:
+        """Return whether the family has a fixed number of groups, so that none is a sample."""
+        return type(self).size is not Family.size
+
+    @property
     def own_history(self) -> bool:
         """Return whether the owned partitions are earlier results of the studied assignor."""
         return False

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.stats import binomtest
 
 from kassay.experiments.study.statistics.parameter_effects import CONFIDENCE
 
@@ -13,7 +12,11 @@ RESAMPLES = 5000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedComparison:
-    """Comparison of two assignors: numbers of groups on which each is better, and p-value."""
+    """Comparison of two assignors: numbers of groups and of families with better results.
+
+    A test over all groups has no meaning, because the mix of families is chosen. The numbers of
+    families show whether the families agree.
+    """
 
     before: str
     after: str
@@ -23,7 +26,9 @@ class PairedComparison:
     only_before: int
     only_after: int
     neither: int
-    p_value: float | None  # McNemar's exact test; None if the assignors differ in no group
+    # Families in which the second assignor reaches the minimum imbalance in more or fewer groups:
+    families_better: int
+    families_worse: int
     moves_known: int  # groups with owned partitions and known unnecessary moves of both
     # Groups of `moves_known`, by the unnecessary moves of `after` relative to `before`:
     fewer: int
@@ -38,8 +43,8 @@ def compare_pairs(
 ) -> PairedComparison:
     """Compare the results of two assignors on the same groups.
 
-    ``pairs`` counts groups by ``before``, ``after``, ``least_before``, ``least_after`` and
-    ``difference``, the unnecessary moves of the second assignor minus those of the first.
+    ``pairs`` counts groups by ``family``, ``before``, ``after``, ``least_before``, ``least_after``
+    and ``difference``, the unnecessary moves of the second assignor minus those of the first.
     """
     own = pairs[(pairs["before"] == before) & (pairs["after"] == after)]
 
@@ -52,6 +57,8 @@ def compare_pairs(
     numbers = counts.to_numpy(np.int64)
     known = int(numbers.sum())
     only_before, only_after = groups(first=True, second=False), groups(first=False, second=True)
+    won = (own["least_after"].astype(int) - own["least_before"].astype(int)) * own["groups"]
+    by_family = won.groupby(own["family"]).sum()
     return PairedComparison(
         before=before,
         after=after,
@@ -60,7 +67,8 @@ def compare_pairs(
         only_before=only_before,
         only_after=only_after,
         neither=groups(first=False, second=False),
-        p_value=mcnemar(only_before, only_after),
+        families_better=int((by_family > 0).sum()),
+        families_worse=int((by_family < 0).sum()),
         moves_known=known,
         fewer=int(numbers[values < 0].sum()),
         same=int(numbers[values == 0].sum()),
@@ -68,12 +76,6 @@ def compare_pairs(
         mean_difference=float(values @ numbers / known) if known else None,
         interval=mean_interval(values, numbers, seed=seed) if known else None,
     )
-
-
-def mcnemar(only_before: int, only_after: int) -> float | None:
-    """Return the p-value of McNemar's exact test for two assignors on the same groups."""
-    discordant = only_before + only_after
-    return float(binomtest(only_before, discordant).pvalue) if discordant else None
 
 
 def mean_interval(

@@ -2,13 +2,14 @@
 
 Tables of counts have the columns ``groups`` with a proven optimum; ``missed``, of these groups
 without minimum imbalance; ``known``, of these groups with owned partitions and known unnecessary
-moves; ``wasteful``, of the known groups with unnecessary moves.
+moves; ``wasteful``, of the known groups with unnecessary moves. Groups without a result of the
+assignor are in none of them.
 """
 
 import itertools
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,15 +26,12 @@ CHOSEN = ("event", "shape", "weights", "racks", "mixed")
 """Parameters that are equal for all groups of a family."""
 OUTCOMES = {"missed": "groups", "wasteful": "known"}
 """Outcomes of an assignor, with the column that counts the groups with this information."""
-EFFECT_PARAMETERS = {
-    "all members": "members",
-    "all partitions": "partitions",
-    "all owned": "owned",
-}
-"""Parameters of `effects` that are columns of groups, in the table of counts by value."""
 _COUNTS = ["groups", "missed", "known", "wasteful"]
 _SHARES = ("overlap", "owned")
-_LEVELS = ["parameter", "level", "assignor", "outcome", "count", "groups", "share", "low", "high"]
+_LEVELS = [
+    *("parameter", "level", "assignor", "outcome", "count", "groups", "share", "low", "high"),
+    "within",
+]
 
 
 def levels(
@@ -46,7 +44,10 @@ def levels(
     """Return the frequency of each outcome per range of values of each parameter.
 
     Ranges of counts are powers of two, ranges of proportions are quarters. ``low`` and ``high``
-    are the limits of Wilson's 95 % interval. ``parameters`` has counts by ``assignor``,
+    are the limits of Wilson's 95 % interval. ``within`` is the difference between the share at
+    this level and the share at the other levels of the same family, averaged over the families
+    by the method of Mantel and Haenszel. It does not depend on the families that a level
+    contains, unlike the share. ``parameters`` has counts by ``family``, ``assignor``,
     ``parameter`` and ``value``; ``outcomes`` has counts by ``family``, ``mixed`` and ``assignor``;
     ``families`` are the parameters in the manifest.
     """
@@ -54,20 +55,36 @@ def levels(
     for parameter, rows in _rows_by_parameter(parameters, outcomes, families):
         if rows.empty:
             continue
-        found: dict[tuple[float | str, str], Counter[str]] = {}
-        for row in rows[["value", "assignor", *_COUNTS]].to_dict("records"):
-            key = (_level(row["value"], parameter), str(row["assignor"]))
-            found.setdefault(key, Counter()).update({name: int(row[name]) for name in _COUNTS})
-        steps = sorted({step for step, _ in found}, key=_sort_key)
+        counted = rows.assign(step=[_level(value, parameter) for value in rows["value"]])
+        table = counted.groupby(["assignor", "step", "family"])[_COUNTS].sum()
+        steps = sorted(set(counted["step"]), key=_sort_key)
         for step, assignor, outcome in itertools.product(steps, assignors, OUTCOMES):
-            counts = found.get((step, assignor), Counter())
-            count, groups = counts[outcome], counts[OUTCOMES[outcome]]
+            if (assignor, step) not in table.index:
+                continue
+            per_family: Any = table.loc[assignor]
+            own = per_family.loc[step]
+            count, groups = int(own[outcome].sum()), int(own[OUTCOMES[outcome]].sum())
             if groups:
                 interval = binomtest(count, groups).proportion_ci(CONFIDENCE, method="wilson")
                 names = (parameter, _level_name(step, parameter), assignor, outcome)
                 share = (count / groups, float(interval.low), float(interval.high))
-                result.append((*names, count, groups, *share))
+                within = _difference_within(own, per_family.groupby("family").sum(), outcome)
+                result.append((*names, count, groups, *share, within))
     return pd.DataFrame(result, columns=_LEVELS)
+
+
+def _difference_within(own: Any, families: Any, outcome: str) -> float:
+    """Average the difference between a level and the other levels within each family."""
+    ones, groups = own[outcome], own[OUTCOMES[outcome]]
+    rest_ones = families[outcome].reindex(own.index) - ones
+    rest = families[OUTCOMES[outcome]].reindex(own.index) - groups
+    both = (groups > 0) & (rest > 0)
+    if not both.any():
+        return math.nan
+    n, other = groups[both].astype(float), rest[both].astype(float)
+    differences = ones[both].astype(float) / n - rest_ones[both].astype(float) / other
+    weights = n * other / (n + other)
+    return float((differences * weights).sum() / weights.sum())
 
 
 def _rows_by_parameter(
@@ -90,8 +107,9 @@ def within_families(parameters: pd.DataFrame, *, assignors: Sequence[str]) -> pd
     """Return Spearman's rank correlation of parameters with outcomes, for each family.
 
     Groups of one family differ in their seeds only, so that the choice of families does not
-    affect the correlation. Combinations without variation are omitted. ``parameters`` has
-    counts by ``family``, ``assignor``, ``parameter`` and ``value``.
+    affect the correlation. Combinations without variation are omitted. ``p_adjusted`` is the
+    p-value adjusted for the number of rows. ``parameters`` has counts by ``family``,
+    ``assignor``, ``parameter`` and ``value``.
     """
     columns = ["family", "parameter", "assignor", "outcome", "groups", "rho", "p_value"]
     result: list[tuple[object, ...]] = []
@@ -107,27 +125,24 @@ def within_families(parameters: pd.DataFrame, *, assignors: Sequence[str]) -> pd
             rho, p_value = rank_correlation(part["value"], part[OUTCOMES[outcome]], part[outcome])
             if not math.isnan(rho):
                 result.append((family, parameter, assignor, outcome, groups, rho, p_value))
-    return pd.DataFrame(result, columns=columns)
+    table = pd.DataFrame(result, columns=columns)
+    return table.assign(p_adjusted=_holm(table["p_value"].tolist()))
 
 
-def effects(
-    parameters: pd.DataFrame, outcomes: pd.DataFrame, *, assignors: Sequence[str]
-) -> pd.DataFrame:
-    """Return rank correlations between group parameters and imbalance above the minimum.
+def _holm(p_values: Sequence[float]) -> list[float]:
+    """Adjust p-values for the number of tests, by Holm's method.
 
-    NaN if the parameter or the outcome does not vary. `levels` describes the tables.
+    Examples
+    --------
+    >>> _holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
     """
-    table = {}
-    for name in assignors:
-        own = parameters[parameters["assignor"] == name]
-        parts = [own[own["parameter"] == parameter] for parameter in EFFECT_PARAMETERS]
-        mixed = outcomes[outcomes["assignor"] == name].dropna(subset=["mixed"])
-        parts.append(mixed.assign(value=mixed["mixed"].astype(int)))
-        table[name] = [
-            rank_correlation(part["value"], part["groups"], part["missed"])[0] for part in parts
-        ]
-    columns = [*EFFECT_PARAMETERS.values(), "mixed"]
-    return pd.DataFrame.from_dict(table, orient="index", columns=columns)
+    adjusted = [math.nan] * len(p_values)
+    largest = 0.0
+    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = largest
+    return adjusted
 
 
 def rank_correlation(values: pd.Series, groups: pd.Series, ones: pd.Series) -> tuple[float, float]:

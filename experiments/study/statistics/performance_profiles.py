@@ -14,16 +14,18 @@ def profile(profiles: pd.DataFrame, measure: str, *, assignors: Sequence[str]) -
 
     Both sides of the ratio are increased by one, because the optimum of most measures can be 0.
     A group counts if its optimum is known, even if the assignor has no result; then it is
-    within no ratio. ``profiles`` has the number of ``groups`` and the groups ``within_0``,
-    ``within_1``, … of `RATIOS`, by ``measure`` and ``assignor``.
+    within no ratio. For movement, only groups with owned partitions count, and the optimum is the
+    minimum at the imbalance of the assignor. ``profiles`` has the number of ``groups`` and the
+    groups ``within_0``, ``within_1``, … of `RATIOS`, by ``measure`` and ``assignor``.
 
     References
     ----------
     Dolan, Moré. "Benchmarking optimization software with performance profiles".
     Mathematical Programming 91, 2002.
     """
-    own = profiles[profiles["measure"] == measure].set_index("assignor")
-    counts = own[[f"within_{place}" for place in range(len(RATIOS))]].astype(float)
+    within = [f"within_{place}" for place in range(len(RATIOS))]
+    own = profiles[profiles["measure"] == measure].groupby("assignor")[["groups", *within]].sum()
+    counts = own[within].astype(float)
     shares = counts.div(own["groups"].astype(float), axis="index").T.reindex(
         columns=list(assignors)
     )
@@ -33,7 +35,8 @@ def profile(profiles: pd.DataFrame, measure: str, *, assignors: Sequence[str]) -
 def distribution(gaps: pd.DataFrame, column: str, *, assignors: Sequence[str]) -> pd.DataFrame:
     """Return the empirical distribution function of a heuristic gap, per assignor.
 
-    ``gaps`` counts ``groups`` by ``gap``, ``assignor`` and ``value``.
+    ``gaps`` counts ``groups`` by ``gap``, ``assignor`` and ``value``. The value is missing for
+    groups without a result: they count in the total, so that the shares end below 1.
 
     Examples
     --------
@@ -44,9 +47,10 @@ def distribution(gaps: pd.DataFrame, column: str, *, assignors: Sequence[str]) -
     own = gaps[gaps["gap"] == column]
     parts = [pd.DataFrame(columns=["assignor", column, "share"])]
     for name in assignors:
-        counts = own[own["assignor"] == name].groupby("value")["groups"].sum()
+        rows = own[own["assignor"] == name]
+        counts = rows.dropna(subset=["value"]).groupby("value")["groups"].sum()
         if len(counts):
-            shares = (counts.cumsum() / counts.sum()).astype(float).to_numpy()
+            shares = (counts.cumsum() / rows["groups"].sum()).astype(float).to_numpy()
             values = counts.index.astype(int)
             parts.append(pd.DataFrame({"assignor": name, column: values, "share": shares}))
     return pd.concat(parts[1:] or parts, ignore_index=True)

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from kassay.experiments import planning
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_files import plan_document
-from kassay.experiments.planning.rack_locality import cross_rack_partitions, has_racks
+from kassay.experiments.planning.rack_locality import cross_rack_partitions
 from kassay.experiments.planning.render_plan import render_html, render_ticket
 from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
 from kassay.experiments.study.families.weights_and_racks import RACKS
 from kassay.reference import Group, Member, Topic
 from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.external_metrics import has_racks
 from kassay.solver.evaluation import level_value
 from kassay.solver.objective import CrossRack
 from kassay.solver.problem import build_problem

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from kassay.experiments.report.assignor_summary import totals
+from kassay.experiments.report.assignor_summary import by_scope
 from kassay.experiments.report.published_study import (
     BEGIN,
     END,
@@ -23,17 +23,18 @@ def text(results):
 
 
 def test_numbers_of_the_tables_are_shown_with_intervals(results, text):
-    found = totals(results.outcomes)["range"]
+    found = by_scope(results.outcomes)["generated"]["range"]
     low, high = found.missed.interval
-    cell = f"{found.missed.percent} ({100 * low:.1f}–{100 * high:.1f})"
-    assert f"| range | {found.groups} | {cell} |" in text
+    cell = f"{found.missed.percent} ({100 * low:.1f} to {100 * high:.1f})"
+    assert f"| range | {found.groups} | {found.answered} | " in text
+    assert f" | {cell} | " in text
     assert "31 groups of 5 families" in text
 
 
 def test_every_table_has_rows_of_equal_length(text):
     assert not re.search(r"\n\n\n|^ +\||\{\{|\{%", text)
     blocks = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
-    assert len(blocks) == 5
+    assert len(blocks) == 7
     for block in blocks:
         assert len({line.count("|") for line in block.splitlines()}) == 1
 

@@ -14,6 +14,7 @@ from kassay.experiments.cli import main
 from kassay.experiments.plotting.assignment_figure import draw_assignment
 from kassay.experiments.report import assignor_summary as summary
 from kassay.experiments.report.assignor_summary import Proportion
+from kassay.experiments.report.assignor_tables import mix_table, read_weights
 from kassay.experiments.report.output_reader import load_summary
 from kassay.experiments.report.study_figures import GAP_BINS, distributions
 from kassay.experiments.report.study_report import render, template_values
@@ -24,6 +25,7 @@ from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
 from kassay.reference import Assignment, InputError
 from kassay.reference.assignors import assign
 from kassay.reference.documents.json_codec import parse_group
+from kassay.reference.model.errors import UsageError
 from kassay.solver.improvement.explanation import explain
 
 pytestmark = pytest.mark.spark
@@ -103,7 +105,7 @@ def test_the_page_shows_the_numbers_of_the_tables(results, comparisons, facts, p
     reached = sum(row["least_imbalance"] for row in own)
     result = facts["overall"]["range"]
     assert (result.minimum_imbalance.count, result.minimum_imbalance.total) == (reached, len(own))
-    assert result.minimum_imbalance.percent in page
+    assert result.missed.percent_with_interval in page
     owned = [row for row in own if row["owned"]]
     assert result.moves == sum(row["movement_greedy"] for row in owned)
     assert result.unnecessary_moves == sum(row["unnecessary_moves"] for row in owned)
@@ -122,7 +124,8 @@ def test_a_study_of_hand_written_groups_alone_has_a_report(results):
 def test_the_markdown_shows_the_same_numbers(results, facts):
     text = render(results).markdown
     result = facts["overall"]["range"]
-    assert f"| range | {result.groups} | {result.minimum_imbalance.percent} |" in text
+    assert f"| range | {result.groups} | {result.answered} | " in text
+    assert f" | {result.missed.percent_with_interval} | " in text
     assert not re.search(r"\n\n\n|^ +\||\{\{|\{%", text)
     for block in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
         assert len({line.count("|") for line in block.splitlines()}) == 1
@@ -139,8 +142,8 @@ def test_groups_that_cannot_be_built_are_reported_as_errors(facts, page):
         (Proportion(0, 7), "0 %"),
         (Proportion(7, 7), "100 %"),
         (Proportion(1, 3), "33.3 %"),
-        (Proportion(9_999, 10_000), "99.9 %"),
-        (Proportion(1, 10_000), "0.1 %"),
+        (Proportion(9_999, 10_000), "99.99 %"),
+        (Proportion(1, 10_000), "0.01 %"),
         (Proportion(0, 0), "–"),
     ],
 )
@@ -148,12 +151,99 @@ def test_percentages_are_0_or_100_only_if_they_are_exact(share, text):
     assert share.percent == text.replace(" %", "\u00a0%")
 
 
+def test_intervals_contain_the_shown_proportion():
+    for count, total in ((1, 10_000), (4, 934_557), (999_999, 1_000_000), (1, 3), (0, 7), (7, 7)):
+        text = Proportion(count, total).percent_with_interval.replace("\u00a0%", "")
+        value, low, high = map(float, re.findall(r"[\d.]+", text))
+        assert low <= value <= high
+
+
+def test_finite_families_have_no_intervals():
+    rows = pd.DataFrame({"family": ["worlds-3x3"], "scope": ["finite families"], **_counts()})
+    assert summary.summarise_rows(rows).missed.percent_with_interval == "50\u00a0%"
+    sample = summary.summarise_rows(rows.assign(scope="generated"))
+    assert sample.missed.percent_with_interval == "50\u00a0% (25.4 to 74.6)"
+
+
+def test_groups_without_a_result_are_a_category_of_their_own():
+    rows = pd.DataFrame({"family": ["a"], "scope": ["weights"], **_counts()})
+    found = summary.summarise_rows(rows)
+    assert (found.groups, found.answered, found.failed, found.nonterminating) == (20, 12, 5, 3)
+    assert (found.missed.count, found.missed.total) == (6, 12)
+    assert (found.minimum_imbalance.count, found.minimum_imbalance.total) == (6, 20)
+    assert found.mean_excess == pytest.approx(2.5)
+    assert found.extra_moves_per_rebalance == pytest.approx(0.4)
+    assert found.extra_moves_per_owned == pytest.approx(0.04)
+
+
+def _counts(**changes):
+    counts = {"groups": 20, "answered": 12, "failed": 5, "nonterminating": 3, "missed": 6}
+    more = {"missed_maximum": 4, "known": 10, "wasteful": 2, "moves": 9, "unnecessary_moves": 4}
+    sums = {"owned_partitions": 100, "excess_ppm": 300_000}
+    largest = {"largest_excess": 2, "largest_excess_ppm": 200_000}
+    return {"mixed": [True], "assignor": ["x"]} | {
+        name: [value] for name, value in (counts | more | sums | largest | changes).items()
+    }
+
+
+def test_mixes_weight_the_families():
+    rows = pd.concat(
+        [
+            pd.DataFrame({"family": ["a"], "scope": ["generated"], **_counts()}),
+            pd.DataFrame({"family": ["b"], "scope": ["generated"], **_counts(missed=0)}),
+            pd.DataFrame({"family": ["b"], "scope": ["generated"], **_counts(missed=0)}),
+        ]
+    )
+    table = pd.read_csv(io.StringIO(mix_table(rows, ["x"], weights={"a": 3, "b": 1}).csv))
+    shares = dict(zip(table["families"], table["sum of squares above the minimum, %"], strict=True))
+    assert shares == pytest.approx(
+        {
+            "by numbers of groups": 100 * 6 / 36,
+            "equal weight per family": 25,
+            "given weights": 37.5,
+            "lowest family": 0,
+            "highest family": 50,
+        }
+    )
+    with pytest.raises(UsageError, match="no groups of 'c'; choose from a, b"):
+        mix_table(rows, ["x"], weights={"c": 1})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("mixed-join: -1", "expected a weight of at least 0, got -1"),
+        ("mixed-join: many", "expected a weight of at least 0, got 'many'"),
+        ("mixed-join: 0", "at least one weight must be above 0"),
+        ("- 3", "a mapping"),
+    ],
+)
+def test_bad_weights_of_families_are_input_errors(tmp_path, text, message):
+    file = tmp_path / "weights.yaml"
+    file.write_text(text)
+    with pytest.raises(InputError, match=re.escape(message)):
+        read_weights(file)
+
+
+def test_the_report_reweights_families(study_directory, tmp_path, capsys):
+    weights = tmp_path / "weights.yaml"
+    page = tmp_path / "mine.html"
+    options = ["report", str(study_directory), "-o", str(page), "--weights", str(weights)]
+    for text, code in (("mixed-join: 2\nequal-join: 1\n", 0), ("weights-zipf: 2\n", 2)):
+        weights.write_text(text)
+        with pytest.raises(SystemExit) as leaving:
+            main(options)
+        assert leaving.value.code == code
+    assert "given weights" in page.read_text()
+    assert "no groups of 'weights-zipf'" in capsys.readouterr().err
+
+
 def test_every_gap_is_in_one_bin():
     rows = pd.DataFrame({"gap": "gap", "family": "equal-join", "assignor": "range"}, range(100))
-    rows = rows.assign(value=pd.array(list(range(100)), dtype="Int64"), groups=2)
+    rows = rows.assign(value=pd.array([None, *range(1, 100)], dtype="Int64"), groups=2)
     (plot,) = distributions(rows, "gap", GAP_BINS, name="gap")
     table = pd.read_csv(io.StringIO(plot.csv), index_col="family")
-    assert table.loc["equal-join"].tolist() == [2, 4, 12, 48, 134]
+    assert table.loc["equal-join"].tolist() == [0, 4, 12, 48, 134, 2]
 
 
 def test_a_drawing_has_one_cell_per_partition_and_one_arrow_per_pair_of_members():

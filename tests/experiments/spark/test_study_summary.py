@@ -21,16 +21,35 @@ def counted(comparisons):
     return [row for row in comparisons if row["family"] != "named" and row["proven"]]
 
 
+def generated(table):
+    return table[table["scope"] == "generated"]
+
+
 def test_outcomes_are_counted_per_family_and_assignor(results, comparisons):
-    missed, wasteful = Counter(), Counter()
+    counts = ("answered", "missed", "missed_maximum", "wasteful", "excess_ppm", "owned_partitions")
+    expected = {name: Counter() for name in counts}
     for row in comparisons:
         key = (row["family"], row["mixed"], row["assignor"])
-        missed[key] += bool(row["proven"]) and row["least_imbalance"] is not True
-        wasteful[key] += bool(row["proven"] and row["owned"] and row["unnecessary_moves"])
-    found = results.outcomes.set_index(["family", "mixed", "assignor"])
-    assert found["missed"].to_dict() == missed
-    assert found["wasteful"].to_dict() == wasteful
-    assert sum(missed.values()) > 10
+        answered = bool(row["proven"]) and row["ending"] == "ok"
+        known = answered and row["owned"] > 0 and row["unnecessary_moves"] is not None
+        gap, least = row["makespan_gap"] or 0, row["makespan_optimum"] or 1
+        values = (
+            *(answered, answered and not row["least_imbalance"], answered and gap > 0),
+            *(known and row["unnecessary_moves"] > 0, gap * 1_000_000 // least if answered else 0),
+            row["owned"] if known else 0,
+        )
+        for name, value in zip(counts, values, strict=True):
+            expected[name][key] += value
+    found = results.outcomes.groupby(["family", "mixed", "assignor"]).sum(numeric_only=True)
+    for name in counts:
+        assert found[name].to_dict() == expected[name]
+    assert sum(expected["missed"].values()) > sum(expected["missed_maximum"].values()) > 10
+
+
+def test_hand_written_groups_are_apart(results):
+    scopes = results.outcomes.groupby("family")["scope"].agg(set).to_dict()
+    assert "hand-written" in scopes.pop("named")
+    assert set().union(*scopes.values()) == {"generated"}
 
 
 def test_gaps_are_counted_by_value(results, comparisons):
@@ -38,10 +57,14 @@ def test_gaps_are_counted_by_value(results, comparisons):
         (gap, row["family"], row["assignor"], row["owned"] > 0, row[gap])
         for row in comparisons
         for gap in ("sum_of_squares_gap", "unnecessary_moves")
-        if row[gap] is not None
+        if row["proven"] and (row[gap] is not None or row["ending"] != "ok")
     )
     keys = ["gap", "family", "assignor", "owned", "value"]
-    assert results.gaps.set_index(keys)["groups"].to_dict() == expected
+    found = results.gaps.astype({"value": object})
+    found["value"] = found["value"].where(found["value"].notna(), None)
+    assert {tuple(row[key] for key in keys): row["groups"] for row in found.to_dict("records")} == (
+        expected
+    )
 
 
 def test_pairs_are_counted_by_both_results(results, counted):
@@ -59,39 +82,48 @@ def test_pairs_are_counted_by_both_results(results, counted):
                 difference = moves[0] - moves[1]
             least = (before["least_imbalance"] or False, after["least_imbalance"] or False)
             expected[*least, difference] += 1
-    known = results.pairs.astype({"difference": object}).where(results.pairs.notna(), None)
-    keys = ["least_before", "least_after", "difference"]
-    found = {tuple(row[key] for key in keys): row["groups"] for row in known.to_dict("records")}
+    pairs = generated(results.pairs)
+    known = pairs.astype({"difference": object}).where(pairs.notna(), None)
+    found = Counter()
+    for row in known.to_dict("records"):
+        found[row["least_before"], row["least_after"], row["difference"]] += row["groups"]
     assert set(results.pairs["before"]) == {"roundrobin"}
     assert found == expected
 
 
 @pytest.mark.parametrize("measure", ["sum_of_squares", "makespan", "movement"])
 def test_profiles_count_groups_within_each_ratio(results, counted, measure):
-    own = results.profiles[results.profiles["measure"] == measure].set_index("assignor")
+    rows = generated(results.profiles)
+    own = rows[rows["measure"] == measure].groupby("assignor").sum(numeric_only=True)
+    optimum = "movement_within" if measure == "movement" else f"{measure}_optimum"
     for assignor in ("range", "roundrobin"):
         rows = [row for row in counted if row["assignor"] == assignor]
-        known = [row for row in rows if row[f"{measure}_optimum"] is not None]
-        assert own.loc[assignor, "groups"] == len(known)
+        known = [row for row in rows if row[optimum] is not None]
+        if measure == "movement":
+            known = [row for row in known if row["owned"] > 0]
+        assert own.loc[assignor, "groups"] == len(known) > 10
         for place, bound in enumerate(RATIOS):
             within = [
                 row
                 for row in known
                 if row[f"{measure}_greedy"] is not None
-                and (row[f"{measure}_greedy"] + 1) / (row[f"{measure}_optimum"] + 1) <= bound
+                and (row[f"{measure}_greedy"] + 1) / (row[optimum] + 1) <= bound
             ]
             assert own.loc[assignor, f"within_{place}"] == len(within)
 
 
-def test_gaps_are_added_over_groups_that_all_assignors_solved(results, counted):
+def test_gaps_are_added_per_pair_of_assignors_over_groups_that_both_solved(results, counted):
     solved = Counter(
         row["case"] for row in counted if all(row[f"{m}_gap"] is not None for m in MEASURES)
     )
-    for row in results.gap_sums.to_dict("records"):
-        own = [r for r in counted if r["assignor"] == row["assignor"] and solved[r["case"]] == 2]
-        assert row["groups"] == len(own) > 10
+    sums = generated(results.gap_sums).groupby(["one", "two"]).sum(numeric_only=True)
+    assert list(sums.index) == [("range", "roundrobin")]
+    for side, assignor in zip(("one", "two"), ("range", "roundrobin"), strict=True):
+        own = [row for row in counted if row["assignor"] == assignor and solved[row["case"]] == 2]
+        assert sums["groups"].tolist() == [len(own)]
         for measure in MEASURES:
-            assert row[f"{measure}_gap"] == sum(each[f"{measure}_gap"] for each in own)
+            expected = sum(row[f"{measure}_gap"] for row in own)
+            assert sums[f"{side}_{measure}"].tolist() == [expected]
 
 
 def test_parameters_are_counted_by_value(results, counted):
@@ -101,11 +133,12 @@ def test_parameters_are_counted_by_value(results, counted):
     values = {
         "overlap": ratio,
         "owned": lambda row: row["owned"] / row["partitions"],
-        "all members": lambda row: float(row["members"]),
+        "members": lambda row: float(row["participants"]),
     }
     for parameter, value in values.items():
         expected = Counter((row["family"], row["assignor"], value(row)) for row in counted)
-        own = results.parameters[results.parameters["parameter"] == parameter]
+        rows = generated(results.parameters)
+        own = rows[rows["parameter"] == parameter]
         found = own.set_index(["family", "assignor", "value"])
         assert found["groups"].to_dict() == expected
     range_rows = own[own["assignor"] == "range"]

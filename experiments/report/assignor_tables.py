@@ -1,0 +1,205 @@
+"""Tables of results per assignor: by scope, by subscriptions, and by mix of the families."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import pandas as pd
+
+from kassay.experiments.plotting.page_templates import digits_in_groups
+from kassay.experiments.report.assignor_summary import (
+    APART,
+    AssignorSummary,
+    Proportion,
+    ReportTable,
+)
+from kassay.reference.documents.config_nodes import read_nodes
+from kassay.reference.model.errors import InputError, UsageError
+
+_COLUMNS: dict[str, Callable[[AssignorSummary], object]] = {
+    "groups": lambda found: found.groups,
+    "with a result": lambda found: found.answered,
+    "mean excess of the maximum load": lambda found: _percent(found.mean_excess),
+    "largest excess": lambda found: _percent(found.largest_excess),
+    "extra moves per rebalance": lambda found: _number(found.extra_moves_per_rebalance),
+    "extra moves per owned partition": lambda found: _percent(found.extra_moves_per_owned, 100),
+    "maximum load above the minimum": lambda found: found.missed_maximum.percent_with_interval,
+    "sum of squares above the minimum": lambda found: found.missed.percent_with_interval,
+    "groups with owned partitions": lambda found: found.with_unnecessary_moves.total,
+    "unnecessary moves": lambda found: found.with_unnecessary_moves.percent_with_interval,
+    "does not terminate": lambda found: found.nonterminating,
+    "fails": lambda found: found.failed,
+}
+_SUBSCRIPTIONS = ("equal", "mixed")
+# Values of a mix: numerator, denominator and factor, by title.
+_ESTIMATES = {
+    "mean excess of the maximum load, %": ("excess_ppm", "answered", 1e-4),
+    "maximum load above the minimum, %": ("missed_maximum", "answered", 100),
+    "sum of squares above the minimum, %": ("missed", "answered", 100),
+    "extra moves per rebalance": ("unnecessary_moves", "known", 1),
+    "extra moves per owned partition, %": ("unnecessary_moves", "owned_partitions", 100),
+    "unnecessary moves, %": ("wasteful", "known", 100),
+}
+_BY_GROUPS, _BY_FAMILIES = "by numbers of groups", "equal weight per family"
+_LOWEST, _HIGHEST, _GIVEN = "lowest family", "highest family", "given weights"
+
+
+def assignor_table(scope: str, summaries: Mapping[str, AssignorSummary]) -> ReportTable:
+    """Create the table of results per assignor on the groups of one scope.
+
+    The sums of squares of groups with weights are not minimised, so their column is missing.
+    """
+    hidden = {"sum of squares above the minimum"} if scope == APART["weights"] else set()
+    columns = {title: cell for title, cell in _COLUMNS.items() if title not in hidden}
+    data = [{"assignor": name, **_csv_columns(summary)} for name, summary in summaries.items()]
+    return ReportTable(
+        name="assignors" if scope not in APART.values() else f"assignors-{scope.replace(' ', '-')}",
+        columns=("assignor", *columns),
+        rows=tuple(
+            (name, *(_cell(cell(summary)) for cell in columns.values()))
+            for name, summary in summaries.items()
+        ),
+        csv=pd.DataFrame(data).to_csv(index=False),
+    )
+
+
+def subscriptions_table(
+    summaries: Mapping[str, tuple[AssignorSummary, AssignorSummary]],
+) -> ReportTable:
+    """Create the table of results per assignor, for equal and for mixed subscriptions."""
+    pairs = [
+        (name, kind, summary)
+        for name, both in summaries.items()
+        for kind, summary in zip(_SUBSCRIPTIONS, both, strict=True)
+        if summary.groups
+    ]
+    data = [
+        {"assignor": name, "subscriptions": kind, **_csv_columns(summary)}
+        for name, kind, summary in pairs
+    ]
+    return ReportTable(
+        name="assignors-by-subscriptions",
+        columns=("assignor", "subscriptions", *_COLUMNS),
+        rows=tuple(
+            (name, kind, *(_cell(cell(summary)) for cell in _COLUMNS.values()))
+            for name, kind, summary in pairs
+        ),
+        csv=pd.DataFrame(data).to_csv(index=False),
+    )
+
+
+def mix_table(
+    outcomes: pd.DataFrame, names: Sequence[str], *, weights: Mapping[str, float] | None = None
+) -> ReportTable:
+    """Create the table of results under several weights of the families.
+
+    A mean over families is the weighted mean of their values. A family without a value, such as
+    moves of groups without owned partitions, does not count in this mean.
+
+    Parameters
+    ----------
+    outcomes
+        Counts by family and assignor, of one scope.
+    weights
+        Weight per family; the other families have the weight 0.
+
+    Raises
+    ------
+    UsageError
+        If a family with a weight has no groups in ``outcomes``.
+    """
+    families = sorted(set(outcomes["family"]))
+    unknown = sorted((weights or {}).keys() - set(families))
+    if unknown:
+        raise UsageError(
+            f"--weights: the totals contain no groups of {unknown[0]!r}; "
+            f"choose from {', '.join(families)}"
+        )
+    rows: list[dict[str, object]] = []
+    for name in names:
+        counts = outcomes[outcomes["assignor"] == name].drop(columns=["scope", "mixed", "assignor"])
+        sums = counts.groupby("family").sum().astype(float)
+        for mix in (_BY_GROUPS, _BY_FAMILIES, *((_GIVEN,) if weights else ()), _LOWEST, _HIGHEST):
+            values = {
+                title: _estimate(mix, sums[one], sums[total], weights or {}, factor)
+                for title, (one, total, factor) in _ESTIMATES.items()
+            }
+            rows.append({"assignor": name, "families": mix, **values})
+    return ReportTable(
+        name="assignors-by-mix",
+        columns=("assignor", "families", *_ESTIMATES),
+        rows=tuple(
+            (row["assignor"], row["families"], *(_number(row[title]) for title in _ESTIMATES))
+            for row in rows
+        ),
+        csv=pd.DataFrame(rows).to_csv(index=False),
+    )
+
+
+def read_weights(path: Path) -> dict[str, float]:
+    """Read a file with a weight per family, in YAML or JSON.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, if a weight is not a number of at least 0, or if all weights
+        are 0.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: {error}") from None
+    found: dict[str, float] = {}
+    for family, node in read_nodes(text, str(path)).items().items():
+        value = node.value
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e300:
+            node.fail(f"expected a weight of at least 0, got {value!r}")
+        found[family] = float(value)
+    if not any(found.values()):
+        raise InputError(f"{path}: at least one weight must be above 0")
+    return found
+
+
+def _estimate(
+    mix: str, ones: pd.Series, totals: pd.Series, weights: Mapping[str, float], factor: float
+) -> float | None:
+    known = totals > 0
+    if not known.any():
+        return None
+    values = factor * ones[known] / totals[known]
+    if mix == _BY_GROUPS:
+        return factor * float(ones[known].sum()) / float(totals[known].sum())
+    if mix in (_LOWEST, _HIGHEST):
+        return float(values.min() if mix == _LOWEST else values.max())
+    given = pd.Series({name: weights.get(name, 0.0) for name in values.index})
+    shares = given if mix == _GIVEN else given * 0 + 1
+    return float((values * shares).sum() / shares.sum()) if shares.sum() else None
+
+
+def _csv_columns(summary: AssignorSummary) -> dict[str, object]:
+    """Flatten a summary: counts of each proportion, and its interval if it has one."""
+    columns: dict[str, object] = {}
+    for name, value in asdict(summary).items():
+        share = getattr(summary, name)
+        if not isinstance(share, Proportion):
+            columns[name] = value
+            continue
+        columns |= {f"{name}_count": share.count, f"{name}_total": share.total}
+        low, high = share.interval or (None, None)
+        columns |= {f"{name}_low": low, f"{name}_high": high}
+    return columns
+
+
+def _cell(value: object) -> str:
+    return digits_in_groups(value) if isinstance(value, int) else str(value)
+
+
+def _percent(value: float | None, factor: float = 1) -> str:
+    return "–" if value is None else f"{_number(factor * value)}\u00a0%"
+
+
+def _number(value: object) -> str:
+    """Format a number with three significant digits, and numbers above 100 as integers."""
+    if not isinstance(value, int | float):
+        return "–"
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -1,0 +1,155 @@
+"""The rows of a study, computed again by other programs for groups of all kinds.
+
+``make recompute`` compares 2,000 groups; ``RECOMPUTED_GROUPS`` sets another number.
+"""
+
+import json
+import os
+from dataclasses import asdict
+
+import pytest
+
+from kassay.experiments.implementations.convergence import run_until_stable
+from kassay.experiments.study.case import Case, document_id
+from kassay.experiments.study.evaluate_case import evaluate_case
+from kassay.experiments.study.families.registry import FAMILIES
+from kassay.reference import Group
+from kassay.reference.documents.json_codec import group_document
+from tests import brute_force
+from tests.integer_program import IntegerProgram
+from tests.random_groups import random_claims_group
+
+GROUPS = int(os.environ.get("RECOMPUTED_GROUPS", "200"))
+KINDS = (
+    "claims",
+    *(name for name, family in FAMILIES.items() if not family.is_finite),
+    *("named", "worlds-3x4", "scenarios", "jmh-small"),
+)
+ASSIGNORS = ("sticky", "cooperative-sticky", "uniform", "range", "roundrobin", "legacy-roundrobin")
+FLOW_PARTITIONS = 25
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_of_a_study_equal_the_independent_recomputation(kind: str) -> None:
+    shares = [GROUPS // len(KINDS) + (i < GROUPS % len(KINDS)) for i in range(len(KINDS))]
+    for number in range(shares[KINDS.index(kind)]):
+        case, group = _case(kind, number)
+        record = evaluate_case(case)
+        assert record.group.error is None
+        row = asdict(record.group)
+        for column, value in _group_columns(group).items():
+            assert row[column] == value, (case.name, column)
+        program = IntegerProgram(group)
+        weighted = bool(row["weighted"])
+        level = "makespan" if weighted else "squares"
+        imbalance = program.least(level)
+        moves = program.least("moves", **{level: imbalance})
+        optimum = (record.optimum.imbalance_value, record.optimum.movement_value)
+        assert optimum == (imbalance, moves), case.name
+        assert record.optimum.status == "optimal"
+        if not weighted and row["partitions"] <= FLOW_PARTITIONS:
+            squares, flow_moves = program.flow_optimum()
+            assert (squares * _common_weight(group) ** 2, flow_moves) == (imbalance, moves)
+        for assignment, comparison in zip(record.assignments, record.comparisons, strict=True):
+            if comparison.ending == "ok":
+                _check_assignor(group, program, level, asdict(assignment) | asdict(comparison))
+
+
+def _check_assignor(group: Group, program: IntegerProgram, level: str, row: dict) -> None:
+    assignment = run_until_stable(group, row["assignor"]).assignment
+    placement = {(tp[0], tp[1]): member for member in assignment for tp in assignment[member]}
+    assert sorted(placement) == sorted(brute_force.partitions_to_place(group))
+    loads = brute_force.loads_of(group, placement)
+    for measure, value in brute_force.MEASURES.items():
+        if measure != "leximax":
+            assert row[measure] == row[f"{measure}_greedy"] == value(loads), measure
+    owners = brute_force.owners(group)
+    kept = sum(owners.get(tp) == member for tp, member in placement.items())
+    moves = brute_force.moves_of(group, placement)
+    assert (row["kept"], row["moved"], row["placed"]) == (
+        kept,
+        moves,
+        len(placement) - kept - moves,
+    )
+    assert row["movement_greedy"] == moves
+    reads = _off_rack(group, placement)
+    assert row["off_rack"] == reads
+    if level == "makespan":
+        limits = {"makespan": row["makespan"]}
+    else:
+        limits = {"squares": row["sum_of_squares"]}
+    racked = any(member.rack for member in group.members) and any(t.racks for t in group.topics)
+    within = program.least("moves", **limits, off_rack=reads if racked else None)
+    assert (row["movement_within"], row["unnecessary_moves"]) == (within, moves - within)
+
+
+def _case(kind: str, number: int) -> tuple[Case, Group]:
+    start = ASSIGNORS[number % len(ASSIGNORS)]
+    if kind == "claims":
+        text = json.dumps(group_document(random_claims_group(number)))
+        case = Case(
+            family="imported", seed=document_id(text), assignors=ASSIGNORS[:4], document=text
+        )
+        return case, case.build()
+    family = FAMILIES[kind]
+    seed = number if family.size is None else 37 * number % family.size
+    if family.own_history:
+        case = Case(family=kind, seed=seed, assignors=(start,), start=start)
+    else:
+        # One heuristic that balances, and one that does not.
+        case = Case(family=kind, seed=seed, assignors=(ASSIGNORS[number % 3], start))
+    return case, case.build()
+
+
+def _common_weight(group: Group) -> int:
+    return next(iter(set(brute_force.weights(group).values())), 1) or 1
+
+
+def _group_columns(group: Group) -> dict[str, object]:
+    owners = brute_force.owners(group)
+    participants = set(brute_force.participants(group))
+    sizes = {topic.name: topic.partitions for topic in group.topics}
+    subscriptions = [
+        {topic for topic in member.subscription if sizes.get(topic)}
+        for member in group.members
+        if member.id in participants
+    ]
+    claims = {(m.id, (tp[0], tp[1])): m for m in group.members for tp in m.owned}
+    valid = sum(owners.get(tp) == member for member, tp in claims)
+    highest: dict[tuple[str, int], list[int]] = {}
+    for (_, tp), member in claims.items():
+        highest.setdefault(tp, []).append(member.generation)
+    contested = sum(
+        tp[1] < sizes.get(tp[0], 0)
+        and tp[0] in member.subscription
+        and member.generation == max(highest[tp])
+        and highest[tp].count(member.generation) > 1
+        for (_, tp), member in claims.items()
+    )
+    weights = brute_force.weights(group)
+    return {
+        "members": len(group.members),
+        "topics": len(group.topics),
+        "participants": len(participants),
+        "partitions": len(brute_force.partitions_to_place(group)),
+        "consumed": len(set().union(*subscriptions)),
+        "subscriptions": sum(map(len, subscriptions)),
+        "owned": len(owners),
+        "contested": contested,
+        "stale": len(claims) - valid - contested,
+        "mixed": len(set(map(frozenset, subscriptions))) > 1,
+        "weighted": len({weights[tp] for tp in brute_force.partitions_to_place(group)}) > 1,
+    }
+
+
+def _off_rack(group: Group, placement: dict[tuple[str, int], str]) -> int:
+    rack = {member.id: member.rack for member in group.members}
+    replicas = {
+        (topic.name, number): {name for name in row if name is not None}
+        for topic in group.topics
+        for number, row in enumerate(topic.racks or ())
+    }
+    return sum(
+        rack[member] is not None and bool(replicas.get(tp)) and rack[member] not in replicas[tp]
+        for tp, member in placement.items()
+    )
