@@ -3,6 +3,7 @@
 Independent of `solver`: the model, the metrics and the searches (HiGHS, NetworkX) are others.
 """
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
@@ -91,19 +92,18 @@ class IntegerProgram:
         arcs, members = self._arcs, brute_force.participants(self.group)
         if not arcs:
             return 0
-        units = (
-            max(self._highest, self._limit_of_units(squares))
-            if squares or level == "squares"
-            else 0
-        )
+        units = 0
+        if squares is not None or level == "squares":
+            units = max(self._highest, math.isqrt(squares or 0))
         first_unit, peak = len(arcs), len(arcs) + units * len(members)
-        rows: list[tuple[dict[int, float], float, float]] = []
-        for kind, count in self._classes.items():
-            own = {index: 1.0 for index, arc in enumerate(arcs) if arc[0] == kind}
-            rows.append((own, count, count))
+        of_class: dict[_Class, dict[int, float]] = {kind: {} for kind in self._classes}
+        of_member: dict[str, dict[int, float]] = {member: {} for member in members}
+        for index, (kind, member, _) in enumerate(arcs):
+            of_class[kind][index] = 1.0
+            of_member[member][index] = float(kind.weight)
+        rows = [(of_class[kind], count, count) for kind, count in self._classes.items()]
         square_row: dict[int, float] = {}
-        for place, member in enumerate(members):
-            load = {i: float(arc[0].weight) for i, arc in enumerate(arcs) if arc[1] == member}
+        for place, load in enumerate(of_member.values()):
             rows.append(({**load, peak: -1.0}, -np.inf, 0))
             if units:
                 own = {first_unit + place * units + j: -1.0 for j in range(units)}
@@ -124,15 +124,12 @@ class IntegerProgram:
             np.ones(units * len(members)),
             [np.inf if makespan is None else makespan],
         ]
-        # The units are continuous: with integer loads, the least sum of squares fills them in order.
+        # Units are continuous: with integer loads, the least sum of squares fills them in order.
         integer = np.r_[np.ones(len(arcs)), np.zeros(units * len(members) + 1)]
         return round(_solved(goal, rows, upper, integer))
 
-    def _limit_of_units(self, squares: int | None) -> int:
-        return 0 if squares is None else int(squares**0.5)
-
     def flow_optimum(self) -> tuple[int, int]:
-        """Return the minimum sum of squares and then moves, as a minimum-cost flow of NetworkX."""
+        """Return the minimum sum of squares, and then the minimum moves, by a flow of NetworkX."""
         scale = sum(self._classes.values()) + 1
         graph = nx.DiGraph()
         for kind, count in self._classes.items():

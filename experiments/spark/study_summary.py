@@ -19,21 +19,19 @@ from kassay.experiments.report.assignor_summary import (
     compared_assignors,
 )
 from kassay.experiments.spark.output_files import PARQUET_OPTIONS
+from kassay.experiments.spark.study_pairs import gap_sums, pair_counts, solved_pairs
 from kassay.experiments.spark.study_schemas import LISTS, TABLES
 from kassay.experiments.study.case import IMPORTED
 from kassay.experiments.study.evaluate_case import DRAWN_MEMBERS, DRAWN_PARTITIONS
 from kassay.experiments.study.families.registry import FAMILIES
 from kassay.experiments.study.statistics.performance_profiles import PROFILED, RATIOS
-from kassay.reference.model.metrics import MEASURES
 
 _PROVEN = "c -> c.proven AND c.ending <> 'error'"
-_SOLVED = "c -> c.proven AND c.ending = 'ok'"
 _ANSWERED = "proven AND ending = 'ok'"
 _MISSED = f"{_ANSWERED} AND NOT coalesce(least_imbalance, false)"
 _KNOWN = f"{_ANSWERED} AND owned > 0 AND unnecessary_moves IS NOT NULL"
 _PPM = "1000000 * makespan_gap div greatest(makespan_optimum, 1)"
 _KEYS = ("family", "scope")
-_SIDES = ("one", "two")
 
 
 def write_summary(cases: DataFrame, uri: str) -> dict[str, int]:
@@ -41,13 +39,13 @@ def write_summary(cases: DataFrame, uri: str) -> dict[str, int]:
     rows = _rows(cases)
     outcomes = _written(_outcomes(rows), f"{uri}/outcomes").toPandas()
     compared = compared_assignors(assignors_of(outcomes["assignor"]))
-    pairs = _pairs(cases)
+    pairs = solved_pairs(cases.withColumn("scope", _scope()))
     tables = {
         "gaps": _gaps(rows),
-        "pairs": _pair_counts(pairs, compared),
+        "pairs": pair_counts(pairs, compared),
         "parameters": _parameters(rows, compared),
         "profiles": _profiles(rows),
-        "gap_sums": _gap_sums(pairs),
+        "gap_sums": gap_sums(pairs),
         "worst": _worst(rows, compared),
         "trajectories": _rebalance_sums(cases, "seed", "start_members"),
         "events": _rebalance_sums(cases, "event", "period"),
@@ -163,39 +161,6 @@ def _gaps(rows: DataFrame) -> DataFrame:
     )
 
 
-def _pairs(cases: DataFrame) -> DataFrame:
-    """Return one row per case and pair of assignors that both have a result."""
-    gaps = ", ".join(f"c.{name}_gap" for name in MEASURES)
-    solved = cases.select(
-        F.col("groups.family").alias("family"),
-        _scope().alias("scope"),
-        F.col("groups.owned").alias("owned"),
-        F.expr(f"""transform(filter(comparisons, {_SOLVED}), c -> struct(
-            c.assignor, coalesce(c.least_imbalance, false) AS least, c.unnecessary_moves AS moves,
-            {gaps}
-        ))""").alias("rows"),
-    )
-    first = solved.select("*", F.explode("rows").alias("one"))
-    return first.select(*_KEYS, "owned", "one", F.explode("rows").alias("two"))
-
-
-def _pair_counts(pairs: DataFrame, compared: Sequence[str]) -> DataFrame:
-    """Count the cases for each pair of compared assignors, by both assignors' results."""
-    order = F.array(*map(F.lit, compared)).cast("array<string>")
-    one, two = (F.array_position(order, F.col(f"{name}.assignor")) for name in ("one", "two"))
-    columns = {
-        "before": "one.assignor",
-        "after": "two.assignor",
-        "least_before": "one.least",
-        "least_after": "two.least",
-        "difference": "if(owned > 0, two.moves - one.moves, null)",
-    }
-    ordered = pairs.where((one > 0) & (one < two))
-    return ordered.groupBy(
-        *_KEYS, *(F.expr(formula).alias(name) for name, formula in columns.items())
-    ).agg(F.count("*").alias("groups"))
-
-
 def _parameters(rows: DataFrame, compared: Sequence[str]) -> DataFrame:
     """Count the groups by value of each parameter, such as the number of members."""
     formulas = {
@@ -248,19 +213,6 @@ def _profiles(rows: DataFrame) -> DataFrame:
         "optimum IS NOT NULL)"
     )
     return known.groupBy(*_KEYS, "measure", "assignor").agg(F.count("*").alias("groups"), *within)
-
-
-def _gap_sums(pairs: DataFrame) -> DataFrame:
-    """Sum the heuristic gaps of each pair of assignors, over groups where all gaps are known."""
-    known = " AND ".join(f"{one}.{name}_gap IS NOT NULL" for name in MEASURES for one in _SIDES)
-    sums = (
-        F.sum(f"{one}.{name}_gap").alias(f"{one}_{name}") for name in MEASURES for one in _SIDES
-    )
-    return (
-        pairs.where(f"one.assignor < two.assignor AND {known}")
-        .groupBy(*_KEYS, F.col("one.assignor").alias("one"), F.col("two.assignor").alias("two"))
-        .agg(F.count("*").alias("groups"), *sums)
-    )
 
 
 def _rebalance_sums(cases: DataFrame, *keys: str) -> DataFrame:
