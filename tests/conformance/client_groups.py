@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import venv
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -16,7 +18,7 @@ from tests.conformance.consumers import Profile, RunningConsumer
 
 CLIENTS = Path(__file__).with_name("clients")
 BUILD = jars.CACHE.parent / "clients"
-PYTHON_PACKAGES = ("kafka-python==3.0.12", "confluent-kafka==2.16.1", "aiokafka==0.14.0")
+PYTHON_PACKAGES = ("kafka-python==3.0.12", "confluent-kafka==2.12.0", "aiokafka==0.14.0")
 TOPICS = {"a.orders": 7, "b.payments": 4, "c.clicks": 5}
 EQUAL = ("a.orders", "b.payments")
 MIXED = ("b.payments", "c.clicks")
@@ -67,61 +69,101 @@ GROUPS = (
 )
 
 
+class ClientProcess:
+    """A consumer in a separate process, which reads its subscriptions from standard input."""
+
+    def __init__(
+        self, library: str, bootstrap: str, group: str, assignor: str, topics: Sequence[str]
+    ) -> None:
+        command, environment = _command(library)
+        arguments = [bootstrap, group, assignor, ",".join(topics)]
+        self._process = subprocess.Popen(
+            [*command, *arguments], stdin=subprocess.PIPE, text=True, env=os.environ | environment
+        )
+
+    def subscribe(self, *topics: str) -> None:
+        """Change the subscription."""
+        if self._process.stdin is not None:
+            self._process.stdin.write(",".join(topics) + "\n")
+            self._process.stdin.flush()
+
+    def end(self) -> None:
+        """Let the consumer leave its group, and do not wait for its end."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+
+    def leave(self) -> None:
+        """Stop the consumer, which leaves its group."""
+        self.end()
+        try:
+            self._process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
 @dataclass(slots=True)
 class RunningClients:
-    """Consumers of one group, by client number."""
+    """Consumers of one group, by client number. The group is that of the first consumer."""
 
     group: ClientGroup
     bootstrap: str
-    consumers: dict[int, RunningConsumer | subprocess.Popen[bytes]] = field(default_factory=dict)
+    consumers: dict[int, RunningConsumer | ClientProcess] = field(default_factory=dict)
     subscriptions: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
-    def join(self, number: int) -> None:
-        """Start a consumer."""
-        topics = MIXED if number == 2 and self.group.mixed else EQUAL
-        self.subscriptions[number] = topics
-        if self.group.library == "java":
+    def join(
+        self,
+        number: int,
+        topics: Sequence[str] | None = None,
+        *,
+        library: str | None = None,
+        assignor: str | None = None,
+    ) -> None:
+        """Start a consumer, by default of the library and with the assignor of the group."""
+        if topics is None:
+            topics = MIXED if number == 2 and self.group.mixed else EQUAL
+        library, assignor = library or self.group.library, assignor or self.group.assignor
+        self.subscriptions[number] = tuple(topics)
+        if library == "java":
             profile = Profile(
                 client=f"consumer-{self.group.name}-{number + 1}",
-                topics=topics,
-                assignor=self.group.assignor,
+                topics=tuple(topics),
+                assignor=assignor,
                 rack=self.group.rack,
             )
             self.consumers[number] = RunningConsumer(self.bootstrap, self.group.name, profile)
             return
-        command = [*_command(self.group, self.bootstrap), ",".join(topics)]
-        self.consumers[number] = subprocess.Popen(command, stdin=subprocess.PIPE)
+        self.consumers[number] = ClientProcess(
+            library, self.bootstrap, self.group.name, assignor, topics
+        )
+
+    def subscribe(self, number: int, topics: Sequence[str]) -> None:
+        """Change the subscription of a consumer."""
+        self.subscriptions[number] = tuple(topics)
+        self.consumers[number].subscribe(*topics)
 
     def leave(self, number: int) -> None:
         """Stop a consumer, which leaves its group."""
-        consumer = self.consumers.pop(number)
         del self.subscriptions[number]
-        if isinstance(consumer, RunningConsumer):
-            consumer.leave()
-            return
-        if consumer.stdin is not None:
-            consumer.stdin.close()
-        try:
-            consumer.wait(_STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            consumer.kill()
-            consumer.wait()
+        self.consumers.pop(number).leave()
 
     def close(self) -> None:
         """Stop all consumers."""
+        for consumer in self.consumers.values():
+            if isinstance(consumer, ClientProcess):
+                consumer.end()
         for number in list(self.consumers):
             self.leave(number)
 
 
-def _command(group: ClientGroup, bootstrap: str) -> list[str]:
-    if group.library in _GO:
-        start = [str(_go_consumer()), group.library, bootstrap, group.name, group.assignor]
-    elif group.library == "kafkajs":
-        start = ["node", str(_node_consumer()), bootstrap, group.name]
-    else:
-        script = str(CLIENTS / "consumer.py")
-        start = [str(_python()), script, group.library, bootstrap, group.name, group.assignor]
-    return start
+def _command(library: str) -> tuple[list[str], dict[str, str]]:
+    """Return the command and the environment of a consumer."""
+    if library in _GO:
+        return [str(_go_consumer()), library], {}
+    if library == "kafkajs":
+        return ["node", str(_node_consumer())], {}
+    packages = sysconfig.get_path("purelib", vars={"base": str(_python().parents[1])})
+    return [sys.executable, str(CLIENTS / "consumer.py"), library], {"PYTHONPATH": packages}
 
 
 @cache
@@ -129,7 +171,7 @@ def _go_consumer() -> Path:
     """Compile the Go consumer with the versions of ``go.mod``."""
     target = BUILD / "consumer"
     BUILD.mkdir(parents=True, exist_ok=True)
-    command = ["go", "build", "-o", str(target), "."]
+    command = ["go", "build", "-o", str(target), "consumer.go"]
     subprocess.run(command, cwd=CLIENTS, check=True, timeout=_BUILD_SECONDS)
     return target
 

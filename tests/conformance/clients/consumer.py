@@ -1,26 +1,73 @@
 """Consumer of a Python library, which polls until its standard input ends.
 
+An input line ``TOPIC,TOPIC`` changes the subscription. The assignor ``optimal`` is that of
+`kassay.clients`.
+
 Usage: python consumer.py LIBRARY BOOTSTRAP GROUP ASSIGNOR TOPIC,TOPIC
 """
 
 import asyncio
+import importlib
+import queue
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 _POLL_SECONDS = 0.1
+_HEARTBEAT_MILLIS = 300
+_SESSION_MILLIS = 30_000
+_REJOIN_MILLIS = 15_000
+_CLASSES = {
+    "range": ("range", "RangePartitionAssignor"),
+    "roundrobin": ("roundrobin", "RoundRobinPartitionAssignor"),
+    "sticky": ("sticky.sticky_assignor", "StickyPartitionAssignor"),
+    "cooperative-sticky": ("cooperative_sticky", "CooperativeStickyAssignor"),
+}
 
 
-def _input_ended() -> threading.Event:
-    """Return an event that is set when standard input ends."""
-    ended = threading.Event()
+def _changes() -> Iterator[Sequence[str]]:
+    """Yield a new subscription, or nothing if there is none, until standard input ends."""
+    lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
 
-    def wait() -> None:
-        sys.stdin.read()
-        ended.set()
+    def read() -> None:
+        for line in sys.stdin:
+            lines.put(line)
+        lines.put(None)
 
-    threading.Thread(target=wait, daemon=True).start()
-    return ended
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        try:
+            line = lines.get_nowait()
+        except queue.Empty:
+            yield ()
+            continue
+        if line is None:
+            return
+        yield line.strip().split(",")
+
+
+def _settings(package: str, bootstrap: str, group: str, assignor: str) -> dict[str, Any]:
+    """Return the settings that kafka-python and aiokafka share."""
+    if assignor == "optimal":
+        name = "aiokafka" if package == "aiokafka" else "kafka_python"
+        chosen = importlib.import_module(f"kassay.clients.{name}").OptimalAssignor
+    else:
+        module, class_name = _CLASSES[assignor]
+        chosen = getattr(
+            importlib.import_module(f"{package}.coordinator.assignors.{module}"), class_name
+        )
+    settings = {
+        "bootstrap_servers": bootstrap.split(","),
+        "group_id": group,
+        "partition_assignment_strategy": [chosen],
+        "auto_offset_reset": "earliest",
+        "heartbeat_interval_ms": _HEARTBEAT_MILLIS,
+        "session_timeout_ms": _SESSION_MILLIS,
+        # The coordinator removes a member that does not rejoin within this time.
+        "max_poll_interval_ms": _REJOIN_MILLIS,
+    }
+    return settings | ({"client_id": f"{package}-optimal"} if assignor == "optimal" else {})
 
 
 def librdkafka(bootstrap: str, group: str, assignor: str, topics: Sequence[str]) -> None:
@@ -31,10 +78,16 @@ def librdkafka(bootstrap: str, group: str, assignor: str, topics: Sequence[str])
     if assignor == "uniform":
         settings |= {"group.protocol": "consumer", "group.remote.assignor": assignor}
     else:
-        settings |= {"partition.assignment.strategy": assignor}
-    consumer, ended = Consumer(settings), _input_ended()
+        settings |= {
+            "partition.assignment.strategy": assignor,
+            "heartbeat.interval.ms": str(_HEARTBEAT_MILLIS),
+            "session.timeout.ms": str(_SESSION_MILLIS),
+        }
+    consumer = Consumer(settings)
     consumer.subscribe(list(topics))
-    while not ended.is_set():
+    for change in _changes():
+        if change:
+            consumer.subscribe(list(change))
         consumer.poll(_POLL_SECONDS)
     consumer.close()
 
@@ -42,24 +95,12 @@ def librdkafka(bootstrap: str, group: str, assignor: str, topics: Sequence[str])
 def kafka_python(bootstrap: str, group: str, assignor: str, topics: Sequence[str]) -> None:
     """Consume with kafka-python."""
     from kafka import KafkaConsumer
-    from kafka.coordinator.assignors.range import RangePartitionAssignor
-    from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
-    from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
-    assignors = {
-        "range": RangePartitionAssignor,
-        "roundrobin": RoundRobinPartitionAssignor,
-        "sticky": StickyPartitionAssignor,
-    }
-    ended = _input_ended()
-    consumer = KafkaConsumer(
-        bootstrap_servers=bootstrap.split(","),
-        group_id=group,
-        partition_assignment_strategy=[assignors[assignor]],
-        auto_offset_reset="earliest",
-    )
+    consumer = KafkaConsumer(**_settings("kafka", bootstrap, group, assignor))
     consumer.subscribe(list(topics))
-    while not ended.is_set():
+    for change in _changes():
+        if change:
+            consumer.subscribe(list(change))
         consumer.poll(timeout_ms=int(_POLL_SECONDS * 1000))
     consumer.close()
 
@@ -67,22 +108,13 @@ def kafka_python(bootstrap: str, group: str, assignor: str, topics: Sequence[str
 def aiokafka(bootstrap: str, group: str, assignor: str, topics: Sequence[str]) -> None:
     """Consume with aiokafka."""
     from aiokafka import AIOKafkaConsumer
-    from aiokafka.coordinator.assignors.range import RangePartitionAssignor
-    from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
-
-    assignors = {"range": RangePartitionAssignor, "sticky": StickyPartitionAssignor}
-    ended = _input_ended()
 
     async def consume() -> None:
-        consumer = AIOKafkaConsumer(
-            *topics,
-            bootstrap_servers=bootstrap,
-            group_id=group,
-            partition_assignment_strategy=[assignors[assignor]],
-            auto_offset_reset="earliest",
-        )
+        consumer = AIOKafkaConsumer(*topics, **_settings("aiokafka", bootstrap, group, assignor))
         await consumer.start()
-        while not ended.is_set():
+        for change in _changes():
+            if change:
+                consumer.subscribe(list(change))
             await consumer.getmany(timeout_ms=int(_POLL_SECONDS * 1000))
         await consumer.stop()
 

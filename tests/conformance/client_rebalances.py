@@ -1,0 +1,181 @@
+"""Rebalances of real consumers: the group as its leader read it, and the stored assignment."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from confluent_kafka.admin import AdminClient
+
+from kassay.experiments.history.live_topic import OffsetsReader
+from kassay.experiments.implementations.runner import run
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
+from kassay.reference.model.topic_partitions import Partitions
+from kassay.reference.protocol.record_codec import Fields, decode, decode_message
+from kassay.reference.protocol.record_schemas import ASSIGNMENT, SUBSCRIPTION, RecordType
+from tests.conformance.client_groups import TOPICS, RunningClients
+
+_POLL_SECONDS = 0.5
+
+Sets = Mapping[str, frozenset[tuple[str, int]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedRebalance:
+    """A generation of a group in ``__consumer_offsets``.
+
+    ``group`` has the members in the order of the record, with the owned partitions of their
+    subscriptions. ``clients`` are the client ids by member id.
+    """
+
+    group: Group
+    generation: int
+    assignor: str
+    leader: str
+    clients: Mapping[str, str]
+    assignment: Sets
+
+
+def observed_rebalances(
+    bootstrap: str, topics: Mapping[str, int]
+) -> dict[str, list[ObservedRebalance]]:
+    """Return all rebalances with an assignment, by group, in the order of their records."""
+    reader = OffsetsReader({"bootstrap.servers": bootstrap})
+    found: dict[str, list[ObservedRebalance]] = {}
+    for row in reader.read(reader.partitions()):
+        record = decode(row["key"], row["value"])
+        value = record.value
+        if record.kind != RecordType.GROUP_METADATA or value is None or value["leader"] is None:
+            continue
+        if any(member["assignment"] is not None for member in value["members"]):
+            name = record.key["group"]
+            found.setdefault(name, []).append(_observed(name, value, topics))
+    return found
+
+
+def _observed(name: str, value: Fields, topics: Mapping[str, int]) -> ObservedRebalance:
+    members = value["members"]
+    return ObservedRebalance(
+        group=Group(
+            id=f"{name}/{value['generation']}",
+            topics=tuple(Topic(name=topic, partitions=n) for topic, n in topics.items()),
+            members=tuple(_member(member, value["protocol"]) for member in members),
+        ),
+        generation=value["generation"],
+        assignor=value["protocol"],
+        leader=value["leader"],
+        clients={member["member_id"]: member["client_id"] for member in members},
+        assignment={
+            member["member_id"]: frozenset(_pairs((member["assignment"] or {}).get("assigned", ())))
+            for member in members
+        },
+    )
+
+
+def _member(member: Fields, assignor: str) -> Member:
+    subscription = member["subscription"]
+    data = subscription["user_data"] or {}
+    owned, generation = subscription["owned"], subscription["generation"]
+    if assignor == "sticky":
+        owned, generation = data.get("previous_assignment") or (), data.get("generation", -1)
+    elif generation == NO_GENERATION:
+        generation = data.get("generation", NO_GENERATION)
+    return Member(
+        id=member["member_id"],
+        subscription=tuple(subscription["topics"]),
+        owned=Partitions.of(_pairs(owned)),
+        generation=generation,
+        instance_id=member["instance_id"],
+    )
+
+
+def _pairs(topics: Sequence[Fields]) -> list[tuple[str, int]]:
+    return [(each["topic"], number) for each in topics for number in each["partitions"]]
+
+
+def as_sets(assignment: Assignment | None) -> Sets:
+    """Return the partitions of each member without their order."""
+    pairs = {} if assignment is None else assignment
+    return {id: frozenset((t, int(n)) for t, n in each) for id, each in pairs.items()}
+
+
+def predicts(assignor: str, group: Group, assignment: Sets, *, runs: int = 1) -> bool:
+    """Return whether one of several runs of a library's assignor gives an assignment."""
+    return any(_equal(as_sets(run(group, assignor).assignment), assignment) for _ in range(runs))
+
+
+def without_unassigned_topics(observed: ObservedRebalance) -> Group:
+    """Remove the topics without assigned partitions, which the leader possibly did not know."""
+    known = {topic for pairs in observed.assignment.values() for topic, _ in pairs}
+    topics = tuple(topic for topic in observed.group.topics if topic.name in known)
+    return replace(observed.group, topics=topics)
+
+
+def _equal(predicted: Sets, observed: Sets) -> bool:
+    return {id: predicted.get(id, frozenset()) for id in observed} == observed
+
+
+def unstable_groups(
+    bootstrap: str, running: Sequence[RunningClients], *, seconds: float = 120.0
+) -> list[str]:
+    """Wait until each group has its members, subscriptions and partitions, and keeps them.
+
+    Return the names of the groups for which this takes more than ``seconds``.
+    """
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    deadline = time.monotonic() + seconds
+    before: dict[str, _Members] = {}
+    while True:
+        known = _stable_groups(admin)
+        unstable = [
+            name
+            for each in running
+            for name in [each.group.name]
+            if known.get(name) != before.get(name) or not _is_complete(each, known.get(name, {}))
+        ]
+        if not unstable or time.monotonic() > deadline:
+            return unstable
+        before = known
+        time.sleep(_POLL_SECONDS)
+
+
+_Members = Mapping[str, tuple[tuple[str, ...], frozenset[tuple[str, int]]]]
+"""Subscription and assignment of each member."""
+
+
+def _stable_groups(admin: Any) -> dict[str, _Members]:
+    with warnings.catch_warnings():
+        # The library has no newer call that returns the subscriptions.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        groups = admin.list_groups(timeout=30)
+    return {
+        group.id: {member.id: _decoded(member) for member in group.members}
+        for group in groups
+        if group.state == "Stable"
+    }
+
+
+def _decoded(member: Any) -> tuple[tuple[str, ...], frozenset[tuple[str, int]]]:
+    topics = decode_message(SUBSCRIPTION, bytes(member.metadata))["topics"]
+    assigned = decode_message(ASSIGNMENT, bytes(member.assignment)) if member.assignment else {}
+    return tuple(sorted(topics)), frozenset(_pairs(assigned.get("assigned", ())))
+
+
+def _is_complete(running: RunningClients, members: _Members) -> bool:
+    wanted = {
+        (topic, number)
+        for topics in running.subscriptions.values()
+        for topic in topics
+        for number in range(TOPICS[topic])
+    }
+    subscriptions = sorted(topics for topics, _ in members.values())
+    assigned = [pair for _, pairs in members.values() for pair in pairs]
+    return (
+        subscriptions == sorted(tuple(sorted(each)) for each in running.subscriptions.values())
+        and len(assigned) == len(wanted)
+        and set(assigned) == wanted
+    )
