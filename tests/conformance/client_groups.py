@@ -104,10 +104,11 @@ class ClientProcess:
 
 @dataclass(slots=True)
 class RunningClients:
-    """Consumers of one group, by client number. The group is that of the first consumer."""
+    """Consumers of one group, by client number. ``partitions`` are those of all topics."""
 
     group: ClientGroup
     bootstrap: str
+    partitions: Mapping[str, int] = field(default_factory=lambda: TOPICS)
     consumers: dict[int, RunningConsumer | ClientProcess] = field(default_factory=dict)
     subscriptions: dict[int, tuple[str, ...]] = field(default_factory=dict)
 

@@ -9,6 +9,7 @@ Usage: python consumer.py LIBRARY BOOTSTRAP GROUP ASSIGNOR TOPIC,TOPIC
 import asyncio
 import importlib
 import queue
+import re
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -93,14 +94,21 @@ def librdkafka(bootstrap: str, group: str, assignor: str, topics: Sequence[str])
 
 
 def kafka_python(bootstrap: str, group: str, assignor: str, topics: Sequence[str]) -> None:
-    """Consume with kafka-python."""
+    """Consume with kafka-python.
+
+    The subscriptions are patterns, so that the client knows all topics. Otherwise a leader does
+    not assign the topics of other members until its metadata contain them.
+    """
     from kafka import KafkaConsumer
 
+    def pattern(names: Sequence[str]) -> str:
+        return f"^({'|'.join(map(re.escape, names))})$"
+
     consumer = KafkaConsumer(**_settings("kafka", bootstrap, group, assignor))
-    consumer.subscribe(list(topics))
+    consumer.subscribe(pattern=pattern(topics))
     for change in _changes():
         if change:
-            consumer.subscribe(list(change))
+            consumer.subscribe(pattern=pattern(change))
         consumer.poll(timeout_ms=int(_POLL_SECONDS * 1000))
     consumer.close()
 
