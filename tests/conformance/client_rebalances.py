@@ -114,7 +114,9 @@ def predicts(assignor: str, group: Group, assignment: Sets, *, runs: int = 1) ->
     topics = [topic.name for topic in group.topics]
     for order in permutations(topics) if runs > 1 else [tuple(topics)]:
         names = dict(zip(topics, order, strict=True))
-        wanted = {id: frozenset((names.get(t, t), n) for t, n in each) for id, each in assignment.items()}
+        wanted = {
+            id: frozenset((names.get(t, t), n) for t, n in each) for id, each in assignment.items()
+        }
         other = renamed(group, names)
         if any(_equal(as_sets(run(other, assignor).assignment), wanted) for _ in range(runs)):
             return True
@@ -198,15 +200,15 @@ def _is_complete(running: RunningClients, members: _Members) -> bool:
 
 
 def renamed(group: Group, names: Mapping[str, str]) -> Group:
-    """Rename the topics of a group."""
+    """Rename topics of a group. Other names stay."""
     return replace(
         group,
-        topics=tuple(replace(topic, name=names.get(topic.name, topic.name)) for topic in group.topics),
+        topics=tuple(replace(each, name=names.get(each.name, each.name)) for each in group.topics),
         members=tuple(
             replace(
                 member,
                 subscription=tuple(names.get(topic, topic) for topic in member.subscription),
-                owned=Partitions.of((names.get(topic, topic), number) for topic, number in member.owned),
+                owned=Partitions.of((names.get(topic, topic), n) for topic, n in member.owned),
             )
             for member in group.members
         ),

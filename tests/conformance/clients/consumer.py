@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 _POLL_SECONDS = 0.1
+_LONG_POLL_MILLIS = 3000
 _HEARTBEAT_MILLIS = 300
 _SESSION_MILLIS = 30_000
 _REJOIN_MILLIS = 15_000
@@ -65,6 +66,8 @@ def _settings(package: str, bootstrap: str, group: str, assignor: str) -> dict[s
         "auto_offset_reset": "earliest",
         "heartbeat_interval_ms": _HEARTBEAT_MILLIS,
         "session_timeout_ms": _SESSION_MILLIS,
+        # kafka-python 3.0 can repeat a failed commit without end when it rejoins.
+        "enable_auto_commit": False,
         # The coordinator removes a member that does not rejoin within this time.
         "max_poll_interval_ms": _REJOIN_MILLIS,
     }
@@ -97,7 +100,8 @@ def kafka_python(bootstrap: str, group: str, assignor: str, topics: Sequence[str
     """Consume with kafka-python.
 
     The subscriptions are patterns, so that the client knows all topics. Otherwise a leader does
-    not assign the topics of other members until its metadata contain them.
+    not assign the topics of other members until its metadata contain them. After a short poll
+    that ends during a rebalance, the client can stop its heartbeats, so the polls are long.
     """
     from kafka import KafkaConsumer
 
@@ -109,7 +113,7 @@ def kafka_python(bootstrap: str, group: str, assignor: str, topics: Sequence[str
     for change in _changes():
         if change:
             consumer.subscribe(pattern=pattern(change))
-        consumer.poll(timeout_ms=int(_POLL_SECONDS * 1000))
+        consumer.poll(timeout_ms=_LONG_POLL_MILLIS)
     consumer.close()
 
 

@@ -1,0 +1,165 @@
+"""Groups with consumers of several client libraries: the leader's library assigns.
+
+In each group, consumers of all libraries with the assignor join one after the other, and one
+library leads. Its driver is run with the owned partitions of some libraries only: the set of
+libraries with which it predicts all rebalances is the set whose user data the leader reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from kassay.experiments.implementations.library_catalogue import repetitions_of
+from kassay.experiments.sources.recognise_library import recognise_library
+from kassay.reference.model.group import NO_GENERATION
+from kassay.reference.model.topic_partitions import NO_PARTITIONS
+from tests.conformance.admin import administrator
+from tests.conformance.broker import running_cluster
+from tests.conformance.client_groups import ClientGroup, RunningClients
+from tests.conformance.client_rebalances import (
+    ObservedRebalance,
+    observed_rebalances,
+    predicts,
+    unstable_groups,
+    without_unassigned_topics,
+)
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+LIBRARIES = {
+    "range": ("java", "librdkafka", "franz-go", "sarama", "kafka-go", "kafka-python", "aiokafka"),
+    "roundrobin": ("java", "librdkafka", "franz-go", "sarama", "kafka-go", "aiokafka"),
+    "sticky": ("java", "franz-go", "sarama", "kafka-python", "aiokafka"),
+    "cooperative-sticky": ("java", "librdkafka", "franz-go", "sarama", "kafka-python"),
+}
+"""Libraries with each assignor. roundrobin of kafka-python fails on mixed subscriptions."""
+TOPICS = {"a": 11, "b": 7}
+SUBSCRIPTIONS = (("a", "b"), ("a", "b"), ("a",), ("a", "b"), ("b",), ("a", "b"), ("a", "b"))
+SETTINGS = {"offsets.topic.num.partitions": "1", "group.initial.rebalance.delay.ms": "0"}
+_RUNS = 60
+DOCS = Path(__file__).parents[2] / "docs" / "implementations.md"
+
+
+@pytest.fixture(scope="module")
+def bootstrap() -> Iterator[str]:
+    with running_cluster(heap_mib=384, settings=SETTINGS) as cluster:
+        with administrator(cluster.bootstrap) as admin:
+            admin.create_topics(TOPICS)
+        yield cluster.bootstrap
+
+
+def library_of(observed: ObservedRebalance, member: str) -> str:
+    found = recognise_library(observed.clients[member])
+    assert found is not None, observed.clients[member]
+    return found
+
+
+def is_predicted(observed: ObservedRebalance, understood: Collection[str]) -> bool:
+    """Return whether the driver of the leader predicts a rebalance.
+
+    It gets the owned partitions of the members whose library is ``understood``.
+    """
+    library = library_of(observed, observed.leader)
+    name = f"{'kafka-clients' if library == 'java' else library}:{observed.assignor}"
+    members = tuple(
+        member
+        if library_of(observed, member.id) in understood
+        else replace(member, owned=NO_PARTITIONS, generation=NO_GENERATION)
+        for member in observed.group.members
+    )
+    complete = replace(observed, group=replace(observed.group, members=members))
+    groups = (complete.group, without_unassigned_topics(complete))
+    runs = 1 if repetitions_of(name) == 1 else _RUNS
+    return any(predicts(name, group, observed.assignment, runs=runs) for group in groups)
+
+
+@pytest.mark.parametrize("assignor", ["range", "roundrobin"])
+def test_the_driver_of_each_leader_predicts_a_group_of_several_libraries(
+    assignor: str, bootstrap: str
+) -> None:
+    names = LIBRARIES[assignor]
+    clients = RunningClients(ClientGroup(library="mixed", assignor=assignor), bootstrap, TOPICS)
+    try:
+        for number, library in enumerate(names):
+            clients.join(number, SUBSCRIPTIONS[number], library=library)
+        assert unstable_groups(bootstrap, [clients]) == []
+        for number in range(len(names) - 1):
+            clients.leave(number)
+            assert unstable_groups(bootstrap, [clients]) == []
+    finally:
+        clients.close()
+    observed = observed_rebalances(bootstrap, TOPICS)[clients.group.name]
+    wrong = [each for each in observed if not is_predicted(each, names)]
+    sizes = {len({library_of(each, id) for id in each.clients}) for each in observed}
+    leaders = sorted({library_of(each, each.leader) for each in observed})
+    print(f"{assignor}: {len(observed)} rebalances, leaders {', '.join(leaders)}")  # noqa: T201
+    assert not wrong, wrong[0]
+    assert max(sizes) == len(names)
+
+
+@pytest.mark.parametrize("assignor", ["sticky", "cooperative-sticky"])
+def test_leaders_read_the_user_data_of_the_documented_libraries(
+    assignor: str, bootstrap: str
+) -> None:
+    names = LIBRARIES[assignor]
+    running = [
+        RunningClients(ClientGroup(library=name, assignor=assignor), bootstrap, TOPICS)
+        for name in names
+    ]
+    with ExitStack() as stack:
+        for clients in running:
+            stack.callback(clients.close)
+        for number, topics in enumerate(SUBSCRIPTIONS[: len(names) + 1]):
+            for leader, clients in zip(names, running, strict=True):
+                clients.join(number, topics, library=(leader, *names)[number])
+            assert unstable_groups(bootstrap, running) == []
+        for number in (1, 2):
+            for clients in running:
+                clients.leave(number)
+            assert unstable_groups(bootstrap, running) == []
+    observed = observed_rebalances(bootstrap, TOPICS)
+    table = {
+        leader: understood_libraries(leader, observed[clients.group.name])
+        for leader, clients in zip(names, running, strict=True)
+    }
+    lines = [f"| leader of `{assignor}` | {' | '.join(names)} |"]
+    lines += ["|---|" + "---|" * len(names)]
+    lines += [
+        f"| {leader} | {' | '.join(table[leader][name] for name in names)} |" for leader in names
+    ]
+    print("\n".join(lines))  # noqa: T201
+    assert "\n".join(lines) in DOCS.read_text(encoding="utf-8")
+
+
+def understood_libraries(leader: str, rebalances: Sequence[ObservedRebalance]) -> list[str]:
+    """Return, for each library, whether the leader reads the owned partitions of its members.
+
+    The answer is a dash if the members send none, or if it makes no difference.
+    """
+    led = [each for each in rebalances if library_of(each, each.leader) == leader]
+    senders = sorted(
+        {
+            library_of(each, member.id)
+            for each in led
+            for member in each.group.members
+            if member.owned
+        }
+    )
+    subsets = [
+        set(subset)
+        for size in range(len(senders), -1, -1)
+        for subset in combinations(sorted(senders), size)
+    ]
+    possible = [subset for subset in subsets if all(is_predicted(each, subset) for each in led)]
+    assert possible, f"the driver of {leader} does not predict its {len(led)} rebalances"
+    answers = []
+    for name in LIBRARIES[rebalances[0].assignor]:
+        found = {name in subset for subset in possible}
+        answers.append("–" if name not in senders or len(found) > 1 else ("no", "yes")[found.pop()])
+    return answers
