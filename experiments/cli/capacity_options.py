@@ -9,7 +9,8 @@ SubscriptionLike = Annotated[
     typer.Option(
         "--like",
         metavar="MEMBER",
-        help="Added members get the subscription, capacity and rack of this member.",
+        help="Added members get the subscription, capacity, speed and rack of this member. "
+        "Required if members differ in speed.",
         show_default="subscription to all topics, no rack",
     ),
 ]

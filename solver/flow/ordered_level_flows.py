@@ -18,6 +18,7 @@ from kassay.solver.bounds import level_bound
 from kassay.solver.certificate.certificate import Origin
 from kassay.solver.constraints import Constraint
 from kassay.solver.evaluation import level_value, load_units, violated
+from kassay.solver.flow.costed_arcs import CostedArcs, LoadPieces
 from kassay.solver.flow.infeasibility import find_conflict_by_flow
 from kassay.solver.flow.load_level_sets import is_feasible
 from kassay.solver.flow.optimal_flow import optimal_counts
@@ -193,7 +194,7 @@ class _OrderedFlows:
         high[part] = np.minimum(high[part], self._max_counts(factors, limit))
         if (high < self.low).any():
             return False
-        arcs = _Arcs(self.tail, self.head, high - self.low, np.zeros_like(high))
+        arcs = CostedArcs(self.tail, self.head, high - self.low, np.zeros_like(high))
         flows = arcs.min_cost_flow(self._supply())
         if flows is None:
             return False
@@ -212,7 +213,7 @@ class _OrderedFlows:
         factors = np.array(units.factors, dtype=np.int64)
         windows = LoadWindows.around(self.flow[part])
         while self.clock.may_start():
-            pieces = _Pieces.of(self.low[part], self.high[part], windows, factors)
+            pieces = LoadPieces.of(self.low[part], self.high[part], windows, factors)
             arcs = self._arcs_with(part, pieces)
             flows = arcs.min_cost_flow(self._supply())
             if flows is None:
@@ -243,7 +244,7 @@ class _OrderedFlows:
     def _minimise_moves(self, level: Level) -> int | None:
         cost = np.zeros(len(self.tail), dtype=np.int64)
         cost[: len(self.network.tail)] = 1
-        arcs = _Arcs(self.tail, self.head, self.high - self.low, cost)
+        arcs = CostedArcs(self.tail, self.head, self.high - self.low, cost)
         flows = arcs.min_cost_flow(self._supply()) if self.clock.may_start() else None
         if flows is None:
             return None
@@ -261,12 +262,12 @@ class _OrderedFlows:
         np.add.at(supply, self.head, self.low)
         return supply
 
-    def _arcs_with(self, part: slice, pieces: "_Pieces") -> "_Arcs":
+    def _arcs_with(self, part: slice, pieces: LoadPieces) -> CostedArcs:
         """Return the arcs without those of a part, followed by the pieces of this part."""
         outside = np.ones(len(self.tail), dtype=np.bool_)
         outside[part] = False
         others = int(outside.sum())
-        return _Arcs(
+        return CostedArcs(
             np.concatenate([self.tail[outside], self.tail[part][pieces.unit]]),
             np.concatenate([self.head[outside], self.head[part][pieces.unit]]),
             np.concatenate([(self.high - self.low)[outside], pieces.capacity]),
@@ -278,81 +279,3 @@ class _OrderedFlows:
         low, high = self.low[arcs], self.high[arcs]
         self.low[arcs] = np.where(reduced < 0, high, low)
         self.high[arcs] = np.where(reduced > 0, low, high)
-
-
-@dataclass(frozen=True, slots=True)
-class _Pieces:
-    """Arcs of members or hosts, divided into pieces with ascending cost per unit of load."""
-
-    unit: Ints
-    capacity: Ints
-    cost: Ints
-    units: int
-
-    @classmethod
-    def of(cls, low: Ints, high: Ints, windows: LoadWindows, factors: Ints) -> "_Pieces":
-        """Divide the loads from ``low`` to ``high``: below, in and above the windows."""
-        first = np.clip(windows.low, low, high)
-        last = np.clip(windows.high, low, high)
-        units = np.arange(len(low))
-        inside = np.repeat(units, last - first)
-        step = np.arange(len(inside)) - np.repeat(np.cumsum(last - first) - last, last - first)
-        unit = np.concatenate([units, inside, units])
-        capacity = np.concatenate([first - low, np.ones(len(inside), dtype=np.int64), high - last])
-        cost = factors[unit] * np.concatenate([2 * first - 1, 2 * step + 1, 2 * last + 1])
-        used = capacity > 0
-        return cls(unit[used], capacity[used], cost[used], len(low))
-
-    def sums(self, values: Ints) -> Ints:
-        """Return the sum of the values of the pieces, per member or host."""
-        sums = np.zeros(self.units, dtype=np.int64)
-        np.add.at(sums, self.unit, values)
-        return sums
-
-
-@dataclass(frozen=True, slots=True)
-class _Arcs:
-    """Arcs of a network with capacities and costs."""
-
-    tail: Ints
-    head: Ints
-    capacity: Ints
-    cost: Ints
-
-    def min_cost_flow(self, supply: Ints) -> Ints | None:
-        """Return the flow per arc with minimum cost, or None if no flow exists."""
-        # Imported here: commands that need no flow start faster.
-        from ortools.graph.python import min_cost_flow  # noqa: PLC0415
-
-        flow = min_cost_flow.SimpleMinCostFlow()
-        ids = flow.add_arcs_with_capacity_and_unit_cost(
-            self.tail.astype(np.int32), self.head.astype(np.int32), self.capacity, self.cost
-        )
-        flow.set_nodes_supplies(np.arange(len(supply), dtype=np.int32), supply)
-        status = flow.solve()
-        if status == flow.INFEASIBLE:
-            return None
-        if status != flow.OPTIMAL:
-            raise InternalError(f"OR-Tools found no minimum cost flow: {status}")
-        return np.asarray(flow.flows(ids), dtype=np.int64)
-
-    def reduced_costs(self, flows: Ints, nodes: int) -> Ints:
-        """Return the reduced cost of each arc for an optimal flow.
-
-        The prices of the nodes are shortest distances in the residual network (Bellman-Ford).
-        """
-        forward, backward = flows < self.capacity, flows > 0
-        head = np.concatenate([self.head[forward], self.tail[backward]])
-        tail = np.concatenate([self.tail[forward], self.head[backward]])
-        cost = np.concatenate([self.cost[forward], -self.cost[backward]])
-        order = np.argsort(head, kind="stable")
-        head, tail, cost = head[order], tail[order], cost[order]
-        starts = np.flatnonzero(np.diff(head, prepend=-1))
-        ends = head[starts]
-        distance = np.zeros(nodes, dtype=np.int64)
-        for _ in range(nodes + 1):
-            shorter = np.minimum(distance[ends], np.minimum.reduceat(distance[tail] + cost, starts))
-            if (shorter == distance[ends]).all():
-                return self.cost + distance[self.tail] - distance[self.head]
-            distance[ends] = shorter
-        raise InternalError("the residual network of an optimal flow has a negative cycle")

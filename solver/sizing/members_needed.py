@@ -2,11 +2,17 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from math import lcm
 
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.errors import InputError, UsageError
+from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group, Member
-from kassay.reference.model.metrics import Measure, loads, sum_of_squares
+from kassay.reference.model.metrics import (
+    Measure,
+    loads,
+    participant_indices,
+    sum_of_squares,
+)
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance, Movement
 from kassay.solver.problem import build_problem
@@ -88,13 +94,15 @@ def members_needed(
     Parameters
     ----------
     makespan
-        Target of the maximum load. Capacities of members apply too.
+        Target of the maximum load. Capacities of members apply too. If speeds differ, the
+        target is a relative load: load divided by speed, times the least common multiple of the
+        speeds of all members.
     capacity
         Capacity of members without one; the target is that an assignment exists. Exactly
         one of makespan and capacity is required.
     like
-        Id of the member with the subscription, capacity and rack of added members. By
-        default they subscribe to every topic with subscribers.
+        Id of the member with the subscription, capacity, speed and rack of added members. By
+        default they subscribe to every topic with subscribers. Required if speeds differ.
     sweep
         Further numbers of members to solve; by default those around the one needed.
     allow_lag
@@ -108,7 +116,7 @@ def members_needed(
         If not exactly one target is given, or a number is negative.
     InputError
         If ``like`` is not in the group, if the weights are lag without ``allow_lag``, or if
-        members differ in speed.
+        members differ in speed and ``like`` is None.
 
     Examples
     --------
@@ -120,29 +128,18 @@ def members_needed(
     >>> members_needed(group, makespan=3).needed
     LevelValue(name='members', value=4, bound=4, slack=0)
     """
-    target = _target(makespan, capacity)
+    _check_target(makespan, capacity)
     check_sizing_weights(group, allow_lag=allow_lag)
-    _require_equal_speeds(group)
     numbers = sorted(set(sweep))
     if numbers and numbers[0] < 0:
         raise UsageError(f"numbers of members must be at least 0, got {numbers[0]!r}")
     current = with_capacity(with_valid_ownership(group), capacity)
     added = new_member(current, like, capacity)
-    capacities = [member.capacity or 0 for member in (*current.members, added)]
-    max_load = max(capacities) if makespan is None else target
-    return SizeSearch(current, added, makespan, max_load, limits, seed).run(numbers)
+    return SizeSearch(current, added, makespan, limits, seed).run(numbers)
 
 
-def _require_equal_speeds(group: Group) -> None:
-    if not group.has_equal_speeds:
-        raise InputError(
-            f"group {group.id!r}: members differ in speed, but a number of members requires equal "
-            "speeds; remove the speeds from the group"
-        )
-
-
-def _target(makespan: int | None, capacity: int | None) -> int:
-    """Return the given target. Raise UsageError unless exactly one target is given."""
+def _check_target(makespan: int | None, capacity: int | None) -> None:
+    """Raise UsageError unless exactly one target is given."""
     target = capacity if makespan is None else makespan
     if target is None or None not in (makespan, capacity):
         raise UsageError(
@@ -152,23 +149,34 @@ def _target(makespan: int | None, capacity: int | None) -> int:
     if target < 0:
         name = "capacity" if makespan is None else "makespan"
         raise UsageError(f"{name} must be at least 0, got {target!r}")
-    return target
 
 
 @dataclass(frozen=True, slots=True)
 class SizeSearch:
     """Search for the number of members by bisection. Each number of members is solved only once.
 
-    ``makespan`` is None for a search without a target of the maximum load.
+    ``makespan`` is None for a search without a target of the maximum load. Relative loads of all
+    numbers of members refer to the speeds of the current members and of the added member.
     """
 
     current: Group
     added: Member
     makespan: int | None
-    max_load: int
     limits: SearchLimits
     seed: int
     done: dict[int, MemberCount] = field(default_factory=dict)
+
+    @property
+    def _speed_multiple(self) -> int:
+        """Return the least common multiple of the speeds of all members that consume a topic."""
+        return lcm(self.added.speed, _speed_multiple(self.current))
+
+    def _max_load(self, members: Iterable[Member]) -> int:
+        """Return the highest load that the target permits for one of the members."""
+        if self.makespan is None:
+            return max(member.capacity or 0 for member in members)
+        speed = max(member.speed for member in members)
+        return self.makespan * speed // self._speed_multiple
 
     def run(self, numbers: list[int]) -> Sizing:
         """Find the number of members needed, and solve the group for each requested number."""
@@ -188,7 +196,8 @@ class SizeSearch:
         """Find the minimum sufficient number of members by doubling steps, then bisection."""
         problem = build_problem(self.current)
         most = len(self.current.members) + problem.partition_count
-        bound = min(most, -(-problem.total // self.max_load)) if self.max_load else 0
+        max_load = self._max_load((*self.current.members, self.added))
+        bound = min(most, -(-problem.total // max_load)) if max_load else 0
         low = high = bound
         step = 1
         while not self.limits.is_stopped and not self.solve(high).enough:
@@ -231,15 +240,17 @@ class SizeSearch:
         have alone add no load to the other members.
         """
         consumed = set(self.added.subscription)
-        limits = (self.makespan, self.added.capacity, self.max_load)
-        limit = min(limit for limit in limits if limit is not None)
+        max_load = self._max_load((*self.current.members, self.added))
+        limit = self._max_load((self.added,))
+        if self.added.capacity is not None:
+            limit = min(limit, self.added.capacity)
         left = []
         for topic in self.current.topics:
             weights = [topic.weight(p) for p in range(topic.partitions)]
             if topic.name in consumed:
                 weights = [0 if weight <= limit else weight for weight in weights]
                 greatest = max(weights, default=0)
-                if greatest > self.max_load:
+                if greatest > max_load:
                     return f"{topic.name}-{weights.index(greatest)} alone has weight {greatest}"
             if any(weights) and self.current.subscribers()[topic.name]:
                 left.append(replace(topic, weights=tuple(weights)))
@@ -258,7 +269,8 @@ class SizeSearch:
         target = self.makespan
         capacities = {member.capacity for member in group.members}
         # A capacity that all members share is a target of the makespan, which the flow can solve.
-        shared = next(iter(capacities)) if len(capacities) == 1 else None
+        has_equal_speeds = self.current.has_equal_speeds and group.has_equal_speeds
+        shared = next(iter(capacities)) if len(capacities) == 1 and has_equal_speeds else None
         if shared is not None:
             target = shared if target is None else min(target, shared)
             members = tuple(replace(member, capacity=None) for member in group.members)
@@ -279,6 +291,8 @@ class SizeSearch:
             # The minimum sum of squares has the minimum makespan: see docs/problem.md.
             value = max(member_loads, default=0)
             makespan = LevelValue("makespan", value, value)
+        scale = self._speed_multiple // _speed_multiple(group)
+        makespan = LevelValue("makespan", makespan.value * scale, makespan.bound * scale)
         enough = True if target is None or makespan.value <= target else None
         if target is not None and makespan.bound > target:
             enough = False
@@ -291,3 +305,7 @@ class SizeSearch:
             enough=enough,
             assignment=solution.assignment,
         )
+
+
+def _speed_multiple(group: Group) -> int:
+    return lcm(*(group.members[index].speed for index in participant_indices(group)))

@@ -40,14 +40,26 @@ def with_capacity(group: Group, capacity: int | None) -> Group:
 
 
 def new_member(group: Group, like: str | None, capacity: int | None) -> Member:
-    """Create a copy of the member ``like``, or a member that subscribes to all consumed topics."""
+    """Create a copy of the member ``like``, or a member that subscribes to all consumed topics.
+
+    Raises
+    ------
+    InputError
+        If the member ``like`` does not exist, or if it is not given and members differ in speed.
+    """
     if like is not None:
         model = next((member for member in group.members if member.id == like), None)
         if model is None:
             raise InputError(f"no member {like!r} in group {group.id!r}")
         return replace(model, owned=Partitions.of(()), instance_id=None)
+    if not group.has_equal_speeds:
+        raise InputError(
+            f"group {group.id!r}: members differ in speed, and the speed of added members is not "
+            "known; give --like MEMBER (Python: like), a member with this speed"
+        )
     consumed = tuple(topic for topic, members in group.subscribers().items() if members)
-    return Member(id="new", subscription=consumed, generation=0, capacity=capacity)
+    speed = group.members[0].speed if group.members else 1
+    return Member(id="new", subscription=consumed, generation=0, capacity=capacity, speed=speed)
 
 
 def resized(group: Group, number: int, added: Member) -> Group:

@@ -91,6 +91,7 @@ def scaling_ladder(
     first, last
         Smallest and largest number of members. The default of ``last`` is the current number, or
         the number of consumed partitions if it is higher: no further member lowers the makespan.
+        If speeds differ, it is the sum of both numbers.
     like, allow_lag
         As in `members_needed`.
     limits
@@ -117,10 +118,13 @@ def scaling_ladder(
     current = with_valid_ownership(group)
     added = new_member(current, like, None)
     useful = max(first, len(group.members), _consumed_partitions(current))
+    if not group.has_equal_speeds:
+        # Faster members can replace all current members.
+        useful = max(first, len(group.members) + _consumed_partitions(current))
     most = useful if last is None else last
     if not 1 <= first <= most:
         raise UsageError(f"first must be from 1 to last, got {first!r} and {most!r}")
-    search = SizeSearch(current, added, None, 0, limits, seed)
+    search = SizeSearch(current, added, None, limits, seed)
     return _LadderSearch(search, limits, seed).ladder(first, most)
 
 

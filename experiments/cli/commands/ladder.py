@@ -36,7 +36,8 @@ class DrainOptions:
         typer.Option(
             min=0,
             metavar="RATE",
-            help="Maximum number of messages per second that one member reads. With this option, "
+            help="Maximum number of messages per second that a member of speed 1, the default "
+            "speed, reads. With this option, "
             "the output contains the time to read the current lag, per number of members.",
         ),
     ] = None

@@ -2,14 +2,18 @@
 
 import random
 from dataclasses import replace
+from fractions import Fraction
+from math import lcm
 
 import pytest
 
 from kassay.reference import Group, Member, Topic
-from kassay.reference.model.errors import UsageError
+from kassay.reference.model.errors import InputError, UsageError
 from kassay.solver.limits import SearchLimits
+from kassay.solver.sizing.members_needed import members_needed
+from kassay.solver.sizing.resized_groups import resized, with_valid_ownership
 from kassay.solver.sizing.scaling_ladder import scaling_ladder
-from tests.brute_force import partitions_to_place, reachable
+from tests.brute_force import participants, partitions_to_place, reachable
 from tests.log_normal_groups import log_normal_group
 from tests.random_groups import random_group
 
@@ -31,9 +35,19 @@ def brute_force_makespan(group: Group, number: int) -> int | None:
         for index in range(number - len(group.members))
     )
     changed = replace(group, members=members)
+    return minimum_makespan(group, changed, multiple=1)
+
+
+def minimum_makespan(group: Group, changed: Group, *, multiple: int) -> int | None:
+    """Return the minimum of the maximum load divided by speed, times a multiple of the speeds."""
+    speed = {member.id: Fraction(multiple, member.speed) for member in changed.members}
+    factors = [speed[member] for member in participants(changed)]
     if set(partitions_to_place(changed)) != set(partitions_to_place(group)):
         return None
-    return min(max(loads, default=0) for loads in reachable(changed))
+    return min(
+        max((load * factor for load, factor in zip(loads, factors, strict=True)), default=0)
+        for loads in reachable(changed)
+    )
 
 
 @pytest.mark.parametrize("is_weighted", [False, True], ids=["equal", "weighted"])
@@ -53,6 +67,49 @@ def test_the_rungs_are_the_numbers_that_lower_the_makespan(is_weighted):
         assert all(rung.is_proven and rung.makespan.is_proven for rung in ladder.rungs)
         steps += len(expected)
     assert steps > 120
+
+
+@pytest.mark.parametrize("is_weighted", [False, True], ids=["equal", "weighted"])
+def test_the_rungs_of_members_with_different_speeds_agree_with_brute_force(is_weighted):
+    steps = 0
+    for seed in range(80):
+        draw = random.Random(seed)
+        group = weighted(random_group(seed), seed) if is_weighted else random_group(seed)
+        members = tuple(replace(one, speed=draw.choice((1, 2, 3))) for one in group.members)
+        group, like = replace(group, members=members), draw.choice(members)
+        if group.has_equal_speeds:
+            continue
+        multiple = lcm(like.speed, *(one.speed for one in members if one.id in participants(group)))
+        last = len(members) + 2
+        expected, lowest = [], None
+        for number in range(1, last + 1):
+            changed = resized(with_valid_ownership(group), number, replace(like, owned=()))
+            makespan = minimum_makespan(group, changed, multiple=multiple)
+            if makespan is not None and (lowest is None or makespan < lowest):
+                expected.append((number, makespan))
+                lowest = makespan
+        ladder = scaling_ladder(group, last=last, like=like.id)
+        assert [(rung.members, rung.makespan.value) for rung in ladder.rungs] == expected
+        assert all(rung.is_proven for rung in ladder.rungs)
+        for number, load in expected:
+            if load:
+                needed = members_needed(group, makespan=load, like=like.id).needed
+                assert needed.value == needed.bound == number
+        steps += len(expected)
+    assert steps > 50
+
+
+def test_members_of_different_speed_require_a_model_for_added_members():
+    group = random_group(3)
+    members = tuple(replace(one, speed=index + 1) for index, one in enumerate(group.members))
+    with pytest.raises(InputError, match="speed of added members is not known; give --like"):
+        scaling_ladder(replace(group, members=members))
+
+
+def test_added_members_have_the_common_speed_of_the_members():
+    members = tuple(Member(id=id, subscription=("t",), speed=3) for id in "ab")
+    group = Group(topics=(Topic(name="t", partitions=8),), members=members)
+    assert [rung.makespan.value for rung in scaling_ladder(group).rungs] == [8, 4, 3, 2, 1]
 
 
 def test_a_group_with_equal_subscriptions_has_the_rungs_of_the_rounded_quotient():
