@@ -135,6 +135,7 @@ def _synthetic_cases(spark: SparkSession, directory: Path, digest: str, groups: 
         "assignments",
         F.transform("comparisons", _varied).alias("comparisons"),
         "timings",
+        "rebalances",
     )
 
 

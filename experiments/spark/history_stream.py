@@ -1,7 +1,6 @@
 """Compare rebalances with the optimum in real time, with Spark Structured Streaming."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,19 +28,6 @@ _CHECKPOINT_FOLDER = "checkpoint"
 _STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FollowSettings:
-    """Settings of `follow`: times in seconds, and the path of an optional metrics file.
-
-    ``interval`` is the time between two batches. A group without new records for
-    ``quiet_period`` has finished its last generation.
-    """
-
-    interval: float = 10.0
-    quiet_period: float = 30.0
-    metrics: Path | None = None
-
-
 def follow(
     spark: SparkSession,
     raw: DataFrame,
@@ -49,10 +35,16 @@ def follow(
     *,
     known: ClusterMetadata,
     tasks: int,
-    settings: FollowSettings,
+    interval: float,
+    quiet_period: float,
+    metrics: Path | None = None,
     limits: CaseLimits = LIMITS,
 ) -> None:
     """Find, evaluate and write the rebalances in a record stream until interrupted.
+
+    ``interval`` is the time between two batches, in seconds. A group without new records for
+    ``quiet_period`` seconds has finished its last generation. The metrics of all groups are
+    written to the file ``metrics``.
 
     The rebalances of each batch are in a folder of their own, which a repeated batch replaces.
     The checkpoint in the output contains the offsets of finished batches and the state of all
@@ -68,11 +60,11 @@ def follow(
             rows = compare_rebalances(facts, tasks=tasks, limits=limits)
             target = f"{folder}/batch={batch}"
             rows.write.mode("overwrite").options(**PARQUET_OPTIONS).parquet(target)
-            _write_metrics(facts.sparkSession, folder, settings.metrics)
+            _write_metrics(facts.sparkSession, folder, metrics)
         facts.unpersist()
 
-    _write_metrics(spark, folder, settings.metrics)
-    processor = _RebalanceProcessor(known, quiet_milliseconds=int(1000 * settings.quiet_period))
+    _write_metrics(spark, folder, metrics)
+    processor = _RebalanceProcessor(known, quiet_milliseconds=int(1000 * quiet_period))
     facts = (
         group_records(decode_records(raw))
         .groupBy("group")
@@ -83,7 +75,7 @@ def follow(
     query = (
         facts.writeStream.foreachBatch(write)
         .option("checkpointLocation", f"{uri_of(output)}/{_CHECKPOINT_FOLDER}")
-        .trigger(processingTime=f"{int(1000 * settings.interval)} milliseconds")
+        .trigger(processingTime=f"{int(1000 * interval)} milliseconds")
         .start()
     )
     try:

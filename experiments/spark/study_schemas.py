@@ -55,7 +55,7 @@ def _nested(name: str) -> pa.Field:
         field.with_nullable(True) for field in TABLES[name] if name == "groups" or field.name != KEY
     ]
     struct = pa.struct(fields)
-    return pa.field(name, struct if name in ("groups", "optima") else pa.list_(struct))
+    return pa.field(name, pa.list_(struct) if name in LISTS else struct)
 
 
 CASES = pa.schema(
@@ -74,11 +74,8 @@ def case_row(record: table_rows.CaseRecord, *, position: int, study: str) -> dic
         POSITION: position,
         STUDY: study,
         "groups": _columns(record.group),
-        "optima": None if record.optimum is None else _columns(record.optimum),
-        "assignments": [_columns(row) for row in record.assignments],
-        "comparisons": [_columns(row) for row in record.comparisons],
-        "timings": [_columns(row) for row in record.timings],
-        "rebalances": [_columns(row) for row in record.rebalances],
+        "optima": record.optimum and _columns(record.optimum),
+        **{name: [_columns(row) for row in getattr(record, name)] for name in LISTS},
     }
 
 

@@ -30,7 +30,7 @@ from kassay.experiments.spark.history_pipeline import (
     summarise_groups,
     write_history,
 )
-from kassay.experiments.spark.history_stream import FollowSettings, follow
+from kassay.experiments.spark.history_stream import follow
 from kassay.experiments.spark.session import CONNECT, PACKAGES, spark_session
 from kassay.experiments.study.manifest import manifest
 
@@ -150,11 +150,9 @@ def history(
                 output,
                 known=known,
                 tasks=tasks,
-                settings=FollowSettings(
-                    interval=following.interval,
-                    quiet_period=following.quiet_period,
-                    metrics=following.metrics,
-                ),
+                interval=following.interval,
+                quiet_period=following.quiet_period,
+                metrics=following.metrics,
                 limits=limits.case_limits(),
             )
             return

@@ -6,7 +6,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from kassay.experiments.spark.history_pipeline import ClusterMetadata
 from kassay.experiments.spark.history_schemas import RAW
-from kassay.experiments.spark.history_stream import FollowSettings, follow
+from kassay.experiments.spark.history_stream import follow
 from kassay.experiments.spark.session import spark_session
 from tests.experiments.history.sample_records import PARTITION_COUNTS
 
@@ -20,7 +20,8 @@ def main(records: str, output: str, *options: str) -> None:
             output,
             known=ClusterMetadata(partition_counts=PARTITION_COUNTS),
             tasks=1,
-            settings=FollowSettings(interval=0.5, quiet_period=2.0),
+            interval=0.5,
+            quiet_period=2.0,
         )
 
 
