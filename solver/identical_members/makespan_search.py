@@ -29,7 +29,6 @@ _LONG_REFILL = 20_000
 # Shares of the time left.
 _FILL_SHARE = 0.3
 _PAIR_SHARE = 0.2
-_FIRST_SHARE = 0.1
 _BOUND_SHARE = 0.4
 _REFILL_SHARE = 0.3
 _DIVE_SHARE = 0.4
@@ -70,10 +69,9 @@ class MakespanSearch:
         steps = (
             (self._fill_to_bound, _FILL_SHARE),
             (self._improve_pairs, _PAIR_SHARE),
-            (self._repack, _FIRST_SHARE),
             (self._raise_bound, _BOUND_SHARE),
-            (self._refill_to_bound, _REFILL_SHARE),
             (self._dive, _DIVE_SHARE),
+            (self._refill_to_bound, _REFILL_SHARE),
             (self._pack_at_bound, _PACKING_SHARE),
             (self._repack, 1.0),
         )
