@@ -19,6 +19,13 @@ from kassay.experiments.study.statistics.parameter_effects import (
     within_families,
 )
 
+_COUNTS = {
+    "compared": "groups",
+    "seeds": "seeds",
+    "distinct": "different up to names",
+    "with_owners": "with owned partitions",
+    "forced": "without choice",
+}
 _OUTCOMES = {"missed": "misses the minimum imbalance", "wasteful": "makes unnecessary moves"}
 
 
@@ -73,18 +80,23 @@ def _value_text(value: object) -> str:
 
 
 def _family_table(counted: pd.DataFrame, families: Iterable[Mapping[str, object]]) -> ReportTable:
-    counts = counted.set_index("family")["compared"]
+    counts = counted.set_index("family")
     table = pd.DataFrame(
         [
-            (str(family["name"]), int(counts.get(family["name"], 0)), describe_family(family))
+            (
+                name,
+                *(int(counts[column].get(name, 0)) for column in _COUNTS),
+                describe_family(family),
+            )
             for family in families
+            for name in (str(family["name"]),)
         ],
-        columns=["family", "groups", "parameters"],
+        columns=["family", *_COUNTS.values(), "parameters"],
     )
     return ReportTable(
         name="families",
         columns=tuple(table.columns),
-        rows=tuple((name, str(groups), text) for name, groups, text in table.to_numpy()),
+        rows=tuple(tuple(map(str, row)) for row in table.to_numpy()),
         csv=table.to_csv(index=False),
     )
 

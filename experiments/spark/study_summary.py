@@ -134,6 +134,10 @@ def _families(cases: DataFrame) -> DataFrame:
 
     return cases.groupBy(F.col("groups.family").alias("family")).agg(
         F.count("*").alias("groups"),
+        F.count_distinct("groups.seed").alias("seeds"),
+        F.count_distinct("groups.renaming_hash").alias("distinct"),
+        F.expr("count_if(groups.forced)").alias("forced"),
+        F.expr("count_if(groups.owned > 0)").alias("with_owners"),
         F.count("groups.error").alias("errors"),
         F.expr("count_if(optima.status = 'optimal')").alias("proven"),
         F.expr("count_if(optima.status <> 'optimal')").alias("unproven"),

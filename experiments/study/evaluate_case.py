@@ -22,6 +22,7 @@ from kassay.experiments.implementations.convergence import Ending, StableResult,
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.families.event_streams import EventStreamFamily
 from kassay.experiments.study.families.registry import FAMILIES
+from kassay.experiments.study.renaming_hash import renaming_hash
 from kassay.experiments.study.table_rows import (
     AssignmentRow,
     CaseRecord,
@@ -216,6 +217,8 @@ def _group_row(case: Case, group: Group, *, drawn: bool) -> GroupRow:
         mixed=len(set(subscriptions)) > 1,
         weighted=group.is_weighted,
         racks=has_racks(group),
+        forced=all(len(members) <= 1 for members in subscribers.values()),
+        renaming_hash=renaming_hash(group),
         document=_json(group_document(group)) if drawn else None,
     )
 

@@ -32,6 +32,8 @@ class GroupRow:
     mixed: bool | None = None
     weighted: bool | None = None
     racks: bool | None = None  # whether a member and a replica have a rack
+    forced: bool | None = None  # whether each partition has one subscriber only
+    renaming_hash: int | None = None  # equal for groups that differ only in names and order
     document: str | None = None
 
 

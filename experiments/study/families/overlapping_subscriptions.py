@@ -11,6 +11,8 @@ from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.ownership import rejoin
 
 _MEMBERS, _TOPICS, _PARTITIONS = Range(3, 16), Range(2, 12), Range(1, 12)
+_BLOCKS = 3
+_ATTEMPTS = 100
 
 
 class OverlapShape(StrEnum):
@@ -33,8 +35,18 @@ class OverlapFamily(Family):
     partitions: Range = _PARTITIONS
 
     def build(self, seed: int, *, start: str | None = None) -> Group:  # noqa: ARG002
-        """Build the group that the family generates from ``seed``."""
-        rng = Random(f"{self.name}/{seed}")  # noqa: S311
+        """Build the group that the family generates from ``seed``.
+
+        If all members have equal subscriptions, the group is drawn again.
+        """
+        for attempt in range(_ATTEMPTS):
+            suffix = f"/{attempt}" if attempt else ""
+            group = self._draw(Random(f"{self.name}/{seed}{suffix}"))  # noqa: S311
+            if len({member.subscription for member in group.members}) > 1:
+                break
+        return replace(group, id=f"{self.name}/{seed}")
+
+    def _draw(self, rng: Random) -> Group:
         count = self.topics.draw(rng)
         topics = tuple(
             Topic(name=f"t{index:02}", partitions=self.partitions.draw(rng))
@@ -61,7 +73,7 @@ class OverlapFamily(Family):
                 if event == 1
                 else leave(group, rng)
             )
-        return replace(group, id=f"{self.name}/{seed}")
+        return group
 
     def _draw_topics(self, member: int, members: int, topics: int, rng: Random) -> set[int]:
         match self.shape:
@@ -71,8 +83,8 @@ class OverlapFamily(Family):
                 first = member * topics // members
                 return {first, (first + 1) % topics}
             case OverlapShape.BLOCKS:
-                size = max(1, topics // 3)
-                block = member % 3
+                size = max(1, topics // _BLOCKS)
+                block = member % min(_BLOCKS, topics)
                 drawn = {(block * size + offset) % topics for offset in range(size)}
                 return drawn | {(block + 1) * size % topics} if member == 0 else drawn
             case OverlapShape.RANDOM:

@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 
-from kassay.experiments.study.families.benchmark_grid import JMH, JMH_SMALL
+from kassay.experiments.study.families.benchmark_grid import JMH, JMH_SMALL, WINDOWS_SMALL
 from kassay.experiments.study.families.event_streams import EVENT_STREAMS
 from kassay.experiments.study.families.exhaustive_groups import EXHAUSTIVE_FAMILIES
 from kassay.experiments.study.families.family import Family, Range
 from kassay.experiments.study.families.group_events import MembershipEvent
 from kassay.experiments.study.families.hand_written_groups import NamedFamily
 from kassay.experiments.study.families.overlapping_subscriptions import OVERLAPS
-from kassay.experiments.study.families.seeded_groups import SeededFamily
+from kassay.experiments.study.families.seeded_groups import LARGE, SeededFamily
 from kassay.experiments.study.families.simulated_groups import SimulatedFamily
 from kassay.experiments.study.families.weights_and_racks import RACKS, WEIGHTED
 
@@ -42,6 +42,8 @@ _OTHERS: tuple[Family, ...] = (
     *EXHAUSTIVE_FAMILIES,
     JMH_SMALL,
     JMH,
+    WINDOWS_SMALL,
+    *LARGE,
     EVENT_STREAMS,
 )
 FAMILIES: dict[str, Family] = {family.name: family for family in (*_USUAL, *_OTHERS)}

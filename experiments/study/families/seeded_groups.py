@@ -20,7 +20,7 @@ from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.ownership import rejoin
 
 _MEMBERS, _TOPICS, _PARTITIONS = Range(3, 20), Range(1, 10), Range(1, 30)
-_MAX_MEMBER_NAMES = 100  # over the whole history of a group
+_MIN_MEMBER_NAMES = 100  # over the whole history of a group
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,11 @@ class SeededFamily(Family):
         True
         """
         rng = Random(f"{self.name}/{seed}")  # noqa: S311
-        names = [f"c{number:02}" for number in range(_MAX_MEMBER_NAMES)]
+        # A join adds at most a quarter of the members, at least one.
+        most = self.members.high
+        for _ in range(self.steps):
+            most += max(1, most // 4)
+        names = [f"c{number:02}" for number in range(max(_MIN_MEMBER_NAMES, most))]
         rng.shuffle(names)
         group, draw_subscription = self._initial_group(rng, names)
         for step, event in enumerate(self._events(rng)):
@@ -136,3 +140,17 @@ def random_even_assignment(group: Group, rng: Random) -> Assignment:
     return Assignment(
         {member.id: sorted(tps) for member, tps in zip(group.members, lists, strict=True)}
     )
+
+
+LARGE: tuple[SeededFamily, ...] = tuple(
+    SeededFamily(
+        name=f"{kind}-large",
+        mixed=kind == "mixed",
+        steps=2,
+        own_history=True,
+        members=Range(32, 1000),
+        topics=Range(2, 20),
+        partitions=Range(10, 200),
+    )
+    for kind in ("equal", "mixed")
+)

@@ -9,6 +9,8 @@ from kassay.experiments.study.families.seeded_groups import SeededFamily
 from kassay.reference.model.group import Group
 
 _MAX_WEIGHT = 1_000
+_ATTEMPTS = 100
+_SEEDS = 10**12  # above all seeds of a study
 
 
 class WeightDistribution(StrEnum):
@@ -40,7 +42,17 @@ class WeightedFamily(Family):
     base: SeededFamily
 
     def build(self, seed: int, *, start: str | None = None) -> Group:  # noqa: ARG002
-        """Build the group that the family generates from ``seed``."""
+        """Build the group that the family generates from ``seed``.
+
+        If all weights are equal, the group and its weights are drawn again.
+        """
+        for attempt in range(_ATTEMPTS):
+            group = self._draw(seed + attempt * _SEEDS)
+            if group.is_weighted:
+                break
+        return replace(group, id=f"{self.name}/{seed}")
+
+    def _draw(self, seed: int) -> Group:
         group = self.base.build(seed)
         rng = Random(f"{self.name}/{seed}/weights")  # noqa: S311
         ranks = list(range(sum(topic.partitions for topic in group.topics)))
@@ -52,7 +64,7 @@ class WeightedFamily(Family):
             )
             for topic in group.topics
         )
-        return replace(group, topics=topics, id=f"{self.name}/{seed}")
+        return replace(group, topics=topics)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

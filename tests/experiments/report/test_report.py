@@ -342,7 +342,11 @@ def test_the_page_shows_the_parameters_of_the_families(results, comparisons, fac
     overlaps = [row for row in parameters["levels"].rows if row[0] == "overlap"]
     assert len(overlaps) > 1
     assert "mixed, steps 5, own history, members 3 to 20, topics 2 to 10" in page
-    counts = dict(row[:2] for row in parameters["families"].rows)
+    rows = parameters["families"].rows
+    counts = dict(row[:2] for row in rows)
+    [churn] = (row for row in rows if row[0] == "mixed-churn")
+    assert int(churn[1]) == 2 * int(churn[2])  # one group per seed and assignor
+    assert int(churn[2]) <= int(churn[3]) <= int(churn[1])
     cases = {row["case"] for row in comparisons if row["family"] == "equal-join"}
     assert int(counts["equal-join"]) == len(cases)
 

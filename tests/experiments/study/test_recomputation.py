@@ -26,9 +26,11 @@ KINDS = (
     *(
         name
         for name, family in FAMILIES.items()
-        if not family.is_finite and not isinstance(family, EventStreamFamily)
+        if not family.is_finite
+        and not isinstance(family, EventStreamFamily)
+        and not name.endswith("large")
     ),
-    *("named", "worlds-3x4", "scenarios", "jmh-small"),
+    *("named", "worlds-3x4", "scenarios"),
 )
 ASSIGNORS = ("sticky", "cooperative-sticky", "uniform", "range", "roundrobin", "legacy-roundrobin")
 FLOW_PARTITIONS = 25
@@ -142,6 +144,9 @@ def _group_columns(group: Group) -> dict[str, object]:
         "owned": len(owners),
         "contested": contested,
         "stale": len(claims) - valid - contested,
+        "forced": all(
+            sum(topic in own for own in subscriptions) == 1 for topic in set().union(*subscriptions)
+        ),
         "mixed": len(set(map(frozenset, subscriptions))) > 1,
         "weighted": len({weights[tp] for tp in brute_force.partitions_to_place(group)}) > 1,
     }

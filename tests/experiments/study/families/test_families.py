@@ -11,10 +11,12 @@ from kassay.experiments.study.families.group_events import MembershipEvent
 from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
 from kassay.experiments.study.families.registry import FAMILIES, USUAL
 from kassay.experiments.study.families.seeded_groups import SeededFamily
+from kassay.experiments.study.renaming_hash import renaming_hash
 from kassay.reference import InputError, violations
 from kassay.reference.assignors import assign
 from kassay.reference.documents.json_codec import group_document, parse_group
 from kassay.reference.model.ownership import ownership, rejoin
+from kassay.reference.model.topic_partitions import Partitions
 from tests import brute_force
 
 SEEDED = [name for name in USUAL if FAMILIES[name].size is None]
@@ -209,4 +211,37 @@ def test_groups_of_optional_families_are_reproducible_documents_with_valid_assig
 def test_groups_of_optional_families_are_the_same_in_every_release():
     documents = [group_document(group) for name in OPTIONAL for group in optional_groups(name)[:3]]
     digest = hashlib.sha256(json.dumps(documents, sort_keys=True).encode()).hexdigest()
-    assert digest == "2c6d850aebc966b03c4525ea35f415c5ee5ec60cec8936b04ceed5e1fd232bff"
+    assert digest == "7775d3fa3f77ecb6512978a47b7636f88186c912f9bba3f2ac70d0752cbf0144"
+
+
+@pytest.mark.parametrize("event", MembershipEvent)
+def test_families_have_names_for_any_number_of_members(event):
+    family = SeededFamily(name="test", mixed=True, event=event, steps=3, members=Range(98, 120))
+    for seed in range(3):
+        group = family.build(seed)
+        assert len({member.id for member in group.members}) == len(group.members) > 40
+
+
+def test_the_hash_of_a_group_ignores_names_and_order():
+    for seed in range(20):
+        group = FAMILIES["mixed-resubscribe"].build(seed)
+        names = {topic.name: f"x{index}" for index, topic in enumerate(reversed(group.topics))}
+        members = tuple(
+            replace(
+                member,
+                id=f"m{index}",
+                subscription=tuple(names[topic] for topic in member.subscription),
+                owned=Partitions.of([(names[topic], number) for topic, number in member.owned]),
+            )
+            for index, member in enumerate(reversed(group.members))
+        )
+        topics = tuple(replace(t, name=names[t.name]) for t in reversed(group.topics))
+        renamed = replace(group, topics=topics, members=members)
+        assert renaming_hash(renamed) == renaming_hash(group)
+        assert renaming_hash(replace(group, members=group.members[1:])) != renaming_hash(group)
+
+
+def test_all_groups_of_an_exhaustive_family_have_different_hashes():
+    family = FAMILIES["worlds-3x3"]
+    hashes = {renaming_hash(family.build(seed)) for seed in range(family.size)}
+    assert len(hashes) == family.size

@@ -15,6 +15,20 @@ def test_nested_subscriptions_contain_each_other():
         assert all(small <= large for small, large in pairwise(sets))
 
 
+def test_subscriptions_of_a_group_are_not_all_equal():
+    for shape in OverlapShape:
+        for group in groups_of_shape(shape):
+            assert len({member.subscription for member in group.members}) > 1
+
+
+def test_members_of_different_blocks_share_no_topic():
+    for group in groups_of_shape(OverlapShape.BLOCKS):
+        blocks = {m.subscription for m in group.members}
+        sizes = {len(block) for block in blocks}
+        plain = [set(block) for block in blocks if len(block) == min(sizes)]
+        assert all(a == b or not a & b for a in plain for b in plain)
+
+
 def test_blocks_overlap_in_one_member_only():
     groups = [group for group in groups_of_shape(OverlapShape.BLOCKS) if len(group.topics) >= 6]
     assert groups

@@ -8,6 +8,7 @@ SEEDS = range(6)
 
 @pytest.mark.parametrize("family", WEIGHTED, ids=lambda family: family.name)
 def test_weighted_groups_have_unequal_weights(family):
+    assert all(family.build(seed).is_weighted for seed in range(40))
     weights = [w for seed in SEEDS for t in family.build(seed).topics for w in t.weights]
     assert min(weights) >= 1
     assert len(set(weights)) > 1
