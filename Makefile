@@ -171,6 +171,10 @@ exhaustive: setup ## Compare the solver with brute force on 700,000 small groups
 recompute: setup ## Compute the rows of 2,000 groups of a study again, by an integer program
 	RECOMPUTED_GROUPS=2000 $(BIN)/python -m pytest tests/experiments/study/test_recomputation.py
 
+.PHONY: proofs
+proofs: setup ## Check the statements of docs/proofs.md on 420,000 small groups
+	LARGE_PROOFS=1 $(BIN)/python -m pytest tests/reference/assignors/test_proofs.py
+
 .PHONY: forgeries
 forgeries: setup ## Check 100,000 edited solution documents against brute force
 	EDITED_DOCUMENTS=100000 $(BIN)/python -m pytest tests/forgeries

@@ -1,0 +1,113 @@
+"""Tests of the remedies of docs/remedies.md: examples/remedies and benchmarks/remedies.py."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks import remedies
+from kassay import Group, Member, Topic, compare, load_groups
+from kassay.experiments.implementations.callable_server import load_callable
+from kassay.reference import violations
+from kassay.reference.assignors import assign
+from kassay.reference.model.metrics import movement, sum_of_squares
+from tests import brute_force
+from tests.strategies import groups, valid_assignments
+
+FOLDER = Path(__file__).parents[1] / "examples" / "remedies"
+GROUPS = {group.id: group for group in load_groups(FOLDER / "groups.jsonl")}
+repair = load_callable(f"{FOLDER / 'repair.py'}:repair")
+
+
+def outcome(group, assignment):
+    assert next(violations(group, assignment), None) is None
+    return sum_of_squares(assignment.loads().values()), movement(group, assignment)
+
+
+@given(data=st.data())
+def test_repair_without_limits_reaches_the_optimum_from_each_assignment(data):
+    group = data.draw(groups())
+    repaired, _ = repair(group, data.draw(valid_assignments(group)))
+    assert outcome(group, repaired) == brute_force.optimum(group)
+
+
+@pytest.mark.parametrize("limits", [{"max_transfers": 0}, {"max_transfers": 2}, {"max_chains": 1}])
+@given(data=st.data())
+def test_limited_repair_is_valid_and_never_worse(limits, data):
+    group = data.draw(groups())
+    assignment = data.draw(valid_assignments(group))
+    repaired, chains = repair(group, assignment, **limits)
+    assert outcome(group, repaired) <= outcome(group, assignment)
+    assert chains <= limits.get("max_chains", chains)
+
+
+def chain_of_topics(transfers):
+    """Return a group that only a chain of the given number of transfers can improve."""
+    sizes = [*[1] * (transfers - 1), 2]
+    subscriptions = [[t for t in (i - 1, i) if 0 <= t < transfers] for i in range(transfers + 1)]
+    owned = [[], *([(f"t{t}", number) for number in range(n)] for t, n in enumerate(sizes))]
+    return Group(
+        topics=tuple(Topic(name=f"t{t}", partitions=size) for t, size in enumerate(sizes)),
+        members=tuple(
+            Member(
+                id=f"c{index}",
+                subscription=tuple(f"t{t}" for t in topics),
+                owned=owned[index],
+                generation=1,
+            )
+            for index, topics in enumerate(subscriptions)
+        ),
+    )
+
+
+@pytest.mark.parametrize("transfers", [2, 3, 4, 7])
+def test_no_fixed_length_of_chains_is_sufficient(transfers):
+    group = chain_of_topics(transfers)
+    start = assign(group, "sticky")
+    shorter, chains = repair(group, start, max_transfers=transfers - 1)
+    assert (shorter.loads(), chains) == (start.loads(), 0)
+    repaired, chains = repair(group, start, max_transfers=transfers)
+    assert (set(repaired.loads().values()), chains) == ({1}, 1)
+
+
+@pytest.mark.parametrize(
+    ("case", "sticky", "uniform", "minimum"),
+    [
+        ("sticky-imbalance", (5, 0), (3, 0), (3, 0)),
+        ("sticky-moves", (3, 1), (3, 1), (3, 0)),
+        ("uniform-imbalance", (5, 0), (5, 0), (3, 1)),
+        ("uniform-moves", (3, 0), (3, 1), (3, 0)),
+        ("three-transfers", (6, 0), (6, 0), (4, 3)),
+    ],
+)
+def test_three_transfers_reach_the_optimum_of_the_documented_groups(case, sticky, uniform, minimum):
+    group = GROUPS[case]
+    assert brute_force.optimum(group) == minimum
+    for assignor, expected in (("sticky", sticky), ("uniform", uniform)):
+        assignment = assign(group, assignor)
+        assert outcome(group, assignment) == expected
+        assert outcome(group, repair(group, assignment, max_transfers=3)[0]) == minimum
+
+
+@pytest.mark.parametrize(
+    "name", ["sticky_two_steps", "sticky_three_steps", "sticky_ten_chains", "uniform_two_steps"]
+)
+def test_repaired_assignors_run_as_custom_assignors(name):
+    comparison = compare(GROUPS["uniform-imbalance"], f"python:{FOLDER / 'repair.py'}:{name}")
+    assert comparison.least_imbalance
+    assert comparison.unnecessary_moves == 0
+
+
+def test_a_livelock_is_repaired_from_the_repeated_state():
+    (endless,) = [g for g in load_groups(FOLDER.parent / "groups.jsonl") if g.id == "D"]
+    repaired = load_callable(f"{FOLDER / 'repair.py'}:sticky_ten_chains")(endless)
+    assert outcome(endless, repaired) == (91, 4)
+
+
+def test_the_benchmark_measures_no_gap_without_limits():
+    rows = {(row.assignor, row.remedy): row.sums for row in remedies.measure("neighbours", 30)}
+    assert rows["sticky", "none"]["gap"] > 0
+    for assignor in remedies.ASSIGNORS:
+        assert rows[assignor, "no limit"]["gap"] == 0
+        assert rows[assignor, "no limit"]["unnecessary"] == 0
