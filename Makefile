@@ -172,7 +172,7 @@ recompute: setup ## Compute the rows of 2,000 groups of a study again, by an int
 	RECOMPUTED_GROUPS=2000 $(BIN)/python -m pytest tests/experiments/study/test_recomputation.py
 
 .PHONY: proofs
-proofs: setup ## Check the statements of docs/proofs.md on 420,000 small groups
+proofs: setup ## Check the statements of docs/proofs.md on 330,000 small groups
 	LARGE_PROOFS=1 $(BIN)/python -m pytest tests/reference/assignors/test_proofs.py
 
 .PHONY: forgeries

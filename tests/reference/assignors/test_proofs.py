@@ -24,7 +24,7 @@ LARGE = "LARGE_PROOFS" in os.environ
 STICKY = ("sticky", "cooperative-sticky")
 OWNED_ONCE = [(4, 5), (5, 4)] if LARGE else [(3, 3)]
 """Maximum members and partitions of groups in which a partition has at most one claim."""
-CLAIMED_OFTEN = [(2, 5), (3, 3), (4, 2)] if LARGE else [(2, 2), (3, 1)]
+CLAIMED_OFTEN = [(2, 4), (3, 3)] if LARGE else [(2, 2), (3, 1)]
 """Maximum members and partitions of groups with all sets of claims and generations."""
 MIXED = (3, 4) if LARGE else (3, 3)
 """Maximum members and partitions of groups with mixed subscriptions."""
