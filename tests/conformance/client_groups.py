@@ -164,7 +164,10 @@ def _command(library: str) -> tuple[list[str], dict[str, str]]:
     if library == "kafkajs":
         return ["node", str(_node_consumer())], {}
     packages = sysconfig.get_path("purelib", vars={"base": str(_python().parents[1])})
-    return [sys.executable, str(CLIENTS / "consumer.py"), library], {"PYTHONPATH": packages}
+    return [sys.executable, str(CLIENTS / "consumer.py"), library], {
+        "PYTHONPATH": packages,
+        "PYTHONHASHSEED": "0",  # as in the driver
+    }
 
 
 @cache
