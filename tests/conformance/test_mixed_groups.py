@@ -139,7 +139,8 @@ def test_leaders_read_the_user_data_of_the_documented_libraries(
     documented = documented_answers(assignor)
     for leader in names:
         for name, answer in zip(names, table[leader], strict=True):
-            assert answer in ("–", documented[leader][name]), (leader, name)
+            expected = documented[leader][name]
+            assert answer == expected or "–" in (answer, expected), (leader, name)
 
 
 def documented_answers(assignor: str) -> dict[str, dict[str, str]]:
