@@ -1,16 +1,19 @@
 """Most even loads that subscriptions and large weights permit, computed by counting."""
 
-from collections.abc import Iterator, Mapping
-from fractions import Fraction
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kassay.reference.model.topic_partitions import Column
 from kassay.solver.problem import Problem
 
-# Pairs of sets of consumers are compared.
-_MAX_CONSUMER_SETS = 500
+_MAX_CONSUMER_SETS = 5_000
+# Limits of the rounds that balance divisible loads.
+_ROUNDS = 30
+_MAX_SHARES = 20_000
+_PRECISION = 1e-6
 
 
 def majorised_loads(problem: Problem) -> list[int]:
@@ -25,18 +28,20 @@ def majorised_loads(problem: Problem) -> list[int]:
     for members, partitions in components(problem):
         weights = sorted((int(w) // unit for w in problem.weight[partitions]), reverse=True)
         sums = dict(enumerate(accumulate(weights[: len(members) - 1], initial=0)))
-        for size, weight in _closed_sums(problem, partitions):
+        for size, weight in _closed_sums(problem, members, partitions):
             sums[size] = max(weight // unit, sums.get(size, 0))
         sums[len(members)] = sum(weights)
         loads.extend(unit * load for load in _most_even_loads(sums))
     return loads
 
 
-def _closed_sums(problem: Problem, partitions: NDArray[np.intp]) -> Iterator[tuple[int, int]]:
+def _closed_sums(
+    problem: Problem, members: list[int], partitions: NDArray[np.intp]
+) -> Iterator[tuple[int, int]]:
     """Yield sizes of sets of members, and the weight that only the members of a set can receive.
 
-    The sets are those of the consumers of each topic of a component, and their unions in the order
-    of the mean load of the set. There are none for equal weights.
+    The sets are the members of a component with the greatest loads if partitions are divisible.
+    There are none for equal weights.
     """
     # np.unique would load numpy.ma, which adds to the start-up time.
     indices = np.flatnonzero(np.bincount(problem.consumer_set[partitions]))
@@ -44,18 +49,37 @@ def _closed_sums(problem: Problem, partitions: NDArray[np.intp]) -> Iterator[tup
         return
     weights = np.zeros(len(problem.consumer_sets), dtype=problem.weight.dtype)
     np.add.at(weights, problem.consumer_set[partitions], problem.weight[partitions])
-    rows = np.packbits(problem.may_consume[indices], axis=1)
-    sets = [
-        (int.from_bytes(row.tobytes()), int(weight))
-        for row, weight in zip(rows, weights[indices], strict=True)
-    ]
-    candidates = {members: None for members, _ in sets}
-    union = 0
-    for members, _ in sorted(sets, key=lambda one: -Fraction(one[1], one[0].bit_count())):
-        union |= members
-        candidates[union] = None
-    for chosen in candidates:
-        yield chosen.bit_count(), sum(weight for members, weight in sets if not members & ~chosen)
+    consumers = [problem.consumer_sets[at] for at in indices]
+    loads = _divisible_loads(consumers, weights[indices].astype(np.float64), problem.member_count)
+    rank = np.zeros(problem.member_count, dtype=np.int64)
+    rank[sorted(members, key=lambda member: -loads[member])] = np.arange(len(members))
+    added = np.zeros(len(members), dtype=problem.weight.dtype)
+    np.add.at(added, [rank[own].max() for own in consumers], weights[indices])
+    yield from enumerate(accumulate(added.tolist()), start=1)
+
+
+def _divisible_loads(
+    consumers: Sequence[Column], weights: NDArray[np.float64], members: int
+) -> NDArray[np.float64]:
+    """Balance loads if the weight of each set of consumers is divisible; return them by member.
+
+    Each round distributes the weight of one set after the other again, as evenly as possible.
+    """
+    loads = np.zeros(members)
+    shares = [np.zeros(len(own)) for own in consumers]
+    for _ in range(min(_ROUNDS, _MAX_SHARES // len(consumers))):
+        largest = 0.0
+        for at, own in enumerate(consumers):
+            others = loads[own] - shares[at]
+            ascending = np.sort(others)
+            levels = (weights[at] + np.cumsum(ascending)) / np.arange(1, len(own) + 1)
+            level = levels[np.count_nonzero(ascending <= levels) - 1]
+            share = np.maximum(level - others, 0.0)
+            largest = max(largest, float(np.abs(share - shares[at]).max()))
+            loads[own], shares[at] = others + share, share
+        if largest <= _PRECISION * float(loads.max()):
+            break
+    return loads
 
 
 def _most_even_loads(sums: Mapping[int, int]) -> list[int]:

@@ -68,8 +68,6 @@ class LevelSolver:
 
         if budget.seconds > 0:
             problem = self.pool.problem
-            if isinstance(level, Imbalance):
-                yield lambda _: (self._divisible_bound(level, budget), Origin.FLOW)
             # Few members with many partitions each: subsets of the mean load are frequent.
             if problem.partition_count >= _MANY_PER_MEMBER * problem.member_count:
                 yield enumerate_subsets
@@ -86,15 +84,6 @@ class LevelSolver:
             search = MovementSearch(self.pool, self.progress)
             yield lambda bound: (search.run(level, bound, budget), Origin.EXCHANGE)
         yield lambda bound: (self._search_by_cpsat(level, bound, budget), Origin.CP_SAT)
-
-    def _divisible_bound(self, level: Imbalance, budget: SearchBudget) -> int:
-        """Return a lower bound on the imbalance of different weights by network flows."""
-        problem = self.pool.problem
-        if not problem.group.is_weighted or len(problem.consumer_sets) < 2:
-            return 0
-        from kassay.solver.flow.divisible_loads import divisible_loads_bound  # noqa: PLC0415
-
-        return divisible_loads_bound(problem, level.measure, budget)
 
     def _search_by_cpsat(self, level: Level, bound: int, budget: SearchBudget) -> int:
         if budget.seconds <= 0:

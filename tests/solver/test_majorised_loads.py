@@ -1,6 +1,7 @@
-"""Bounds on the imbalance of weighted groups with different subscriptions, by network flows."""
+"""Bounds on the imbalance of weighted groups with different subscriptions, by counting."""
 
 import random
+from itertools import combinations
 
 import pytest
 
@@ -9,14 +10,11 @@ from kassay.reference.model.metrics import Measure
 from kassay.solver import Imbalance, Movement, solve
 from kassay.solver.bounds import imbalance_bound
 from kassay.solver.evaluation import imbalance_of
-from kassay.solver.flow.divisible_loads import divisible_loads_bound
-from kassay.solver.limits import SearchBudget, SearchLimits
-from kassay.solver.majorised_loads import even_loads
-from kassay.solver.problem import build_problem
+from kassay.solver.limits import SearchLimits
+from kassay.solver.majorised_loads import even_loads, majorised_loads
+from kassay.solver.problem import Problem, build_problem
 from tests import brute_force
 from tests.solver.random_cases import random_group, value_of
-
-ENDLESS = SearchBudget(float("inf"))
 
 
 def busy_topic(partitions: int) -> Group:
@@ -49,9 +47,38 @@ def test_the_bound_is_at_most_the_minimum_of_every_measure(seed):
             continue
         for measure in Measure:
             best = min(map(value_of(group, Imbalance(measure)), placements))
-            problem = build_problem(group)
-            assert divisible_loads_bound(problem, measure, ENDLESS) <= best
-            assert imbalance_bound(problem, measure) <= best
+            assert imbalance_bound(build_problem(group), measure) <= best
+
+
+def closed_weight(problem: Problem, members: tuple[int, ...]) -> int:
+    """Return the weight of the partitions that only these members can receive."""
+    return sum(
+        weight
+        for weight, at in zip(problem.weight.tolist(), problem.consumer_set.tolist(), strict=True)
+        if set(problem.consumer_sets[at].tolist()) <= set(members)
+    )
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_greatest_loads_add_up_to_the_closed_weight_of_every_set_of_members(seed):
+    rng = random.Random(seed)
+    names = [f"t{at}" for at in range(8)]
+    group = Group(
+        topics=tuple(
+            Topic(name=name, partitions=2, weights=(rng.randint(1, 900), rng.randint(1, 90)))
+            for name in names
+        ),
+        members=tuple(
+            Member(id=f"m{at}", subscription=tuple(rng.sample(names, rng.randint(1, 3))))
+            for at in range(7)
+        ),
+    )
+    problem = build_problem(group)
+    loads = sorted(majorised_loads(problem), reverse=True)
+    assert sum(loads) == problem.total
+    for size in range(1, problem.member_count + 1):
+        for members in combinations(range(problem.member_count), size):
+            assert sum(loads[:size]) >= closed_weight(problem, members)
 
 
 def chained_topics() -> Group:
@@ -69,12 +96,10 @@ def chained_topics() -> Group:
 
 @pytest.mark.parametrize("group", [busy_topic(40), chained_topics()], ids=["busy", "chained"])
 @pytest.mark.parametrize("measure", Measure)
-def test_counting_gives_the_bound_of_divisible_partitions(group, measure):
+def test_counting_exceeds_the_bound_of_even_loads(group, measure):
     problem = build_problem(group)
-    bound = divisible_loads_bound(problem, measure, ENDLESS)
-    assert imbalance_bound(problem, measure) >= bound
     even = even_loads(problem.total, problem.member_count)
-    assert bound > imbalance_of(measure, even)
+    assert imbalance_bound(problem, measure) > imbalance_of(measure, even)
 
 
 @pytest.mark.parametrize("measure", ["sum_of_squares", "leximax"])
