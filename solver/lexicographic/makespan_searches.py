@@ -77,6 +77,8 @@ def balance_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -
     may_continue = budget.share(2).continuation(5_000)
     balancer.lower_makespan(makespan_bound(problem), may_continue)
     balancer.even_out(may_continue)
+    if level.measure is not Measure.MAKESPAN:
+        balancer.balance_random_pairs(may_continue)
     pool.placements.append(balancer.placement)
     return 0
 

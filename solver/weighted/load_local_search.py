@@ -15,6 +15,7 @@ from kassay.solver.weighted.subset_enumeration import nearest_subset
 _MAX_PAIR_ITEMS = 22
 _MAX_FEW_ITEMS = 18
 _MAX_FAILURES = 60
+_MAX_PAIR_FAILURES = 200
 
 
 @dataclass
@@ -50,6 +51,14 @@ class LoadBalancer:
                 self._balance_pair(one, other) for one, other in pairs
             ):
                 return
+
+    def balance_random_pairs(self, may_continue: Callable[[], bool]) -> None:
+        """Balance random pairs of members until many of them in a row cannot be balanced."""
+        width = self.problem.member_count
+        failures = 0
+        while width > 1 and failures < _MAX_PAIR_FAILURES and may_continue():
+            one, other = self.rng.choice(width, 2, replace=False).tolist()
+            failures = 0 if self._balance_pair(one, other) else failures + 1
 
     def _lower_load(self, member: int, may_continue: Callable[[], bool]) -> bool:
         """Lower the load of one member, and keep all other loads below its old load."""

@@ -109,3 +109,26 @@ def test_the_imbalance_of_a_large_group_with_a_busy_topic_is_proven_by_counting(
     solution = solve(group, levels=levels, limits=SearchLimits(time=1))
     assert solution.imbalance.gap <= solution.imbalance.value // 1_000
     assert solution.imbalance.origin == "counting"
+
+
+@pytest.mark.parametrize("measure", ["sum_of_squares", "leximax"])
+def test_different_subscriptions_are_balanced_nearly_to_the_bound(measure):
+    rng = random.Random(0)
+    names = [f"t{at}" for at in range(10)]
+    group = Group(
+        topics=tuple(
+            Topic(
+                name=name,
+                partitions=10,
+                weights=tuple(int(rng.lognormvariate(6, 1)) + 1 for _ in range(10)),
+            )
+            for name in names
+        ),
+        members=tuple(
+            Member(id=f"m{at}", subscription=tuple(sorted(rng.sample(names, 5))))
+            for at in range(10)
+        ),
+    )
+    limits = SearchLimits(deterministic=2)
+    solution = solve(group, levels=[Imbalance(measure)], limits=limits)
+    assert solution.imbalance.gap <= solution.imbalance.bound // 500
