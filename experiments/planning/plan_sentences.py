@@ -1,6 +1,7 @@
 """Describe a plan in sentences: benefit, options and ignored objectives."""
 
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Sequence
 
 from kassay.experiments.planning.actions import count_of
 from kassay.experiments.planning.host_loads import host_loads
@@ -143,3 +144,16 @@ def weight_text(plan: Plan) -> str:
     if not others:
         return text
     return f"{text}. The source of the group allows {' and '.join(others)} at import"
+
+
+def further_commands(
+    plan: Plan, directory: str, source: Sequence[str], selected: Sequence[str]
+) -> Iterator[str]:
+    """Yield commands for the plan in ``directory``, and for the source of its group.
+
+    ``source`` and ``selected`` are arguments as in `render_summary`.
+    """
+    yield f"kassay compare {shlex.quote(f'{directory}/after.jsonl')} --format table"
+    yield f"kassay plan {shlex.join([*source, *selected])} --max-moves 10 -o plan-10"
+    if plan.group.weight_source is not WeightSource.LAG:
+        yield f"kassay what-if {shlex.join(source)} --members +0..+2 --format table"

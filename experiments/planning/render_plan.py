@@ -1,9 +1,8 @@
 """Render a plan as an HTML page, a Markdown ticket and a text summary."""
 
 import re
-import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -19,6 +18,7 @@ from kassay.experiments.planning.plan_files import loads_csv, moves_csv
 from kassay.experiments.planning.plan_result import Plan
 from kassay.experiments.planning.plan_sentences import (
     bound_text,
+    further_commands,
     not_considered,
     option_summary,
     quality,
@@ -30,7 +30,6 @@ from kassay.experiments.plotting.frontier_drawing import FrontierCurve, frontier
 from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.model.group import Member
 from kassay.reference.model.metrics import host_units
-from kassay.reference.model.weight_source import WeightSource
 from kassay.solver.objective import HostImbalance
 from kassay.solver.solution import LevelValue
 
@@ -69,9 +68,19 @@ def render_ticket(plan: Plan) -> str:
     return _environment(autoescape=False).get_template("ticket.md.j2").render(**_context(plan))
 
 
-def render_summary(plan: Plan, *, directory: str, source: str = "SOURCE") -> str:
-    """Render the summary of a plan as text for a terminal."""
-    context = _context(plan, directory=directory, source=source)
+def render_summary(
+    plan: Plan,
+    *,
+    directory: str,
+    source: Sequence[str] = ("SOURCE",),
+    selected: Sequence[str] = (),
+) -> str:
+    """Render the summary of a plan as text for a terminal.
+
+    ``source`` are the arguments of further commands for the same source, and ``selected`` those
+    that select the group in ``kassay plan``.
+    """
+    context = _context(plan, directory=directory, source=source, selected=selected)
     return _environment(autoescape=False).get_template("summary.txt.j2").render(**context)
 
 
@@ -100,7 +109,7 @@ class FirstScreen:
     commands: Sequence[str]
 
 
-def _summary(plan: Plan, short: Mapping[str, str], directory: str, source: str) -> FirstScreen:
+def _summary(plan: Plan, short: Mapping[str, str], commands: Sequence[str]) -> FirstScreen:
     steps = [
         FirstStep(text=_shorten(str(step), short), before=step.makespan[0], after=step.makespan[1])
         for step in plan.steps[:_FIRST_STEPS]
@@ -115,15 +124,8 @@ def _summary(plan: Plan, short: Mapping[str, str], directory: str, source: str) 
         weights=weight_text(plan),
         assignor=own_assignor(plan.group, client=plan.client),
         levels=", then ".join(_level_text(level) for level in plan.solution.levels),
-        commands=list(_commands(plan, directory, shlex.quote(source))),
+        commands=commands,
     )
-
-
-def _commands(plan: Plan, directory: str, source: str) -> Iterator[str]:
-    yield f"kassay compare {shlex.quote(f'{directory}/after.jsonl')} --format table"
-    yield f"kassay plan {source} --max-moves 10 -o plan-10"
-    if plan.group.weight_source is not WeightSource.LAG:
-        yield f"kassay what-if {source} --members +0..+2 --format table"
 
 
 def _level_text(level: LevelValue) -> str:
@@ -132,7 +134,13 @@ def _level_text(level: LevelValue) -> str:
     return f"{name} {level.value:,} ({bound_text(level)}{tolerance})"
 
 
-def _context(plan: Plan, *, directory: str = ".", source: str = "SOURCE") -> dict[str, object]:
+def _context(
+    plan: Plan,
+    *,
+    directory: str = ".",
+    source: Sequence[str] = ("SOURCE",),
+    selected: Sequence[str] = (),
+) -> dict[str, object]:
     listed = 0
     batches = []
     for number, batch in enumerate(plan.batches, 1):
@@ -145,7 +153,7 @@ def _context(plan: Plan, *, directory: str = ".", source: str = "SOURCE") -> dic
         "plan": plan,
         "short": short,
         "steps": [_shorten(str(step), short) for step in plan.steps],
-        "summary": _summary(plan, short, directory, source),
+        "summary": _summary(plan, short, list(further_commands(plan, directory, source, selected))),
         "name": plan.group.id or "the group",
         "batches": batches,
         "unlisted": len(plan.moves) - listed,

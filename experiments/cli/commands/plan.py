@@ -21,6 +21,7 @@ from kassay.experiments.cli import (
 )
 from kassay.experiments.cli.interruption import STOP, call_interruptibly, exit_interrupted
 from kassay.experiments.cli.objective_options import ObjectiveOptions
+from kassay.experiments.cli.option_checks import given_options
 from kassay.experiments.planning.own_assignor import installed_client
 from kassay.experiments.planning.plan import GROWTH
 from kassay.experiments.planning.plan import plan as plan_group
@@ -167,7 +168,13 @@ def plan(
             typer.echo(group_io.to_json({"id": one.id, "conflict": str(error)}))
         else:
             write_plan(result, directory)
-            typer.echo(_text(result, directory, source) if as_text else _line(result, directory))
+            options = given_options(source_data, objective, without=["--max-moves"])
+            selected = ["--group", one.id] if one.id and (group or len(groups) > 1) else []
+            typer.echo(
+                _text(result, directory, source, options=options, selected=selected)
+                if as_text
+                else _line(result, directory)
+            )
         if STOP.is_set():
             exit_interrupted(f"group {one.id!r} has the best plan found so far, or none")
     if code:
@@ -199,8 +206,12 @@ def _factor(text: str) -> Fraction:
     return factor
 
 
-def _text(plan: Plan, directory: Path, source: Path) -> str:
-    summary = render_summary(plan, directory=str(directory), source=str(source))
+def _text(
+    plan: Plan, directory: Path, source: Path, *, options: list[str], selected: list[str]
+) -> str:
+    summary = render_summary(
+        plan, directory=str(directory), source=[str(source), *options], selected=selected
+    )
     return group_io.without_control_characters(summary)
 
 
