@@ -47,8 +47,12 @@ SUBSCRIPTIONS = tuple(tuple(topics) for topics in ("ab", "ab", "a", "ab", "b", "
 SETTINGS = {"offsets.topic.num.partitions": "1", "group.initial.rebalance.delay.ms": "0"}
 _RUNS = 60
 _STABLE_SECONDS = 60.0
-_MIN_SHARE = 0.75
-"""Share of rebalances that a driver must predict. The results of the Go libraries vary."""
+_MIN_SHARE = 0.6
+"""Share of rebalances that a driver must predict.
+
+The results of the Go libraries vary, and the driver of franz-go sends more user data than
+kafka-python.
+"""
 DOCS = Path(__file__).parents[2] / "docs" / "implementations.md"
 
 
