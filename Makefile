@@ -18,6 +18,9 @@ SOAK ?= 5000
 # Client libraries of `make implementations`; a missing runtime excludes its libraries.
 LIBRARIES ?= available
 GROUPS ?= 10000000
+# Event streams of `make study`.
+STREAMS ?= 100
+CONFIGURATIONS := experiments/study/configurations
 
 .PHONY: help
 help: ## Show the targets
@@ -90,6 +93,18 @@ demo: setup ## Study captured groups and 1,200 seeded groups; write out/demo/rep
 	$(BIN)/kassay study --groups $(DEMO)/groups.jsonl --cases $(CASES) --output $(DEMO)
 	$(BIN)/kassay report $(DEMO) --output $(DEMO)/report.html --markdown $(DEMO)/report.md
 	@echo "open $(DEMO)/report.html"
+
+.PHONY: study
+study: setup ## Run small versions of both parts of the published study; write reports in out
+	$(BIN)/kassay study $(CONFIGURATIONS)/quick.yaml --output out/quick
+	$(BIN)/kassay study --family trajectories --cases $(STREAMS) --output out/streams
+	for part in quick streams; do $(BIN)/kassay report out/$$part; done
+
+.PHONY: study-published
+study-published: setup ## Run both parts of the published study (hours), and write docs/study.md
+	$(BIN)/kassay study $(CONFIGURATIONS)/trajectories.yaml --output out/trajectories
+	$(BIN)/kassay study $(CONFIGURATIONS)/published.yaml --output out/study
+	for part in trajectories study; do $(BIN)/kassay report out/$$part; $(BIN)/python -m kassay.experiments.report.published_study out/$$part docs/study.md; done
 
 .PHONY: commands
 commands: setup ## Write docs/commands.md from the help of the commands

@@ -1,7 +1,8 @@
 """Insert the results of the published study into the documentation page ``study.md``.
 
 ``python -m kassay.experiments.report.published_study out/study docs/study.md`` replaces the
-text between the two comments that mark the place of the numbers.
+text between the two comments that mark the place of the numbers. The results of event streams and
+those of single groups have their own places.
 """
 
 import sys
@@ -15,25 +16,37 @@ from kassay.experiments.report.study_report import template_values
 from kassay.reference.model.errors import InputError
 
 BEGIN, END = "<!-- numbers: begin -->", "<!-- numbers: end -->"
+TRAJECTORIES = "trajectories"
+_GROUPS = "numbers"
 
 
 def render_numbers(results: StudySummary) -> str:
-    """Render the results of a study as Markdown tables."""
+    """Render the results of a study on single groups as Markdown tables."""
+    return _render(results, "study.md.j2")
+
+
+def render_trajectories(results: StudySummary) -> str:
+    """Render the results of a study on event streams as Markdown tables."""
+    return _render(results, "primary.md.j2")
+
+
+def _render(results: StudySummary, template: str) -> str:
     markdown = environment(TEMPLATES, autoescape=False)
-    text = markdown.get_template("study.md.j2").render(**template_values(results))
+    text = markdown.get_template(template).render(**template_values(results))
     return text.strip() + "\n"
 
 
-def replace_numbers(page: str, text: str, *, where: str) -> str:
-    """Replace the text between the `BEGIN` and `END` comments of a documentation page.
+def replace_numbers(page: str, text: str, *, where: str, place: str = _GROUPS) -> str:
+    """Replace the text between the comments of a documentation page that mark a place.
 
     ``where`` is the page's name for error messages.
     """
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    first, last = (mark.replace(_GROUPS, place) for mark in (BEGIN, END))
+    before, begin, rest = page.partition(first)
+    _, end, after = rest.partition(last)
     if not begin or not end:
-        raise InputError(f"{where} must contain {BEGIN} and, after it, {END}")
-    return f"{before}{BEGIN}\n\n{text}\n{END}{after}"
+        raise InputError(f"{where} must contain {first} and, after it, {last}")
+    return f"{before}{first}\n\n{text}\n{last}{after}"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -45,9 +58,14 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     directory, page = map(Path, arguments)
     try:
-        text = render_numbers(load_summary(directory))
-        old = page.read_text(encoding="utf-8")
-        page.write_text(replace_numbers(old, text, where=str(page)), encoding="utf-8")
+        results = load_summary(directory)
+        text = page.read_text(encoding="utf-8")
+        if not results.outcomes.empty:
+            text = replace_numbers(text, render_numbers(results), where=str(page))
+        if not results.trajectories.empty:
+            found = render_trajectories(results)
+            text = replace_numbers(text, found, where=str(page), place=TRAJECTORIES)
+        page.write_text(text, encoding="utf-8")
     except (InputError, OSError) as error:
         print(error, file=sys.stderr)  # noqa: T201
         return 2

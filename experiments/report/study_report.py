@@ -30,6 +30,7 @@ from kassay.experiments.report.output_reader import StudySummary
 from kassay.experiments.report.parameter_section import parameter_section
 from kassay.experiments.report.statistics_section import statistics_section
 from kassay.experiments.report.study_figures import GAP_BINS, MOVE_BINS
+from kassay.experiments.report.trajectory_section import trajectory_sections
 from kassay.experiments.report.worst_groups import named_groups, worst_groups
 from kassay.experiments.study.case import IMPORTED
 
@@ -75,6 +76,14 @@ def template_values(
     results: StudySummary, *, weights: Mapping[str, float] | None = None
 ) -> dict[str, object]:
     """Compute the values for the report's templates from the summary of a study."""
+    trajectories = trajectory_sections(results)
+    common = {
+        "manifest": results.manifest,
+        "counts": _counts(results),
+        "trajectories": trajectories,
+    }
+    if results.outcomes.empty and trajectories:
+        return {**common, "overall": {}, "worst_groups": (), "named_groups": ()}
     outcomes, gaps = results.outcomes, results.gaps
     scopes = by_scope(outcomes)
     main = main_scope(outcomes)
@@ -87,8 +96,7 @@ def template_values(
     configuration = results.manifest.get("configuration")
     described = configuration.get("families", []) if isinstance(configuration, dict) else []
     return {
-        "manifest": results.manifest,
-        "counts": _counts(results.families),
+        **common,
         "scope": main,
         "overall": scopes.get(main, {}),
         "assignor_tables": {scope: assignor_table(scope, found) for scope, found in scopes.items()},
@@ -121,7 +129,9 @@ def template_values(
     }
 
 
-def _counts(families: pd.DataFrame) -> dict[str, int]:
+def _counts(results: StudySummary) -> dict[str, int]:
+    families = results.families
+    families = families[~families["family"].isin(results.trajectories["family"])]
     imported = families["family"] == IMPORTED
     sums = families.drop(columns="family").sum()
     return {

@@ -4,6 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from random import Random
 
 from kassay.experiments.implementations.convergence import (
     Ending,
@@ -11,6 +12,7 @@ from kassay.experiments.implementations.convergence import (
     run_until_stable,
 )
 from kassay.experiments.study.families.event_streams import EventStreamFamily, StreamStep
+from kassay.experiments.study.families.seeded_groups import random_even_assignment
 from kassay.experiments.study.table_rows import RebalanceRow
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InternalError
@@ -106,8 +108,8 @@ def compare_trajectories(
 ) -> Trajectories:
     """Run each assignor and the optimum through the event stream of a seed.
 
-    The members own the earlier results of the same assignor. If an assignor fails, its members
-    keep their partitions until the next rebalance.
+    The members own the earlier results of the same assignor, or a random even assignment. If an
+    assignor fails, its members keep their partitions until the next rebalance.
 
     Examples
     --------
@@ -131,7 +133,10 @@ def compare_trajectories(
                 result = StableResult(ending=Ending.OK, assignment=state.optimum(), rounds=1)
             else:
                 result = run_until_stable(group, name)
-            if result.assignment is not None:
+            if family.random_past:
+                rng = Random(f"{family.streams}/{seed}/{number}")  # noqa: S311
+                past[name] = random_even_assignment(group, rng)
+            elif result.assignment is not None:
                 past[name] = result.assignment
             rows.append(_row(name, number, step, state=state, result=result))
             seconds[name] += time.perf_counter() - start

@@ -38,7 +38,15 @@ from kassay.experiments.study.case import Cases, ImportedCases, JoinedCases, cas
 from kassay.experiments.study.configuration import read_config
 from kassay.experiments.study.families.registry import FAMILIES, USUAL
 from kassay.experiments.study.manifest import configuration, manifest
+from kassay.experiments.study.statistics.stream_rates import RATES, StreamTotals
 from kassay.reference.model.errors import InputError, UsageError
+
+_STREAM_RATES = (
+    "fullest member above the minimum",
+    "sum of squares above the minimum",
+    "moves",
+    "unnecessary moves",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,3 +289,14 @@ def _print_summary(results: StudySummary) -> None:
             }
         )
     group_io.print_table(rows, title="Kafka's assignors and the optimum")
+    streams = StreamTotals(results.trajectories)
+    estimates = [
+        {"assignor": name, "rebalances": streams.total(name, "rebalances")}
+        | {
+            rate: None if found is None else round(found.value, 3)
+            for rate in _STREAM_RATES
+            for found in [streams.estimate(name, RATES[rate])]
+        }
+        for name in streams.assignors
+    ]
+    group_io.print_table(estimates, title="Event streams")

@@ -45,6 +45,9 @@ class EventStreamFamily(Family):
     A group has one or several services. The members of a service have equal subscriptions.
     """
 
+    streams: str = "trajectories"  # part of the random seed: families can share streams
+    # The members own a random even assignment, instead of earlier results of the assignor.
+    random_past: bool = False
     rebalances: int = 80  # per stream, without the first assignment
     rebalances_of_large_groups: int = 50  # with more than 100 members at the start
     median_members: int = 12  # log-normal
@@ -70,9 +73,9 @@ class EventStreamFamily(Family):
         --------
         >>> steps = list(EventStreamFamily(name="demo", rebalances=3).stream(1))
         >>> [str(step.event) for step in steps]
-        ['start', 'scale-in', 'scale-out', 'scale-in']
+        ['start', 'scale-in', 'topic-growth', 'scale-out']
         """
-        stream = _EventStream(self, Random(f"{self.name}/{seed}"))  # noqa: S311
+        stream = _EventStream(self, Random(f"{self.streams}/{seed}"))  # noqa: S311
         is_large = len(stream.members) > 100
         count = self.rebalances_of_large_groups if is_large else self.rebalances
         return islice(stream.steps(), count + 1)
@@ -242,3 +245,5 @@ class _EventStream:
 
 
 EVENT_STREAMS = EventStreamFamily(name="trajectories")
+RANDOM_PAST = EventStreamFamily(name="trajectories-random-past", random_past=True)
+"""Sensitivity analysis: the same streams without the assignor's own past."""

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from kassay.experiments.study.families.benchmark_grid import JMH, JMH_SMALL, WINDOWS_SMALL
-from kassay.experiments.study.families.event_streams import EVENT_STREAMS
+from kassay.experiments.study.families.event_streams import EVENT_STREAMS, RANDOM_PAST
 from kassay.experiments.study.families.exhaustive_groups import EXHAUSTIVE_FAMILIES
 from kassay.experiments.study.families.family import Family, Range
 from kassay.experiments.study.families.group_events import MembershipEvent
@@ -45,6 +45,7 @@ _OTHERS: tuple[Family, ...] = (
     WINDOWS_SMALL,
     *LARGE,
     EVENT_STREAMS,
+    RANDOM_PAST,
 )
 FAMILIES: dict[str, Family] = {family.name: family for family in (*_USUAL, *_OTHERS)}
 """All families by name."""

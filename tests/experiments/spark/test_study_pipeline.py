@@ -38,6 +38,7 @@ CASES = JoinedCases(
     (
         imported_cases([VALID, "{}"], assignors=ASSIGNORS),
         cases_of(["named", "equal-join", "mixed-churn"], seeds=6, assignors=ASSIGNORS),
+        cases_of(["trajectories"], seeds=1, assignors=ASSIGNORS, first_seed=2),
         ListedCases((Case(family="no-such-family", seed=0, assignors=ASSIGNORS),)),
     )
 )
@@ -71,7 +72,18 @@ def test_a_study_stores_each_case_once(spark, expected, tmp_path):
     assert rows == [{k: v for k, v in row.items() if k != "study"} for row in expected]
     assert written["rows"]["groups"] == len(CASES)
     assert written["rows"]["comparisons"] == sum(len(row["comparisons"]) for row in expected)
-    assert load_summary(tmp_path).families["groups"].sum() == len(CASES)
+    summary = load_summary(tmp_path)
+    assert summary.families["groups"].sum() == len(CASES)
+    assert set(summary.trajectories["assignor"]) == {*ASSIGNORS, "optimum"}
+    rebalances = [row for case in expected for row in case["rebalances"] if row["rebalance"]]
+    for table in (summary.trajectories, summary.events):
+        assert table["rebalances"].sum() == len(rebalances)
+        assert table["moves"].sum() == sum(row["moves"] for row in rebalances)
+        assert table["unnecessary_moves"].sum() == sum(
+            row["moves"] - row["fewest_moves_within"]
+            for row in rebalances
+            if row["fewest_moves_within"] is not None
+        )
 
 
 def test_imported_groups_do_not_depend_on_files_and_tasks(spark, tmp_path):

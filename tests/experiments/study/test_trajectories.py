@@ -1,3 +1,4 @@
+from dataclasses import replace
 from itertools import groupby
 
 import networkx as nx
@@ -71,6 +72,15 @@ def test_each_assignor_has_the_same_events_and_its_own_past():
     assert [row.moves for row in rows if row.assignor == "range"] == [
         row.moves for row in rows_of("range", SMALL, 3)
     ]
+
+
+def test_with_a_random_past_all_assignors_start_from_the_same_state():
+    family = replace(SMALL, random_past=True)
+    rows = compare_trajectories(family, 3, ASSIGNORS).rows
+    states = {(row.rebalance, row.owned, row.fewest_moves) for row in rows}
+    assert len(states) == family.rebalances + 1
+    own = compare_trajectories(SMALL, 3, ASSIGNORS).rows
+    assert [row.event for row in rows] == [row.event for row in own]
 
 
 def test_a_failed_assignor_keeps_its_partitions_until_the_next_rebalance(monkeypatch):

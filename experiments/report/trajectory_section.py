@@ -1,0 +1,233 @@
+"""Section of a study report on event streams: the primary analysis."""
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from kassay.experiments.report.assignor_summary import (
+    ReportTable,
+    assignors_of,
+    compared_assignors,
+)
+from kassay.experiments.report.output_reader import StudySummary
+from kassay.experiments.study.statistics.stream_rates import (
+    RATES,
+    Estimate,
+    StreamTotals,
+)
+from kassay.experiments.study.trajectories import OPTIMUM
+
+_SIZES = ((2, 7), (8, 15), (16, 31), (32, 99), (100, 1000))  # members at the start of a stream
+_BALANCE = (
+    "fullest member above the minimum",
+    "sum of squares above the minimum",
+    "excess of the fullest member",
+)
+_MOVES = (
+    *("owned", "moves", "unnecessary moves", "unnecessary moves per owned partition"),
+    *("with unnecessary moves", "moves above the optimal trajectory"),
+)
+_TIMES = tuple(name for name in RATES if name.startswith("unowned time"))
+_PAIRED = ("fullest member above the minimum", "unnecessary moves", "moves")
+_BY_STRATUM = (_BALANCE[0], "unnecessary moves", "unnecessary moves per owned partition")
+
+
+def trajectory_sections(results: StudySummary) -> tuple[Mapping[str, object], ...]:
+    """Create the tables of the event streams of a study, one section per family."""
+    tables = results.trajectories, results.events
+    return tuple(
+        _section(family, *(table[table["family"] == family] for table in tables))
+        for family in sorted(set(results.trajectories["family"]))
+    )
+
+
+def _section(family: str, rows: pd.DataFrame, events: pd.DataFrame) -> Mapping[str, object]:
+    totals = StreamTotals(rows)
+    names = tuple(name for name in assignors_of(rows["assignor"]) if name != OPTIMUM)
+    compared = compared_assignors(names)
+    strata = [*_by_size(rows), *_by_subscriptions(rows)]
+    tables = {
+        "balance": _rate_table("balance", totals, names, _BALANCE),
+        "moves": _rate_table("moves", totals, (*names, OPTIMUM), _MOVES),
+        "times": _rate_table("unowned-time", totals, (*names, OPTIMUM), _TIMES),
+        "pairs": _pair_table(totals, compared),
+        "strata": _strata_table("strata", strata, compared),
+        "events": _events_table(events, compared),
+        "positions": _positions_table(events, names),
+    }
+    return {
+        "family": family,
+        "streams": totals.streams,
+        "rebalances": totals.total(OPTIMUM, "rebalances"),
+        "judged": sum(totals.total(name, "rebalances") for name in names),
+        "unknown": sum(
+            totals.total(name, "rebalances")
+            - totals.total(name, "failed")
+            - totals.total(name, "known")
+            for name in names
+        ),
+        **{key: replace(table, name=f"{family}-{table.name}") for key, table in tables.items()},
+    }
+
+
+def _rate_table(
+    name: str, totals: StreamTotals, assignors: Sequence[str], rates: Sequence[str]
+) -> ReportTable:
+    columns = ("assignor", "rebalances", "fails", *(_with_unit(rate) for rate in rates))
+    rows, data = [], []
+    for assignor in assignors:
+        counts = [totals.total(assignor, column) for column in ("rebalances", "failed")]
+        found = [totals.estimate(assignor, RATES[rate]) for rate in rates]
+        rows.append((assignor, *map(str, counts), *map(_text, found)))
+        data.append(
+            {"assignor": assignor, "rebalances": counts[0], "failed": counts[1]}
+            | {
+                f"{rate} {part}".removesuffix(" value"): getattr(estimate, part, None)
+                for rate, estimate in zip(rates, found, strict=True)
+                for part in ("value", "low", "high")
+            }
+        )
+    csv = pd.DataFrame(data).to_csv(index=False)
+    return ReportTable(name=name, columns=columns, rows=tuple(rows), csv=csv)
+
+
+def _pair_table(totals: StreamTotals, compared: Sequence[str]) -> ReportTable:
+    pairs = [
+        totals.compare(before, after, rate)
+        for before, after in itertools.combinations(compared, 2)
+        for rate in _PAIRED
+    ]
+    rows = tuple(
+        (
+            f"{pair.before} → {pair.after}",
+            _with_unit(pair.rate),
+            *map(str, (pair.streams, pair.lower, pair.equal, pair.higher)),
+            _text(pair.difference, "+"),
+        )
+        for pair in pairs
+    )
+    columns = ("from → to", "measure", "streams", "lower", "equal", "higher", "difference (95 %)")
+    data = pd.DataFrame([dict(zip(columns, row, strict=True)) for row in rows], columns=columns)
+    return ReportTable(name="pairs", columns=columns, rows=rows, csv=data.to_csv(index=False))
+
+
+def _by_size(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+    members = rows["start_members"]
+    return [
+        (f"{low}–{high} members", rows[(members >= low) & (members <= high)])
+        for low, high in _SIZES
+    ]
+
+
+def _by_subscriptions(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+    return [
+        (f"{name} subscriptions", rows[rows["mixed"] == flag])
+        for name, flag in (("equal", False), ("mixed", True))
+    ]
+
+
+def _strata_table(
+    name: str, strata: Sequence[tuple[str, pd.DataFrame]], compared: Sequence[str]
+) -> ReportTable:
+    columns = (
+        *("stratum", "streams", "rebalances"),
+        *(f"{assignor}: {_with_unit(rate)}" for rate in _BY_STRATUM for assignor in compared),
+    )
+    rows = []
+    for label, part in strata:
+        if part.empty:
+            continue
+        totals = StreamTotals(part)
+        rows.append(
+            (
+                label,
+                str(totals.streams),
+                str(totals.total(OPTIMUM, "rebalances")),
+                *(
+                    _text(totals.estimate(assignor, RATES[rate]))
+                    for rate in _BY_STRATUM
+                    for assignor in compared
+                ),
+            )
+        )
+    csv = pd.DataFrame(rows, columns=columns).to_csv(index=False)
+    return ReportTable(name=name, columns=columns, rows=tuple(rows), csv=csv)
+
+
+def _events_table(events: pd.DataFrame, compared: Sequence[str]) -> ReportTable:
+    """Create a table of the rates per kind of event."""
+    return _sums_table(
+        "events",
+        events.drop(columns=["family", "mixed", "period"]),
+        key="event",
+        assignors=compared,
+        rates={rate: RATES[rate].per for rate in _BY_STRATUM},
+        label=str,
+    )
+
+
+def _positions_table(events: pd.DataFrame, names: Sequence[str]) -> ReportTable:
+    """Create a table of the mean unnecessary moves by position in the stream."""
+    return _sums_table(
+        "positions",
+        events.drop(columns=["family", "mixed", "event"]),
+        key="period",
+        assignors=names,
+        rates={"unnecessary moves": "known"},
+        label=lambda period: f"{10 * int(period) + 1}–{10 * int(period) + 10}",
+    )
+
+
+def _sums_table(
+    name: str,
+    rows: pd.DataFrame,
+    *,
+    key: str,
+    assignors: Sequence[str],
+    rates: Mapping[str, str],
+    label: Callable[[Any], str],
+) -> ReportTable:
+    sums = rows.groupby([key, "assignor"]).sum()
+    columns = (
+        *({"period": "rebalances of the stream"}.get(key, key), "rebalances"),
+        *(f"{assignor}: {_with_unit(rate)}" for rate in rates for assignor in assignors),
+    )
+    table = []
+    for value in sorted(rows[key].unique()):
+        cells = [label(value), str(sums.loc[value, OPTIMUM]["rebalances"])]
+        for rate, per in rates.items():
+            for assignor in assignors:
+                own = sums.loc[value, assignor]
+                divisor = int(own[per])
+                ratio = RATES[rate].factor * int(own[RATES[rate].column]) / max(divisor, 1)
+                cells.append(_number(ratio) if divisor else "–")
+        table.append(tuple(cells))
+    csv = pd.DataFrame(table, columns=columns).to_csv(index=False)
+    return ReportTable(name=name, columns=columns, rows=tuple(table), csv=csv)
+
+
+def _with_unit(rate: str) -> str:
+    if RATES[rate].factor == 100:
+        return f"{rate}, %"
+    return f"{rate}, s" if rate in _TIMES else rate
+
+
+def _text(estimate: Estimate | None, sign: str = "") -> str:
+    if estimate is None:
+        return "–"
+    value, low, high = (
+        _number(part, sign) for part in (estimate.value, estimate.low, estimate.high)
+    )
+    return f"{value} ({low} to {high})"
+
+
+def _number(value: float, sign: str = "") -> str:
+    """Format a number with three significant digits, and at least as many integer digits."""
+    size = abs(value)
+    if not size:
+        return "0"
+    digits = 0 if size >= 100 else 1 if size >= 10 else 2 if size >= 1 else 3
+    return f"{value:{sign}.{digits}f}".replace("-", "−")

@@ -1,0 +1,162 @@
+"""Rates over the rebalances of event streams, with bootstrap intervals over the streams.
+
+The rebalances of one stream depend on each other. The bootstrap therefore draws whole streams, and
+all assignors of a draw have the same streams.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from kassay.experiments.study.statistics.parameter_effects import CONFIDENCE
+from kassay.experiments.study.trajectories import OPTIMUM
+
+RESAMPLES = 2000
+OPTIMAL_MOVES = "optimal_moves"
+"""Moves of the optimal trajectory on the same streams."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Ratio of two sums over streams, times a factor.
+
+    The numerator is the sum of a column minus the sum of another column, if there is one.
+    """
+
+    column: str
+    per: str
+    factor: float = 1.0
+    minus: str | None = None
+
+
+EAGER, COOPERATIVE, CONSUMER = 0.7, 3.5, 2.4
+"""Seconds without a consumer per revoked partition, by rebalance protocol.
+
+The values are rounded results of `kassay simulate` with the default settings of Kafka's client and
+broker, for groups of 12 and 50 members that one member joins. Under the eager protocol, all owned
+partitions are revoked; under the others, only moved partitions.
+"""
+
+RATES: Mapping[str, Rate] = {
+    "fullest member above the minimum": Rate("above_least_makespan", "rebalances", 100),
+    "sum of squares above the minimum": Rate("above_least_squares", "rebalances", 100),
+    "excess of the fullest member": Rate("excess", "least_makespan", 100),
+    "owned": Rate("owned", "rebalances"),
+    "moves": Rate("moves", "rebalances"),
+    "unnecessary moves": Rate("unnecessary_moves", "known"),
+    "unnecessary moves per owned partition": Rate("unnecessary_moves", "known_owned", 100),
+    "with unnecessary moves": Rate("with_unnecessary_moves", "known", 100),
+    "moves above the optimal trajectory": Rate("moves", "rebalances", minus=OPTIMAL_MOVES),
+    "unowned time, eager": Rate("owned", "rebalances", EAGER),
+    "unowned time, cooperative": Rate("moves", "rebalances", COOPERATIVE),
+    "unowned time, KIP-848": Rate("moves", "rebalances", CONSUMER),
+}
+"""Rates of the report: percentages, or numbers and seconds per rebalance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Value of a rate or of a difference of rates, with a 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamPair:
+    """Comparison of two assignors on the same streams by one rate."""
+
+    before: str
+    after: str
+    rate: str
+    streams: int
+    lower: int  # streams in which the second assignor has the lower value
+    equal: int
+    higher: int
+    difference: Estimate
+
+
+class StreamTotals:
+    """Sums per stream and assignor, with the weights of the bootstrap."""
+
+    def __init__(self, rows: pd.DataFrame, *, seed: int = 0) -> None:
+        """Index the rows of the summary table ``trajectories``."""
+        keys = ["family", "seed", "assignor"]
+        sums = rows.drop(columns=["mixed", "start_members"]).groupby(keys, sort=True).sum()
+        self._streams = sums.index.droplevel("assignor").unique()
+        self._columns = {
+            str(name): part.droplevel("assignor").reindex(self._streams, fill_value=0)
+            for name, part in sums.groupby("assignor")
+        }
+        self.assignors = tuple(self._columns)
+        if OPTIMUM in self._columns:
+            optimal = self._columns[OPTIMUM]["moves"]
+            for part in self._columns.values():
+                part[OPTIMAL_MOVES] = optimal
+        count = len(self._streams)
+        shares = np.full(count, 1 / max(count, 1))
+        self._weights = np.zeros((RESAMPLES, count))
+        if count:
+            self._weights += np.random.default_rng(seed).multinomial(count, shares, RESAMPLES)
+
+    @property
+    def streams(self) -> int:
+        """Number of event streams."""
+        return len(self._streams)
+
+    def total(self, assignor: str, column: str) -> int:
+        """Return the sum of a column over all streams."""
+        return int(self._columns[assignor][column].sum())
+
+    def estimate(self, assignor: str, rate: Rate) -> Estimate | None:
+        """Estimate a rate of an assignor. Return None if the denominator is 0."""
+        above, below = self._parts(assignor, rate)
+        if not below.sum():
+            return None
+        return _estimate(
+            rate.factor * above.sum() / below.sum(), self._resampled(rate, above, below)
+        )
+
+    def compare(self, before: str, after: str, name: str) -> StreamPair:
+        """Compare two assignors by a rate of `RATES` on the same streams."""
+        rate = RATES[name]
+        parts = [self._parts(assignor, rate) for assignor in (before, after)]
+        (above, below), (above_after, below_after) = parts
+        # Products instead of quotients: a stream can have the denominator 0.
+        sign = np.sign(above_after * below - above * below_after)
+        value = above_after.sum() / below_after.sum() - above.sum() / below.sum()
+        one, two = (self._resampled(rate, *part) for part in parts)
+        return StreamPair(
+            before=before,
+            after=after,
+            rate=name,
+            streams=self.streams,
+            lower=int((sign < 0).sum()),
+            equal=int((sign == 0).sum()),
+            higher=int((sign > 0).sum()),
+            difference=_estimate(rate.factor * value, two - one),
+        )
+
+    def _parts(self, assignor: str, rate: Rate) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        columns = self._columns[assignor]
+        above = columns[rate.column].to_numpy(np.float64)
+        if rate.minus is not None:
+            above = above - columns[rate.minus].to_numpy(np.float64)
+        return above, columns[rate.per].to_numpy(np.float64)
+
+    def _resampled(
+        self, rate: Rate, above: NDArray[np.float64], below: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        divisor = self._weights @ below
+        ratios: NDArray[np.float64] = rate.factor * (self._weights @ above) / divisor
+        return ratios[divisor > 0] if not (divisor > 0).all() else ratios
+
+
+def _estimate(value: float, resampled: NDArray[np.float64]) -> Estimate:
+    tail = (1 - CONFIDENCE) / 2
+    low, high = np.quantile(resampled, [tail, 1 - tail])
+    return Estimate(float(value), float(low), float(high))

@@ -1,0 +1,90 @@
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+
+from kassay.experiments.report.trajectory_section import trajectory_sections
+
+COUNTS = {
+    "rebalances": 10,
+    "failed": 0,
+    "owned": 100,
+    "moves": 20,
+    "fewest_moves": 10,
+    "known": 8,
+    "known_owned": 80,
+    "unnecessary_moves": 4,
+    "with_unnecessary_moves": 2,
+    "above_least_makespan": 1,
+    "above_least_squares": 3,
+    "least_makespan": 50,
+    "excess": 2,
+    "largest_excess": 1,
+}
+KEYS = {"family": "trajectories", "mixed": False}
+OPTIMAL = COUNTS | {"moves": 10, "known": 10, "unnecessary_moves": 0}
+
+
+def summary(rows):
+    streams = [
+        KEYS | {"assignor": name, "seed": seed, "start_members": members} | counts
+        for seed, members in ((0, 5), (1, 20))
+        for name, counts in rows.items()
+    ]
+    events = [
+        KEYS | {"assignor": name, "event": "loss", "period": 0} | counts
+        for name, counts in rows.items()
+    ]
+    return SimpleNamespace(trajectories=pd.DataFrame(streams), events=pd.DataFrame(events))
+
+
+@pytest.fixture(scope="module")
+def section():
+    rows = {"sticky": COUNTS, "uniform": COUNTS | {"moves": 15}, "optimum": OPTIMAL}
+    [found] = trajectory_sections(summary(rows))
+    return found
+
+
+def test_the_numbers_of_streams_and_results_are_counted(section):
+    assert (section["streams"], section["rebalances"]) == (2, 20)
+    assert (section["judged"], section["unknown"]) == (40, 8)
+
+
+def test_the_tables_of_assignors_have_values_in_their_units(section):
+    balance = section["balance"].rows[0]
+    assert balance == (
+        *("sticky", "20", "0"),
+        *("10.0 (10.0 to 10.0)", "30.0 (30.0 to 30.0)", "4.00 (4.00 to 4.00)"),
+    )
+    moves = dict(zip(section["moves"].columns, section["moves"].rows[0], strict=True))
+    assert moves["moves"] == "2.00 (2.00 to 2.00)"
+    assert moves["unnecessary moves"] == "0.500 (0.500 to 0.500)"
+    assert moves["unnecessary moves per owned partition, %"] == "5.00 (5.00 to 5.00)"
+    assert moves["moves above the optimal trajectory"] == "1.00 (1.00 to 1.00)"
+    times = dict(zip(section["times"].columns, section["times"].rows[0], strict=True))
+    assert times["unowned time, eager, s"].startswith("7.00 ")
+    assert times["unowned time, cooperative, s"].startswith("7.00 ")
+    assert times["unowned time, KIP-848, s"].startswith("4.80 ")
+
+
+def test_pairs_are_compared_by_stream(section):
+    rows = {row[:2]: row[2:] for row in section["pairs"].rows}
+    assert rows["sticky → uniform", "moves"] == ("2", "2", "0", "0", "−0.500 (−0.500 to −0.500)")
+
+
+def test_each_stratum_has_its_own_number_of_streams(section):
+    assert [row[:3] for row in section["strata"].rows] == [
+        ("2–7 members", "1", "10"),
+        ("16–31 members", "1", "10"),
+        ("equal subscriptions", "2", "20"),
+    ]
+
+
+def test_events_and_positions_have_ratios_of_sums(section):
+    assert section["events"].rows[0][:3] == ("loss", "10", "10.0")
+    assert section["positions"].rows[0] == ("1–10", "10", "0.500", "0.500")
+
+
+def test_a_study_without_streams_has_no_section():
+    empty = summary({"sticky": COUNTS}).trajectories.iloc[:0]
+    assert trajectory_sections(SimpleNamespace(trajectories=empty, events=empty)) == ()
