@@ -1,9 +1,9 @@
 // Consumer of kafkajs, which runs until its standard input ends.
 //
-// Usage: node consumer.js BOOTSTRAP GROUP TOPIC,TOPIC
+// Usage: node consumer.js BOOTSTRAP GROUP ASSIGNOR TOPIC,TOPIC, where ASSIGNOR has no effect
 const { Kafka, logLevel } = require("kafkajs");
 
-const [bootstrap, groupId, topics] = process.argv.slice(2);
+const [bootstrap, groupId, , topics] = process.argv.slice(2);
 const kafka = new Kafka({ brokers: bootstrap.split(","), logLevel: logLevel.NOTHING });
 const consumer = kafka.consumer({ groupId });
 
