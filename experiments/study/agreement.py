@@ -1,8 +1,9 @@
 """Agreement of assignors of client libraries with Kafka's Java assignors, and between releases."""
 
+import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from kassay.experiments.compare import LIMITS, CaseLimits, Comparison, compare, solve_optimum
@@ -15,7 +16,7 @@ from kassay.experiments.implementations.library_catalogue import (
 from kassay.reference.assignors import ASSIGNORS
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import leximax, load_vector
+from kassay.reference.model.metrics import Measure, leximax, load_vector
 from kassay.reference.model.ownership import ownership
 
 
@@ -37,11 +38,50 @@ class Agreement(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Runs:
+    """Runs of an assignor per group.
+
+    Parameters
+    ----------
+    orders
+        Number of orders of the members. The first one is that of the group, the others are
+        random. The first member of an order leads the group.
+    repetitions
+        Runs per order; None for one run, or five if the results of the assignor vary.
+    """
+
+    orders: int = 1
+    seed: int = 0
+    repetitions: int | None = None
+
+    def groups(self, group: Group, assignor: str) -> Iterator[Group]:
+        """Yield the group with its members in another order, once per run.
+
+        Examples
+        --------
+        >>> from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
+        >>> group = NAMED_GROUPS["A"].group
+        >>> [[m.id for m in one.members] for one in Runs(orders=2).groups(group, "sticky")]
+        [['c0', 'c1', 'c2'], ['c0', 'c2', 'c1']]
+        """
+        repetitions = self.repetitions or repetitions_of(assignor)
+        rng = random.Random(f"{self.seed} {group.id}")  # noqa: S311 - reproducible orders
+        for number in range(self.orders):
+            members = group.members
+            if number:
+                members = tuple(rng.sample(members, len(members)))
+            yield from [replace(group, members=members)] * repetitions
+
+
+ONE_ORDER = Runs()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupAgreement:
     """Agreement of an assignor with a reference assignor on one group, and with the optimum.
 
-    The values of several runs are the worst ones. None means that the optimum is not proven, or
-    that a run has no valid assignment.
+    The values of several runs are the worst ones, except in ``comparisons``. None means that the
+    optimum is not proven, or that a run has no valid assignment.
     """
 
     group: Group
@@ -52,6 +92,7 @@ class GroupAgreement:
     unnecessary_moves: int | None
     distinct_assignments: int
     distinct_loads: int
+    comparisons: tuple[Comparison, ...]  # one per run
 
     @property
     def kinds(self) -> list[str]:
@@ -66,11 +107,13 @@ def compare_with_reference(
     assignors: Iterable[str],
     *,
     reference: str | None = None,
+    runs: Runs = ONE_ORDER,
     limits: CaseLimits = LIMITS,
 ) -> Iterator[GroupAgreement]:
     """Compare assignors with a reference assignor on one group.
 
-    The default reference of an assignor is the port with the same name.
+    The default reference of an assignor is the port with the same name. The reference runs once,
+    with the members in the order of the group.
 
     Examples
     --------
@@ -87,11 +130,12 @@ def compare_with_reference(
         other = reference or reference_of(assignor)
         if other not in known:
             known[other] = run_until_stable(group, other)
-        runs = [run_until_stable(group, assignor) for _ in range(repetitions_of(assignor))]
+        results = [run_until_stable(one, assignor) for one in runs.groups(group, assignor)]
         comparisons = [
-            compare(group, assignor, optimum=optimum, result=run, limits=limits) for run in runs
+            compare(group, assignor, optimum=optimum, result=result, limits=limits)
+            for result in results
         ]
-        yield _group_agreement(group, runs, known[other], comparisons)
+        yield _group_agreement(group, results, known[other], comparisons)
 
 
 def reference_of(assignor: str) -> str:
@@ -155,7 +199,8 @@ def _group_agreement(
     group: Group, runs: list[StableResult], other: StableResult, comparisons: list[Comparison]
 ) -> GroupAgreement:
     """Summarise the runs of an assignor on a group, with their comparisons with the optimum."""
-    agreements = [agreement_of(group, run, other, is_repeatable=len(runs) == 1) for run in runs]
+    is_repeatable = repetitions_of(comparisons[0].assignor) == 1
+    agreements = [agreement_of(group, run, other, is_repeatable=is_repeatable) for run in runs]
     worst = min(agreements, key=_WORST_FIRST.index)
     imbalance = [one.least_imbalance for one in comparisons]
     moves = [one.unnecessary_moves for one in comparisons]
@@ -169,6 +214,7 @@ def _group_agreement(
         unnecessary_moves=None if None in moves else max(m for m in moves if m is not None),
         distinct_assignments=len({frozenset(_sets(one).items()) for one in assigned}),
         distinct_loads=len({sorted_loads(group, one) for one in assigned}),
+        comparisons=tuple(comparisons),
     )
 
 
@@ -177,7 +223,18 @@ def _group_agreement(
 
 @dataclass(slots=True)
 class AgreementCounts:
-    """Number of groups per kind of agreement of one assignor, with the smallest groups."""
+    """Number of groups per kind of agreement of one assignor, with the smallest groups.
+
+    Parameters
+    ----------
+    distinct_assignments, distinct_loads
+        Number of groups by the number of distinct results in the runs on the group.
+    excess_sum_of_squares, excess_load
+        Number of runs by the difference between the sum of squared loads, or the maximum load,
+        and its minimum. Runs without a valid assignment or proven optimum are not counted.
+    moves
+        Number of runs by the number of unnecessary moves, on groups with owned partitions.
+    """
 
     assignor: str
     reference: str
@@ -186,8 +243,21 @@ class AgreementCounts:
     with_owners: int = 0
     least_imbalance: int = 0
     unnecessary_moves: int = 0
-    varying_assignments: int = 0
-    varying_loads: int = 0
+    distinct_assignments: Counter[int] = field(default_factory=Counter)
+    distinct_loads: Counter[int] = field(default_factory=Counter)
+    excess_sum_of_squares: Counter[int] = field(default_factory=Counter)
+    excess_load: Counter[int] = field(default_factory=Counter)
+    moves: Counter[int] = field(default_factory=Counter)
+
+    @property
+    def varying_assignments(self) -> int:
+        """Return the number of groups on which the assignments of several runs differ."""
+        return sum(count for distinct, count in self.distinct_assignments.items() if distinct > 1)
+
+    @property
+    def varying_loads(self) -> int:
+        """Return the number of groups on which the sorted loads of several runs differ."""
+        return sum(count for distinct, count in self.distinct_loads.items() if distinct > 1)
 
     def add(self, one: GroupAgreement) -> None:
         """Count the result on one group."""
@@ -196,8 +266,18 @@ class AgreementCounts:
         self.with_owners += owned
         self.least_imbalance += one.least_imbalance is True
         self.unnecessary_moves += owned and bool(one.unnecessary_moves)
-        self.varying_assignments += one.distinct_assignments > 1
-        self.varying_loads += one.distinct_loads > 1
+        self.distinct_assignments[one.distinct_assignments] += 1
+        self.distinct_loads[one.distinct_loads] += 1
+        for run in one.comparisons:
+            for measure, excess in (
+                (Measure.SUM_OF_SQUARES, self.excess_sum_of_squares),
+                (Measure.MAKESPAN, self.excess_load),
+            ):
+                gap = run.imbalance[measure].gap
+                if gap is not None:
+                    excess[gap] += 1
+            if owned and run.unnecessary_moves is not None:
+                self.moves[run.unnecessary_moves] += 1
         for kind in one.kinds:
             known = self.smallest.get(kind)
             if known is None or _size(one.group) < _size(known):
@@ -209,6 +289,7 @@ def count_agreements(
     assignors: Iterable[str],
     *,
     reference: str | None = None,
+    runs: Runs = ONE_ORDER,
     limits: CaseLimits = LIMITS,
 ) -> list[AgreementCounts]:
     """Count the agreements of assignors with a reference assignor on many groups."""
@@ -219,7 +300,9 @@ def count_agreements(
     for group in groups:
         if limits.is_stopped:
             break
-        for one in compare_with_reference(group, counts, reference=reference, limits=limits):
+        for one in compare_with_reference(
+            group, counts, reference=reference, runs=runs, limits=limits
+        ):
             counts[one.assignor].add(one)
     return list(counts.values())
 

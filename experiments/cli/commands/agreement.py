@@ -1,5 +1,6 @@
 """``kassay agreement``: compare assignors of client libraries with Kafka's Java assignors."""
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
@@ -24,6 +25,7 @@ from kassay.experiments.implementations.installation import installed_versions
 from kassay.experiments.study.agreement import (
     Agreement,
     AgreementCounts,
+    Runs,
     compare_with_reference,
     count_agreements,
 )
@@ -65,6 +67,23 @@ def agreement(
             show_default="the port with the same name, else range",
         ),
     ] = None,
+    orders: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="Number of orders of the members per group: the order of the group, and random "
+            "orders. The first member leads the group.",
+        ),
+    ] = 1,
+    order_seed: Annotated[int, typer.Option(help="Random seed of the orders of the members.")] = 0,
+    repeat: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Runs per group and order.",
+            show_default="1, or 5 if the results of the assignor vary",
+        ),
+    ] = None,
     shrink: Annotated[
         int,
         typer.Option(
@@ -87,8 +106,9 @@ def agreement(
     partitions. Optimal means minimum imbalance. Moves means groups with unnecessary moves per
     groups with owned partitions. Vary means groups on which the partitions and the loads vary
     between runs. An assignor with results that vary between runs runs five times per group; its
-    worst run counts. The formats json and jsonl contain the
-    smallest group of each kind; --shrink makes it smaller.
+    worst run counts. With --orders, each assignor runs with several orders of the members. The
+    formats json and jsonl contain the distributions of the runs and the smallest group of each
+    kind; --shrink makes it smaller.
 
     Example: `kassay agreement --assignor sarama:sticky --family mixed-leave`
     """
@@ -100,16 +120,18 @@ def agreement(
         reference = assignor_options.known_assignor(reference)
     imported, all_valid = group_io.read_valid_groups(groups or ())
     families = family or ([] if groups else list(USUAL))
+    runs = Runs(orders=orders, seed=order_seed, repetitions=repeat)
     count = partial(
         count_agreements,
         _groups(imported, families, cases, first_seed),
         names,
         reference=reference,
+        runs=runs,
         limits=limits.interruptible_limits(),
     )
     counts = call_interruptibly(count, lost="no group is counted")
     for one in counts if shrink and not STOP.is_set() else ():
-        _shrink(one, shrink)
+        _shrink(one, shrink, runs)
     if output_format is output_options.Format.TABLE:
         group_io.print_table([_row(one) for one in counts])
     elif output_format is output_options.Format.JSON:
@@ -139,7 +161,7 @@ def _groups(
         yield case.build()
 
 
-def _shrink(counts: AgreementCounts, attempts: int) -> None:
+def _shrink(counts: AgreementCounts, attempts: int, runs: Runs) -> None:
     """Shrink the smallest groups of an assignor, as long as their kind remains."""
     names, reference = [counts.assignor], counts.reference
     for kind, largest in counts.smallest.items():
@@ -149,7 +171,8 @@ def _shrink(counts: AgreementCounts, attempts: int) -> None:
         def has_kind(group: Group, kind: str = kind, largest: Group = largest) -> bool:
             if dangling_references(group) > dangling_references(largest):
                 return False
-            return kind in next(compare_with_reference(group, names, reference=reference)).kinds
+            compared = compare_with_reference(group, names, reference=reference, runs=runs)
+            return kind in next(compared).kinds
 
         # If the results vary between runs, the group need not show the kind again.
         with suppress(UsageError):
@@ -185,7 +208,14 @@ def _record(counts: AgreementCounts) -> dict[str, object]:
         "minimum_imbalance": counts.least_imbalance,
         "groups_with_owners": counts.with_owners,
         "unnecessary_moves": counts.unnecessary_moves,
-        "varying_assignments": counts.varying_assignments,
-        "varying_loads": counts.varying_loads,
+        "groups_by_distinct_assignments": _distribution(counts.distinct_assignments),
+        "groups_by_distinct_loads": _distribution(counts.distinct_loads),
+        "runs_by_excess_sum_of_squares": _distribution(counts.excess_sum_of_squares),
+        "runs_by_excess_maximum_load": _distribution(counts.excess_load),
+        "runs_by_unnecessary_moves": _distribution(counts.moves),
         "smallest": {kind: group_document(group) for kind, group in counts.smallest.items()},
     }
+
+
+def _distribution(counts: Counter[int]) -> dict[str, int]:
+    return {str(value): counts[value] for value in sorted(counts)}

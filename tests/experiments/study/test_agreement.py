@@ -10,6 +10,7 @@ from kassay.experiments.implementations.library_catalogue import libraries
 from kassay.experiments.implementations.subprocess_assignor import close_processes
 from kassay.experiments.study.agreement import (
     Agreement,
+    Runs,
     agreement_of,
     compare_with_reference,
     count_agreements,
@@ -116,3 +117,38 @@ def test_releases_show_the_first_difference_with_the_known_changes(drivers):
     assert [one.is_difference for one in results] == [False, False, True, False]
     assert any("KAFKA-16277" in change for change in results[2].known)
     assert any("KIP-341" in change for change in results[1].known)
+
+
+def test_orders_of_the_members_start_with_that_of_the_group_and_depend_on_the_seed():
+    members = tuple(Member(id=f"m{number}", subscription=("t",)) for number in range(8))
+    group = Group(topics=PAIR.topics, members=members, id="g")
+
+    def orders(seed):
+        runs = Runs(orders=4, seed=seed).groups(group, "range")
+        return [[member.id for member in one.members] for one in runs]
+
+    first, *others = orders(1)
+    assert first == [member.id for member in members]
+    assert [sorted(one) for one in others] == [first] * 3
+    assert orders(1) == orders(1) != orders(2)
+
+
+def test_the_leader_of_each_order_can_change_the_result(drivers):
+    drivers["kafkajs"] = '{json.loads(line)["group"]["members"][0]["id"]: [["t", 0], ["t", 1]]}'
+    (counts,) = count_agreements([PAIR], ["kafkajs:roundrobin"], runs=Runs(orders=8, repetitions=2))
+    assert counts.distinct_assignments == {2: 1}
+    assert counts.distinct_loads == {1: 1}
+    assert counts.excess_load == {1: 16}
+    assert counts.excess_sum_of_squares == {2: 16}
+
+
+def test_counts_have_the_distribution_of_the_unnecessary_moves_of_all_runs(drivers):
+    owned = tuple(
+        Member(id=name, subscription=("t",), owned=[("t", number)], generation=1)
+        for number, name in enumerate("ab")
+    )
+    drivers["sarama"] = '{"a": [["t", number % 2]], "b": [["t", 1 - number % 2]]}'
+    group = Group(topics=PAIR.topics, members=owned)
+    (counts,) = count_agreements([group], ["sarama:sticky"], runs=Runs(repetitions=3))
+    assert counts.moves == {0: 2, 2: 1}
+    assert counts.varying_assignments == 1
