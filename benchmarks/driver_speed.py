@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from benchmarks.memory import cpu_seconds
-from benchmarks.timed_groups import after_one_left, mixed_group
+from benchmarks.timed_groups import after_one_left, equal_group
 from benchmarks.timing import Timing
 from kassay.experiments.implementations.installation import driver_command, installed_versions
 from kassay.experiments.implementations.library_catalogue import parse_library_assignor
@@ -26,13 +26,13 @@ from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.group import Group
 
 _SOURCES = Path(__file__).with_name("direct_calls")
-_CALLS = 200
+_CALLS = 100
 _LEFT_OUT = ("rack-affinity",)
 
 
 def driver_speed() -> Iterator[Timing]:
     """Measure CPU seconds per group of 20 members and 200 partitions, after a member left."""
-    fresh = mixed_group(members=21, topics=10, partitions=20)
+    fresh = equal_group(members=21, topics=10, partitions=20)
     group = after_one_left(fresh, assign(fresh, "sticky"))
     for name in _newest_assignors():
         total, driver = _through_driver(group, name)

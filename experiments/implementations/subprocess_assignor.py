@@ -115,7 +115,10 @@ class AssignorProcess:
         except (OSError, ValueError) as error:
             self.close()
             reason = getattr(error, "strerror", None) or str(error)
-            raise NoAnswerError(f"cannot start {self._command[0]!r}: {reason.lower()}") from None
+            message = f"cannot start {self._command[0]!r}: {reason.lower()}"
+            if self._start_seconds is not None:
+                raise NotReadyError(f"{message}; see kassay doctor") from None
+            raise NoAnswerError(message) from None
         process = self._process
         if self._start_seconds is not None:
             try:

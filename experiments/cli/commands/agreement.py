@@ -169,7 +169,7 @@ def _shrink(counts: AgreementCounts, attempts: int, runs: Runs) -> None:
             continue
 
         def has_kind(group: Group, kind: str = kind, largest: Group = largest) -> bool:
-            if dangling_references(group) > dangling_references(largest):
+            if not group.members or dangling_references(group) > dangling_references(largest):
                 return False
             compared = compare_with_reference(group, names, reference=reference, runs=runs)
             return kind in next(compared).kinds

@@ -37,6 +37,8 @@ WRONG_MEMBER = "member 'b' is assigned topic 'u', but does not subscribe to it"
             Ending.NONTERMINATING,
             NO_ANSWER,
         ),
+        ("unsubscribed-claim", "librdkafka:cooperative-sticky", Ending.INVALID, "topic 'u'"),
+        ("unsubscribed-claim", "kafka-clients:cooperative-sticky", Ending.OK, ""),
         ("fresh-hang", "librdkafka@2.6.1:cooperative-sticky", Ending.OK, ""),
         ("fresh-hang", "librdkafka:cooperative-sticky", Ending.OK, ""),
         ("skipped-member", "kafka-python:roundrobin", Ending.FAILED, "KeyError"),
