@@ -62,7 +62,7 @@ class Runs:
         >>> from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
         >>> group = NAMED_GROUPS["A"].group
         >>> [[m.id for m in one.members] for one in Runs(orders=2).groups(group, "sticky")]
-        [['c0', 'c1', 'c2'], ['c0', 'c2', 'c1']]
+        [['c0', 'c1', 'c2'], ['c2', 'c0', 'c1']]
         """
         repetitions = self.repetitions or repetitions_of(assignor)
         rng = random.Random(f"{self.seed} {group.id}")  # noqa: S311 - reproducible orders
