@@ -13,6 +13,7 @@ import re
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 _POLL_SECONDS = 0.1
@@ -104,6 +105,7 @@ def kafka_python(bootstrap: str, group: str, assignor: str, topics: Sequence[str
     that ends during a rebalance, the client can stop its heartbeats, so the polls are long.
     """
     from kafka import KafkaConsumer
+    from kafka.errors import KafkaError
 
     def pattern(names: Sequence[str]) -> str:
         return f"^({'|'.join(map(re.escape, names))})$"
@@ -113,7 +115,8 @@ def kafka_python(bootstrap: str, group: str, assignor: str, topics: Sequence[str
     for change in _changes():
         if change:
             consumer.subscribe(pattern=pattern(change))
-        consumer.poll(timeout_ms=_LONG_POLL_MILLIS)
+        with suppress(KafkaError):  # A poll of a slow broker can fail.
+            consumer.poll(timeout_ms=_LONG_POLL_MILLIS)
     consumer.close()
 
 
