@@ -1,6 +1,7 @@
-"""Hypothesis profiles and the folder of shared fixtures."""
+"""Hypothesis profiles, the folder of shared fixtures, and the signal SIGINT."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,9 @@ settings.register_profile("dev", deadline=None, max_examples=100, suppress_healt
 settings.register_profile("ci", settings.get_profile("dev"), derandomize=True)
 settings.register_profile("soak", settings.get_profile("dev"), max_examples=10_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+# The shell lets a background job ignore SIGINT, and tests send SIGINT to child processes.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
