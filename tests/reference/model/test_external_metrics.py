@@ -19,14 +19,16 @@ RACKED = Group(
 )
 
 
-def test_off_rack_counts_only_members_with_a_rack():
-    assert metrics.off_rack(RACKED, Assignment({"a": [("t", 0), ("t", 1), ("t", 2)]})) == 2
+def test_off_rack_counts_only_known_racks_of_members_and_partitions():
+    assert metrics.off_rack(RACKED, Assignment({"a": [("t", 0), ("t", 1), ("t", 2)]})) == 1
     assert metrics.off_rack(RACKED, Assignment({"b": [("t", 0), ("t", 1), ("t", 2)]})) == 0
 
 
 def test_streams_cost_is_weighted_traffic_plus_moves():
-    assignment = Assignment({"a": [("t", 2)], "b": [("t", 0), ("t", 1)]})
-    assert metrics.streams_cost(RACKED, assignment) == 1 * 1 + 10 * 1
+    moved = Assignment({"a": [("t", 2)], "b": [("t", 0), ("t", 1)]})
+    assert metrics.streams_cost(RACKED, moved) == 1 * 0 + 10 * 1
+    kept = Assignment({"a": [("t", 0)], "b": [("t", 1), ("t", 2)]})
+    assert metrics.streams_cost(RACKED, kept) == 1 * 1 + 10 * 0
 
 
 def test_r_score_is_the_moved_weight_over_capacity():
