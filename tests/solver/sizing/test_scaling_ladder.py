@@ -2,7 +2,6 @@
 
 import random
 from dataclasses import replace
-from fractions import Fraction
 from math import lcm
 
 import pytest
@@ -40,8 +39,10 @@ def brute_force_makespan(group: Group, number: int) -> int | None:
 
 def minimum_makespan(group: Group, changed: Group, *, multiple: int) -> int | None:
     """Return the minimum of the maximum load divided by speed, times a multiple of the speeds."""
-    speed = {member.id: Fraction(multiple, member.speed) for member in changed.members}
-    factors = [speed[member] for member in participants(changed)]
+    speed = {member.id: member.speed for member in changed.members}
+    speeds = [speed[member] for member in participants(changed)]
+    assert not any(multiple % one for one in speeds)
+    factors = [multiple // one for one in speeds]
     if set(partitions_to_place(changed)) != set(partitions_to_place(group)):
         return None
     return min(
