@@ -14,11 +14,10 @@ from itertools import combinations
 
 import pytest
 
-from kassay.experiments.implementations.installation import is_installed
 from kassay.experiments.implementations.library_catalogue import libraries, repetitions_of
 from tests.conformance.admin import administrator
 from tests.conformance.broker import running_cluster
-from tests.conformance.client_groups import TOPICS, ClientGroup, RunningClients
+from tests.conformance.client_groups import TOPICS, ClientGroup, RunningClients, require_libraries
 from tests.conformance.client_rebalances import (
     ObservedRebalance,
     observed_rebalances,
@@ -79,6 +78,7 @@ def _change(clients: RunningClients, number: int, rng: random.Random) -> None:
 
 @pytest.fixture(scope="module")
 def rebalances() -> Iterator[dict[str, list[ObservedRebalance]]]:
+    require_libraries(*LIBRARIES)
     with ExitStack() as stack:
         cluster = stack.enter_context(running_cluster(heap_mib=384, settings=SETTINGS))
         stack.enter_context(administrator(cluster.bootstrap)).create_topics(TOPICS)
@@ -93,8 +93,6 @@ def rebalances() -> Iterator[dict[str, list[ObservedRebalance]]]:
 def test_the_driver_predicts_the_assignments_of_real_consumers(
     library: str, rebalances: dict[str, list[ObservedRebalance]]
 ) -> None:
-    if not is_installed(libraries()[library], libraries()[library].versions[0]):
-        pytest.skip(f"not installed: run kassay implementations install {library}")
     for group in (each for each in GROUPS if each.library == library):
         name = f"{library}:{group.assignor}"
         runs = 1 if repetitions_of(name) == 1 else _RUNS

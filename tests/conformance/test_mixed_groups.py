@@ -21,7 +21,7 @@ from kassay.reference.model.group import NO_GENERATION
 from kassay.reference.model.topic_partitions import NO_PARTITIONS
 from tests.conformance.admin import administrator
 from tests.conformance.broker import running_cluster
-from tests.conformance.client_groups import ClientGroup, RunningClients
+from tests.conformance.client_groups import ClientGroup, RunningClients, require_libraries
 from tests.conformance.client_rebalances import (
     ObservedRebalance,
     observed_rebalances,
@@ -58,6 +58,7 @@ DOCS = Path(__file__).parents[2] / "docs" / "implementations.md"
 
 @pytest.fixture(scope="module")
 def bootstrap() -> Iterator[str]:
+    require_libraries(*LIBRARIES["range"])
     with running_cluster(heap_mib=384, settings=SETTINGS) as cluster:
         with administrator(cluster.bootstrap) as admin:
             admin.create_topics(TOPICS)

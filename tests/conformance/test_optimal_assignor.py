@@ -17,7 +17,7 @@ from kassay.reference.model.metrics import load_vector, movement, sum_of_squares
 from kassay.solver.solve import solve
 from tests.conformance.admin import administrator
 from tests.conformance.broker import running_cluster
-from tests.conformance.client_groups import ClientGroup, RunningClients
+from tests.conformance.client_groups import ClientGroup, RunningClients, require_libraries
 from tests.conformance.client_rebalances import (
     ObservedRebalance,
     observed_rebalances,
@@ -42,6 +42,7 @@ def switched(request: pytest.FixtureRequest) -> tuple[str, list[ObservedRebalanc
 
     A consumer of kafka-python can remain in a rebalance, so that a failed switch is repeated.
     """
+    require_libraries(request.param)
     for _ in range(_ATTEMPTS):
         observed = switch(request.param)
         if observed is not None:

@@ -152,11 +152,12 @@ class StreamTotals:
         self, rate: Rate, above: NDArray[np.float64], below: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         divisor = self._weights @ below
-        ratios: NDArray[np.float64] = rate.factor * (self._weights @ above) / divisor
-        return ratios[divisor > 0] if not (divisor > 0).all() else ratios
+        ratios = np.full(len(divisor), np.nan)
+        np.divide(rate.factor * (self._weights @ above), divisor, out=ratios, where=divisor > 0)
+        return ratios
 
 
 def _estimate(value: float, resampled: NDArray[np.float64]) -> Estimate:
     tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(resampled, [tail, 1 - tail])
+    low, high = np.nanquantile(resampled, [tail, 1 - tail])
     return Estimate(float(value), float(low), float(high))
