@@ -22,6 +22,7 @@ from kassay.experiments.implementations.library_catalogue import parse_library_a
 from kassay.experiments.implementations.runner import run
 from kassay.experiments.implementations.runtimes import DRIVERS
 from kassay.reference.assignors import assign
+from kassay.reference.documents.csv_writer import is_number
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.group import Group
 
@@ -140,13 +141,5 @@ def _printed(
     )
     if done.returncode != 0:
         raise RuntimeError(f"{command[0]} failed: {done.stderr[-500:]}")
-    numbers = [line for line in f"{done.stdout}\n{done.stderr}".splitlines() if _is_number(line)]
+    numbers = [line for line in f"{done.stdout}\n{done.stderr}".splitlines() if is_number(line)]
     return float(numbers[-1]) if numbers else 0.0
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

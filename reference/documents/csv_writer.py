@@ -42,12 +42,13 @@ def _line(row: Sequence[object]) -> str:
 
 
 def _cell(value: object) -> object:
-    if not isinstance(value, str) or not value.startswith(_FORMULA_STARTS) or _is_number(value):
+    if not isinstance(value, str) or not value.startswith(_FORMULA_STARTS) or is_number(value):
         return value
     return f"'{value}"
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Return whether Python reads a text as a number."""
     try:
         float(text)
     except ValueError:
