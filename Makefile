@@ -123,7 +123,11 @@ test: setup ## Run the tests that need neither Maven nor a broker
 
 .PHONY: conformance
 conformance: setup ## Compare the ports with Kafka's classes and a broker (needs JDK 17+ and Maven)
-	SOAK=$(SOAK) $(BIN)/python -m pytest tests/conformance -m "kafka and not coordinator and not services"
+	SOAK=$(SOAK) $(BIN)/python -m pytest tests/conformance -m "kafka and not coordinator and not clients and not services"
+
+.PHONY: conformance-clients
+conformance-clients: setup ## Compare drivers with consumers of installed client libraries on a broker (after `make implementations`)
+	$(BIN)/python -m pytest tests/conformance -m clients
 
 .PHONY: conformance-coordinator
 conformance-coordinator: setup ## Compare the simulated coordinator with a broker (needs JDK 17+ and Maven)

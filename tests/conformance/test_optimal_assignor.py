@@ -26,7 +26,7 @@ from tests.conformance.client_rebalances import (
     without_unassigned_topics,
 )
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.clients, pytest.mark.slow]
 
 LIBRARIES = ("aiokafka", "kafka-python")
 TOPICS = {"a": 9, "b": 5, "c": 4, "d": 7}
@@ -53,13 +53,16 @@ def switched(request: pytest.FixtureRequest) -> tuple[str, list[ObservedRebalanc
 def switch(library: str) -> list[ObservedRebalance] | None:
     """Let consumers with the sticky assignor join, and replace them one after the other.
 
-    At the end, one consumer returns to the sticky assignor, and another consumer joins. Return
-    None if the group is not stable in time after one of these steps.
+    The first consumer is the leader until it is replaced, because a leader remains the leader
+    while it is a member. It is replaced last, so that a sticky leader reads the user data of
+    optimal members. Then it returns to the sticky assignor, and another consumer joins, so that
+    an optimal leader reads the user data of a sticky member. Return None if the group is not
+    stable in time after one of these steps.
     """
     numbers = range(len(SUBSCRIPTIONS))
     steps = [(number, "sticky") for number in numbers]
-    steps += [(number, "optimal") for number in numbers]
-    steps += [(numbers[-1], "sticky"), (len(numbers), "optimal")]
+    steps += [(number, "optimal") for number in reversed(numbers)]
+    steps += [(numbers[0], "sticky"), (len(numbers), "optimal")]
     with ExitStack() as stack:
         cluster = stack.enter_context(running_cluster(heap_mib=384, settings=SETTINGS))
         stack.enter_context(administrator(cluster.bootstrap)).create_topics(TOPICS)
