@@ -23,6 +23,7 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import LivelockError, UpstreamError
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
+from kassay.reference.model.result_cache import cached
 
 _SHOWN_CHARACTERS = 120
 _START_SECONDS = 60.0
@@ -69,14 +70,20 @@ def _run_library_assignor(group: Group, name: str) -> RunResult:
     """Run an assignor of an installed library. A reached time limit counts as non-termination."""
     assignor = parse_library_assignor(name)
     process = assignor_process(driver_command(assignor), start_seconds=_START_SECONDS)
-    request = {"assignor": assignor.assignor.name, "group": group_document(group)}
+    request = f'{{"assignor": "{assignor.assignor.name}", "group": {_document_text(group)}}}'
     try:
-        line = process.request(json.dumps(request), seconds=assignor.seconds)
+        line = process.request(request, seconds=assignor.seconds)
     except TimeLimitError:
         return RunResult(livelock=f"no assignment within {assignor.seconds:g} seconds")
     except NoAnswerError as error:
         return RunResult(failed=str(error))
     return _parse_response(line)
+
+
+@cached
+def _document_text(group: Group) -> str:
+    """Return the JSON document of a group. Many assignors of libraries read the same group."""
+    return json.dumps(group_document(group))
 
 
 def _parse_response(line: str) -> RunResult:

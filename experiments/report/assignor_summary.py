@@ -142,6 +142,11 @@ class AssignorSummary:
         Largest excess of the maximum load in partitions or units of weight.
     extra_moves_per_rebalance, extra_moves_per_owned
         Unnecessary moves per rebalance, and per owned partition.
+    failed
+        Groups on which the assignor has no result although it terminates.
+    invalid, crashed
+        Failed groups with an invalid assignment, and failed groups on which a signal ended the
+        process of the assignor. None if an earlier version of kassay wrote the summary.
     """
 
     groups: int
@@ -159,6 +164,8 @@ class AssignorSummary:
     extra_moves_per_owned: float | None
     nonterminating: int
     failed: int
+    invalid: int | None
+    crashed: int | None
 
 
 _LARGEST = ("largest_excess", "largest_excess_ppm")
@@ -205,6 +212,8 @@ def summarise_rows(outcomes: pd.DataFrame) -> AssignorSummary:
         extra_moves_per_owned=_ratio(extra, sums["owned_partitions"]),
         nonterminating=sums["nonterminating"],
         failed=sums["failed"],
+        invalid=sums.get("invalid"),
+        crashed=sums.get("crashed"),
     )
 
 

@@ -2,11 +2,13 @@
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial, reduce
+from math import inf
 from random import Random
 
 from pyspark import StorageLevel, TaskContext
@@ -139,12 +141,14 @@ def write_study(
     limits: CaseLimits = LIMITS,
     tasks: int | None = None,
     judge: Evaluator | None = None,
+    stop_after: float | None = None,
 ) -> None:
     """Run a study: write the missing batches, the summary and then the manifest.
 
     An interrupted study continues with the missing batches, see `complete_runs`; several drivers
     can share an output directory. At the end, small batches are merged to larger files. The
-    function ``manifest`` builds the manifest from the number of rows per table.
+    function ``manifest`` builds the manifest from the number of rows per table. After the seconds
+    ``stop_after``, no batch starts, and the summary has only the cases of complete batches.
     """
     digest, run = study_digest(cases, limits=limits, drawn=drawn), output_files.new_run()
     root = f"{uri_of(output)}/{CASES_FOLDER}/{digest}"
@@ -173,19 +177,27 @@ def write_study(
     runs = complete([*single, *merged])
     missing = _missing(single, merged, runs)
     if missing:
-        _run_batches(spark, lambda batch: write(batch, evaluated(batch)), missing, len(cases))
+        deadline = inf if stop_after is None else time.monotonic() + stop_after
+        work = partial(_run_batches, spark, lambda batch: write(batch, evaluated(batch)))
+        work(missing, len(cases), deadline=deadline)
         runs = complete([*single, *merged])
-        if absent := ", ".join(str(batch.number) for batch in _missing(single, merged, runs)):
+        missing = _missing(single, merged, runs)
+        if missing and time.monotonic() < deadline:
+            absent = ", ".join(str(batch.number) for batch in missing)
             raise RunError(f"batches {absent} are incomplete; run the same study again")
+        if not runs:
+            raise RunError("no batch is complete, so there is no summary; use a longer time")
     for batch in merged:
-        if batch.number not in runs:
+        if batch.number not in runs and runs.keys() >= set(batch.parts):
             write(batch, read_cases(spark, uri_of(output), _folders(batch.parts, runs, digest)))
             runs |= complete([batch])
     small = {number for batch in merged if batch.number in runs for number in batch.parts}
     folders = _folders(sorted(runs.keys() - small), runs, digest)
     summary = f"{SUMMARY_FOLDER}/run={run}"
     rows = write_summary(read_cases(spark, uri_of(output), folders), f"{uri_of(output)}/{summary}")
-    document = {**manifest(rows), "digest": digest, "summary": summary}
+    finished = len(cases) - sum(batch.size for batch in missing)
+    counts = {"total": len(cases), "finished": finished}
+    document = {**manifest(rows), "cases": counts, "digest": digest, "summary": summary}
     output_files.write_manifest(spark, output, run, document, folders=[*folders, summary])
 
 
@@ -200,14 +212,24 @@ def _missing(single: Sequence[Batch], merged: Sequence[Batch], runs: Container[i
 
 
 def _run_batches(
-    spark: SparkSession, write: Callable[[Batch], None], missing: Sequence[Batch], total: int
+    spark: SparkSession,
+    write: Callable[[Batch], None],
+    missing: Sequence[Batch],
+    total: int,
+    *,
+    deadline: float,
 ) -> None:
-    """Write the missing batches of a study, `_CONCURRENT_BATCHES` at the same time."""
+    """Write the missing batches of a study, `_CONCURRENT_BATCHES` at the same time.
+
+    No batch starts after ``deadline`` on the monotonic clock.
+    """
     counts = CaseCounts(total, total - sum(batch.size for batch in missing))
     # Drivers that share an output start with different batches.
     others = Random().sample(missing[1:], len(missing) - 1)  # noqa: S311
 
     def run(batch: Batch) -> None:
+        if time.monotonic() >= deadline:
+            return
         counts.running += batch.size
         write(batch)
         counts.running -= batch.size

@@ -110,6 +110,8 @@ def _outcomes(rows: DataFrame) -> DataFrame:
         "wasteful": f"{_KNOWN} AND unnecessary_moves > 0",
         "nonterminating": "proven AND ending = 'nonterminating'",
         "failed": "proven AND ending IN ('failed', 'invalid')",
+        "invalid": "proven AND ending = 'invalid'",
+        "crashed": "proven AND ending = 'failed' AND contains(detail, '(signal SIG')",
     }
     sums = {
         "excess_ppm": (_ANSWERED, _PPM),

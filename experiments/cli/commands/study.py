@@ -1,11 +1,11 @@
 """``kassay study``: compare assignors with the optimum on many groups, with Spark."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -96,6 +96,15 @@ def study(
             "the output. No other study may use this output at the same time.",
         ),
     ] = False,
+    stop_after: Annotated[
+        float | None,
+        typer.Option(
+            metavar="MINUTES",
+            min=0,
+            help="Start no batch of cases after this time, and summarise the finished batches. The "
+            "same command continues the study.",
+        ),
+    ] = None,
     convert: Annotated[
         Path | None,
         typer.Option(
@@ -145,6 +154,7 @@ def study(
                 largest_batch=plan.largest_batch,
                 limits=plan.limits,
                 drawn=plan.drawn,
+                stop_after=None if stop_after is None else 60 * stop_after,
                 manifest=lambda rows: manifest(
                     plan.describe(imported),
                     rows=rows,
@@ -173,10 +183,18 @@ def _finished(plan: "_StudyPlan", output: str) -> StudySummary | None:
     cases = JoinedCases((imported, plan.generated))
     digest = study_digest(cases, limits=plan.limits, drawn=plan.drawn)
     try:
-        finished = read_manifest(directory).get("digest") == digest
-        return load_summary(directory) if finished else None
+        found = read_manifest(directory)
+        if found.get("digest") != digest or _unfinished(found):
+            return None
+        return load_summary(directory)
     except InputError:
         return None  # the study repairs it
+
+
+def _unfinished(manifest: Mapping[str, Any]) -> int:
+    """Return the number of cases without results in the output of a stopped study."""
+    counts = manifest.get("cases", {"total": 0, "finished": 0})
+    return int(counts["total"] - counts["finished"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,6 +286,13 @@ def _plan_from_file(context: typer.Context, path: Path, custom: list[str]) -> _S
 
 
 def _print_summary(results: StudySummary) -> None:
+    if _unfinished(results.manifest):
+        counts = results.manifest["cases"]
+        typer.echo(
+            f"The study has results of {counts['finished']:,} of {counts['total']:,} cases. "
+            "The same command continues it.",
+            err=True,
+        )
     rows = []
     for scope, name, summary in (
         (scope, name, summary)

@@ -27,6 +27,7 @@ from kassay.experiments.study.case import (
 )
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.manifest import configuration, manifest
+from kassay.reference.model.errors import RunError
 from tests.experiments.conftest import stored_rows
 from tests.experiments.spark import crashing_evaluations as faults
 
@@ -121,6 +122,23 @@ def test_only_missing_batches_are_evaluated_again(spark, tmp_path):
     assert stored_rows(tmp_path, read_manifest(tmp_path)) == before
     new = set(tmp_path.rglob("cases/**/*.parquet")) - files
     assert ["batch=2" in str(path) for path in new] == [True]
+
+
+def test_a_stopped_study_summarises_its_complete_batches(spark, tmp_path, monkeypatch):
+    cases = cases_of(["equal-join"], seeds=9, assignors=ASSIGNORS)
+    write = partial(write_study, spark, cases, str(tmp_path), manifest=dict, largest_batch=3)
+    with pytest.raises(RunError, match="no batch is complete"):
+        write(stop_after=0)
+    write()
+    files = tmp_path.rglob("cases/**/*.parquet")
+    shutil.rmtree(next(path for path in files if "batch=1" in str(path)).parent)
+    monkeypatch.setattr("kassay.experiments.spark.study_pipeline._CASES_PER_FILE", 9)
+    write(stop_after=0)
+    assert read_manifest(tmp_path)["cases"] == {"total": 9, "finished": 6}
+    assert load_summary(tmp_path).families["groups"].sum() == 6
+    write()
+    assert read_manifest(tmp_path)["cases"] == {"total": 9, "finished": 9}
+    assert load_summary(tmp_path).families["groups"].sum() == 9
 
 
 def test_small_batches_are_merged_at_the_end(spark, tmp_path, monkeypatch):

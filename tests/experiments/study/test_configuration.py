@@ -2,9 +2,11 @@ from pathlib import Path
 
 import pytest
 
+from kassay.experiments.implementations.library_catalogue import parse_library_assignor
 from kassay.experiments.study.case import IMPORTED
 from kassay.experiments.study.configuration import read_config
 from kassay.experiments.study.families.event_streams import EVENT_STREAMS
+from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
 from kassay.experiments.study.families.registry import FAMILIES
 from kassay.reference import InputError
 from kassay.reference.assignors import ASSIGNORS
@@ -35,6 +37,17 @@ def test_the_primary_analysis_has_2000_trajectories_and_a_million_rebalances():
     [seeds] = config.families.values()
     assert seeds >= 2000
     assert seeds * EVENT_STREAMS.rebalances * len(config.assignors) >= 1_000_000
+
+
+def test_the_study_of_implementations_has_100000_groups_and_eight_java_releases():
+    config, slow = read("implementations.yaml"), read("implementations-slow.yaml")
+    assert len(config.cases()) - len(NAMED_GROUPS) == 100_000
+    parsed = [parse_library_assignor(name) for name in (*config.assignors, *slow.assignors)]
+    versions = {(one.library.name, one.version) for one in parsed}
+    assert sum(library == "kafka-clients" for library, _ in versions) >= 8
+    assert len({library for library, _ in versions}) >= 8
+    assert len(parsed) >= 12
+    assert config.families.keys() == slow.families.keys()
 
 
 def test_every_key_of_the_file_is_read():
