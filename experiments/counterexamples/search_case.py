@@ -118,14 +118,13 @@ def shrink_group(
 ) -> tuple[Group, Fraction]:
     """Shrink a counterexample. Return the smallest group found and its severity.
 
-    For `LARGEST_FIRST`, the severity must not decrease. Shrinking introduces no stale claims
-    and no subscriptions to topics that do not exist.
+    For `LARGEST_FIRST`, the severity must not decrease. The smaller groups are valid inputs, see
+    `is_valid_input`.
     """
-    dangling = dangling_references(group)
     keep_severity = options.shortcoming in LARGEST_FIRST
 
     def falls_short(smaller: Group) -> bool:
-        if dangling_references(smaller) > dangling:
+        if not is_valid_input(smaller, original=group):
             return False
         reached = measure_shortfall(smaller, options).severity
         return reached >= severity if keep_severity else reached > 0
@@ -149,7 +148,33 @@ def _shrink_and_rename(group: Group, fails: Predicate, attempts: int) -> Group:
         smallest = smaller
 
 
-def dangling_references(group: Group) -> int:
+def is_valid_input(group: Group, *, original: Group) -> bool:
+    """Return whether members could form a group that was shrunk from ``original``.
+
+    At least one member subscribes to a topic. The group has no more members without topics, and
+    no more invalid claims and references than the original.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from kassay.reference import Member, Topic
+    >>> one, idle = Member(id="a", subscription=("t",)), Member(id="b", subscription=())
+    >>> group = Group(topics=(Topic(name="t", partitions=1),), members=(one, idle))
+    >>> smaller = [replace(group, members=(member,)) for member in group.members]
+    >>> [is_valid_input(one, original=group) for one in smaller]
+    [True, False]
+    """
+    idle, allowed = (
+        sum(not member.subscription for member in one.members) for one in (group, original)
+    )
+    return (
+        idle < len(group.members)
+        and idle <= allowed
+        and _dangling_references(group) <= _dangling_references(original)
+    )
+
+
+def _dangling_references(group: Group) -> int:
     """Count the invalid claims in a group, and the references to topics that do not exist."""
     topics = group.topic_table()
     owned = ownership(group)

@@ -19,7 +19,7 @@ from kassay.experiments.cli import (
 )
 from kassay.experiments.cli.interruption import STOP, call_interruptibly, exit_interrupted
 from kassay.experiments.cli.option_checks import known_names
-from kassay.experiments.counterexamples.search_case import dangling_references
+from kassay.experiments.counterexamples.search_case import is_valid_input
 from kassay.experiments.counterexamples.shrinking import shrink as shrink_while
 from kassay.experiments.implementations.installation import installed_versions
 from kassay.experiments.study.agreement import (
@@ -169,7 +169,7 @@ def _shrink(counts: AgreementCounts, attempts: int, runs: Runs) -> None:
             continue
 
         def has_kind(group: Group, kind: str = kind, largest: Group = largest) -> bool:
-            if not group.members or dangling_references(group) > dangling_references(largest):
+            if not is_valid_input(group, original=largest):
                 return False
             compared = compare_with_reference(group, names, reference=reference, runs=runs)
             return kind in next(compared).kinds

@@ -137,6 +137,15 @@ def test_shrinking_keeps_the_shortcoming(name, shortcoming, may_decrease):
     assert may_decrease or reached >= severity
 
 
+def test_shrinking_keeps_a_member_with_a_topic():
+    group = NAMED_GROUPS["A"].group
+    options = search_options(Shortcoming.FAILURE, "cmd:false")  # fails on each group
+    smallest, _ = shrink_group(group, options, Fraction(1))
+    [member] = smallest.members
+    [topic] = member.subscription
+    assert [one.name for one in smallest.topics] == [topic]
+
+
 def test_no_part_of_a_smallest_group_can_be_removed():
     options = search_options(Shortcoming.IMBALANCE)
     case = Case(family="named", seed=1, assignors=("sticky",))
@@ -144,7 +153,10 @@ def test_no_part_of_a_smallest_group_can_be_removed():
     checked = 0
     for group in smaller_groups(smallest):
         topics = {topic.name for topic in group.topics}
-        is_valid = all(topics.issuperset(member.subscription) for member in group.members)
+        is_valid = all(
+            member.subscription and topics.issuperset(member.subscription)
+            for member in group.members
+        )
         if is_valid and size_of(group) < size_of(smallest):
             assert measure_shortfall(group, options).severity == 0
             checked += 1
