@@ -43,6 +43,7 @@ def name_uuid(name: bytes) -> uuid.UUID:
     return uuid.UUID(bytes=hashlib.md5(name, usedforsecurity=False).digest(), version=3)
 
 
+@lru_cache(maxsize=2**14)
 def uuid_hash(bits: int) -> int:
     """Return Java's ``UUID.hashCode()`` for the 128 bits of a UUID, as Kafka's ``Uuid``."""
     folded = (bits >> 64) ^ (bits & 0xFFFFFFFFFFFFFFFF)

@@ -9,7 +9,6 @@ from kassay.reference.java.hash_map import (
     DEFAULT_CAPACITY,
     TREEIFY_THRESHOLD,
     HashMap,
-    set_capacity,
     table_size_for,
 )
 
@@ -44,15 +43,6 @@ class IntegerSet:
         self._table: HashMap[int, None] | None = None
         self.update(numbers)
 
-    def copy(self) -> "IntegerSet":
-        """Return a copy, which can have another order, like Java's ``new HashSet(set)``."""
-        if len(self) > TREEIFY_THRESHOLD or self._table is not None:
-            return IntegerSet(self, capacity=set_capacity(len(self)))
-        copy = IntegerSet()
-        copy._numbers = dict.fromkeys(self)
-        copy._lowest, copy._highest = self._lowest, self._highest
-        return copy
-
     def add(self, number: int) -> None:
         """Add a number. A new number is appended to its bin."""
         if self._table is None and self._may_need_tree(number):
@@ -65,10 +55,9 @@ class IntegerSet:
 
     def update(self, numbers: Iterable[int]) -> None:
         """Add numbers in the given order."""
-        if isinstance(numbers, range) and self._highest < 0 and _are_small_and_ascending(numbers):
-            # Consecutive numbers are in different bins, so the table has no trees.
+        if self._highest < 0 and isinstance(numbers, range | list) and _need_no_tree(numbers):
             self._numbers = dict.fromkeys(numbers)
-            self._lowest, self._highest = numbers[0], numbers[-1]
+            self._lowest, self._highest = min(numbers), max(numbers)
             self._grow()
             return
         for number in numbers:
@@ -110,8 +99,12 @@ class IntegerSet:
             self._capacity *= 2
 
 
-def _are_small_and_ascending(numbers: range) -> bool:
-    return 0 <= numbers.start < numbers.stop <= _LIMIT and numbers.step == 1
+def _need_no_tree(numbers: range | list[int]) -> bool:
+    """Return whether the numbers are few, or consecutive and thus in different bins."""
+    if isinstance(numbers, range):
+        return 0 <= numbers.start < numbers.stop <= _LIMIT and numbers.step == 1
+    few = 0 < len(numbers) <= TREEIFY_THRESHOLD
+    return few and min(numbers) >= 0 and max(numbers) < _LIMIT
 
 
 def _table(numbers: Iterable[int], capacity: int) -> HashMap[int, None]:

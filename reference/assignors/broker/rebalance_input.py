@@ -4,8 +4,10 @@ Upstream: org.apache.kafka.coordinator.group.modern.GroupSpecImpl and TopicIds, 
 org.apache.kafka.coordinator.group.assignor.AssignorHelpers, group-coordinator 4.4.0.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
 
 import numpy as np
 
@@ -17,13 +19,16 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.partition_index import select, topic_starts
 from kassay.reference.model.result_cache import cached
-from kassay.reference.model.topic_partitions import Column, Partitions
+from kassay.reference.model.topic_partitions import NO_PARTITIONS, Column, Partitions
 
 TopicId = int
 """Id of a topic: the 128 bits of its UUID, because integers are faster keys."""
 
-Target = HashMap[TopicId, IntegerSet]
-"""A member's partition numbers by topic id, in the order of Java's hash map and hash sets."""
+Owned = Mapping[TopicId, Sequence[int]]
+"""A member's owned partition numbers by topic id, in the order of Java's hash map and hash sets."""
+
+Target = HashMap[TopicId, IntegerSet | Sequence[int]]
+"""A copy of a member's partitions, which an assignor may change with the functions below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +38,7 @@ class GroupSpec:
     topics: Mapping[TopicId, Topic]
     members: Mapping[str, Member]  # in the order of the coordinator's hash map
     subscribed: Mapping[str, tuple[TopicId, ...]]  # in the order of each member's hash set
-    assigned: Mapping[str, Target]
+    assigned: Mapping[str, Owned]
     owner_counts: Mapping[str, Column]  # by topic name, one number per partition
     homogeneous: bool  # whether all subscriptions are equal, unknown topics included
 
@@ -56,22 +61,23 @@ class GroupSpec:
 
         return sorted(self.members, key=key)
 
-    def named(self, target: Mapping[str, Iterable[tuple[TopicId, Iterable[int]]]]) -> Assignment:
+    def named(self, target: Mapping[str, Owned | Target]) -> Assignment:
         """Convert an assignment with topic ids to one with topic names.
 
         A member without an entry gets no partitions.
         """
         return Assignment(
-            {member: self._partitions(target.get(member, ())) for member in self.members}
+            {
+                member: self._partitions(target[member]) if member in target else NO_PARTITIONS
+                for member in self.members
+            }
         )
 
-    def _partitions(self, target: Iterable[tuple[TopicId, Iterable[int]]]) -> Partitions:
-        topics: list[str] = []
-        numbers: list[int] = []
-        for topic, assigned in target:
-            numbers += assigned
-            topics += [self.topics[topic].name] * (len(numbers) - len(topics))
-        return Partitions.from_columns(topics, numbers)
+    def _partitions(self, target: Owned | Target) -> Partitions:
+        topics = tuple([self.topics[topic].name for topic in target])
+        lists = [numbers for _, numbers in target.items()]
+        codes = np.repeat(np.arange(len(topics), dtype=np.int32), [len(part) for part in lists])
+        return Partitions(topics, codes, np.array([*chain.from_iterable(lists)], dtype=np.int32))
 
 
 @cached
@@ -84,11 +90,12 @@ def group_spec(group: Group) -> GroupSpec:
     for subscription in dict.fromkeys(member.subscription for member in group.members):
         names = string_order(subscription, capacity=set_capacity(len(subscription)))
         sets[subscription] = tuple(ids[name] for name in names if name in ids)
+    cached_order = lru_cache(hash_order)  # Most members own the same topics.
     return GroupSpec(
         topics={topic.uuid.int: topic for topic in group.topics},
         members={member: members[member] for member in order},
         subscribed={member: sets[members[member].subscription] for member in order},
-        assigned={member: _target(members[member].owned, ids) for member in order},
+        assigned={member: _owned(members[member].owned, ids, cached_order) for member in order},
         owner_counts=_owner_counts(group),
         homogeneous=len({frozenset(subscription) for subscription in sets}) <= 1,
     )
@@ -102,30 +109,75 @@ def _owner_counts(group: Group) -> Mapping[str, Column]:
     return starts.by_topic(np.bincount(existing, minlength=starts.size).astype(np.int32))
 
 
-def deep_copy_assignment(target: Target) -> Target:
-    """Return a deep copy of a member's partitions."""
-    copy: Target = uuid_map(capacity=len(target))
-    for topic, numbers in target.items():
-        copy.put(topic, numbers.copy())
+def _owned(
+    owned: Partitions,
+    ids: Mapping[str, TopicId],
+    order: Callable[[tuple[TopicId, ...]], Iterable[TopicId]],
+) -> Owned:
+    # Tie-break: upstream reads them topic by topic from the group's log.
+    claimed: dict[int, list[int]] = {}
+    for code, number in zip(owned.codes.tolist(), owned.numbers.tolist(), strict=True):
+        claimed.setdefault(code, []).append(number)
+    by_topic = {
+        _topic_id(owned.topics[code], ids): _set_order(numbers) for code, numbers in claimed.items()
+    }
+    return {topic: by_topic[topic] for topic in order(tuple(by_topic))}
+
+
+def _topic_id(name: str, ids: Mapping[str, TopicId]) -> TopicId:
+    return ids[name] if name in ids else name_uuid(name.encode("utf-8", "surrogatepass")).int
+
+
+def _set_order(numbers: list[int]) -> list[int]:
+    return numbers if len(numbers) == 1 else list(_hash_set(numbers))
+
+
+def hash_order(topics: Iterable[TopicId], *, capacity: int | None = None) -> tuple[TopicId, ...]:
+    """Return the order of topics in a hash map into which they are put in the given order."""
+    table = uuid_map(capacity=capacity)
+    for topic in topics:
+        table.put(topic, None)
+    return tuple(table)
+
+
+def deep_copy_assignment(owned: Owned) -> Target:
+    """Return a copy of a member's partitions, which can have another order."""
+    copy: Target = uuid_map(capacity=len(owned))
+    for topic, numbers in owned.items():
+        # A set of one number keeps its order. Most sets do not change, so each is copied later.
+        copy.put(topic, numbers if len(numbers) == 1 else _hash_set(numbers))
     return copy
+
+
+def mutable_copy(partitions: Owned | Target) -> Target:
+    """Return partitions that an assignor may change: a copy of owned partitions."""
+    return partitions if isinstance(partitions, HashMap) else deep_copy_assignment(partitions)
+
+
+def mutable_numbers(target: Target, topic: TopicId, *, capacity: int | None = None) -> IntegerSet:
+    """Return the set of a topic's partition numbers; create it with a capacity if it is new."""
+    numbers = target.compute_if_absent(topic, lambda _: IntegerSet(capacity=capacity))
+    return _as_set(target, topic, numbers)
 
 
 def remove_partition(target: Target, topic: TopicId, number: int) -> None:
     """Remove a partition from a member's target assignment, and the topic if it becomes empty."""
-    numbers = target.get(topic)
-    if numbers is not None:
+    present = target.get(topic)
+    if present is not None:
+        numbers = _as_set(target, topic, present)
         numbers.remove(number)
         if not len(numbers):
             target.remove(topic)
 
 
-def _target(owned: Partitions, ids: Mapping[str, TopicId]) -> Target:
-    # Tie-break: upstream reads them topic by topic from the group's log.
-    claimed: dict[str, list[int]] = {}
-    for code, number in zip(owned.codes.tolist(), owned.numbers.tolist(), strict=True):
-        claimed.setdefault(owned.topics[code], []).append(number)
-    target: Target = uuid_map()
-    for name, numbers in claimed.items():
-        topic = ids[name] if name in ids else name_uuid(name.encode("utf-8", "surrogatepass")).int
-        target.put(topic, IntegerSet(numbers, capacity=set_capacity(len(numbers))))
-    return target
+def _as_set(target: Target, topic: TopicId, numbers: IntegerSet | Sequence[int]) -> IntegerSet:
+    if isinstance(numbers, IntegerSet):
+        return numbers
+    copy = _hash_set(numbers)
+    target.put(topic, copy)
+    return copy
+
+
+def _hash_set(numbers: Sequence[int]) -> IntegerSet:
+    """Create a set like Java's ``new HashSet(collection)``."""
+    return IntegerSet(numbers, capacity=set_capacity(len(numbers)))

@@ -8,14 +8,16 @@ from collections.abc import Sequence
 
 from kassay.reference.assignors.broker.rebalance_input import (
     GroupSpec,
+    Owned,
     Target,
     TopicId,
     deep_copy_assignment,
+    mutable_copy,
+    mutable_numbers,
     remove_partition,
 )
 from kassay.reference.java.hash_codes import uuid_key
 from kassay.reference.java.hash_map import capacity_for
-from kassay.reference.java.integer_set import IntegerSet
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import UpstreamError
 
@@ -33,7 +35,7 @@ class UniformHeterogeneousAssignmentBuilder:
         for index, member in enumerate(self.member_ids):
             for topic in group_spec.subscribed[member]:
                 self.topic_subscribers.setdefault(topic, []).append(index)
-        self.target_assignment: dict[str, Target] = {}
+        self.target_assignment: dict[str, Owned | Target] = {}
         self.sizes = [0] * len(self.member_ids)
         self.owners = {
             topic: [NO_OWNER] * group_spec.num_partitions(topic) for topic in self.topic_subscribers
@@ -45,7 +47,7 @@ class UniformHeterogeneousAssignmentBuilder:
             self._maybe_revoke_partitions()
             self._assign_remaining_partitions()
             self._balance()
-        return self.group_spec.named({m: t.items() for m, t in self.target_assignment.items()})
+        return self.group_spec.named(self.target_assignment)
 
     def _sort_topic_ids(self) -> list[TopicId]:
         """Sort topics by partitions per subscriber (descending), subscriber count and topic id."""
@@ -60,10 +62,10 @@ class UniformHeterogeneousAssignmentBuilder:
         for index, member in enumerate(self.member_ids):
             old = self.group_spec.assigned[member]
             subscribed = frozenset(self.group_spec.subscribed[member])
-            new = old
+            new: Target | None = None
             for topic, numbers in old.items():
                 if topic not in subscribed:
-                    new = deep_copy_assignment(old) if new is old else new
+                    new = deep_copy_assignment(old) if new is None else new
                     new.remove(topic)
                     continue
                 self.sizes[index] += len(numbers)
@@ -73,7 +75,7 @@ class UniformHeterogeneousAssignmentBuilder:
                         detail = f"{member!r} owns partition {number}, but the topic has {size}"
                         raise UpstreamError("ArrayIndexOutOfBoundsException", detail)
                     self.owners[topic][number] = index
-            self.target_assignment[member] = new
+            self.target_assignment[member] = old if new is None else new
 
     def _assign_remaining_partitions(self) -> None:
         """Assign the unassigned partitions of each topic to its least loaded subscribers."""
@@ -129,19 +131,15 @@ class UniformHeterogeneousAssignmentBuilder:
             remove_partition(self._mutable_target(owner), topic, number)
             self.sizes[owner] -= 1
         estimate = -(-len(self.owners[topic]) // len(self.topic_subscribers[topic]))
-        numbers = self._mutable_target(member).compute_if_absent(
-            topic, lambda _: IntegerSet(capacity=capacity_for(estimate))
-        )
-        numbers.add(number)
+        target = self._mutable_target(member)
+        mutable_numbers(target, topic, capacity=capacity_for(estimate)).add(number)
         self.owners[topic][number] = member
         self.sizes[member] += 1
 
     def _mutable_target(self, index: int) -> Target:
         """Return a member's target partitions, copied before the first change."""
         member = self.member_ids[index]
-        target = self.target_assignment[member]
-        if target is self.group_spec.assigned[member]:
-            target = self.target_assignment[member] = deep_copy_assignment(target)
+        target = self.target_assignment[member] = mutable_copy(self.target_assignment[member])
         return target
 
 

@@ -9,13 +9,15 @@ from collections.abc import Sequence
 
 from kassay.reference.assignors.broker.rebalance_input import (
     GroupSpec,
+    Owned,
     Target,
     TopicId,
     deep_copy_assignment,
+    mutable_copy,
+    mutable_numbers,
     remove_partition,
 )
 from kassay.reference.java.hash_map import set_capacity, uuid_map
-from kassay.reference.java.integer_set import IntegerSet
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import UpstreamError
 
@@ -37,7 +39,7 @@ class UniformHomogeneousAssignmentBuilder:
         self.subscribed_topic_ids = dict.fromkeys(topics)
         self.unfilled_members: list[tuple[str, int]] = []
         self.unassigned_partitions: deque[tuple[TopicId, Sequence[int]]] = deque()
-        self.target_assignment: dict[str, Target] = {}
+        self.target_assignment: dict[str, Owned | Target] = {}
         self.minimum_member_quota = 0
         self.remaining_members_to_get_an_extra_partition = 0
 
@@ -47,7 +49,7 @@ class UniformHomogeneousAssignmentBuilder:
             self._compute_unassigned_partitions()
             self._maybe_revoke_partitions()
             self._assign_remaining_partitions()
-        return self.group_spec.named({m: t.items() for m, t in self.target_assignment.items()})
+        return self.group_spec.named(self.target_assignment)
 
     def _compute_unassigned_partitions(self) -> None:
         spec = self.group_spec
@@ -87,8 +89,8 @@ class UniformHomogeneousAssignmentBuilder:
                 new = deep_copy_assignment(old) if new is None else new
                 new.remove(topic)
                 continue
-            if len(numbers) <= quota:
-                quota -= len(numbers)
+            if (size := len(numbers)) <= quota:
+                quota -= size
                 continue
             # Tie-break: the member keeps the first partitions in the order of its hash set.
             for number in numbers:
@@ -104,16 +106,14 @@ class UniformHomogeneousAssignmentBuilder:
     def _assign_remaining_partitions(self) -> None:
         unassigned = self.unassigned_partitions
         for member, quota in self.unfilled_members:
-            new = self.target_assignment[member]
-            if new is self.group_spec.assigned[member]:
-                new = self.target_assignment[member] = deep_copy_assignment(new)
+            new = self.target_assignment[member] = mutable_copy(self.target_assignment[member])
             missing = quota
             while missing > 0 and unassigned:
                 topic, numbers = unassigned.popleft()
                 assigned = numbers[:missing]
                 # Tie-break: each partition is a look-up; the second one can resize the map.
                 for _ in assigned[:2]:
-                    target = new.compute_if_absent(topic, lambda _: IntegerSet())
+                    target = mutable_numbers(new, topic)
                 target.update(assigned)
                 if len(numbers) > missing:
                     unassigned.appendleft((topic, numbers[missing:]))
