@@ -106,6 +106,13 @@ study-published: setup ## Run both parts of the published study (hours), and wri
 	$(BIN)/kassay study $(CONFIGURATIONS)/published.yaml --output out/study
 	for part in trajectories study; do $(BIN)/kassay report out/$$part; $(BIN)/python -m kassay.experiments.report.published_study out/$$part docs/study.md; done
 
+.PHONY: finite-families
+finite-families: setup ## Compute the finite families again, and compare with the committed results
+	$(BIN)/kassay study $(CONFIGURATIONS)/finite.yaml --output out/finite
+	$(BIN)/kassay report out/finite --output out/finite/report.html --only results-by-family
+	diff out/finite/report-data/results-by-family.csv experiments/study/finite_families.csv
+	LARGE_FAMILIES=1 $(BIN)/python -m pytest tests/experiments/study/test_case_digests.py
+
 .PHONY: commands
 commands: setup ## Write docs/commands.md from the help of the commands
 	$(BIN)/python -m docs.command_reference

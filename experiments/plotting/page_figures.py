@@ -131,30 +131,32 @@ def cumulative_shares(
         return svg_of(figure, label)
 
 
-def shares_by_level(table: "pd.DataFrame", *, label: str) -> str:
-    """Draw proportions by range of a parameter's values, one line per assignor."""
-    levels = list(dict.fromkeys(table["level"]))
-    with _line_figure(_WIDTH, 2.6) as (figure, axes):
-        for place, (name, rows) in enumerate(table.groupby("assignor", sort=False)):
-            x = [levels.index(level) + 0.12 * (place - 1) for level in rows["level"]]
-            share = rows["share"].to_numpy(float)
-            errors = [share - rows["low"].to_numpy(float), rows["high"].to_numpy(float) - share]
-            axes.errorbar(
-                x,
-                100 * share,
-                yerr=[100 * error.clip(0) for error in errors],
-                label=str(name),
-                marker="o",
-                markersize=3.5,
-                linewidth=1.3,
-                elinewidth=1,
-                **_line_style(place),
-            )
-        axes.set_xticks(range(len(levels)), levels, rotation=30 if len(levels) > 5 else 0)
-        axes.set_ylim(bottom=0)
-        axes.set_ylabel("% of groups")
-        axes.grid(visible=True, axis="y")
-        figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=7.5)
+def forest_plot(table: "pd.DataFrame", *, label: str, xlabel: str) -> str:
+    """Draw estimates with intervals, one row per family. The last family is set apart.
+
+    The columns of the table are ``series``, ``family``, ``value``, ``low`` and ``high``.
+    """
+    families = list(dict.fromkeys(table["family"]))
+    rows = {
+        name: place + (0.6 if place == len(families) - 1 else 0)
+        for place, name in enumerate(families)
+    }
+    series = list(dict.fromkeys(table["series"]))
+    with _line_figure(1.5 * _WIDTH, 0.34 * len(families) + 1.1) as (figure, axes):
+        for place, name in enumerate(series):
+            own = table[table["series"] == name]
+            y = [rows[family] + 0.22 * (place - (len(series) - 1) / 2) for family in own["family"]]
+            colour = _LINE_COLOURS[place % len(_LINE_COLOURS)]
+            axes.hlines(y, own["low"], own["high"], color=colour, alpha=0.5, linewidth=2)
+            axes.plot(own["value"], y, "osD^"[place % 4], color=colour, markersize=4, label=name)
+        axes.set_yticks(list(rows.values()), families)
+        axes.set_ylim(max(rows.values()) + 0.5, -0.5)
+        axes.axhline(len(families) - 0.9, color=RULE, linewidth=0.8)
+        axes.axvline(0, color=MUTED, linewidth=0.8)
+        axes.set_xlabel(xlabel)
+        axes.grid(visible=True, axis="x")
+        axes.set_axisbelow(True)
+        figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=8)
         return svg_of(figure, label)
 
 

@@ -87,6 +87,17 @@ class Proportion:
         return _percent_text(100 * self.count / self.total, self._decimals) + "\u00a0%"
 
     @property
+    def percent_of_total(self) -> str:
+        r"""Format the proportion in per cent, with the number of groups that it refers to.
+
+        Examples
+        --------
+        >>> Proportion(45, 50).percent_of_total
+        '90\xa0% of 50'
+        """
+        return f"{self.percent} of {self.total}" if self.total else self.percent
+
+    @property
     def interval(self) -> tuple[float, float] | None:
         """Return Wilson's 95 % confidence interval, or None if the groups are not a sample."""
         if not self.total or not self.is_sample:
@@ -140,6 +151,9 @@ class AssignorSummary:
         Excess of the maximum load over its minimum, in per cent of the minimum.
     largest_excess_units
         Largest excess of the maximum load in partitions or units of weight.
+    excess_ppm, owned_partitions, moves, unnecessary_moves
+        Sums: the excess in millionths of the minimum, and partitions of the groups in
+        `with_unnecessary_moves`.
     extra_moves_per_rebalance, extra_moves_per_owned
         Unnecessary moves per rebalance, and per owned partition.
     failed
@@ -158,6 +172,8 @@ class AssignorSummary:
     largest_excess: float | None
     largest_excess_units: int | None
     with_unnecessary_moves: Proportion
+    excess_ppm: int
+    owned_partitions: int
     moves: int
     unnecessary_moves: int
     extra_moves_per_rebalance: float | None
@@ -206,6 +222,8 @@ def summarise_rows(outcomes: pd.DataFrame) -> AssignorSummary:
         largest_excess=None if pd.isna(largest) else int(largest) / 10_000,
         largest_excess_units=None if pd.isna(units) else int(units),
         with_unnecessary_moves=share(sums["wasteful"], known),
+        excess_ppm=sums["excess_ppm"],
+        owned_partitions=sums["owned_partitions"],
         moves=sums["moves"],
         unnecessary_moves=extra,
         extra_moves_per_rebalance=_ratio(extra, known),

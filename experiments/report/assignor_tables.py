@@ -88,6 +88,55 @@ def subscriptions_table(
     )
 
 
+def family_results(
+    summaries: Mapping[str, Mapping[str, AssignorSummary]],
+    counted: pd.DataFrame,
+    compared: Sequence[str],
+) -> ReportTable:
+    """Create the table of results per family and compared assignor.
+
+    The CSV file has the exact sums of all assignors, and the SHA-256 of the family's results.
+    """
+    digests = dict(zip(counted["family"], counted["sha256"], strict=True))
+    rows = [
+        (family, name, summary)
+        for family, own in summaries.items()
+        for name, summary in own.items()
+        if summary.groups
+    ]
+    data = [
+        {"family": family, "assignor": name, **_sums(summary), "sha256": digests.get(family)}
+        for family, name, summary in rows
+    ]
+    return ReportTable(
+        name="results-by-family",
+        columns=("family", "assignor", *_COLUMNS),
+        rows=tuple(
+            (family, name, *(_cell(cell(summary)) for cell in _COLUMNS.values()))
+            for family, name, summary in rows
+            if name in compared
+        ),
+        csv=pd.DataFrame(data).to_csv(index=False),
+    )
+
+
+def _sums(summary: AssignorSummary) -> dict[str, int]:
+    return {
+        "groups": summary.groups,
+        "answered": summary.answered,
+        "nonterminating": summary.nonterminating,
+        "failed": summary.failed,
+        "missed": summary.missed.count,
+        "missed_maximum": summary.missed_maximum.count,
+        "excess_ppm": summary.excess_ppm,
+        "known": summary.with_unnecessary_moves.total,
+        "wasteful": summary.with_unnecessary_moves.count,
+        "owned_partitions": summary.owned_partitions,
+        "moves": summary.moves,
+        "unnecessary_moves": summary.unnecessary_moves,
+    }
+
+
 def mix_table(
     outcomes: pd.DataFrame, names: Sequence[str], *, weights: Mapping[str, float] | None = None
 ) -> ReportTable:

@@ -19,7 +19,7 @@ MANIFESTS = "manifest"
 """Name of the folder with the manifests of an output directory, one per run."""
 _COUNTS = (
     *("families", "outcomes", "gaps", "pairs", "parameters", "profiles", "gap_sums"),
-    *("trajectories", "events"),
+    *("trajectories", "events", "cells"),
 )
 _SCHEMES = ("hdfs", "viewfs", "s3a", "gs", "abfs", "abfss", "wasb", "wasbs", "o3fs", "ofs", "oss")
 _SHOWN_FILES = 5
@@ -49,6 +49,7 @@ class StudySummary:
     gap_sums: pd.DataFrame
     trajectories: pd.DataFrame
     events: pd.DataFrame
+    cells: pd.DataFrame
     worst: Sequence[Mapping[str, Any]]
     manifest: Mapping[str, Any]
 

@@ -23,9 +23,11 @@ from kassay.experiments.report.assignor_summary import (
 )
 from kassay.experiments.report.assignor_tables import (
     assignor_table,
+    family_results,
     mix_table,
     subscriptions_table,
 )
+from kassay.experiments.report.effect_tables import effect_section
 from kassay.experiments.report.output_reader import StudySummary
 from kassay.experiments.report.parameter_section import parameter_section
 from kassay.experiments.report.statistics_section import statistics_section
@@ -103,6 +105,7 @@ def template_values(
         "subscriptions_table": subscriptions_table(by_subscriptions),
         "mixes": mix_table(counted, compared, weights=weights),
         "by_subscriptions": by_subscriptions,
+        "by_family": family_results(families, results.families, compared),
         "imbalance_grid": _grid(families, "minimum_imbalance", "minimum-imbalance-by-family"),
         "moves_grid": _grid(families, "with_unnecessary_moves", "unnecessary-moves-by-family"),
         "subscription_plots": study_figures.subscription_plots(by_subscriptions),
@@ -124,6 +127,7 @@ def template_values(
         "family_plots": tuple(study_figures.family_plots(families)),
         "statistics": statistics_section(results, names, compared),
         "parameters": parameter_section(results, described, compared),
+        "effects": effect_section(results, described, compared),
         "worst_groups": tuple(worst_groups(results, compared)),
         "named_groups": tuple(named_groups(results)),
     }
@@ -133,7 +137,7 @@ def _counts(results: StudySummary) -> dict[str, int]:
     families = results.families
     families = families[~families["family"].isin(results.trajectories["family"])]
     imported = families["family"] == IMPORTED
-    sums = families.drop(columns="family").sum()
+    sums = families.drop(columns=["family", "sha256"]).sum()
     return {
         "groups": int(sums["groups"]),
         "families": int((families["groups"] > families["errors"]).sum()),

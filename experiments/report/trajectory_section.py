@@ -1,6 +1,7 @@
 """Section of a study report on event streams: the primary analysis."""
 
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,10 +13,19 @@ from kassay.experiments.report.assignor_summary import (
     assignors_of,
     compared_assignors,
 )
+from kassay.experiments.report.effect_tables import (
+    effects_table,
+    interval_text,
+    number_text,
+    p_text,
+    stream_models,
+)
 from kassay.experiments.report.output_reader import StudySummary
+from kassay.experiments.study.statistics.parameter_effects import holm
 from kassay.experiments.study.statistics.stream_rates import (
     RATES,
     Estimate,
+    StreamPair,
     StreamTotals,
 )
 from kassay.experiments.study.trajectories import OPTIMUM
@@ -37,23 +47,31 @@ _BY_STRATUM = (_BALANCE[0], "unnecessary moves", "unnecessary moves per owned pa
 
 def trajectory_sections(results: StudySummary) -> tuple[Mapping[str, object], ...]:
     """Create the tables of the event streams of a study, one section per family."""
-    tables = results.trajectories, results.events
+    tables = results.trajectories, results.events, results.cells
     return tuple(
         _section(family, *(table[table["family"] == family] for table in tables))
         for family in sorted(set(results.trajectories["family"]))
     )
 
 
-def _section(family: str, rows: pd.DataFrame, events: pd.DataFrame) -> Mapping[str, object]:
+def _section(
+    family: str, rows: pd.DataFrame, events: pd.DataFrame, cells: pd.DataFrame
+) -> Mapping[str, object]:
     totals = StreamTotals(rows)
     names = tuple(name for name in assignors_of(rows["assignor"]) if name != OPTIMUM)
     compared = compared_assignors(names)
     strata = [*_by_size(rows), *_by_subscriptions(rows)]
+    pairs = _pairs(totals, compared)
+    models = stream_models(cells, compared)
+    p_values = [pair.p_value for pair in pairs]
+    p_values += [effect.p_value for model in models for effect in model.effects]
+    adjusted = holm(p_values)
     tables = {
         "balance": _rate_table("balance", totals, names, _BALANCE),
         "moves": _rate_table("moves", totals, (*names, OPTIMUM), _MOVES),
         "times": _rate_table("unowned-time", totals, (*names, OPTIMUM), _TIMES),
-        "pairs": _pair_table(totals, compared),
+        "pairs": _pair_table(pairs, adjusted[: len(pairs)]),
+        "effects": effects_table("marginal-effects", models, adjusted[len(pairs) :]),
         "strata": _strata_table("strata", strata, compared),
         "events": _events_table(events, compared),
         "positions": _positions_table(events, names),
@@ -61,6 +79,7 @@ def _section(family: str, rows: pd.DataFrame, events: pd.DataFrame) -> Mapping[s
     return {
         "family": family,
         "streams": totals.streams,
+        "tests": sum(not math.isnan(p_value) for p_value in p_values),
         "rebalances": totals.total(OPTIMUM, "rebalances"),
         "judged": sum(totals.total(name, "rebalances") for name in names),
         "unknown": sum(
@@ -94,22 +113,29 @@ def _rate_table(
     return ReportTable(name=name, columns=columns, rows=tuple(rows), csv=csv)
 
 
-def _pair_table(totals: StreamTotals, compared: Sequence[str]) -> ReportTable:
-    pairs = [
+def _pairs(totals: StreamTotals, compared: Sequence[str]) -> list[StreamPair]:
+    return [
         totals.compare(before, after, rate)
         for before, after in itertools.combinations(compared, 2)
         for rate in _PAIRED
     ]
+
+
+def _pair_table(pairs: Sequence[StreamPair], adjusted: Sequence[float]) -> ReportTable:
     rows = tuple(
         (
             f"{pair.before} → {pair.after}",
             _with_unit(pair.rate),
             *map(str, (pair.streams, pair.lower, pair.equal, pair.higher)),
             _text(pair.difference, "+"),
+            p_text(p_value),
         )
-        for pair in pairs
+        for pair, p_value in zip(pairs, adjusted, strict=True)
     )
-    columns = ("from → to", "measure", "streams", "lower", "equal", "higher", "difference (95 %)")
+    columns = (
+        *("from → to", "measure", "streams", "lower", "equal", "higher"),
+        *("difference (95 %)", "p"),
+    )
     data = pd.DataFrame([dict(zip(columns, row, strict=True)) for row in rows], columns=columns)
     return ReportTable(name="pairs", columns=columns, rows=rows, csv=data.to_csv(index=False))
 
@@ -203,7 +229,7 @@ def _sums_table(
                 own = sums.loc[value, assignor]
                 divisor = int(own[per])
                 ratio = RATES[rate].factor * int(own[RATES[rate].column]) / max(divisor, 1)
-                cells.append(_number(ratio) if divisor else "–")
+                cells.append(number_text(ratio) if divisor else "–")
         table.append(tuple(cells))
     csv = pd.DataFrame(table, columns=columns).to_csv(index=False)
     return ReportTable(name=name, columns=columns, rows=tuple(table), csv=csv)
@@ -218,16 +244,4 @@ def _with_unit(rate: str) -> str:
 def _text(estimate: Estimate | None, sign: str = "") -> str:
     if estimate is None:
         return "–"
-    value, low, high = (
-        _number(part, sign) for part in (estimate.value, estimate.low, estimate.high)
-    )
-    return f"{value} ({low} to {high})"
-
-
-def _number(value: float, sign: str = "") -> str:
-    """Format a number with three significant digits, and at least as many integer digits."""
-    size = abs(value)
-    if not size:
-        return "0"
-    digits = 0 if size >= 100 else 1 if size >= 10 else 2 if size >= 1 else 3
-    return f"{value:{sign}.{digits}f}".replace("-", "−")
+    return interval_text(estimate.value, estimate.low, estimate.high, sign)

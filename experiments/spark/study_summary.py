@@ -18,10 +18,16 @@ from kassay.experiments.report.assignor_summary import (
     assignors_of,
     compared_assignors,
 )
+from kassay.experiments.spark.covariate_cells import covariate_cells, rebalance_sums
 from kassay.experiments.spark.output_files import PARQUET_OPTIONS
 from kassay.experiments.spark.study_pairs import gap_sums, pair_counts, solved_pairs
 from kassay.experiments.spark.study_schemas import LISTS, TABLES
 from kassay.experiments.study.case import IMPORTED
+from kassay.experiments.study.case_digests import (
+    COMPARISON_FIELDS,
+    GROUP_FIELDS,
+    REBALANCE_FIELDS,
+)
 from kassay.experiments.study.evaluate_case import DRAWN_MEMBERS, DRAWN_PARTITIONS
 from kassay.experiments.study.families.registry import FAMILIES
 from kassay.experiments.study.statistics.performance_profiles import PROFILED, RATIOS
@@ -47,8 +53,9 @@ def write_summary(cases: DataFrame, uri: str) -> dict[str, int]:
         "profiles": _profiles(rows),
         "gap_sums": gap_sums(pairs),
         "worst": _worst(rows, compared),
-        "trajectories": _rebalance_sums(cases, "seed", "start_members"),
-        "events": _rebalance_sums(cases, "event", "period"),
+        "trajectories": rebalance_sums(cases, "seed", "start_members"),
+        "events": rebalance_sums(cases, "event", "period"),
+        "cells": covariate_cells(rows, cases, [*{*compared, *COMPARED_ASSIGNORS}]),
     }
     for name, table in tables.items():
         _written(table, f"{uri}/{name}")
@@ -118,6 +125,7 @@ def _outcomes(rows: DataFrame) -> DataFrame:
         "moves": (_KNOWN, "movement_greedy"),
         "unnecessary_moves": (_KNOWN, "unnecessary_moves"),
         "owned_partitions": (_KNOWN, "owned"),
+        "excess_squares": (_ANSWERED, f"({_PPM} div 100) * ({_PPM} div 100)"),
     }
     largest = {"largest_excess": "makespan_gap", "largest_excess_ppm": _PPM}
     return rows.groupBy(*_KEYS, "mixed", "assignor").agg(
@@ -134,7 +142,8 @@ def _families(cases: DataFrame) -> DataFrame:
     def number(condition: str) -> Column:
         return F.sum(F.size(F.expr(f"filter(comparisons, c -> {condition})")))
 
-    return cases.groupBy(F.col("groups.family").alias("family")).agg(
+    digested = cases.withColumn("digest", _case_digest())
+    return digested.groupBy(F.col("groups.family").alias("family")).agg(
         F.count("*").alias("groups"),
         F.count_distinct("groups.seed").alias("seeds"),
         F.count_distinct("groups.renaming_hash").alias("distinct"),
@@ -148,7 +157,23 @@ def _families(cases: DataFrame) -> DataFrame:
         *(F.sum(F.size(name)).alias(name) for name in LISTS),
         number("c.ending = 'error'").alias("comparison_errors"),
         number("c.ending = 'ok' AND c.unnecessary_moves IS NULL").alias("unknown_moves"),
+        F.expr("sha2(concat_ws('\\n', array_sort(collect_list(digest))), 256)").alias("sha256"),
     )
+
+
+def _case_digest() -> Column:
+    """Return the column with the `case_digest` of each case."""
+
+    def text(row: str, names: Sequence[str]) -> str:
+        values = (f"coalesce(cast({row}.{name} AS string), '')" for name in names)
+        return f"concat_ws('\\t', {', '.join(values)})"
+
+    rows = ", ".join(
+        f"transform(coalesce({table}, array()), row -> {text('row', names)})"
+        for table, names in (("comparisons", COMPARISON_FIELDS), ("rebalances", REBALANCE_FIELDS))
+    )
+    lines = f"{text('groups', GROUP_FIELDS)}, array_sort(concat({rows}))"
+    return F.expr(f"sha2(concat_ws('\\n', {lines}), 256)")
 
 
 def _gaps(rows: DataFrame) -> DataFrame:
@@ -219,37 +244,6 @@ def _profiles(rows: DataFrame) -> DataFrame:
         "optimum IS NOT NULL)"
     )
     return known.groupBy(*_KEYS, "measure", "assignor").agg(F.count("*").alias("groups"), *within)
-
-
-def _rebalance_sums(cases: DataFrame, *keys: str) -> DataFrame:
-    """Sum the results of the rebalances of event streams, by assignor and the given columns.
-
-    The first assignment of a stream has no past and is not counted. A period is a sequence of
-    ten rebalances.
-    """
-    family, seed = (F.col(f"groups.{name}").alias(name) for name in ("family", "seed"))
-    members = F.col("groups.members").alias("start_members")
-    rows = cases.select(family, seed, members, F.inline("rebalances")).where("rebalance > 0")
-    rows = rows.withColumn("period", F.expr("(rebalance - 1) div 10"))
-    known = "fewest_moves_within IS NOT NULL"
-    formulas = {
-        "rebalances": "count(*)",
-        "failed": "count_if(ending <> 'ok')",
-        "owned": "sum(owned)",
-        "moves": "coalesce(sum(moves), 0)",
-        "fewest_moves": "coalesce(sum(if(moves IS NULL, 0, fewest_moves)), 0)",
-        "known": f"count_if({known})",
-        "known_owned": f"sum(if({known}, owned, 0))",
-        "unnecessary_moves": f"sum(if({known}, moves - fewest_moves_within, 0))",
-        "with_unnecessary_moves": f"count_if({known} AND moves > fewest_moves_within)",
-        "above_least_makespan": "count_if(makespan > least_makespan)",
-        "above_least_squares": "count_if(sum_of_squares > least_sum_of_squares)",
-        "least_makespan": "sum(if(makespan IS NULL, 0, least_makespan))",
-        "excess": "coalesce(sum(makespan - least_makespan), 0)",
-        "largest_excess": "coalesce(max(makespan - least_makespan), 0)",
-    }
-    columns = (F.expr(formula).alias(name) for name, formula in formulas.items())
-    return rows.groupBy("family", "assignor", "mixed", *keys).agg(*columns)
 
 
 def _worst(rows: DataFrame, compared: Sequence[str]) -> DataFrame:

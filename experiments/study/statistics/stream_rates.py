@@ -4,12 +4,14 @@ The rebalances of one stream depend on each other. The bootstrap therefore draws
 all assignors of a draw have the same streams.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.stats import norm
 
 from kassay.experiments.study.statistics.parameter_effects import CONFIDENCE
 from kassay.experiments.study.trajectories import OPTIMUM
@@ -78,6 +80,7 @@ class StreamPair:
     equal: int
     higher: int
     difference: Estimate
+    p_value: float  # of equal rates, from the standard error of the bootstrap; NaN if it is 0
 
 
 class StreamTotals:
@@ -130,6 +133,7 @@ class StreamTotals:
         sign = np.sign(above_after * below - above * below_after)
         value = above_after.sum() / below_after.sum() - above.sum() / below.sum()
         one, two = (self._resampled(rate, *part) for part in parts)
+        error = float(np.nanstd(two - one))
         return StreamPair(
             before=before,
             after=after,
@@ -139,6 +143,7 @@ class StreamTotals:
             equal=int((sign == 0).sum()),
             higher=int((sign > 0).sum()),
             difference=_estimate(rate.factor * value, two - one),
+            p_value=float(2 * norm.sf(abs(rate.factor * value) / error)) if error else math.nan,
         )
 
     def _parts(self, assignor: str, rate: Rate) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -34,7 +34,7 @@ def test_numbers_of_the_tables_are_shown_with_intervals(results, text):
 def test_every_table_has_rows_of_equal_length(text):
     assert not re.search(r"\n\n\n|^ +\||\{\{|\{%", text)
     blocks = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
-    assert len(blocks) == 8
+    assert len(blocks) == 11
     for block in blocks:
         assert len({line.count("|") for line in block.splitlines()}) == 1
 

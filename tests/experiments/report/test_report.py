@@ -337,10 +337,6 @@ def test_nontermination_is_drawn_with_the_repeated_state(results):
 
 def test_the_page_shows_the_parameters_of_the_families(results, comparisons, facts, page):
     parameters = facts["parameters"]
-    events = {row[1] for row in parameters["levels"].rows if row[0] == "event"}
-    assert events == {"fresh", "join", "several"}
-    overlaps = [row for row in parameters["levels"].rows if row[0] == "overlap"]
-    assert len(overlaps) > 1
     assert "mixed, steps 5, own history, members 3 to 20, topics 2 to 10" in page
     rows = parameters["families"].rows
     counts = dict(row[:2] for row in rows)
@@ -349,6 +345,23 @@ def test_the_page_shows_the_parameters_of_the_families(results, comparisons, fac
     assert int(churn[2]) <= int(churn[3]) <= int(churn[1])
     cases = {row["case"] for row in comparisons if row["family"] == "equal-join"}
     assert int(counts["equal-join"]) == len(cases)
+
+
+def test_the_page_shows_differences_between_families_and_effects_of_covariates(facts, page):
+    effects = facts["effects"]
+    [excess, *_] = [row for row in effects["families"].rows if row[1] == "range"]
+    assert excess[:3] == ("excess of the maximum load, %", "range", "3 of 3")
+    assert "mixed-join" in effects["forests"][0].svg
+    changes = {row[1] for row in effects["effects"].rows}
+    assert {"members doubled", "partitions doubled"} <= changes
+    assert f"for {effects['tests']} tests" in page
+
+
+def test_results_by_family_have_the_digest_of_the_family(results, facts):
+    table = pd.read_csv(io.StringIO(facts["by_family"].csv))
+    digests = dict(zip(results.families["family"], results.families["sha256"], strict=True))
+    assert table["sha256"].tolist() == [digests[family] for family in table["family"]]
+    assert set(table["family"]) > {"named", "mixed-join"}
 
 
 def test_each_family_has_a_figure(comparisons, facts):
@@ -369,10 +382,10 @@ def test_the_command_writes_one_csv_per_figure_and_table(study_directory, tmp_pa
 def test_the_option_only_writes_one_figure(study_directory, tmp_path, capsys):
     options = ["-o", str(tmp_path / "mine.html"), "--only"]
     with pytest.raises(SystemExit) as leaving:
-        main(["report", str(study_directory), *options, "missed-by-members"])
+        main(["report", str(study_directory), *options, "family-mixed-join"])
     assert leaving.value.code == 0
     written = sorted(path.name for path in (tmp_path / "mine-data").iterdir())
-    assert written == ["missed-by-members.csv", "missed-by-members.svg"]
+    assert written == ["family-mixed-join.csv", "family-mixed-join.svg"]
     assert not (tmp_path / "mine.html").exists()
     with pytest.raises(SystemExit) as leaving:
         main(["report", str(study_directory), *options, "no-such"])

@@ -35,7 +35,21 @@ def summary(rows):
         KEYS | {"assignor": name, "event": "loss", "period": 0} | counts
         for name, counts in rows.items()
     ]
-    return SimpleNamespace(trajectories=pd.DataFrame(streams), events=pd.DataFrame(events))
+    cells = [
+        KEYS
+        | {"assignor": name, "event": event, "seed": seed, "members": 2, "partitions": size}
+        | {"answered": 10, "above_maximum": 1, "excess_ppm": 9, "known": 8, "wasteful": 2}
+        | {"unnecessary_moves": 4 * size}
+        for name in rows
+        for event in ("loss", "scale-out")
+        for seed in (0, 1)
+        for size in (3, 4)
+    ]
+    return SimpleNamespace(
+        trajectories=pd.DataFrame(streams),
+        events=pd.DataFrame(events),
+        cells=pd.DataFrame(cells),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +83,17 @@ def test_the_tables_of_assignors_have_values_in_their_units(section):
 
 def test_pairs_are_compared_by_stream(section):
     rows = {row[:2]: row[2:] for row in section["pairs"].rows}
-    assert rows["sticky → uniform", "moves"] == ("2", "2", "0", "0", "−0.500 (−0.500 to −0.500)")
+    moves = ("2", "2", "0", "0", "−0.500 (−0.500 to −0.500)", "–")
+    assert rows["sticky → uniform", "moves"] == moves
+
+
+def test_marginal_effects_name_the_rebalances_of_their_model(section):
+    rows = {row[:2]: row[2:] for row in section["effects"].rows}
+    rate = "unnecessary moves per rebalance"
+    assert rows[rate, "number in the model"] == ("64 of 64", "64 of 64")
+    assert rows[rate, "mean in the model"] == ("1.75", "1.75")
+    assert rows[rate, "partitions doubled"][0].startswith("+0.583 (")
+    assert section["tests"] > 0
 
 
 def test_each_stratum_has_its_own_number_of_streams(section):
@@ -87,4 +111,4 @@ def test_events_and_positions_have_ratios_of_sums(section):
 
 def test_a_study_without_streams_has_no_section():
     empty = summary({"sticky": COUNTS}).trajectories.iloc[:0]
-    assert trajectory_sections(SimpleNamespace(trajectories=empty, events=empty)) == ()
+    assert trajectory_sections(SimpleNamespace(trajectories=empty, events=empty, cells=empty)) == ()

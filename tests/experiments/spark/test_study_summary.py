@@ -2,15 +2,19 @@
 
 import json
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 
-from kassay.experiments.report.output_reader import load_summary
+from kassay.experiments.report.output_reader import load_summary, read_manifest
 from kassay.experiments.spark.study_tables import convert_study, study_tables
+from kassay.experiments.study.case_digests import GROUP_FIELDS, case_digest, family_digest
 from kassay.experiments.study.statistics.parameter_effects import rank_correlation
 from kassay.experiments.study.statistics.performance_profiles import RATIOS
+from kassay.experiments.study.table_rows import CaseRecord, GroupRow
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.metrics import MEASURES
+from tests.experiments.conftest import stored_rows
 
 pytestmark = pytest.mark.spark
 
@@ -27,6 +31,7 @@ def generated(table):
 
 def test_outcomes_are_counted_per_family_and_assignor(results, comparisons):
     counts = ("answered", "missed", "missed_maximum", "wasteful", "excess_ppm", "owned_partitions")
+    counts += ("excess_squares",)
     expected = {name: Counter() for name in counts}
     for row in comparisons:
         key = (row["family"], row["mixed"], row["assignor"])
@@ -37,6 +42,7 @@ def test_outcomes_are_counted_per_family_and_assignor(results, comparisons):
             *(answered, answered and not row["least_imbalance"], answered and gap > 0),
             *(known and row["unnecessary_moves"] > 0, gap * 1_000_000 // least if answered else 0),
             row["owned"] if known else 0,
+            (gap * 1_000_000 // least // 100) ** 2 if answered else 0,
         )
         for name, value in zip(counts, values, strict=True):
             expected[name][key] += value
@@ -44,6 +50,49 @@ def test_outcomes_are_counted_per_family_and_assignor(results, comparisons):
     for name in counts:
         assert found[name].to_dict() == expected[name]
     assert sum(expected["missed"].values()) > sum(expected["missed_maximum"].values()) > 10
+
+
+def test_digests_of_families_are_those_of_the_rows(results, study_directory):
+    expected = {}
+    for row in stored_rows(study_directory, read_manifest(study_directory)):
+        record = CaseRecord(
+            group=GroupRow(
+                **{"case": "", "error": None} | {f: row["groups"][f] for f in GROUP_FIELDS}
+            ),
+            comparisons=[SimpleNamespace(**each) for each in row["comparisons"] or ()],
+            rebalances=[SimpleNamespace(**each) for each in row["rebalances"] or ()],
+        )
+        expected.setdefault(record.group.family, []).append(case_digest(record))
+    found = dict(zip(results.families["family"], results.families["sha256"], strict=True))
+    assert found == {family: family_digest(digests) for family, digests in expected.items()}
+
+
+def test_cells_have_the_sums_of_their_groups(results, counted):
+    expected = Counter()
+    for row in counted:
+        if row["ending"] == "ok":
+            key = (row["family"], row["mixed"], row["assignor"])
+            sizes = [row[name].bit_length() - 1 for name in ("participants", "partitions")]
+            extra = row["unnecessary_moves"] if row["owned"] else None
+            for name, value in (
+                ("answered", 1),
+                ("above_maximum", row["makespan_gap"] > 0),
+                ("known", extra is not None),
+                ("unnecessary_moves", extra or 0),
+                ("wasteful", bool(extra)),
+            ):
+                expected[*key, *sizes, name] += int(value)
+    columns = ["family", "mixed", "assignor", "members", "partitions"]
+    cells = generated(results.cells)
+    found = Counter(
+        {
+            (*(row[column] for column in columns), name): row[name]
+            for row in cells.to_dict("records")
+            for name in ("answered", "above_maximum", "known", "unnecessary_moves", "wasteful")
+        }
+    )
+    assert +found == +expected
+    assert cells["event"].isna().all()
 
 
 def test_hand_written_groups_are_apart(results):

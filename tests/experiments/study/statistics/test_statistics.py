@@ -8,7 +8,7 @@ from kassay.experiments.study.statistics.paired_comparison import (
     mean_interval,
 )
 from kassay.experiments.study.statistics.parameter_effects import (
-    levels,
+    holm,
     rank_correlation,
     within_families,
 )
@@ -133,52 +133,6 @@ def test_rank_correlations_of_counts_are_those_of_the_groups():
         assert found == pytest.approx(tuple(spearmanr(values, outcome)))
 
 
-def test_differences_of_levels_are_those_within_families():
-    easy = counts("members", [2.0, 4.0], missed=[0, 1], groups=[30, 10]).assign(family="easy")
-    hard = counts("members", [2.0, 4.0], missed=[6, 24], groups=[10, 30]).assign(family="hard")
-    alone = counts("members", [4.0], missed=[9], groups=[9]).assign(family="alone")
-    found = levels(pd.concat([easy, hard, alone]), OUTCOMES.iloc[:0], assignors=["range"])
-    low, high = found["within"]
-    assert high == pytest.approx((0.1 + 0.2) / 2)
-    assert low == pytest.approx(-high)
-
-
-OUTCOMES = pd.DataFrame(
-    {"family": ["mixed-join", "equal-join"], "assignor": "range", "mixed": [True, False]}
-).assign(groups=[4, 6], missed=[3, 0], known=[2, 0], wasteful=[1, 0])
-
-
-def test_parameters_of_families_have_levels():
-    families = [{"name": "mixed-join", "event": "join"}]
-    empty = counts("members", [], missed=[])
-    found = levels(empty, OUTCOMES, families=families, assignors=["range"])
-    columns = ["parameter", "level", "outcome", "count", "groups"]
-    assert found[columns].to_numpy().tolist() == [
-        ["event", "join", "missed", 3, 4],
-        ["event", "join", "wasteful", 1, 2],
-        ["mixed", "no", "missed", 0, 6],
-        ["mixed", "yes", "missed", 3, 4],
-        ["mixed", "yes", "wasteful", 1, 2],
-    ]
-
-
-def test_levels_of_counts_are_octaves_and_levels_of_shares_are_quarters():
-    rows = pd.concat(
-        [
-            counts("members", [2.0, 3.0, 9.0], missed=[0, 1, 1]),
-            counts("owned", [0.0, 0.25, 0.3], missed=[1, 1, 0]),
-        ]
-    )
-    found = levels(rows, OUTCOMES.iloc[:0], assignors=["range"])
-    assert found[["level", "count", "groups"]].to_numpy().tolist() == [
-        ["2–3", 1, 2],
-        ["8–15", 1, 1],
-        ["0 %", 1, 1],
-        ["0–25 %", 1, 1],
-        ["25–50 %", 0, 1],
-    ]
-
-
 def test_parameters_are_correlated_with_outcomes_within_a_family():
     rows = counts("members", [2.0, 3.0, 4.0, 5.0], missed=[0, 0, 1, 1])
     found = within_families(rows, assignors=["range"])
@@ -187,3 +141,8 @@ def test_parameters_are_correlated_with_outcomes_within_a_family():
     ]
     assert found["rho"].tolist() == pytest.approx([0.894], abs=1e-3)
     assert found["p_adjusted"].tolist() == found["p_value"].tolist()
+
+
+def test_adjusted_p_values_ignore_missing_tests():
+    assert holm([0.01, float("nan"), 0.04])[::2] == [0.02, 0.04]
+    assert np.isnan(holm([0.01, float("nan"), 0.04])[1])

@@ -1,0 +1,295 @@
+"""Tables of a study report on random effects of families and marginal effects of covariates."""
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pandas as pd
+
+from kassay.experiments.plotting.page_figures import Plot, forest_plot
+from kassay.experiments.plotting.page_templates import digits_in_groups
+from kassay.experiments.report.assignor_summary import GENERATED, ReportTable, scope_rows
+from kassay.experiments.report.output_reader import StudySummary
+from kassay.experiments.study.statistics.marginal_effects import (
+    NO_EVENT,
+    OUTCOMES,
+    MarginalEffect,
+    MarginalEffects,
+    marginal_effects,
+)
+from kassay.experiments.study.statistics.parameter_effects import family_event, holm
+from kassay.experiments.study.statistics.random_effects import (
+    FamilyEffect,
+    RandomEffects,
+    combine,
+    mean_effect,
+    moment_effect,
+    share_effect,
+)
+
+_SIGNIFICANT = 0.05
+_COLUMNS = (
+    *("families", "groups", "mean of the families (95 %)", "another family (95 %)"),
+    *("τ", "I²", "Q", "p of equal families"),
+)
+_SHARES = {"above_maximum": "missed_maximum", "wasteful": "wasteful"}
+_PAIRED = ("unnecessary moves per rebalance", "minimum imbalance not reached, points")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pool:
+    """Estimates of one measure for all families, and their combination."""
+
+    measure: str
+    name: str  # an assignor, or a pair of assignors
+    effects: tuple[FamilyEffect, ...]
+    combined: RandomEffects | None
+
+
+def effect_section(
+    results: StudySummary, families: Iterable[Mapping[str, object]], compared: Sequence[str]
+) -> Mapping[str, object] | None:
+    """Create the tables of effects in the random groups, or None if there are none.
+
+    The p-values of all tables together are adjusted by Holm's method.
+    """
+    outcomes = scope_rows(results.outcomes, GENERATED)
+    mixed = sorted(set(outcomes.loc[outcomes["mixed"].fillna(value=False), "family"]))
+    if len(mixed) < 2:
+        return None
+    single = list(_single_pools(results, outcomes, mixed, compared))
+    pairs = list(_pair_pools(results, mixed, compared))
+    models = _models(_cells(results, families), compared)
+    p_values = [
+        *(pool.combined.p_homogeneous if pool.combined else math.nan for pool in single),
+        *(pool.combined.p_homogeneous if pool.combined else math.nan for pool in pairs),
+        *(pool.combined.p_value if pool.combined else math.nan for pool in pairs),
+        *(effect.p_value for model in models for effect in model.effects),
+    ]
+    adjusted = iter(holm(p_values))
+    equal_single, equal_pairs, zero_pairs = (
+        list(itertools.islice(adjusted, len(pools))) for pools in (single, pairs, pairs)
+    )
+    return {
+        "tests": sum(not math.isnan(p_value) for p_value in p_values),
+        "families": _pool_table("random-effects", single, equal_single),
+        "pairs": _pool_table("random-effects-of-pairs", pairs, equal_pairs, zero_pairs),
+        "effects": effects_table("marginal-effects", models, list(adjusted)),
+        "forests": tuple(_forests(single, pairs)),
+    }
+
+
+def stream_models(cells: pd.DataFrame, compared: Sequence[str]) -> list[MarginalEffects]:
+    """Fit the models of the event streams of one family."""
+    return _models(cells.assign(stratum=cells["family"]), compared)
+
+
+def effects_table(
+    name: str, models: Sequence[MarginalEffects], adjusted: Sequence[float]
+) -> ReportTable:
+    """Create the table of marginal effects. ``adjusted`` are the p-values of all effects."""
+    assignors = tuple(dict.fromkeys(model.assignor for model in models))
+    found = [effect for model in models for effect in model.effects]
+    p_values = dict(zip(found, adjusted, strict=True))
+    rows: list[tuple[str, ...]] = []
+    for outcome in dict.fromkeys(model.outcome for model in models):
+        own = {model.assignor: model for model in models if model.outcome == outcome}
+        rows.append((outcome, "number in the model", *map(_modelled, own.values())))
+        rows.append((outcome, "mean in the model", *(number_text(m.mean) for m in own.values())))
+        effects = {
+            (effect.contrast, name): _effect_text(effect, p_values[effect])
+            for name, model in own.items()
+            for effect in model.effects
+        }
+        for contrast in dict.fromkeys(contrast for contrast, _ in effects):
+            cells = (effects.get((contrast, name), "–") for name in assignors)
+            rows.append((outcome, contrast, *cells))
+    sizes = [
+        {key: getattr(model, key) for key in ("total", "modelled", "mean")} for model in models
+    ]
+    data = [
+        asdict(effect) | size | {"p_adjusted": p_values[effect]}
+        for model, size in zip(models, sizes, strict=True)
+        for effect in model.effects
+    ]
+    columns = ("rate", "change", *assignors)
+    csv = pd.DataFrame(data).to_csv(index=False)
+    return ReportTable(name=name, columns=columns, rows=tuple(rows), csv=csv)
+
+
+def _single_pools(
+    results: StudySummary, outcomes: pd.DataFrame, families: Sequence[str], names: Sequence[str]
+) -> Iterable[_Pool]:
+    gaps = scope_rows(results.gaps, GENERATED)
+    gaps = gaps[(gaps["gap"] == "unnecessary_moves") & gaps["owned"].fillna(value=False)]
+    sums = outcomes.drop(columns=["scope", "mixed"]).groupby(["family", "assignor"]).sum()
+    found: Mapping[Any, Mapping[Any, float]] = sums.astype(float).to_dict("index")
+    for measure, name in itertools.product(OUTCOMES, names):
+        chosen = OUTCOMES[measure]
+        effects: list[FamilyEffect | None] = []
+        for family in families:
+            own = found.get((family, name), {})
+            groups = int(own.get(chosen.per, 0))
+            if chosen.column == "unnecessary_moves":
+                rows = gaps[(gaps["family"] == family) & (gaps["assignor"] == name)]
+                counts = rows.dropna(subset=["value"]).groupby("value")["groups"].sum()
+                effects.append(mean_effect(family, counts))
+            elif chosen.column == "excess_ppm" and groups > 1:
+                total, squares = chosen.factor * own["excess_ppm"], own["excess_squares"] / 1e4
+                effects.append(moment_effect(family, groups, total, squares))
+            elif groups:
+                count = own[_SHARES[chosen.column]]
+                effects.append(share_effect(family, int(count), groups))
+        yield _pool(measure, name, effects)
+
+
+def _pair_pools(
+    results: StudySummary, families: Sequence[str], names: Sequence[str]
+) -> Iterable[_Pool]:
+    pairs = scope_rows(results.pairs, GENERATED)
+    worse = pairs["least_before"].astype(int) - pairs["least_after"].astype(int)
+    values = dict(zip(_PAIRED, (pairs["difference"], 100 * worse), strict=True))
+    for measure, (one, two) in itertools.product(_PAIRED, itertools.combinations(names, 2)):
+        rows = pairs.assign(value=values[measure])
+        rows = rows[(rows["before"] == one) & (rows["after"] == two)].dropna(subset=["value"])
+        yield _pool(
+            measure,
+            f"{one} → {two}",
+            [
+                mean_effect(family, rows[rows["family"] == family].groupby("value")["groups"].sum())
+                for family in families
+            ],
+        )
+
+
+def _pool(measure: str, name: str, effects: Sequence[FamilyEffect | None]) -> _Pool:
+    known = tuple(effect for effect in effects if effect is not None)
+    return _Pool(measure=measure, name=name, effects=known, combined=combine(known))
+
+
+def _pool_table(
+    name: str, pools: Sequence[_Pool], equal: Sequence[float], zero: Sequence[float] | None = None
+) -> ReportTable:
+    rows = []
+    for place, pool in enumerate(pools):
+        found = pool.combined
+        if found is None:
+            blank = ("–",) * (len(_COLUMNS) - 1 + (zero is not None))
+            rows.append((pool.measure, pool.name, f"0 of {len(pool.effects)}", *blank))
+            continue
+        rows.append(
+            (
+                *(pool.measure, pool.name, f"{found.families} of {len(pool.effects)}"),
+                digits_in_groups(found.groups),
+                interval_text(found.value, found.low, found.high),
+                "–"
+                if found.predicted is None
+                else "{} to {}".format(*map(number_text, found.predicted)),
+                *(number_text(found.tau), f"{100 * found.i_squared:.0f} %", number_text(found.q)),
+                p_text(equal[place]),
+                *(() if zero is None else (p_text(zero[place]),)),
+            )
+        )
+    first = "from → to" if zero is not None else "assignor"
+    last = () if zero is None else ("p of no difference",)
+    data = [
+        {"measure": pool.measure, "name": pool.name}
+        | ({} if pool.combined is None else asdict(pool.combined))
+        | {"p_homogeneous_adjusted": equal[place]}
+        | ({} if zero is None else {"p_adjusted": zero[place]})
+        for place, pool in enumerate(pools)
+    ]
+    return ReportTable(
+        name=name,
+        columns=("measure", first, *_COLUMNS, *last),
+        rows=tuple(rows),
+        csv=pd.DataFrame(data).to_csv(index=False),
+    )
+
+
+def _forests(single: Sequence[_Pool], pairs: Sequence[_Pool]) -> Iterable[Plot]:
+    """Draw one forest plot per measure: each family, then the mean of the families."""
+    for pools, kind in ((single, ""), (pairs, "difference of ")):
+        for measure in dict.fromkeys(pool.measure for pool in pools):
+            data = [
+                {
+                    "series": pool.name,
+                    "family": effect.family,
+                    "groups": effect.groups,
+                    **dict(zip(("value", "low", "high"), effect.shown, strict=True)),
+                }
+                for pool in pools
+                if pool.measure == measure
+                for effect in pool.effects
+            ]
+            data += [
+                {"series": pool.name, "family": "mean", "groups": found.groups}
+                | {"value": found.value, "low": found.low, "high": found.high}
+                for pool in pools
+                if pool.measure == measure and (found := pool.combined) is not None
+            ]
+            table = pd.DataFrame(data)
+            if table.empty:
+                continue
+            title = f"{kind}{measure}"
+            slug = "".join(c if c.isalnum() else " " for c in title)
+            yield Plot(
+                name="forest-" + "-".join(slug.split()),
+                title=title[0].upper() + title[1:],
+                caption=f"x: {title}, with 95 % intervals. y: family. The last row is the mean of "
+                "the families from the random-effects model.",
+                svg=forest_plot(table, label=f"{title}, by family", xlabel=measure),
+                csv=table.to_csv(index=False),
+            )
+
+
+def _cells(results: StudySummary, families: Iterable[Mapping[str, object]]) -> pd.DataFrame:
+    """Return the cells of the random groups. The stratum of a family is its name without event."""
+    cells = scope_rows(results.cells, GENERATED)
+    events = {str(family["name"]): family_event(family) or NO_EVENT for family in families}
+    kinds = cells["family"].map(lambda name: events.get(str(name), NO_EVENT))
+    strata = [
+        str(name).removesuffix(f"-{event}")
+        for name, event in zip(cells["family"], kinds, strict=True)
+    ]
+    return cells.assign(event=kinds, stratum=strata)
+
+
+def _models(cells: pd.DataFrame, compared: Sequence[str]) -> list[MarginalEffects]:
+    return [
+        marginal_effects(cells, name, outcome)
+        for outcome, name in itertools.product(OUTCOMES, compared)
+    ]
+
+
+def _modelled(model: MarginalEffects) -> str:
+    return f"{digits_in_groups(model.modelled)} of {digits_in_groups(model.total)}"
+
+
+def _effect_text(effect: MarginalEffect, adjusted: float) -> str:
+    mark = "*" if adjusted < _SIGNIFICANT else ""
+    return interval_text(effect.value, effect.low, effect.high, "+") + mark
+
+
+def interval_text(value: float, low: float, high: float, sign: str = "") -> str:
+    """Format a value and the ends of its interval."""
+    return f"{number_text(value, sign)} ({number_text(low, sign)} to {number_text(high, sign)})"
+
+
+def p_text(p_value: float) -> str:
+    """Format a p-value."""
+    if math.isnan(p_value):
+        return "–"
+    return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
+
+
+def number_text(value: float, sign: str = "") -> str:
+    """Format a number with three significant digits, and at least as many integer digits."""
+    size = abs(value)
+    if not size or math.isnan(value):
+        return "–" if size else "0"
+    digits = 0 if size >= 100 else 1 if size >= 10 else 2 if size >= 1 else 3
+    text = f"{value:{sign}.{digits}f}" if size >= 0.001 else f"{value:{sign}.1g}"
+    return text.replace("-", "−")

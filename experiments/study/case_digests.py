@@ -1,0 +1,44 @@
+"""SHA-256 digests of the results of a study, to compare them with those of another machine.
+
+The digest of a family depends on the results of all cases of the family, not on their order. It
+contains neither run times nor the text of error messages. `kassay study` computes it on Spark.
+"""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import fields
+
+from kassay.experiments.study.table_rows import CaseRecord, ComparisonRow, RebalanceRow
+
+GROUP_FIELDS = ("family", "seed", "start", "renaming_hash")
+COMPARISON_FIELDS = tuple(
+    field.name for field in fields(ComparisonRow) if field.name not in ("case", "detail")
+)
+REBALANCE_FIELDS = tuple(field.name for field in fields(RebalanceRow))
+
+
+def case_digest(record: CaseRecord) -> str:
+    """Return the SHA-256 of the sorted result rows of a case."""
+    rows = [
+        *(_text(row, COMPARISON_FIELDS) for row in record.comparisons),
+        *(_text(row, REBALANCE_FIELDS) for row in record.rebalances),
+    ]
+    return _sha256([_text(record.group, GROUP_FIELDS), *sorted(rows)])
+
+
+def family_digest(digests: Iterable[str]) -> str:
+    """Return the SHA-256 of the sorted digests of the cases of a family."""
+    return _sha256(sorted(digests))
+
+
+def _text(row: object, names: Iterable[str]) -> str:
+    """Write a row like Spark: values separated by tabs, and nothing for None."""
+    values = (getattr(row, name) for name in names)
+    return "\t".join(
+        "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+        for value in values
+    )
+
+
+def _sha256(lines: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()

@@ -1,0 +1,61 @@
+"""The results of the finite families equal the committed results, on every machine."""
+
+import csv
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kassay.experiments.study.case import Case, family_cases
+from kassay.experiments.study.case_digests import case_digest, family_digest
+from kassay.experiments.study.configuration import read_config
+from kassay.experiments.study.evaluate_case import evaluate_case
+
+STUDY = Path(__file__).parents[3] / "experiments" / "study"
+CONFIG = read_config(
+    (STUDY / "configurations" / "finite.yaml").read_text(encoding="utf-8"), "finite.yaml"
+)
+with (STUDY / "finite_families.csv").open(encoding="utf-8") as file:
+    COMMITTED = list(csv.DictReader(file))
+LARGE = {"worlds-3x4"}
+
+
+def record(case):
+    return evaluate_case(case, limits=CONFIG.limits, drawn=False)
+
+
+@pytest.mark.parametrize("family", list(CONFIG.families))
+def test_a_finite_family_has_the_committed_results(family):
+    if family in LARGE and not os.environ.get("LARGE_FAMILIES"):
+        pytest.skip("takes half a minute; make finite-families includes it")
+    cases = family_cases(family, seeds=None, assignors=CONFIG.assignors)
+    records = [record(case) for case in cases]
+    rows = [row for row in COMMITTED if row["family"] == family]
+    assert {row["sha256"] for row in rows} == {family_digest(map(case_digest, records))}
+    for row in rows:
+        own = [c for r in records for c in r.comparisons if c.assignor == row["assignor"]]
+        answered = [c for c in own if c.proven and c.ending == "ok"]
+        assert int(row["groups"]) == sum(bool(c.proven) for c in own)
+        assert int(row["answered"]) == len(answered)
+        assert int(row["missed"]) == sum(not c.least_imbalance for c in answered)
+        assert int(row["missed_maximum"]) == sum(c.makespan_gap > 0 for c in answered)
+
+
+def test_a_digest_depends_on_every_result_and_not_on_times_and_order():
+    found = record(Case(family="named", seed=1, assignors=("sticky", "uniform")))
+    digest = case_digest(found)
+    other = replace(found, comparisons=found.comparisons[::-1], timings=())
+    assert case_digest(other) == digest
+    first, second = found.comparisons
+    changed = replace(found, comparisons=(replace(first, movement_greedy=99), second))
+    assert case_digest(changed) != digest
+    assert family_digest([digest, "0"]) == family_digest(["0", digest]) != family_digest([digest])
+
+
+def test_the_committed_results_contain_all_finite_families_of_the_published_study():
+    published = read_config(
+        (STUDY / "configurations" / "published.yaml").read_text(encoding="utf-8"), "published.yaml"
+    )
+    finite = {name for name, seeds in published.families.items() if seeds is None}
+    assert finite <= set(CONFIG.families) == {row["family"] for row in COMMITTED}
