@@ -168,7 +168,10 @@ class ClassicProtocolClient(Consumer):
             return
         policy = self.environment.policy_of(response.protocol)
         group = self.environment.recorder.group_of(response.members, policy)
-        assignment = self.environment.assign(group, response.generation, policy)
+        leading = self.environment.policy_of_leader(
+            self.member_id, response.generation, response.protocol
+        )
+        assignment = self.environment.assign(group, response.generation, leading)
         if isinstance(assignment, LivelockError):
             self.suspend(_UNBOUNDED, frozen=False)
         elif not isinstance(assignment, Assignment):

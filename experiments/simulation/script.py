@@ -49,6 +49,7 @@ class MemberPlan:
     assignment_time: int = 0  # duration of an assignment when this member leads
     start_at: int = 0  # time of its first start
     assignors: tuple[str, ...] = ()  # supported assignors in order; empty for that of the policy
+    library: str | None = None  # client library, LIBRARY[@VERSION]; None for that of the policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

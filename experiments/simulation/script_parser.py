@@ -8,12 +8,14 @@ from typing import TypeVar
 from kassay.experiments.implementations.library_catalogue import (
     is_library_assignor,
     parse_library_assignor,
+    parse_library_version,
 )
 from kassay.experiments.simulation import script
 from kassay.experiments.simulation.policies import POLICIES
 from kassay.experiments.simulation.script import Action, MemberPlan, ScriptEvent, TopicPlan
 from kassay.reference.coordinator.config import CoordinatorConfig
 from kassay.reference.documents.config_nodes import ConfigNode, format_choices, read_nodes
+from kassay.reference.model.errors import InputError
 
 _DURATION = re.compile(r"(\d+)(ms|s|m|h)")
 _MAX_PARTITIONS, _MAX_MEMBERS, _MAX_TIMES = 1_000_000, 10_000, 100_000
@@ -105,7 +107,7 @@ def _numbered_members(node: ConfigNode, topics: Mapping[str, TopicPlan]) -> tupl
 
     ``count`` creates members that are numbered from 0.
     """
-    keys = ("id", "count", "topics", "static", "rack", "rate", "every")
+    keys = ("id", "count", "topics", "static", "rack", "rate", "every", "library")
     items = node.only(*keys, *_MEMBER_KEYS.values(), *_MEMBER_KEYS)
     items = {_MEMBER_KEYS.get(key, key): value for key, value in items.items()}
     _require(node, items, "id", "topics")
@@ -117,6 +119,7 @@ def _numbered_members(node: ConfigNode, topics: Mapping[str, TopicPlan]) -> tupl
         rate=items["rate"].integer(1) if "rate" in items else None,
         assignment_time=_optional_duration(items, "assignment_time"),
         start_at=_optional_duration(items, "start_at"),
+        library=_library(items["library"]) if "library" in items else None,
     )
     every = _optional_duration(items, "every")
     if "count" not in items:
@@ -129,6 +132,14 @@ def _numbered_members(node: ConfigNode, topics: Mapping[str, TopicPlan]) -> tupl
         replace(plan, id=f"{plan.id}{n:0{width}d}", start_at=plan.start_at + n * every)
         for n in range(count)
     )
+
+
+def _library(node: ConfigNode) -> str:
+    try:
+        parse_library_version(node.text())
+    except InputError as error:
+        node.fail(str(error))
+    return node.text()
 
 
 def _topics(node: ConfigNode, topics: Mapping[str, TopicPlan]) -> tuple[str, ...]:

@@ -5,8 +5,10 @@ from typing import Annotated
 import typer
 
 from kassay.experiments.cli import group_io, output_options
+from kassay.experiments.implementations.library_catalogue import parse_library_version
 from kassay.experiments.simulation.built_in_scripts import BUILT_IN_SCRIPTS, load_script
 from kassay.experiments.simulation.cost import SimulationCost, cost_of
+from kassay.experiments.simulation.mixed_libraries import with_library_shares
 from kassay.experiments.simulation.policies import POLICIES, policy_named
 from kassay.experiments.simulation.result_formats import simulation_document, timeline
 from kassay.experiments.simulation.simulation import simulate as run
@@ -19,6 +21,29 @@ def _known_policies(names: list[str] | None) -> list[str]:
         return list(dict.fromkeys(policy_named(name).name for name in names or ()))
     except InputError as error:
         raise typer.BadParameter(str(error)) from None
+
+
+def _library_shares(texts: list[str] | None) -> list[str]:
+    _parse_shares(texts or [])
+    return texts or []
+
+
+def _parse_shares(texts: list[str]) -> dict[str, int]:
+    """Parse values of ``--library``: LIBRARY[@VERSION]=SHARE%."""
+    shares: dict[str, int] = {}
+    for text in texts:
+        name, _, share = text.partition("=")
+        number = share.removesuffix("%")
+        if not (number.isdecimal() and share.endswith("%") and 1 <= int(number) <= 100):
+            raise typer.BadParameter(f"expected LIBRARY=SHARE%, such as sarama=50%, got {text!r}")
+        try:
+            parse_library_version(name)
+        except InputError as error:
+            raise typer.BadParameter(str(error)) from None
+        shares[name] = shares.get(name, 0) + int(number)
+    if sum(shares.values()) > 100:
+        raise typer.BadParameter(f"the shares sum to {sum(shares.values())} %, more than 100 %")
+    return shares
 
 
 def simulate(
@@ -41,6 +66,16 @@ def simulate(
             show_default="the policies of the script",
         ),
     ] = None,
+    library: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LIBRARY[@VERSION]=SHARE%",
+            callback=_library_shares,
+            help="Share of the members that use a client library, repeatable, such as sarama=50%. "
+            "The library of the leader assigns. The other members use the policy's own library.",
+            show_default="the libraries of the script",
+        ),
+    ] = None,
     output_format: Annotated[
         output_options.Format | None,
         typer.Option(
@@ -59,7 +94,8 @@ def simulate(
 
     Example: `kassay simulate rolling-restart --policy sticky --policy uniform --format table`
     """
-    loaded = [load_script(script) for script in scripts]
+    shares = _parse_shares(library or [])
+    loaded = [with_library_shares(load_script(script), shares) for script in scripts]
     runs = [(script, name) for script in loaded for name in policy or script.policies]
     if plot is not None and len(runs) != 1:
         raise typer.BadParameter(

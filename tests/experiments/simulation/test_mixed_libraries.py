@@ -1,0 +1,73 @@
+"""Simulated groups whose members use several client libraries."""
+
+import pytest
+
+from kassay.experiments.implementations.installation import is_installed
+from kassay.experiments.implementations.library_catalogue import parse_library_version
+from kassay.experiments.simulation.mixed_libraries import MixedLibraries, with_library_shares
+from kassay.experiments.simulation.policies import POLICIES
+from kassay.experiments.simulation.script_parser import parse_script
+from kassay.experiments.simulation.simulation import simulate
+from kassay.reference.model.errors import InputError
+
+SCRIPT = """
+topics: {{orders: 12}}
+members:
+  - {{id: first, topics: [orders], library: {first}}}
+  - {{id: other-, count: 3, topics: [orders], library: {others}}}
+events:
+  - {{at: 60s, do: leave, member: first}}
+until: 2m
+"""
+
+
+def mixed(first, others):
+    """Return the result of `sticky` with a leader of one library, which leaves."""
+    for name in (first, others):
+        if not is_installed(*parse_library_version(name)):
+            pytest.skip(f"not installed: run kassay implementations install {name}")
+    return simulate(
+        parse_script(SCRIPT.format(first=first, others=others), "s"), POLICIES["sticky"]
+    )
+
+
+def test_members_keep_partitions_if_the_new_leader_reads_their_user_data():
+    result = mixed("kafka-clients", "aiokafka")
+    assert [len(rebalance.group.members) for rebalance in result.completed] == [4, 3]
+    assert result.moves == 0
+
+
+def test_members_lose_partitions_if_they_send_no_user_data():
+    result = mixed("kafka-clients", "franz-go")
+    assert result.moves > 0
+    assert all(len(member.owned) == 3 for member in result.completed[-1].group.members)
+    assert any("leads generation 2 with franz-go@" in note.text for note in result.notes)
+
+
+def test_a_leader_that_cannot_decode_user_data_leaves_the_group():
+    result = mixed("sarama", "kafka-python")
+    failed = [rebalance for rebalance in result.rebalances if rebalance.assignment is None]
+    assert len(failed) == 1
+    assert any("cannot decode the user data" in note.text for note in result.notes)
+
+
+def test_members_without_a_library_use_that_of_the_policy():
+    script = parse_script("{topics: {t: 1}, members: [{id: a, topics: [t]}]}", "s")
+    assert not MixedLibraries(script, POLICIES["uniform"]).is_used
+
+
+def test_shares_do_not_change_the_libraries_of_the_script():
+    script = parse_script(SCRIPT.format(first="sarama", others="franz-go"), "s")
+    assert with_library_shares(script, {"aiokafka": 100}) == script
+
+
+@pytest.mark.parametrize("policy", ["uniform", "optimum-eager"])
+def test_libraries_require_an_assignor_of_consumers(policy):
+    script = parse_script(SCRIPT.format(first="sarama", others="sarama"), "s")
+    with pytest.raises(InputError, match="requires a policy with an assignor of consumers"):
+        simulate(script, POLICIES[policy])
+
+
+def test_an_unknown_library_is_reported_with_its_line():
+    with pytest.raises(InputError, match=r"bad.yaml:4: .*unknown library 'nosuch'"):
+        parse_script(SCRIPT.format(first="nosuch", others="sarama"), "bad.yaml")
