@@ -63,6 +63,36 @@ def assignor_table(scope: str, summaries: Mapping[str, AssignorSummary]) -> Repo
     )
 
 
+def headline_table(
+    summaries: Mapping[str, AssignorSummary],
+    by_subscriptions: Mapping[str, tuple[AssignorSummary, AssignorSummary]],
+) -> ReportTable:
+    """Create the short table in practical units, with the numbers of groups of each value.
+
+    The cells of the CSV file are those of the table.
+    """
+    excess, above = "mean excess of the maximum load, %", "maximum load above the minimum, %"
+    columns = ["assignor"]
+    for kind in _SUBSCRIPTIONS:
+        columns += [f"{kind} subscriptions: groups", f"{kind}: {excess}", f"{kind}: {above}"]
+    columns += ["groups with owned partitions", "unnecessary moves per rebalance"]
+    columns += ["unnecessary moves, % of owned"]
+    rows = []
+    for name, summary in summaries.items():
+        cells = [name]
+        for found in by_subscriptions[name]:
+            share = found.missed_maximum.value
+            cells += [str(found.answered), _number(found.mean_excess)]
+            cells += [_number(None if share is None else 100 * share)]
+        owned = summary.extra_moves_per_owned
+        cells += [str(summary.with_unnecessary_moves.total)]
+        cells += [_number(summary.extra_moves_per_rebalance)]
+        cells += [_number(None if owned is None else 100 * owned)]
+        rows.append(tuple(cells))
+    csv = pd.DataFrame(rows, columns=columns).to_csv(index=False)
+    return ReportTable(name="headline", columns=tuple(columns), rows=tuple(rows), csv=csv)
+
+
 def subscriptions_table(
     summaries: Mapping[str, tuple[AssignorSummary, AssignorSummary]],
 ) -> ReportTable:

@@ -2,21 +2,25 @@
 
 ``python -m kassay.experiments.report.published_study out/study docs/study.md`` replaces the
 text between the two comments that mark the place of the numbers. The results of event streams and
-those of single groups have their own places.
+those of single groups have their own places. A page with the place ``headline``, such as README.md,
+gets the table in practical units instead.
 """
 
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from kassay.experiments.plotting.page_figures import Plot
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.report import TEMPLATES
+from kassay.experiments.report.assignor_summary import ReportTable
 from kassay.experiments.report.output_reader import StudySummary, load_summary
 from kassay.experiments.report.study_report import template_values
 from kassay.reference.model.errors import InputError
 
 BEGIN, END = "<!-- numbers: begin -->", "<!-- numbers: end -->"
-TRAJECTORIES = "trajectories"
+IMAGES = "images"
+TRAJECTORIES, HEADLINE = "trajectories", "headline"
 _GROUPS = "numbers"
 
 
@@ -34,6 +38,42 @@ def _render(results: StudySummary, template: str) -> str:
     markdown = environment(TEMPLATES, autoescape=False)
     text = markdown.get_template(template).render(**template_values(results))
     return text.strip() + "\n"
+
+
+def write_drawings(results: StudySummary, directory: Path) -> None:
+    """Write the forest plots that the tables refer to, as SVG files."""
+    for plot in forests(results):
+        directory.mkdir(exist_ok=True)
+        text = plot.svg.replace("<svg", '<svg font-family="sans-serif"', 1)
+        (directory / f"{plot.name}.svg").write_text(text, encoding="utf-8")
+
+
+def forests(results: StudySummary) -> tuple[Plot, ...]:
+    """Return the forest plots in practical units."""
+    effects = template_values(results)["effects"]
+    return tuple(effects["forests"][:2]) if isinstance(effects, dict) else ()
+
+
+def render_headline(results: StudySummary) -> str:
+    """Render the table of a study in practical units as a Markdown table."""
+    table = template_values(results)["headline"]
+    if not isinstance(table, ReportTable):
+        raise InputError("the study has no groups with results")
+    return markdown_table(table.columns, table.rows)
+
+
+def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    r"""Render a table whose first column has names and whose other columns have numbers.
+
+    Examples
+    --------
+    >>> markdown_table(["name", "n"], [["a", "1"]])
+    '| name | n |\n|---|--:|\n| a | 1 |\n'
+    """
+    lines = [columns, *rows]
+    texts = [f"| {' | '.join(cells)} |" for cells in lines]
+    texts.insert(1, "|---" + "|--:" * (len(columns) - 1) + "|")
+    return "\n".join(texts) + "\n"
 
 
 def replace_numbers(page: str, text: str, *, where: str, place: str = _GROUPS) -> str:
@@ -60,11 +100,17 @@ def main(arguments: Sequence[str]) -> int:
     try:
         results = load_summary(directory)
         text = page.read_text(encoding="utf-8")
-        if not results.outcomes.empty:
-            text = replace_numbers(text, render_numbers(results), where=str(page))
-        if not results.trajectories.empty:
-            found = render_trajectories(results)
-            text = replace_numbers(text, found, where=str(page), place=TRAJECTORIES)
+        found = {}
+        if BEGIN.replace(_GROUPS, HEADLINE) in text:
+            found[HEADLINE] = render_headline(results)
+        else:
+            if not results.outcomes.empty:
+                found[_GROUPS] = render_numbers(results)
+                write_drawings(results, page.parent / IMAGES)
+            if not results.trajectories.empty:
+                found[TRAJECTORIES] = render_trajectories(results)
+        for place, table in found.items():
+            text = replace_numbers(text, table, where=str(page), place=place)
         page.write_text(text, encoding="utf-8")
     except (InputError, OSError) as error:
         print(error, file=sys.stderr)  # noqa: T201

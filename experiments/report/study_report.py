@@ -24,6 +24,7 @@ from kassay.experiments.report.assignor_summary import (
 from kassay.experiments.report.assignor_tables import (
     assignor_table,
     family_results,
+    headline_table,
     mix_table,
     subscriptions_table,
 )
@@ -102,6 +103,7 @@ def template_values(
         "scope": main,
         "overall": scopes.get(main, {}),
         "assignor_tables": {scope: assignor_table(scope, found) for scope, found in scopes.items()},
+        "headline": headline_table(scopes[main], by_subscriptions) if main in scopes else None,
         "subscriptions_table": subscriptions_table(by_subscriptions),
         "mixes": mix_table(counted, compared, weights=weights),
         "by_subscriptions": by_subscriptions,
