@@ -1,5 +1,6 @@
 """Tests of the documentation: links, commands and examples."""
 
+import csv
 import json
 import pkgutil
 import re
@@ -12,6 +13,7 @@ import typer
 from docs import command_reference
 from kassay.experiments.cli import COMMANDS, app
 from kassay.experiments.implementations import installation
+from kassay.experiments.report.published_study import HEADLINE, markdown_table, replace_numbers
 from kassay.experiments.simulation.script_parser import parse_script
 from kassay.reference.documents.json_codec import parse_group
 
@@ -143,6 +145,14 @@ def test_group_documents_and_scripts_are_valid():
                 parse_script(text, name(page))
                 parsed += 1
     assert parsed
+
+
+def test_the_results_of_the_readme_are_the_recorded_table():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    with (ROOT / "docs" / "headline.csv").open(encoding="utf-8") as file:
+        columns, *rows = csv.reader(file)
+    table = markdown_table(columns, rows)
+    assert replace_numbers(text, table, where="README.md", place=HEADLINE) == text
 
 
 def test_the_readme_lists_the_commands_as_the_help_does():

@@ -21,6 +21,7 @@ from kassay.experiments.report.effect_tables import (
     stream_models,
 )
 from kassay.experiments.report.output_reader import StudySummary
+from kassay.experiments.report.sensitivity_table import sensitivity_table
 from kassay.experiments.study.statistics.parameter_effects import holm
 from kassay.experiments.study.statistics.stream_rates import (
     RATES,
@@ -75,6 +76,7 @@ def _section(
         "strata": _strata_table("strata", strata, compared),
         "events": _events_table(events, compared),
         "positions": _positions_table(events, names),
+        "sensitivity": sensitivity_table(rows, events, compared),
     }
     return {
         "family": family,

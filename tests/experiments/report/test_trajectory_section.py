@@ -3,6 +3,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
+from kassay.experiments.report.sensitivity_table import sensitivity_table
 from kassay.experiments.report.trajectory_section import trajectory_sections
 
 COUNTS = {
@@ -107,6 +108,23 @@ def test_each_stratum_has_its_own_number_of_streams(section):
 def test_events_and_positions_have_ratios_of_sums(section):
     assert section["events"].rows[0][:3] == ("loss", "10", "10.0")
     assert section["positions"].rows[0] == ("1–10", "10", "0.500", "0.500")
+
+
+def test_other_assumptions_select_the_rebalances_that_they_name():
+    rows = {"sticky": COUNTS, "optimum": OPTIMAL}
+    one, two = summary(rows), summary({"sticky": COUNTS | {"excess": 12}, "optimum": OPTIMAL})
+    mixed = two.trajectories.assign(mixed=True, start_members=50, seed=9)
+    late = two.events.assign(event="restart-leave", period=5)
+    streams, events = (pd.concat(pair) for pair in ((one.trajectories, mixed), (one.events, late)))
+    found = {row[0]: row[1:3] for row in sensitivity_table(streams, events, ["sticky"]).rows}
+    # Each stream of `one` has an excess of 2 of 50, the two of `two` have one of 12 of 50.
+    assert found["as in the study"] == ("40", "14.0")
+    assert found["all subscriptions equal"] == ("20", "4.00")
+    assert found["32 members or more at the start"] == ("20", "24.0")
+    assert found["no rolling restarts"] == ("10", "4.00")
+    assert found["only later than the first 40 rebalances"] == ("10", "24.0")
+    # The streams of `two` have the same seed.
+    assert found["every stream with the same weight"] == ("40", "10.7")
 
 
 def test_a_study_without_streams_has_no_section():

@@ -1,0 +1,95 @@
+"""Table of the results of event streams under other assumptions about their mix."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from kassay.experiments.report.assignor_summary import ReportTable
+from kassay.experiments.report.effect_tables import number_text
+from kassay.experiments.study.statistics.stream_rates import RATES
+from kassay.experiments.study.trajectories import OPTIMUM
+
+_MEASURES = {
+    "excess of the fullest member": "excess of the fullest member, %",
+    "fullest member above the minimum": "fullest member above the minimum, %",
+    "unnecessary moves": "unnecessary moves",
+}
+_LARGE = 32  # members at the start of a stream
+_LATE = 4  # period of ten rebalances after which a stream is old
+
+
+def sensitivity_table(
+    streams: pd.DataFrame, events: pd.DataFrame, compared: Sequence[str]
+) -> ReportTable:
+    """Create the table of results under other assumptions, one row per assumption.
+
+    ``streams`` are the sums per stream, ``events`` those per kind of event and per period of ten
+    rebalances.
+    """
+    kind, period = events["event"].astype(str), events["period"]
+    is_restart, is_scaling = kind.str.startswith("restart"), kind.str.startswith("scale")
+    mixed, large = streams["mixed"].astype(bool), streams["start_members"] >= _LARGE
+    parts = {
+        "as in the study": streams,
+        "all subscriptions equal": streams[~mixed],
+        "all subscriptions mixed": streams[mixed],
+        f"fewer than {_LARGE} members at the start": streams[~large],
+        f"{_LARGE} members or more at the start": streams[large],
+        "no rolling restarts": events[~is_restart],
+        "no scaling": events[~is_scaling],
+        "only the first ten rebalances": events[period == 0],
+        f"only later than the first {10 * _LATE} rebalances": events[period >= _LATE],
+    }
+    sums = {name: part.groupby("assignor").sum(numeric_only=True) for name, part in parts.items()}
+    values = {name: _ratios(part, compared) for name, part in sums.items() if OPTIMUM in part.index}
+    counts = {name: int(sums[name]["rebalances"][OPTIMUM]) for name in values}
+    equal = "every stream with the same weight"
+    values[equal] = _stream_means(streams, compared)
+    counts[equal] = counts["as in the study"]
+    columns = (
+        *("assumption", "rebalances"),
+        *(f"{name}: {title}" for title in _MEASURES.values() for name in compared),
+    )
+    rows = tuple(
+        (
+            name,
+            str(counts[name]),
+            *(
+                "–" if np.isnan(value := found[measure, assignor]) else number_text(value)
+                for measure in _MEASURES
+                for assignor in compared
+            ),
+        )
+        for name, found in values.items()
+    )
+    csv = pd.DataFrame(rows, columns=columns).to_csv(index=False)
+    return ReportTable(name="sensitivity", columns=columns, rows=rows, csv=csv)
+
+
+def _ratios(sums: pd.DataFrame, compared: Sequence[str]) -> Mapping[tuple[str, str], float]:
+    found = {}
+    for measure in _MEASURES:
+        rate = RATES[measure]
+        for name in compared:
+            below = float(sums[rate.per].get(name, 0))
+            above = rate.factor * float(sums[rate.column].get(name, 0))
+            found[measure, name] = above / below if below else np.nan
+    return found
+
+
+def _stream_means(
+    streams: pd.DataFrame, compared: Sequence[str]
+) -> Mapping[tuple[str, str], float]:
+    """Average the rates of the streams, so that long streams count like short ones."""
+    sums = streams.groupby(["assignor", "seed"]).sum(numeric_only=True).astype(float)
+    found = {}
+    for measure in _MEASURES:
+        rate = RATES[measure]
+        for name in compared:
+            own = sums.loc[name]
+            known = own[own[rate.per] > 0]
+            found[measure, name] = float(
+                (rate.factor * known[rate.column] / known[rate.per]).mean()
+            )
+    return found
