@@ -2,7 +2,7 @@
 
 A direct call encodes and decodes the subscriptions and assigns the partitions, in a process of
 the library's runtime. A driver also reads and writes JSON. The table shows the newest version of
-each installed library; the drivers in JavaScript are not called directly.
+each installed library.
 """
 
 import json
@@ -38,8 +38,7 @@ def driver_speed() -> Iterator[Timing]:
     for name in _newest_assignors():
         total, driver = _through_driver(group, name)
         yield _timing(group, name, "group through driver", total, f", driver {driver:.5f} s")
-        if (direct := _direct(group, name)) is not None:
-            yield _timing(group, name, "direct call", direct)
+        yield _timing(group, name, "direct call", _direct(group, name))
 
 
 def _timing(group: Group, name: str, benchmark: str, seconds: float, note: str = "") -> Timing:
@@ -74,12 +73,10 @@ def _through_driver(group: Group, name: str) -> tuple[float, float]:
     return total / _CALLS, (total - spent[os.getpid()]) / _CALLS
 
 
-def _direct(group: Group, name: str) -> float | None:
-    """Return CPU seconds per direct call, None for a runtime without direct calls."""
+def _direct(group: Group, name: str) -> float:
+    """Return CPU seconds per direct call."""
     parsed = parse_library_assignor(name)
-    measure = _DIRECT_CALLS.get(parsed.library.runtime)
-    if measure is None:
-        return None
+    measure = _DIRECT_CALLS[parsed.library.runtime]
     with tempfile.TemporaryDirectory() as folder:
         request = Path(folder) / "request.json"
         document = {"assignor": parsed.assignor.name, "group": group_document(group)}
@@ -121,9 +118,15 @@ def _python(driver: Sequence[str], folder: Path, request: Path) -> float:
     return _printed([*command, str(request), str(_CALLS)], folder)
 
 
+def _node(driver: Sequence[str], folder: Path, request: Path) -> float:
+    # The command of a driver is: node driver.js DIRECTORY PACKAGE
+    command = [driver[0], str(_SOURCES / "direct_calls.js"), *driver[1:], str(request)]
+    return _printed([*command, str(_CALLS)], folder)
+
+
 _PYTHON_CALLS = (_SOURCES / "direct_calls.py").read_text(encoding="utf-8")
 
-_DIRECT_CALLS = {"go": _go, "jvm": _jvm, "c": _c, "python": _python}
+_DIRECT_CALLS = {"go": _go, "jvm": _jvm, "c": _c, "python": _python, "node": _node}
 """Function per runtime: command of a driver, folder and request to CPU seconds per call."""
 
 
