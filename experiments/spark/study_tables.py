@@ -4,13 +4,14 @@ import json
 import re
 from collections.abc import Container, Sequence
 from pathlib import Path
+from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from kassay.experiments.report.output_reader import read_manifest
+from kassay.experiments.report.output_reader import MANIFESTS, read_manifest, verified_manifest
 from kassay.experiments.spark.output_files import (
     CASES_FOLDER,
     SUMMARY_FOLDER,
@@ -105,28 +106,40 @@ def study_tables(spark: SparkSession, output: str) -> dict[str, DataFrame]:
 
 
 def convert_study(spark: SparkSession, old: Path, output: str) -> None:
-    """Summarise a study that was written in the old layout: one directory per table.
+    """Summarise a study that an earlier version wrote, and write the summary to ``output``.
 
-    Versions before 0.2 wrote this layout.
+    Versions before 0.2 wrote one directory per table; their manifest is a single file.
 
     Raises
     ------
     InputError
-        If the old tables do not have the numbers of rows in the old manifest.
+        If the study is incomplete or damaged, or if its tables do not have the numbers of rows in
+        the manifest.
     """
-    try:
-        manifest = json.loads((old / _OLD_MANIFEST).read_text(encoding="utf-8"))
-        expected = dict(manifest["rows"])
-    except (OSError, ValueError, KeyError, TypeError):
-        raise InputError(f"{old} contains no complete study: no valid {_OLD_MANIFEST}") from None
     run = new_run()
     summary = f"{SUMMARY_FOLDER}/run={run}"
-    rows = write_summary(_nested(spark, old), f"{uri_of(output)}/{summary}")
+    if (old / _OLD_MANIFEST).exists() or not (old / MANIFESTS).exists():
+        manifest = _old_manifest(old)
+        cases = _nested(spark, old)
+    else:
+        manifest = verified_manifest(old)
+        folders = [name for name in manifest["folders"] if name.startswith(f"{CASES_FOLDER}/")]
+        cases = read_cases(spark, uri_of(str(old)), folders)
+    expected = dict(manifest["rows"])
+    rows = write_summary(cases, f"{uri_of(output)}/{summary}")
     found = {name: rows.get(name) for name in expected}  # the old layout has no later tables
     if found != expected:
         raise InputError(f"{old}: the tables have {found} rows, the manifest has {expected}")
     document = {**manifest, "summary": summary}
     write_manifest(spark, output, run, document, folders=[summary])
+
+
+def _old_manifest(old: Path) -> dict[str, Any]:
+    try:
+        manifest = json.loads((old / _OLD_MANIFEST).read_text(encoding="utf-8"))
+        return {**manifest, "rows": dict(manifest["rows"])}
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError(f"{old} contains no complete study: no valid {_OLD_MANIFEST}") from None
 
 
 def _nested(spark: SparkSession, old: Path) -> DataFrame:

@@ -207,6 +207,16 @@ def test_candidates_are_ordered_by_their_gaps(results):
             assert gaps == sorted(gaps, reverse=True)
 
 
+def test_a_study_of_an_earlier_version_is_summarised_again(
+    spark, study_directory, results, tmp_path
+):
+    convert_study(spark, study_directory, str(tmp_path))
+    found = load_summary(tmp_path)
+    assert found.manifest["rows"] == results.manifest["rows"]
+    assert _lines(found.cells) == _lines(results.cells)
+    assert _lines(found.families) == _lines(results.families)
+
+
 def test_a_study_in_the_old_layout_is_converted(spark, study_directory, results, tmp_path):
     old, new = tmp_path / "old", str(tmp_path / "new")
     rows = results.manifest["rows"]
