@@ -136,9 +136,10 @@ def _single_pools(
                 rows = gaps[(gaps["family"] == family) & (gaps["assignor"] == name)]
                 counts = rows.dropna(subset=["value"]).groupby("value")["groups"].sum()
                 effects.append(mean_effect(family, counts))
-            elif chosen.column == "excess_ppm" and groups > 1:
-                total, squares = chosen.factor * own["excess_ppm"], own["excess_squares"] / 1e4
-                effects.append(moment_effect(family, groups, total, squares))
+            elif chosen.column == "excess_ppm":
+                if groups > 1:
+                    total, squares = chosen.factor * own["excess_ppm"], own["excess_squares"] / 1e4
+                    effects.append(moment_effect(family, groups, total, squares))
             elif groups:
                 count = own[_SHARES[chosen.column]]
                 effects.append(share_effect(family, int(count), groups))

@@ -86,7 +86,8 @@ def marginal_effects(cells: pd.DataFrame, assignor: str, outcome: str) -> Margin
     ``cells`` has sums by ``assignor``, ``stratum``, ``event``, ``mixed``, and the exponents
     ``members`` and ``partitions`` of powers of two. If a cell has a ``seed``, all cells of a
     stratum with this seed depend on each other. An event is compared with the most frequent one,
-    over the groups with an event.
+    over the groups with an event. There are no effects if the streams or the independent cells are
+    not more than the coefficients of the model.
     """
     chosen = OUTCOMES[outcome]
     rows = cells[(cells["assignor"] == assignor) & (cells[chosen.per] > 0)]
@@ -120,10 +121,10 @@ def _effects(rows: pd.DataFrame, assignor: str, outcome: str) -> Iterator[Margin
 
     chosen = OUTCOMES[outcome]
     design, contrasts = _design(rows)
-    if len(rows) <= design.shape[1] or np.linalg.matrix_rank(design.to_numpy()) < design.shape[1]:
+    clusters = _clusters(rows)
+    if len(set(clusters)) <= design.shape[1]:
         return
     exposure = rows[chosen.per].to_numpy(np.float64)
-    clusters = _clusters(rows)
     model = sm.GLM(
         rows[chosen.column].to_numpy(np.float64),
         design.to_numpy(),

@@ -106,3 +106,9 @@ def test_intervals_contain_the_effect_with_their_probability():
         effect = next(effect for effect in found.effects if effect.contrast == PARTITIONS)
         covered += effect.low <= expected.sum() / (10 * len(table)) <= effect.high
     assert covered >= 48
+
+
+def test_a_single_stream_has_no_effects():
+    table = exact(grid(strata=("one",), events=("join",))).assign(seed=7)
+    found = marginal_effects(table, "sticky", MOVES)
+    assert (found.modelled, found.effects) == (1200, ())
