@@ -38,6 +38,13 @@ def test_a_plot_is_written(tmp_path, kassay):
     [
         (("no-such-script",), "'no-such-script' is neither a file nor a built-in script"),
         (("crash", "--policy", "stikcy"), "unknown policy 'stikcy'"),
+        (("crash", "--library", "sarama=half"), "expected LIBRARY=SHARE%, such as sarama=50%"),
+        (("crash", "--library", "nosuch=50%"), "unknown library 'nosuch'"),
+        (("crash", "--library", "sarama=60%", "--library", "franz-go=60%"), "sum to 120 %"),
+        (
+            ("crash", "--policy", "uniform", "--library", "sarama=50%"),
+            "requires a policy with an assignor of consumers",
+        ),
         (("crash", "scale-in", "--plot", "x.svg"), "--plot requires one script and one policy"),
         (("there/is/none.yaml",), "there/is/none.yaml: no such file or directory"),
     ],
