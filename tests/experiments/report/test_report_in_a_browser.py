@@ -7,8 +7,8 @@ from tests.experiments.report.browser import BROWSER_MARKS, Browser, axe_violati
 pytestmark = BROWSER_MARKS
 
 TABLE = "document.querySelector('table.sortable')"
-EXCESSES = f"return [...{TABLE}.tBodies[0].rows].map(row => parseFloat(row.cells[4].textContent))"
-HEADING = "table.sortable th:nth-child(5) button"
+EXCESSES = f"return [...{TABLE}.tBodies[0].rows].map(row => parseFloat(row.cells[5].textContent))"
+HEADING = "table.sortable th:nth-child(6) button"
 ENTER = "\ue007"
 
 
