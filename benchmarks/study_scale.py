@@ -1,6 +1,6 @@
 """Measure time and memory of the summary and report of a study with millions of groups.
 
-Command: ``python -m benchmarks.study_scale [GROUPS]``, default 10,000,000 groups. Spark writes
+Command: ``python -m benchmarks.study_scale [GROUPS]``, default 10,000,000 groups. It writes
 synthetic cases in the layout of a study. Then the study runs: it verifies the cases, writes their
 summary and writes its manifest. The last step is the report.
 """
@@ -12,15 +12,17 @@ import time
 from functools import partial
 from pathlib import Path
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from benchmarks.memory import peak_memory, sampled_peak
 from benchmarks.timing import KASSAY, Timing, print_json, print_table, run_alone
 from kassay.experiments.compare import LIMITS
 from kassay.experiments.report.output_reader import load_summary
 from kassay.experiments.report.study_report import render
-from kassay.experiments.spark.output_files import CASES_FOLDER, PARQUET_OPTIONS, new_run
+from kassay.experiments.spark.output_files import CASES_FOLDER, new_run
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.spark.study_pipeline import (
     evaluate_cases,
@@ -49,7 +51,9 @@ def main() -> None:
     parser.add_argument("groups", nargs="?", type=int, default=GROUPS, help="number of groups")
     groups = parser.parse_args().groups
     with tempfile.TemporaryDirectory(prefix="kassay-scale-") as directory:
-        timings, study_mb = run_alone(_write, Path(directory), groups)
+        timings = [run_alone(_write_cases, Path(directory), groups)]
+        timing, study_mb = run_alone(_study, Path(directory), groups)
+        timings.append(timing)
         seconds, report_mb = run_alone(_report, Path(directory))
     timings.append(_timing("report", groups, seconds, f"Python {report_mb} MB"))
     print_table(timings, sys.stderr)
@@ -61,89 +65,85 @@ def main() -> None:
         )
 
 
-def _write(directory: Path, groups: int) -> tuple[list[Timing], int]:
-    """Write synthetic cases and run their study; return two timings and the memory in MB."""
-    assignors = tuple(ASSIGNORS)
-    cases = Stratum(family="mixed-join", first_seed=0, seeds=groups, assignors=assignors)
+def _write_cases(directory: Path, groups: int) -> Timing:
+    """Write synthetic cases in the layout of a study; return the run time.
+
+    The rows repeat those of evaluated cases. Numbers of partitions and gaps vary with the
+    position, so that the tables of counts have many different values.
+    """
+    start = time.perf_counter()
+    evaluated = cases_of(USUAL, seeds=_EVALUATED, assignors=tuple(ASSIGNORS))
+    digest, run = study_digest(_cases(groups), limits=LIMITS), new_run()
+    with spark_session(master=_MASTER) as spark:
+        batch = Batch(0, 0, len(evaluated))
+        rows = evaluate_cases(spark, evaluated, batch, study=digest, drawn=0).toArrow()
+    size = 0
+    for batch in batches_of(groups):
+        file = directory / f"{CASES_FOLDER}/{digest}/batch={batch.number}/run={run}/part.parquet"
+        file.parent.mkdir(parents=True)
+        positions = np.arange(batch.first, batch.end)
+        table = _varied(rows.take(positions % len(evaluated)), positions)
+        pq.write_table(table, file, compression="zstd", write_page_checksum=True)
+        size += file.stat().st_size
+    note = f"{size / 1e6:,.0f} MB of Parquet"
+    return _timing("synthetic cases", groups, time.perf_counter() - start, note)
+
+
+def _varied(rows: pa.Table, positions: np.ndarray) -> pa.Table:
+    """Set the positions of the rows, and vary numbers of partitions and gaps."""
+    rows = rows.combine_chunks()
+    groups, comparisons = (rows[name].chunk(0) for name in ("groups", "comparisons"))
+    of_comparison = np.repeat(positions, comparisons.value_lengths())
+    gaps = {
+        name: of_comparison % (211 + place)
+        for place, name in enumerate(("sum_of_squares_gap", "unnecessary_moves"))
+    }
+    varied = {
+        "position": pa.array(positions),
+        "groups": _increased(groups, {"partitions": positions % 1009}),
+        "comparisons": pa.ListArray.from_arrays(
+            comparisons.offsets, _increased(comparisons.values, gaps)
+        ),
+    }
+    for name, column in varied.items():
+        rows = rows.set_column(rows.schema.get_field_index(name), name, column)
+    return rows
+
+
+def _increased(rows: pa.StructArray, amounts: dict[str, np.ndarray]) -> pa.StructArray:
+    """Add amounts to columns of rows."""
+    names = [field.name for field in rows.type]
+    columns = [
+        pc.add(rows.field(name), pa.array(amounts[name])) if name in amounts else rows.field(name)
+        for name in names
+    ]
+    return pa.StructArray.from_arrays(columns, names)
+
+
+def _cases(groups: int) -> Stratum:
+    return Stratum(family="mixed-join", first_seed=0, seeds=groups, assignors=tuple(ASSIGNORS))
+
+
+def _study(directory: Path, groups: int) -> tuple[Timing, int]:
+    """Verify and summarise the cases; return the run time and the driver's memory in MB."""
     described = configuration(
         ImportedCases(),
         families=USUAL,
         seeds=groups,
         first_seed=0,
-        assignors=assignors,
+        assignors=tuple(ASSIGNORS),
         limits=LIMITS,
     )
-    with spark_session(master=_MASTER) as spark:
-        start = time.perf_counter()
-        digest = study_digest(cases, limits=LIMITS)
-        synthetic = _synthetic_cases(spark, directory, digest, groups)
-        root = directory / CASES_FOLDER / digest
-        synthetic.write.partitionBy("batch", "run").options(**PARQUET_OPTIONS).parquet(
-            root.as_uri()
-        )
-        written = time.perf_counter()
-        size = sum(path.stat().st_size for path in root.rglob("*.parquet"))
-        with sampled_peak() as peak:
-            write_study(
-                spark,
-                cases,
-                str(directory),
-                manifest=partial(_manifest, described),
-            )
-        seconds = time.perf_counter() - written
-        memory = peak_memory()
-    return [
-        _timing("synthetic cases", groups, written - start, f"{size / 1e6:,.0f} MB of Parquet"),
-        _timing("summary", groups, seconds, f"Python {memory} MB, Java {peak.java} MiB"),
-    ], memory
+    start = time.perf_counter()
+    with spark_session(master=_MASTER) as spark, sampled_peak() as peak:
+        write_study(spark, _cases(groups), str(directory), manifest=partial(_manifest, described))
+    memory = peak_memory()
+    note = f"Python {memory} MB, Java {peak.java} MiB"
+    return _timing("summary", groups, time.perf_counter() - start, note), memory
 
 
 def _manifest(described: dict[str, object], rows: dict[str, int]) -> dict[str, object]:
     return manifest(described, rows=rows, run={"master": _MASTER, "seconds": 0.0})
-
-
-def _synthetic_cases(spark: SparkSession, directory: Path, digest: str, groups: int) -> DataFrame:
-    """Return a table of synthetic cases, with one row per case.
-
-    The columns include batch and run. The rows repeat those of evaluated cases. Numbers of
-    partitions and gaps vary with the position, so that the tables of counts have many different
-    values.
-    """
-    evaluated = cases_of(USUAL, seeds=_EVALUATED, assignors=tuple(ASSIGNORS))
-    count = len(evaluated)
-    templates = directory / "templates"
-    frame = evaluate_cases(spark, evaluated, Batch(0, 0, count), study=digest, drawn=0)
-    frame.write.parquet(templates.as_uri())
-    rows = spark.read.parquet(templates.as_uri()).withColumnRenamed("position", "template")
-    batches = list(batches_of(groups))
-    schema = "batch int, first long, end long"
-    ranges = [(batch.number, batch.first, batch.end) for batch in batches]
-    positions = (
-        spark.createDataFrame(ranges, schema)
-        .repartitionByRange(len(batches), "batch")
-        .select("batch", F.explode(F.expr("sequence(first, end - 1)")).alias("position"))
-    )
-    partitions = F.expr("groups.partitions + position % 1009")
-    joined = positions.join(F.broadcast(rows), F.col("position") % count == F.col("template"))
-    return joined.select(
-        "batch",
-        F.lit(new_run()).alias("run"),
-        "position",
-        "study",
-        F.col("groups").withField("partitions", partitions).alias("groups"),
-        "optima",
-        "assignments",
-        F.transform("comparisons", _varied).alias("comparisons"),
-        "timings",
-        "rebalances",
-    )
-
-
-def _varied(comparison: Column) -> Column:
-    gaps = ("sum_of_squares_gap", "unnecessary_moves")
-    for place, gap in enumerate(gaps):
-        comparison = comparison.withField(gap, comparison[gap] + F.col("position") % (211 + place))
-    return comparison
 
 
 def _report(directory: Path) -> tuple[float, int]:

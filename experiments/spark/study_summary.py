@@ -19,15 +19,11 @@ from kassay.experiments.report.assignor_summary import (
     compared_assignors,
 )
 from kassay.experiments.spark.covariate_cells import covariate_cells, rebalance_sums
+from kassay.experiments.spark.family_digests import family_digests
 from kassay.experiments.spark.output_files import PARQUET_OPTIONS
 from kassay.experiments.spark.study_pairs import gap_sums, pair_counts, solved_pairs
 from kassay.experiments.spark.study_schemas import LISTS, TABLES
 from kassay.experiments.study.case import IMPORTED
-from kassay.experiments.study.case_digests import (
-    COMPARISON_FIELDS,
-    GROUP_FIELDS,
-    REBALANCE_FIELDS,
-)
 from kassay.experiments.study.evaluate_case import DRAWN_MEMBERS, DRAWN_PARTITIONS
 from kassay.experiments.study.families.registry import FAMILIES
 from kassay.experiments.study.statistics.performance_profiles import PROFILED, RATIOS
@@ -40,26 +36,29 @@ _PPM = "1000000 * makespan_gap div greatest(makespan_optimum, 1)"
 _KEYS = ("family", "scope")
 
 
-def write_summary(cases: DataFrame, uri: str) -> dict[str, int]:
-    """Write the summary tables of a study. Return the number of rows per study table."""
-    rows = _rows(cases)
+def write_summary(cases: DataFrame, uri: str, *, counted: DataFrame) -> dict[str, int]:
+    """Write the summary tables of a study. Return the number of rows per study table.
+
+    ``counted`` has the same cases with the columns `COUNTED`. Only `_worst` reads the others.
+    """
+    rows = _rows(counted)
     outcomes = _written(_outcomes(rows), f"{uri}/outcomes").toPandas()
     compared = compared_assignors(assignors_of(outcomes["assignor"]))
-    pairs = solved_pairs(cases.withColumn("scope", _scope()))
+    pairs = solved_pairs(counted.withColumn("scope", _scope()))
     tables = {
         "gaps": _gaps(rows),
         "pairs": pair_counts(pairs, compared),
         "parameters": _parameters(rows, compared),
         "profiles": _profiles(rows),
         "gap_sums": gap_sums(pairs),
-        "worst": _worst(rows, compared),
-        "trajectories": rebalance_sums(cases, "seed", "start_members"),
-        "events": rebalance_sums(cases, "event", "period"),
-        "cells": covariate_cells(rows, cases, [*{*compared, *COMPARED_ASSIGNORS}]),
+        "worst": _worst(rows, _rows(cases), compared),
+        "trajectories": rebalance_sums(counted, "seed", "start_members"),
+        "events": rebalance_sums(counted, "event", "period"),
+        "cells": covariate_cells(rows, counted, [*{*compared, *COMPARED_ASSIGNORS}]),
     }
     for name, table in tables.items():
         _written(table, f"{uri}/{name}")
-    totals = _written(_families(cases), f"{uri}/families").agg(
+    totals = _written(_families(counted), f"{uri}/families").agg(
         *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in TABLES)
     )
     [found] = totals.collect()
@@ -81,13 +80,11 @@ def _rows(cases: DataFrame) -> DataFrame:
         if name != "movement"
     )
     rows = cases.select(
-        "groups",
-        "optima",
-        _scope().alias("scope"),
+        *("groups", "optima", "assignments", _scope().alias("scope")),
         *optima,
-        F.inline(F.arrays_zip("assignments", "comparisons")),
+        F.explode("comparisons").alias("comparison"),
     )
-    return rows.select("*", "groups.*", "comparisons.*").where("ending <> 'error'")
+    return rows.select("*", "groups.*", "comparison.*").where("ending <> 'error'")
 
 
 def _scope() -> Column:
@@ -142,8 +139,7 @@ def _families(cases: DataFrame) -> DataFrame:
     def number(condition: str) -> Column:
         return F.sum(F.size(F.expr(f"filter(comparisons, c -> {condition})")))
 
-    digested = cases.withColumn("digest", _case_digest())
-    return digested.groupBy(F.col("groups.family").alias("family")).agg(
+    counts = cases.groupBy(F.col("groups.family").alias("family")).agg(
         F.count("*").alias("groups"),
         F.count_distinct("groups.seed").alias("seeds"),
         F.count_distinct("groups.renaming_hash").alias("distinct"),
@@ -157,23 +153,8 @@ def _families(cases: DataFrame) -> DataFrame:
         *(F.sum(F.size(name)).alias(name) for name in LISTS),
         number("c.ending = 'error'").alias("comparison_errors"),
         number("c.ending = 'ok' AND c.unnecessary_moves IS NULL").alias("unknown_moves"),
-        F.expr("sha2(concat_ws('\\n', array_sort(collect_list(digest))), 256)").alias("sha256"),
     )
-
-
-def _case_digest() -> Column:
-    """Return the column with the `case_digest` of each case."""
-
-    def text(row: str, names: Sequence[str]) -> str:
-        values = (f"coalesce(cast({row}.{name} AS string), '')" for name in names)
-        return f"concat_ws('\\t', {', '.join(values)})"
-
-    rows = ", ".join(
-        f"transform(coalesce({table}, array()), row -> {text('row', names)})"
-        for table, names in (("comparisons", COMPARISON_FIELDS), ("rebalances", REBALANCE_FIELDS))
-    )
-    lines = f"{text('groups', GROUP_FIELDS)}, array_sort(concat({rows}))"
-    return F.expr(f"sha2(concat_ws('\\n', {lines}), 256)")
+    return counts.join(family_digests(cases), "family")
 
 
 def _gaps(rows: DataFrame) -> DataFrame:
@@ -246,28 +227,41 @@ def _profiles(rows: DataFrame) -> DataFrame:
     return known.groupBy(*_KEYS, "measure", "assignor").agg(F.count("*").alias("groups"), *within)
 
 
-def _worst(rows: DataFrame, compared: Sequence[str]) -> DataFrame:
-    """Return the groups with the largest gaps per assignor, and the hand-written groups."""
-    available = F.col("document").isNotNull() | F.col("family").isin(*FAMILIES)
+def _worst(rows: DataFrame, all_columns: DataFrame, compared: Sequence[str]) -> DataFrame:
+    """Return the groups with the largest gaps per assignor, and the hand-written groups.
+
+    ``all_columns`` has the same rows. Counts of the gaps reject most rows, so that the sort and
+    the documents need little memory.
+    """
+    family, gaps = F.col("family"), ("one", "two", "three")
+    keys = ["assignor", "kind", *gaps]
+    available = F.col("document").isNotNull() | family.isin(*FAMILIES)
     small = f"partitions <= {DRAWN_PARTITIONS} AND members <= {DRAWN_MEMBERS}"
     # Gaps in weight units are not comparable with gaps in partitions.
     kinds = F.expr("""stack(3,
-        'imbalance', weighted, -makespan_gap, -sum_of_squares_gap,
+        'imbalance', weighted, coalesce(-makespan_gap, 1L), coalesce(-sum_of_squares_gap, 1L),
             coalesce(makespan_gap, 0) > 0 OR coalesce(sum_of_squares_gap, 0) > 0,
         'moves', false, -unnecessary_moves, 0L, coalesce(unnecessary_moves > 0, false),
         'endless', false, 0L, 0L, ending = 'nonterminating'
     ) AS (kind, one, two, three, present)""")
-    order = [F.col(name).asc_nulls_last() for name in ("one", "two", "three", "partitions", "case")]
-    rank = F.row_number().over(Window.partitionBy("assignor", "kind").orderBy(*order))
+    ranked = Window.partitionBy("assignor", "kind")
+    rank = F.row_number().over(ranked.orderBy(*gaps, "partitions", "case"))
     columns = (
-        *("kind", "rank", F.col("groups").alias("group"), F.col("comparisons").alias("comparison")),
-        F.col("assignments.assignment").alias("assignment"),
+        *("kind", "rank", F.col("groups").alias("group"), "comparison"),
+        F.expr("filter(assignments, a -> a.assignor = assignor)[0].assignment AS assignment"),
         F.col("optima.assignment").alias("optimum"),
     )
-    drawable = rows.where(F.col("assignor").isin(*compared) & available & F.expr(small))
-    counted = drawable.where(F.col("family") != NAMED_FAMILY).select("*", kinds)
-    worst = counted.where("present").withColumn("rank", rank)
-    named = rows.where(F.col("family") == NAMED_FAMILY).withColumns(
+    drawable = F.col("assignor").isin(*compared) & available & F.expr(small)
+
+    def candidates(rows: DataFrame) -> DataFrame:
+        return rows.where(drawable & (family != NAMED_FAMILY)).select("*", kinds).where("present")
+
+    counts = candidates(rows).groupBy(*keys).agg(F.count("*").alias("groups"))
+    larger = F.sum("groups").over(ranked.orderBy(*gaps)) - F.col("groups")
+    largest = counts.withColumn("larger", larger).where(F.col("larger") < WORST_CANDIDATES)
+    worst = candidates(all_columns).join(F.broadcast(largest.select(*keys)), keys)
+    worst = worst.withColumn("rank", rank)
+    named = all_columns.where(family == NAMED_FAMILY).withColumns(
         {"kind": F.lit("named"), "rank": F.lit(0)}
     )
     return (

@@ -23,12 +23,12 @@ def case_digest(record: CaseRecord) -> str:
         *(_text(row, COMPARISON_FIELDS) for row in record.comparisons),
         *(_text(row, REBALANCE_FIELDS) for row in record.rebalances),
     ]
-    return _sha256([_text(record.group, GROUP_FIELDS), *sorted(rows)])
+    return sha256_of_lines([_text(record.group, GROUP_FIELDS), *sorted(rows)])
 
 
 def family_digest(digests: Iterable[str]) -> str:
     """Return the SHA-256 of the sorted digests of the cases of a family."""
-    return _sha256(sorted(digests))
+    return sha256_of_lines(sorted(digests))
 
 
 def _text(row: object, names: Iterable[str]) -> str:
@@ -40,5 +40,10 @@ def _text(row: object, names: Iterable[str]) -> str:
     )
 
 
-def _sha256(lines: Iterable[str]) -> str:
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+def sha256_of_lines(lines: Iterable[str]) -> str:
+    """Return the SHA-256 of lines, without a line break after the last line."""
+    digest, separator = hashlib.sha256(), ""
+    for line in lines:
+        digest.update(f"{separator}{line}".encode())
+        separator = "\n"
+    return digest.hexdigest()
