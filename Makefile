@@ -113,6 +113,10 @@ finite-families: setup ## Compute the finite families again, and compare with th
 	diff out/finite/report-data/results-by-family.csv experiments/study/finite_families.csv
 	LARGE_FAMILIES=1 $(BIN)/python -m pytest tests/experiments/study/test_case_digests.py
 
+.PHONY: study-implementations
+study-implementations: setup ## Run the studies of installed libraries (hours), and write docs/implementations.md
+	for part in implementations implementations-slow; do $(BIN)/kassay study $(CONFIGURATIONS)/$$part.yaml --output out/$$part; $(BIN)/python -m kassay.experiments.report.published_study out/$$part docs/implementations.md; done
+
 .PHONY: commands
 commands: setup ## Write docs/commands.md from the help of the commands
 	$(BIN)/python -m docs.command_reference

@@ -4,12 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+import numpy as np
+
 from kassay.experiments.implementations.library_catalogue import uses_cooperative_protocol
 from kassay.experiments.implementations.runner import run
 from kassay.experiments.sources.joined_groups import join_assignments, split_group
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.group import Group
 from kassay.reference.model.ownership import rejoin
+from kassay.reference.model.partition_index import select, topic_starts
 
 MAX_ROUNDS = 50
 
@@ -126,6 +129,9 @@ def _joined_result(parts: Mapping[str, StableResult]) -> StableResult:
 
 def withheld_partitions(group: Group, assignment: Assignment) -> int:
     """Count the partitions of subscribed topics that are not assigned to any member."""
-    subscribed = {topic for topic, members in group.subscribers().items() if members}
-    assignable = sum(topic.partitions for topic in group.topics if topic.name in subscribed)
-    return assignable - sum(len(partitions) for partitions in assignment.values())
+    starts, subscribers = topic_starts(group), group.subscribers()
+    has_subscriber = [bool(subscribers.get(topic.name)) for topic in group.topics]
+    is_withheld = np.array(has_subscriber, dtype=bool).repeat(starts.counts)
+    rows = starts.rows((0, partitions) for partitions in assignment.values())
+    is_withheld[starts.flat(select(rows, starts.exist(rows)))] = False
+    return int(np.count_nonzero(is_withheld))

@@ -1,9 +1,10 @@
-"""Insert the results of the published study into the documentation page ``study.md``.
+"""Insert the results of published studies into the documentation.
 
 ``python -m kassay.experiments.report.published_study out/study docs/study.md`` replaces the
 text between the two comments that mark the place of the numbers. The results of event streams and
 those of single groups have their own places. A page with the place ``headline``, such as README.md,
-gets the table in practical units instead.
+gets the table in practical units instead. A study of libraries has a place with the name of its
+configuration file.
 """
 
 import sys
@@ -14,6 +15,7 @@ from kassay.experiments.plotting.page_figures import Plot
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.report import TEMPLATES
 from kassay.experiments.report.assignor_summary import ReportTable
+from kassay.experiments.report.library_tables import library_tables
 from kassay.experiments.report.output_reader import StudySummary, load_summary
 from kassay.experiments.report.study_report import template_values
 from kassay.reference.model.errors import InputError
@@ -34,9 +36,15 @@ def render_trajectories(results: StudySummary) -> str:
     return _render(results, "primary.md.j2")
 
 
-def _render(results: StudySummary, template: str) -> str:
+def render_libraries(results: StudySummary) -> str:
+    """Render the results of assignors of libraries as Markdown tables."""
+    tables = library_tables(results.outcomes)
+    return _render(results, "libraries.md.j2", tables=tables)
+
+
+def _render(results: StudySummary, template: str, **values: object) -> str:
     markdown = environment(TEMPLATES, autoescape=False)
-    text = markdown.get_template(template).render(**template_values(results))
+    text = markdown.get_template(template).render(**template_values(results), **values)
     return text.strip() + "\n"
 
 
@@ -89,6 +97,12 @@ def replace_numbers(page: str, text: str, *, where: str, place: str = _GROUPS) -
     return f"{before}{first}\n\n{text}\n{last}{after}"
 
 
+def _place_of_configuration(results: StudySummary) -> str:
+    """Return the name of the study's configuration file without suffix, or an empty text."""
+    study = results.manifest.get("configuration", {}).get("study") or {"file": ""}
+    return Path(study["file"]).stem
+
+
 def main(arguments: Sequence[str]) -> int:
     """Insert the results of a study directory into a page; both paths are arguments."""
     if len(arguments) != 2:
@@ -101,8 +115,11 @@ def main(arguments: Sequence[str]) -> int:
         results = load_summary(directory)
         text = page.read_text(encoding="utf-8")
         found = {}
+        libraries = _place_of_configuration(results)
         if BEGIN.replace(_GROUPS, HEADLINE) in text:
             found[HEADLINE] = render_headline(results)
+        elif BEGIN.replace(_GROUPS, libraries) in text:
+            found[libraries] = render_libraries(results)
         else:
             if not results.outcomes.empty:
                 found[_GROUPS] = render_numbers(results)

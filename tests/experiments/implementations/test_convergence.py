@@ -43,6 +43,14 @@ def test_partitions_of_topics_without_subscribers_are_not_withheld():
     assert withheld_partitions(GROUP, WHOLE) == 0
 
 
+def test_a_partition_without_a_subscriber_withholds_no_other_partition(answers):
+    unsubscribed = Assignment({"a": [("t", 0), ("alone", 0), ("gone", 7)], "b": [("t", 1)]})
+    assert withheld_partitions(GROUP, unsubscribed) == 0
+    answers(AssignorResult("x", assignment=unsubscribed))
+    result = run_until_stable(GROUP, "cooperative-sticky")
+    assert (result.ending, result.rounds) == (Ending.INVALID, 1)
+
+
 def test_the_next_rebalance_assigns_the_withheld_partitions(answers):
     seen = answers(AssignorResult("x", assignment=HALF), AssignorResult("x", assignment=WHOLE))
     result = run_until_stable(GROUP, "cooperative-sticky")

@@ -1,13 +1,15 @@
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from kassay.experiments.report.assignor_summary import by_scope
+from kassay.experiments.report.assignor_summary import by_assignor, by_scope
 from kassay.experiments.report.published_study import (
     BEGIN,
     END,
     main,
+    render_libraries,
     render_numbers,
     replace_numbers,
 )
@@ -15,6 +17,7 @@ from kassay.experiments.report.published_study import (
 pytestmark = pytest.mark.spark
 
 PAGE = Path(__file__).parents[3] / "docs" / "study.md"
+LIBRARIES = PAGE.with_name("implementations.md")
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +54,25 @@ def test_writing_twice_gives_the_same_page(study_directory, tmp_path, text):
 def test_a_page_without_both_marks_is_an_error(page):
     with pytest.raises(ValueError, match=r"study\.md must contain <!-- numbers: begin -->"):
         replace_numbers(page, "new", where="study.md")
+
+
+def test_a_study_of_libraries_has_its_own_place(results):
+    first, second = "kafka-clients@2.4.1@5s:sticky", "kafka-clients@4.4.0@5s:sticky"
+    outcomes = results.outcomes[results.outcomes["assignor"].isin(["range", "sticky"])]
+    outcomes = outcomes.replace({"assignor": {"range": second, "sticky": first}})
+    outcomes = outcomes.assign(failed=outcomes["answered"], invalid=1, crashed=0)
+    cases = {"total": 50, "finished": 31}
+    study = {"study": {"file": "implementations.yaml"}}
+    manifest = {**results.manifest, "cases": cases, "configuration": study}
+    text = render_libraries(replace(results, outcomes=outcomes, manifest=manifest))
+    assert "The table shows 31 of the 50 groups of `implementations.yaml`; a fixed order" in text
+    rows = re.findall(r"^\| `kafka-clients@(.+):sticky` \|", text, re.MULTILINE)
+    assert rows == ["2.4.1", "4.4.0", "2.4.1", "4.4.0"]
+    for block in re.findall(r"(?:^\|.*\n?)+", text, re.MULTILINE):
+        assert len({line.count("|") for line in block.splitlines()}) == 1
+    found = by_assignor(outcomes[outcomes["scope"] == "generated"], [second])[second]
+    assert f"{found.missed.percent_with_interval} | " in text
+    assert replace_numbers(LIBRARIES.read_text(), text, where="page", place="implementations")
 
 
 def test_a_missing_study_is_an_error(tmp_path, capsys):

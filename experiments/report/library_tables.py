@@ -1,0 +1,93 @@
+"""Tables of results of assignors of libraries, for the documentation."""
+
+import pandas as pd
+
+from kassay.experiments.implementations.library_catalogue import (
+    libraries,
+    parse_library_assignor,
+    version_key,
+)
+from kassay.experiments.plotting.page_templates import digits_in_groups
+from kassay.experiments.report.assignor_summary import (
+    AssignorSummary,
+    ReportTable,
+    by_assignor,
+    main_scope,
+    scope_rows,
+)
+
+
+def library_tables(outcomes: pd.DataFrame) -> tuple[ReportTable, ...]:
+    """Create the tables per assignor of a library: of all groups, and by subscriptions."""
+    rows = scope_rows(outcomes, main_scope(outcomes))
+    names = sorted(set(rows["assignor"]), key=_order)
+    total = by_assignor(rows, names)
+    equal, mixed = (by_assignor(rows[rows["mixed"] == flag], names) for flag in (False, True))
+    return (
+        _table("libraries", {name: _results(total[name]) for name in names}),
+        _table(
+            "libraries-by-subscriptions",
+            {name: _by_subscriptions(equal[name], mixed[name]) for name in names},
+        ),
+    )
+
+
+def _order(name: str) -> tuple[int, str, tuple[int, ...]]:
+    """Return a sort key: the library in the order of the catalogue, the assignor, the version."""
+    parsed = parse_library_assignor(name)
+    number = list(libraries()).index(parsed.library.name)
+    return number, parsed.assignor.name, version_key(parsed.version)
+
+
+def _results(found: AssignorSummary) -> dict[str, str]:
+    invalid, crashed = found.invalid or 0, found.crashed or 0
+    moves = found.with_unnecessary_moves
+    return {
+        "groups": digits_in_groups(found.groups),
+        "with a result": digits_in_groups(found.answered),
+        "misses the minimum imbalance": found.missed.percent_with_interval,
+        "excess: mean, %": _number(found.mean_excess),
+        "largest, %": _number(found.largest_excess),
+        "largest, partitions": _number(found.largest_excess_units),
+        "groups with owned partitions": digits_in_groups(moves.total),
+        "makes unnecessary moves": moves.percent_with_interval,
+        "extra moves: per rebalance": _number(found.extra_moves_per_rebalance),
+        "per 100 owned partitions": _number(found.extra_moves_per_owned, 100),
+        "invalid": digits_in_groups(invalid),
+        "hangs": digits_in_groups(found.nonterminating),
+        "crashes": digits_in_groups(crashed),
+        "other failures": digits_in_groups(found.failed - invalid - crashed),
+    }
+
+
+def _by_subscriptions(equal: AssignorSummary, mixed: AssignorSummary) -> dict[str, str]:
+    kinds = (("equal", equal), ("mixed", mixed))
+    return {
+        **{f"misses the minimum imbalance: {kind}": one.missed.percent for kind, one in kinds},
+        **{
+            f"makes unnecessary moves: {kind}": one.with_unnecessary_moves.percent
+            for kind, one in kinds
+        },
+        **{
+            f"extra moves per rebalance: {kind}": _number(one.extra_moves_per_rebalance)
+            for kind, one in kinds
+        },
+    }
+
+
+def _table(name: str, rows: dict[str, dict[str, str]]) -> ReportTable:
+    """Create a table with one row per assignor. The names are without their time limit."""
+    shown = {}
+    for assignor, cells in rows.items():
+        parsed = parse_library_assignor(assignor)
+        shown[f"`{parsed.library.name}@{parsed.version}:{parsed.assignor.name}`"] = cells
+    return ReportTable(
+        name=name,
+        columns=("assignor", *next(iter(shown.values()), {})),
+        rows=tuple((assignor, *cells.values()) for assignor, cells in shown.items()),
+        csv=pd.DataFrame(shown).T.to_csv(),
+    )
+
+
+def _number(value: float | None, factor: int = 1) -> str:
+    return "–" if value is None else f"{factor * value:.3g}"
