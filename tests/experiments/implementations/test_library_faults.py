@@ -1,14 +1,18 @@
 """Faults of client libraries, each with its smallest known group."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from kassay.experiments.implementations.convergence import Ending, run_until_stable
 from kassay.experiments.implementations.installation import driver_command
-from kassay.reference.documents.json_codec import load_group
+from kassay.experiments.implementations.library_catalogue import repetitions_of
+from kassay.experiments.study.agreement import ONE_ORDER, Runs, compare_with_reference
+from kassay.reference.documents.json_codec import load_group, parse_group
 from tests.experiments.implementations.test_installed_libraries import require
 
+PAGE = Path(__file__).parents[3] / "docs" / "implementations.md"
 FAULTS = Path(__file__).parents[3] / "examples" / "library-faults"
 NO_ANSWER = "no assignment within 2 seconds"
 UNASSIGNED = "u-0 is not assigned"
@@ -37,6 +41,18 @@ WRONG_MEMBER = "member 'b' is assigned topic 'u', but does not subscribe to it"
             Ending.NONTERMINATING,
             NO_ANSWER,
         ),
+        ("new-member", "librdkafka:cooperative-sticky", Ending.FAILED, "(signal SIGSEGV)"),
+        ("new-member", "librdkafka@2.5.3:cooperative-sticky", Ending.OK, ""),
+        ("deleted-partition", "kafka-clients@2.8.2:sticky", Ending.INVALID, "does not exist"),
+        (
+            "deleted-partition",
+            "kafka-clients@3.6.2:cooperative-sticky",
+            Ending.FAILED,
+            "IllegalStateException: No more unfilled consumers",
+        ),
+        ("deleted-partition", "kafka-clients@3.7.2:sticky", Ending.OK, ""),
+        ("movement-record", "kafka-broker@3.9.1:uniform", Ending.FAILED, "Mismatch in partition"),
+        ("movement-record", "kafka-broker@4.0.0:uniform", Ending.OK, ""),
         ("unsubscribed-claim", "librdkafka:cooperative-sticky", Ending.INVALID, "topic 'u'"),
         ("unsubscribed-claim", "kafka-clients:cooperative-sticky", Ending.OK, ""),
         ("fresh-hang", "librdkafka@2.6.1:cooperative-sticky", Ending.OK, ""),
@@ -63,6 +79,29 @@ def test_a_fault_is_found_again(name, assignor, ending, detail):
     result = run_until_stable(load_group(FAULTS / f"{name}.json"), require(assignor))
     assert result.ending is ending, result.detail
     assert detail in (result.detail or "")
+
+
+def _smallest_groups():
+    """Return the rows of the documented table: shortcoming, assignor and group."""
+    table = PAGE.read_text().partition("<!-- smallest groups: begin -->")[2]
+    for line in table.partition("<!-- smallest groups: end -->")[0].splitlines()[4:]:
+        if not line:
+            continue
+        kind, assignors, group = (cell.strip() for cell in line.strip("|").split(" | "))
+        for assignor in assignors.split(", "):
+            yield kind, assignor.strip("`"), json.loads(group.strip("`"))
+
+
+@pytest.mark.parametrize(("kind", "assignor", "document"), _smallest_groups())
+def test_a_documented_group_shows_the_shortcoming_of_an_assignor(kind, assignor, document):
+    name, _, method = require(assignor).partition(":")
+    limit = 3 if kind == "hang" else 30
+    runs = Runs(repetitions=20) if repetitions_of(assignor) > 1 else ONE_ORDER
+    compared = compare_with_reference(
+        parse_group(document), [f"{name}@{limit}s:{method}"], reference="range", runs=runs
+    )
+    kinds = {"hang": "nonterminating", "crash": "crashed", "failure": "failed"}
+    assert kinds.get(kind, kind) in next(compared).kinds
 
 
 def test_the_address_sanitizer_names_the_function_of_a_crash(monkeypatch):
