@@ -116,7 +116,11 @@ class Proportion:
         """
         if self.interval is None:
             return self.percent
-        low, high = (_percent_text(100 * end, self._decimals) for end in self.interval)
+        decimals = self._decimals
+        if self.count in (0, self.total):  # the end of the interval that differs from the value
+            nearest = 100 * (self.interval[1] - self.interval[0])
+            decimals = max(decimals, 1 - math.floor(math.log10(nearest)))
+        low, high = (_percent_text(100 * end, decimals) for end in self.interval)
         return f"{self.percent} ({low} to {high})"
 
     @property

@@ -17,7 +17,7 @@ from kassay.experiments.report import TEMPLATES
 from kassay.experiments.report.assignor_summary import ReportTable
 from kassay.experiments.report.library_tables import library_tables
 from kassay.experiments.report.output_reader import StudySummary, load_summary
-from kassay.experiments.report.study_report import template_values
+from kassay.experiments.report.study_report import group_counts, template_values
 from kassay.reference.model.errors import InputError
 
 BEGIN, END = "<!-- numbers: begin -->", "<!-- numbers: end -->"
@@ -38,13 +38,20 @@ def render_trajectories(results: StudySummary) -> str:
 
 def render_libraries(results: StudySummary) -> str:
     """Render the results of assignors of libraries as Markdown tables."""
-    tables = library_tables(results.outcomes)
-    return _render(results, "libraries.md.j2", tables=tables)
+    return _fill(
+        "libraries.md.j2",
+        manifest=results.manifest,
+        counts=group_counts(results),
+        tables=library_tables(results.outcomes),
+    )
 
 
-def _render(results: StudySummary, template: str, **values: object) -> str:
-    markdown = environment(TEMPLATES, autoescape=False)
-    text = markdown.get_template(template).render(**template_values(results), **values)
+def _render(results: StudySummary, template: str) -> str:
+    return _fill(template, **template_values(results))
+
+
+def _fill(template: str, **values: object) -> str:
+    text = environment(TEMPLATES, autoescape=False).get_template(template).render(**values)
     return text.strip() + "\n"
 
 

@@ -82,7 +82,7 @@ def template_values(
     trajectories = trajectory_sections(results)
     common = {
         "manifest": results.manifest,
-        "counts": _counts(results),
+        "counts": group_counts(results),
         "trajectories": trajectories,
     }
     if results.outcomes.empty and trajectories:
@@ -135,7 +135,8 @@ def template_values(
     }
 
 
-def _counts(results: StudySummary) -> dict[str, int]:
+def group_counts(results: StudySummary) -> dict[str, int]:
+    """Count the groups of a study without event streams, and their proven optima."""
     families = results.families
     families = families[~families["family"].isin(results.trajectories["family"])]
     imported = families["family"] == IMPORTED

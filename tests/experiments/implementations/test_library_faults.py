@@ -92,7 +92,7 @@ def _smallest_groups():
             yield kind, assignor.strip("`"), json.loads(group.strip("`"))
 
 
-@pytest.mark.parametrize(("kind", "assignor", "document"), _smallest_groups())
+@pytest.mark.parametrize(("kind", "assignor", "document"), list(_smallest_groups()))
 def test_a_documented_group_shows_the_shortcoming_of_an_assignor(kind, assignor, document):
     name, _, method = require(assignor).partition(":")
     limit = 3 if kind == "hang" else 30
