@@ -106,8 +106,8 @@ def replace_numbers(page: str, text: str, *, where: str, place: str = _GROUPS) -
 
 def _place_of_configuration(results: StudySummary) -> str:
     """Return the name of the study's configuration file without suffix, or an empty text."""
-    study = results.manifest.get("configuration", {}).get("study") or {"file": ""}
-    return Path(study["file"]).stem
+    configuration = results.manifest.get("configuration") or {}
+    return Path((configuration.get("study") or {"file": ""})["file"]).stem
 
 
 def main(arguments: Sequence[str]) -> int:
