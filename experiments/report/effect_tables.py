@@ -275,7 +275,9 @@ def _effect_text(effect: MarginalEffect, adjusted: float) -> str:
 
 
 def interval_text(value: float, low: float, high: float, sign: str = "") -> str:
-    """Format a value and the ends of its interval."""
+    """Format a value and the ends of its interval, if they differ."""
+    if low == high:  # the resampled streams all have this value
+        return number_text(value, sign)
     return f"{number_text(value, sign)} ({number_text(low, sign)} to {number_text(high, sign)})"
 
 
