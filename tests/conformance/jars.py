@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import hashlib
 import os
 import shutil
@@ -106,4 +107,7 @@ def start_jvm(heap_mib: int = 1024) -> None:
     ``heap_mib`` is the heap limit in MiB; only the first call sets it.
     """
     if not jpype.isJVMStarted():
+        # The JVM needs its own handler of SIGSEGV until the process ends. When pytest ends, it
+        # disables its fault handler, which restores the handler from before the JVM.
+        faulthandler.disable()
         jpype.startJVM(f"-Xmx{heap_mib}m", QUIET, classpath=list(classpath("clients")))
