@@ -191,7 +191,7 @@ def mix_table(
     unknown = sorted((weights or {}).keys() - set(families))
     if unknown:
         raise UsageError(
-            f"--weights: the totals contain no groups of {unknown[0]!r}; "
+            f"--weights: the study has no generated groups of {unknown[0]!r}; "
             f"choose from {', '.join(families)}"
         )
     rows: list[dict[str, object]] = []

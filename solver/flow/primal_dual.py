@@ -101,9 +101,10 @@ class _ExcessStart:
 
 
 class _ExcessFlow:
-    """Flow with an excess or deficit at each node: topics, then members, then level sets.
+    """Flow that is not yet balanced at each node.
 
-    The node of a level set receives one partition of each member with the higher load.
+    The nodes are the topics, then the members, then the level sets. The node of a level set
+    receives one partition of each member with the higher load.
     """
 
     def __init__(

@@ -43,7 +43,7 @@ class FractionalCover:
         return int(self.pattern_prices.max(initial=0))
 
     def needs_more_than(self, members: int) -> bool:
-        """Return whether the prices prove that some weights are left after ``members`` patterns."""
+        """Return whether the prices prove that a cover needs more than ``members`` patterns."""
         return self.total > members * self.most
 
     def useful(self, members: int) -> NDArray[np.bool_]:

@@ -149,7 +149,7 @@ class MakespanSearch:
             self.is_bound_by_highs = False
 
     def _dive(self, clock: SearchClock) -> None:
-        """Lower the makespan by dives, from the bound upwards."""
+        """Search for a lower makespan by dives, with capacities from the lower bound upwards."""
         classes = WeightClasses.of(self.weights)
         failed, step = self.bound - 1, 1
         while self.has_listed_patterns and failed + 1 < self.makespan and clock.has_time:

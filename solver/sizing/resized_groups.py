@@ -21,7 +21,10 @@ def check_sizing_weights(group: Group, *, allow_lag: bool) -> None:
 
 
 def with_valid_ownership(group: Group) -> Group:
-    """Remove invalid claims from all members, so that removing a member changes no owner."""
+    """Keep only the valid claims of each member.
+
+    Otherwise, the removal of a member could make a claim of another member valid.
+    """
     owned = {member: Partitions.of(tps) for member, tps in current_partitions(group).items()}
     return rejoin(group, owned, generation=0)
 

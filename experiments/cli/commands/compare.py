@@ -89,7 +89,7 @@ def _record(group: Group, names: Sequence[str], limits: CaseLimits) -> dict[str,
 def _level_result(
     group: Group, names: Sequence[str], objective: ObjectiveOptions, limits: CaseLimits
 ) -> group_io.GroupResult:
-    """Compare assignors on the levels of the objective options."""
+    """Compare assignors on the objective levels that the options select."""
     levels, constraints = objective.levels(group), objective.constraints(group)
     optimum = solve_optimum(group, levels=levels, constraints=constraints, limits=limits)
     comparisons = [
