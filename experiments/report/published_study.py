@@ -23,6 +23,8 @@ from kassay.reference.model.errors import InputError
 BEGIN, END = "<!-- numbers: begin -->", "<!-- numbers: end -->"
 IMAGES = "images"
 TRAJECTORIES, HEADLINE = "trajectories", "headline"
+LIBRARIES = ("implementations", "implementations-slow")
+"""Names of the study configurations whose assignors are those of libraries."""
 _GROUPS = "numbers"
 
 
@@ -104,6 +106,21 @@ def replace_numbers(page: str, text: str, *, where: str, place: str = _GROUPS) -
     return f"{before}{first}\n\n{text}\n{last}{after}"
 
 
+def render_places(results: StudySummary, page: str) -> dict[str, str]:
+    """Render the tables of a study for the places of a page, by the name of the place."""
+    configuration = _place_of_configuration(results)
+    if BEGIN.replace(_GROUPS, HEADLINE) in page:
+        return {HEADLINE: render_headline(results)}
+    if configuration in LIBRARIES and BEGIN.replace(_GROUPS, configuration) in page:
+        return {configuration: render_libraries(results)}
+    found = {}
+    if not results.outcomes.empty:
+        found[_GROUPS] = render_numbers(results)
+    if not results.trajectories.empty:
+        found[TRAJECTORIES] = render_trajectories(results)
+    return found
+
+
 def _place_of_configuration(results: StudySummary) -> str:
     """Return the name of the study's configuration file without suffix, or an empty text."""
     configuration = results.manifest.get("configuration") or {}
@@ -121,18 +138,9 @@ def main(arguments: Sequence[str]) -> int:
     try:
         results = load_summary(directory)
         text = page.read_text(encoding="utf-8")
-        found = {}
-        libraries = _place_of_configuration(results)
-        if BEGIN.replace(_GROUPS, HEADLINE) in text:
-            found[HEADLINE] = render_headline(results)
-        elif BEGIN.replace(_GROUPS, libraries) in text:
-            found[libraries] = render_libraries(results)
-        else:
-            if not results.outcomes.empty:
-                found[_GROUPS] = render_numbers(results)
-                write_drawings(results, page.parent / IMAGES)
-            if not results.trajectories.empty:
-                found[TRAJECTORIES] = render_trajectories(results)
+        found = render_places(results, text)
+        if _GROUPS in found:
+            write_drawings(results, page.parent / IMAGES)
         for place, table in found.items():
             text = replace_numbers(text, table, where=str(page), place=place)
         page.write_text(text, encoding="utf-8")

@@ -11,6 +11,7 @@ from kassay.experiments.report.published_study import (
     main,
     render_libraries,
     render_numbers,
+    render_places,
     replace_numbers,
 )
 
@@ -74,6 +75,12 @@ def test_a_study_of_libraries_has_its_own_place(results):
     found = by_assignor(outcomes[outcomes["scope"] == "generated"], [second])[second]
     assert f"{found.missed.percent_with_interval} | " in text
     assert replace_numbers(LIBRARIES.read_text(), text, where="page", place="implementations")
+
+
+def test_event_streams_are_not_shown_as_a_study_of_libraries(results):
+    manifest = {**results.manifest, "configuration": {"study": {"file": "trajectories.yaml"}}}
+    page = f"{BEGIN}\n{END}\n<!-- trajectories: begin -->\n<!-- trajectories: end -->\n"
+    assert render_places(replace(results, manifest=manifest), page).keys() == {"numbers"}
 
 
 def test_a_missing_study_is_an_error(tmp_path, capsys):
