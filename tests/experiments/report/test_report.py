@@ -205,7 +205,7 @@ def test_mixes_weight_the_families():
             "highest family": 50,
         }
     )
-    with pytest.raises(UsageError, match="no groups of 'c'; choose from a, b"):
+    with pytest.raises(UsageError, match="no generated groups of 'c'; choose from a, b"):
         mix_table(rows, ["x"], weights={"c": 1})
 
 
@@ -235,7 +235,7 @@ def test_the_report_reweights_families(study_directory, tmp_path, capsys):
             main(options)
         assert leaving.value.code == code
     assert "given weights" in page.read_text()
-    assert "no groups of 'weights-zipf'" in capsys.readouterr().err
+    assert "no generated groups of 'weights-zipf'" in capsys.readouterr().err
 
 
 def test_every_gap_is_in_one_bin():
