@@ -44,6 +44,20 @@ def test_every_partition_of_equal_subscriptions_has_a_member(name):
     assert max(result.assignment.loads().values()) <= 4
 
 
+@pytest.mark.parametrize("name", NEWEST)
+def test_members_without_subscriptions_get_no_partitions(name):
+    group = Group(
+        topics=(Topic(name="t", partitions=2),),
+        members=(
+            Member(id="a", subscription=(), owned=[("t", 0)], generation=1),
+            Member(id="b", subscription=()),
+        ),
+    )
+    result = run_until_stable(group, require(name))
+    assert (result.ending, result.detail) == (Ending.OK, None)
+    assert result.assignment.loads() == {"a": 0, "b": 0}
+
+
 @pytest.mark.parametrize("assignor", PORTED)
 def test_the_ports_equal_the_libraries_of_their_release(assignor):
     library = "kafka-clients" if assignor in PORTED[:4] else "kafka-broker"
