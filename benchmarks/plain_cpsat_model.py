@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
-from kassay.solver.cpsat.levels import level_terms
+from kassay.solver.cpsat.level_expressions import level_terms
 from kassay.solver.cpsat.model import AssignmentModel
 from kassay.solver.cpsat.partition_classes import symmetry_classes
 from kassay.solver.cpsat.single_search import minimise

@@ -18,10 +18,10 @@ from kassay.solver.evaluation import (
     load_units,
     movement_costs,
 )
-from kassay.solver.majorised_loads import (
+from kassay.solver.most_even_loads import (
     components,
     even_loads,
-    majorised_loads,
+    most_even_loads,
     positions_by_value,
 )
 from kassay.solver.problem import Problem
@@ -75,13 +75,13 @@ def level_bound(
 def imbalance_bound(problem: Problem, measure: Measure) -> int:
     """Return a lower bound on the imbalance of a group, for one measure of imbalance.
 
-    All measures are monotone in majorisation, so `majorised_loads` has a minimal value if all
+    All measures are monotone in majorisation, so `most_even_loads` has a minimal value if all
     speeds are equal.
     """
     units = problem.member_units
     if not units.has_equal_speeds:
         return unit_imbalance_bound(problem, measure, units)
-    bound = imbalance_of(measure, majorised_loads(problem))
+    bound = imbalance_of(measure, most_even_loads(problem))
     if measure is Measure.MAKESPAN:
         return max(bound, makespan_bound(problem))
     if measure is Measure.SPREAD and problem.member_count:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from kassay.solver.cpsat.constraints import add_constraint
-from kassay.solver.cpsat.levels import Term, level_terms
+from kassay.solver.cpsat.level_expressions import Term, level_terms
 from kassay.solver.cpsat.model import AssignmentModel
 from kassay.solver.cpsat.partition_classes import symmetry_classes
 from kassay.solver.cpsat.single_search import minimise

@@ -18,8 +18,8 @@ from kassay.solver.constraints import Constraint, MaxMoves
 from kassay.solver.evaluation import level_value, violated
 from kassay.solver.flow.hull_search import BoundedPoint, HullSearch
 from kassay.solver.flow.infeasibility import find_conflict_by_flow
-from kassay.solver.flow.load_level_sets import is_feasible
 from kassay.solver.flow.optimal_flow import optimal_counts, solve_flow
+from kassay.solver.flow.optimal_loads_by_cuts import is_feasible
 from kassay.solver.flow.priced_flow import LoadWindows, fewest_moves_point
 from kassay.solver.incumbent_pool import FlowLevels
 from kassay.solver.limits import FlowClock

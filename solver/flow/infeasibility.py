@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from kassay.solver.constraints import Constraint, MaxMoves
-from kassay.solver.flow.load_level_sets import is_feasible
+from kassay.solver.flow.optimal_loads_by_cuts import is_feasible
 from kassay.solver.flow.priced_flow import LoadWindows, fewest_moves_point
 from kassay.solver.problem import Problem
 from kassay.solver.subscription_network import build_network

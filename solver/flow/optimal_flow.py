@@ -8,9 +8,9 @@ import numpy as np
 from kassay.reference.model.errors import InternalError
 from kassay.solver.certificate.certificate import PriceTable
 from kassay.solver.certificate.check import price_counts
-from kassay.solver.flow.load_level_sets import LevelSet, level_sets
 from kassay.solver.flow.maximum_flow import MAX_SMALL_ARCS
 from kassay.solver.flow.min_cost_flow import SinkArcs, min_cost_counts
+from kassay.solver.flow.optimal_loads_by_cuts import LevelSet, level_sets
 from kassay.solver.flow.primal_dual import few_chains_counts
 from kassay.solver.flow.spread_placed_partitions import spread_over_topics
 from kassay.solver.limits import FlowClock

@@ -20,8 +20,8 @@ from kassay.solver.constraints import Constraint
 from kassay.solver.evaluation import level_value, load_units, violated
 from kassay.solver.flow.costed_arcs import CostedArcs, LoadPieces
 from kassay.solver.flow.infeasibility import find_conflict_by_flow
-from kassay.solver.flow.load_level_sets import is_feasible
 from kassay.solver.flow.optimal_flow import optimal_counts
+from kassay.solver.flow.optimal_loads_by_cuts import is_feasible
 from kassay.solver.flow.priced_flow import LoadWindows
 from kassay.solver.flow.spread_placed_partitions import spread_over_topics
 from kassay.solver.incumbent_pool import FlowLevels

@@ -11,7 +11,7 @@ from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.identical_members.makespan_search import MakespanSearch
 from kassay.solver.identical_members.packing_heuristics import Packing, makespan_of
 from kassay.solver.identical_members.search_clock import SearchClock
-from kassay.solver.majorised_loads import components
+from kassay.solver.most_even_loads import components
 from kassay.solver.problem import Placement, Problem
 
 _MAX_MATCHED_MEMBERS = 400

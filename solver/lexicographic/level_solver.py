@@ -7,6 +7,7 @@ from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.bounds import level_bound
 from kassay.solver.certificate.certificate import LevelClaim, Origin
 from kassay.solver.incumbent_pool import FlowLevels, IncumbentPool, LevelResult
+from kassay.solver.lexicographic.host_and_speed_search import repair_overloads
 from kassay.solver.lexicographic.makespan_searches import (
     MIN_PARTITIONS,
     ProvenBound,
@@ -15,7 +16,6 @@ from kassay.solver.lexicographic.makespan_searches import (
     pack_identical,
 )
 from kassay.solver.lexicographic.movement_search import MovementSearch
-from kassay.solver.lexicographic.repair_search import repair_overloads
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import Imbalance, Level, Movement
 from kassay.solver.solution import ProgressPoint

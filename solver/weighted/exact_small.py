@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from kassay.reference.model.metrics import Measure
 from kassay.solver.bounds import load_window
 from kassay.solver.evaluation import imbalance_of
-from kassay.solver.majorised_loads import even_loads
+from kassay.solver.most_even_loads import even_loads
 from kassay.solver.problem import Ints, Problem, Weights
-from kassay.solver.weighted.pricing import SCALE, price_subsets
+from kassay.solver.weighted.reduced_costs import SCALE, reduced_costs
 from kassay.solver.weighted.set_partitioning import PricedSubsets, partitions_by_price
 from kassay.solver.weighted.subset_enumeration import (
     EnumerationLimitError,
@@ -184,7 +184,7 @@ def _cheapest(
     """Find the distribution of items with the lowest cost of moves within an imbalance limit.
 
     Noise on the costs makes the optimum unique, so that few subsets have small reduced
-    prices. It is too small to change which partitionings are cheapest.
+    costs. It is too small to change which partitionings are cheapest.
     """
     if not subproblem.may_continue():
         raise EnumerationLimitError
@@ -194,13 +194,13 @@ def _cheapest(
     factor = _NOISE * len(subproblem.weights) + 1
     noise = np.random.default_rng(seed).integers(0, _NOISE, size=subproblem.costs.shape)
     costs = subproblem.costs * factor + noise
-    prices = price_subsets(columns, costs, subproblem.may_continue)
-    most = SCALE * int(costs.max(axis=0).sum()) - prices.bound
+    found = reduced_costs(columns, costs, subproblem.may_continue)
+    most = SCALE * int(costs.max(axis=0).sum()) - found.bound
     budget = SCALE * _NOISE
     while True:
         priced = [
             _sorted_by_price(column.mask, reduced, min(budget, most))
-            for column, reduced in zip(columns, prices.reduced, strict=True)
+            for column, reduced in zip(columns, found.reduced, strict=True)
         ]
         for _, masks in _partitions(subproblem, priced, min(budget, most)):
             imbalance = imbalance_of(measure, subproblem.loads(masks))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.evaluation import level_value, movement_costs
-from kassay.solver.majorised_loads import components
+from kassay.solver.most_even_loads import components
 from kassay.solver.objective import Imbalance, Level, Movement
 from kassay.solver.problem import Placement, Problem, Weights
 from kassay.solver.weighted.exact_small import Subproblem, allowed_items, solve_small

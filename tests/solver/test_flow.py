@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from kassay.reference import Group, Member, Topic, imbalance, loads, movement, violations
 from kassay.reference.model.metrics import MEASURES, leximax
 from kassay.solver import Imbalance, Measure, Method, Movement, solve
-from kassay.solver.flow.load_level_sets import level_sets
+from kassay.solver.flow.optimal_loads_by_cuts import level_sets
 from kassay.solver.problem import build_problem
 from kassay.solver.subscription_network import build_network
 from tests import brute_force

@@ -21,7 +21,7 @@ from kassay.solver.initial_solutions import longest_processing_time
 from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import build_problem
 from kassay.solver.weighted.load_local_search import LoadBalancer
-from kassay.solver.weighted.pricing import SCALE, price_subsets
+from kassay.solver.weighted.reduced_costs import SCALE, reduced_costs
 from kassay.solver.weighted.solve_components import solve_components
 from kassay.solver.weighted.subset_enumeration import Subsets, enumerate_subsets
 from tests import brute_force
@@ -58,19 +58,19 @@ def test_exact_results_agree_with_brute_force(measure):
     assert answers > 40
 
 
-def test_reduced_prices_and_bound_are_the_cost_of_each_partitioning():
+def test_reduced_costs_and_bound_are_the_cost_of_each_partitioning():
     rng = np.random.default_rng(3)
     items = 7
     subsets = enumerate_subsets(np.ones(items, dtype=np.int64), 0, items)
     order = np.argsort(subsets.mask)
     columns = [Subsets(subsets.mask[order], subsets.weight[order])] * 2
     costs = rng.integers(2**39, 2**40, size=(2, items))
-    prices = price_subsets(columns, costs)
+    found = reduced_costs(columns, costs)
     for mask in range(2**items):
         inside = (mask >> np.arange(items)) & 1 == 1
         cost = int(costs[0, inside].sum() + costs[1, ~inside].sum())
-        reduced = int(prices.reduced[0][mask]) + int(prices.reduced[1][2**items - 1 - mask])
-        assert prices.bound + reduced == SCALE * cost
+        reduced = int(found.reduced[0][mask]) + int(found.reduced[1][2**items - 1 - mask])
+        assert found.bound + reduced == SCALE * cost
 
 
 @pytest.mark.parametrize(("partitions", "members"), [(20, 4), (28, 5)])

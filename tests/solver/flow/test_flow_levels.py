@@ -20,7 +20,7 @@ from kassay.solver import (
 from kassay.solver.constraints import Capacity, Forbidden, MaxMoves, MaxPartitions, Pinned
 from kassay.solver.flow import optimal_flow
 from kassay.solver.flow.flow_levels import solve_levels_by_flow
-from kassay.solver.flow.load_level_sets import level_sets
+from kassay.solver.flow.optimal_loads_by_cuts import level_sets
 from kassay.solver.lexicographic.solve_levels import solve_levels
 from kassay.solver.limits import FlowClock, SearchBudget, SearchLimits
 from kassay.solver.objective import CrossRack, MembersUsed, default_levels

@@ -10,8 +10,8 @@ from benchmarks.network_shapes import SHAPES, chain, path, plain_network
 from kassay.reference import Assignment
 from kassay.solver import certificate_errors, certify, improving_chain, solve
 from kassay.solver.flow import optimal_flow, primal_dual
-from kassay.solver.flow.load_level_sets import level_sets
 from kassay.solver.flow.optimal_flow import optimal_counts
+from kassay.solver.flow.optimal_loads_by_cuts import level_sets
 from kassay.solver.improvement import residual_network
 from kassay.solver.improvement.explanation import explain
 from kassay.solver.problem import build_problem

@@ -16,7 +16,7 @@ _MAX_SHARES = 20_000
 _PRECISION = 1e-6
 
 
-def majorised_loads(problem: Problem) -> list[int]:
+def most_even_loads(problem: Problem) -> list[int]:
     """Return a load vector that every feasible load vector majorises.
 
     In each component of the subscription graph the loads add up to its total. The k greatest
@@ -31,7 +31,7 @@ def majorised_loads(problem: Problem) -> list[int]:
         for size, weight in _closed_sums(problem, members, partitions):
             sums[size] = max(weight // unit, sums.get(size, 0))
         sums[len(members)] = sum(weights)
-        loads.extend(unit * load for load in _most_even_loads(sums))
+        loads.extend(unit * load for load in _loads_with_sums(sums))
     return loads
 
 
@@ -82,7 +82,7 @@ def _divisible_loads(
     return loads
 
 
-def _most_even_loads(sums: Mapping[int, int]) -> list[int]:
+def _loads_with_sums(sums: Mapping[int, int]) -> list[int]:
     """Return the most even loads if the k greatest loads add up to at least given sums, by k.
 
     The sums include those of no load and of all loads.

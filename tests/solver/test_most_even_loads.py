@@ -11,7 +11,7 @@ from kassay.solver import Imbalance, Movement, solve
 from kassay.solver.bounds import imbalance_bound
 from kassay.solver.evaluation import imbalance_of
 from kassay.solver.limits import SearchLimits
-from kassay.solver.majorised_loads import even_loads, majorised_loads
+from kassay.solver.most_even_loads import even_loads, most_even_loads
 from kassay.solver.problem import Problem, build_problem
 from tests import brute_force
 from tests.solver.random_cases import random_group, value_of
@@ -74,7 +74,7 @@ def test_the_greatest_loads_add_up_to_the_closed_weight_of_every_set_of_members(
         ),
     )
     problem = build_problem(group)
-    loads = sorted(majorised_loads(problem), reverse=True)
+    loads = sorted(most_even_loads(problem), reverse=True)
     assert sum(loads) == problem.total
     for size in range(1, problem.member_count + 1):
         for members in combinations(range(problem.member_count), size):

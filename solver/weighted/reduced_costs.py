@@ -1,8 +1,8 @@
-"""Prices of items, which exclude most subsets from a set partitioning problem.
+"""Reduced costs of subsets, which exclude most subsets from a set partitioning problem.
 
 The cheapest set partitioning is an integer program with one column per subset. The dual
-values of its linear relaxation price the items; the reduced price of a subset is its cost
-minus the prices of its items. A partitioning costs the bound plus its reduced prices, so
+values of its linear relaxation price the items; the reduced cost of a subset is its cost
+minus the prices of its items. A partitioning costs the bound plus its reduced costs, so
 subsets beyond the remaining budget are excluded. Prices are rounded to integers, and all
 integer prices give a valid bound.
 """
@@ -25,8 +25,8 @@ _ROUNDS = 40
 
 
 @dataclass(frozen=True, slots=True)
-class ItemPrices:
-    """Lower bound on the cost of a set partitioning, and the reduced price of each subset.
+class ReducedCosts:
+    """Lower bound on the cost of a set partitioning, and the reduced cost of each subset.
 
     Both are multiplied by `SCALE`.
     """
@@ -35,10 +35,10 @@ class ItemPrices:
     reduced: tuple[Ints, ...]  # per member and subset; at least 0
 
 
-def price_subsets(
+def reduced_costs(
     columns: Sequence[Subsets], costs: Ints, may_continue: Callable[[], bool] = lambda: True
-) -> ItemPrices:
-    """Compute reduced prices of each member's subsets, and a lower bound on the cost.
+) -> ReducedCosts:
+    """Compute the reduced costs of each member's subsets, and a lower bound on the cost.
 
     Every member has at least one subset; costs are at most 2**40. All prices are valid, so a
     reached limit only weakens them.
@@ -55,7 +55,7 @@ def price_subsets(
         for bit, cost in zip(bits, subset_costs, strict=True)
     ]
     least = [int(price.min()) for price in reduced]
-    return ItemPrices(
+    return ReducedCosts(
         bound=sum(int(price) for price in worth) + sum(least),
         reduced=tuple(price - low for price, low in zip(reduced, least, strict=True)),
     )
