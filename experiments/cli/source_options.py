@@ -14,6 +14,7 @@ from kassay.experiments.sources.capture_files import (
     load_metadata,
     load_sizes,
 )
+from kassay.experiments.sources.hosts_and_speeds import RATE, load_speeds, parse_hosts
 from kassay.experiments.sources.import_options import (
     WEIGHT_NAMES,
     AssumedSubscriptions,
@@ -23,7 +24,6 @@ from kassay.experiments.sources.import_options import (
 )
 from kassay.experiments.sources.joined_groups import join_imported
 from kassay.experiments.sources.live_cluster import client_properties
-from kassay.experiments.sources.member_hosts import RATE, load_speeds, parse_hosts
 from kassay.experiments.sources.tool_documents.document_rows import DocumentRows
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.weight_source import WeightSource

@@ -3,16 +3,16 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
+from kassay.experiments.sources.hosts_and_speeds import with_hosts, with_speeds
 from kassay.experiments.sources.import_options import (
     AssumedSubscriptions,
     ImportOptions,
     MemberTopics,
 )
-from kassay.experiments.sources.member_hosts import with_hosts, with_speeds
 from kassay.experiments.sources.merge_captures import ObservedGroup, ObservedMember
 from kassay.experiments.sources.partition_weights import available_weights, topic_weights
 from kassay.experiments.sources.recognise_library import recognise_library
-from kassay.experiments.sources.topic_metadata import Counts
+from kassay.experiments.sources.topic_descriptions import Counts
 from kassay.reference.model.client import Client
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group, Member, Topic

@@ -9,8 +9,8 @@ from typing import TextIO
 
 from kassay.experiments.sources.build_group import build_group
 from kassay.experiments.sources.describe_output import ParsedText, parse_text
+from kassay.experiments.sources.hosts_and_speeds import with_hosts, with_speeds
 from kassay.experiments.sources.import_options import ImportOptions
-from kassay.experiments.sources.member_hosts import with_hosts, with_speeds
 from kassay.experiments.sources.merge_captures import (
     Capture,
     ObservedGroup,
@@ -26,7 +26,7 @@ from kassay.experiments.sources.tool_documents.format_detection import (
     read_tool_document,
 )
 from kassay.experiments.sources.tool_documents.log_dirs import is_log_dirs, parse_log_dirs
-from kassay.experiments.sources.topic_metadata import (
+from kassay.experiments.sources.topic_descriptions import (
     is_topic_description,
     merge_counts,
     parse_topic_description,

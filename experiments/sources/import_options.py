@@ -7,10 +7,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
-from kassay.experiments.sources.member_hosts import HostRule
+from kassay.experiments.sources.hosts_and_speeds import HostRule
 from kassay.experiments.sources.merge_captures import PartitionKey
 from kassay.experiments.sources.text_files import read_json_object
-from kassay.experiments.sources.topic_metadata import Counts
+from kassay.experiments.sources.topic_descriptions import Counts
 from kassay.reference.documents.document_fields import as_array, as_integer, as_object, as_text
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.weight_source import WeightSource

@@ -11,6 +11,7 @@ from kassay.experiments.sources.capture_files import (
     ImportedGroup,
     imported_group,
 )
+from kassay.experiments.sources.hosts_and_speeds import measured_speeds
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.live_cluster.cluster_interface import (
     Cluster,
@@ -19,7 +20,6 @@ from kassay.experiments.sources.live_cluster.cluster_interface import (
     LiveTopic,
     read_consumer_groups,
 )
-from kassay.experiments.sources.member_hosts import measured_speeds
 from kassay.experiments.sources.merge_captures import ObservedGroup, ObservedMember, PartitionKey
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group

@@ -7,13 +7,14 @@ import re
 from dataclasses import replace
 
 from kassay.experiments.sources.describe_output import OffsetRow
-from kassay.experiments.sources.tool_documents.document_rows import DocumentFields, DocumentRows
+from kassay.experiments.sources.tool_documents.document_rows import DocumentRows
+from kassay.experiments.sources.tool_documents.json_fields import JsonFields
 from kassay.reference.model.errors import InputError
 
 _CONSUMER_URL = re.compile(r"/consumer/(?P<group>[^/?]+)")
 
 
-def read_burrow_lag(document: DocumentFields, *, line: int) -> DocumentRows:
+def read_burrow_lag(document: JsonFields, *, line: int) -> DocumentRows:
     """Read Burrow's response about the lag of a consumer group.
 
     Burrow shows the owner's host and, in newer releases, its client id. It has no member ids.
@@ -32,7 +33,7 @@ def read_burrow_lag(document: DocumentFields, *, line: int) -> DocumentRows:
     return _document([_row(partition, group, line) for partition in partitions])
 
 
-def read_burrow_consumer(document: DocumentFields, *, line: int) -> DocumentRows:
+def read_burrow_consumer(document: JsonFields, *, line: int) -> DocumentRows:
     """Read Burrow's response with the details of a consumer group: partitions per topic."""
     url = document.inner("request").text("url")
     match = _CONSUMER_URL.search(url)
@@ -58,7 +59,7 @@ def _document(rows: list[OffsetRow]) -> DocumentRows:
     return DocumentRows(offsets=rows, shows_owners=any(row.owner is not None for row in rows))
 
 
-def _detail_row(partition: DocumentFields, row: OffsetRow) -> OffsetRow:
+def _detail_row(partition: JsonFields, row: OffsetRow) -> OffsetRow:
     host, client = partition.optional_text("owner"), partition.optional_text("client_id")
     lag = partition.optional_integer("current-lag")
     return replace(row, lag=lag, owner=_owner(host, client), host=host, client_id=client)
@@ -68,7 +69,7 @@ def _owner(host: str | None, client: str | None) -> str | None:
     return host if client is None else f"{client}_{host or ''}"
 
 
-def _row(partition: DocumentFields, group: str, line: int) -> OffsetRow:
+def _row(partition: JsonFields, group: str, line: int) -> OffsetRow:
     host, client = partition.optional_text("owner"), partition.optional_text("client_id")
     end = partition.optional_inner("end")
     lag = partition.optional_integer("current_lag")

@@ -6,7 +6,8 @@ from kassay.experiments.sources.tool_documents.burrow import (
     read_burrow_consumer,
     read_burrow_lag,
 )
-from kassay.experiments.sources.tool_documents.document_rows import DocumentFields, DocumentRows
+from kassay.experiments.sources.tool_documents.document_rows import DocumentRows
+from kassay.experiments.sources.tool_documents.json_fields import JsonFields
 from kassay.experiments.sources.tool_documents.log_dirs import is_log_dirs, parse_log_dirs
 from kassay.experiments.sources.tool_documents.metricbeat import read_metricbeat_event
 from kassay.experiments.sources.tool_documents.prometheus import is_metrics, parse_metrics
@@ -15,7 +16,7 @@ from kassay.experiments.sources.tool_documents.reassign_partitions import (
     parse_reassignment,
 )
 from kassay.experiments.sources.tool_documents.rest_proxy import read_rest_resource
-from kassay.experiments.sources.topic_metadata import merge_counts, parse_kcat_metadata
+from kassay.experiments.sources.topic_descriptions import merge_counts, parse_kcat_metadata
 from kassay.reference.documents.document_fields import as_object
 from kassay.reference.documents.json_text import read_json_documents
 from kassay.reference.model.errors import InputError
@@ -48,7 +49,7 @@ def _read_document(value: object, line: int, *, name: str) -> DocumentRows:
     where = f"{name}:{line}"
     if isinstance(value, list):
         return _merge([_read_document(each, line, name=name) for each in value], name)
-    document = DocumentFields(as_object(value, where), where)
+    document = JsonFields(as_object(value, where), where)
     table = document.table
     if "kind" in table:
         return read_rest_resource(document, line=line)

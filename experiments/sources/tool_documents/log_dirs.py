@@ -2,7 +2,8 @@
 
 import re
 
-from kassay.experiments.sources.tool_documents.document_rows import DocumentRows, embedded_objects
+from kassay.experiments.sources.tool_documents.document_rows import DocumentRows
+from kassay.experiments.sources.tool_documents.json_fields import embedded_objects
 from kassay.reference.model.errors import InputError
 
 _LOG_DIRS_KEY = re.compile(r'"logDirs"\s*:')

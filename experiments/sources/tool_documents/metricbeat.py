@@ -1,11 +1,12 @@
 """Parser of the events of Metricbeat's ``kafka.consumergroup`` metricset."""
 
 from kassay.experiments.sources.describe_output import OffsetRow
-from kassay.experiments.sources.tool_documents.document_rows import DocumentFields, DocumentRows
+from kassay.experiments.sources.tool_documents.document_rows import DocumentRows
+from kassay.experiments.sources.tool_documents.json_fields import JsonFields
 from kassay.reference.model.errors import InputError
 
 
-def read_metricbeat_event(event: DocumentFields, *, line: int) -> DocumentRows:
+def read_metricbeat_event(event: JsonFields, *, line: int) -> DocumentRows:
     """Convert one Metricbeat event, which describes one partition, to an offset row."""
     group = event.inner("kafka").inner("consumergroup")
     error = group.optional_inner("error")

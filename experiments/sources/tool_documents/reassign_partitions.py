@@ -1,6 +1,7 @@
 """Read partition counts from JSON files or output of ``kafka-reassign-partitions.sh``."""
 
-from kassay.experiments.sources.tool_documents.document_rows import DocumentRows, embedded_objects
+from kassay.experiments.sources.tool_documents.document_rows import DocumentRows
+from kassay.experiments.sources.tool_documents.json_fields import embedded_objects
 from kassay.reference.model.errors import InputError
 
 _GENERATED = "Proposed partition reassignment configuration"

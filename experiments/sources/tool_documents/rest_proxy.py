@@ -1,11 +1,12 @@
 """Parser of REST Proxy API v3 responses: consumer groups, assignments, lags and topics."""
 
 from kassay.experiments.sources.describe_output import MemberRow, OffsetRow, StateRow
-from kassay.experiments.sources.tool_documents.document_rows import DocumentFields, DocumentRows
+from kassay.experiments.sources.tool_documents.document_rows import DocumentRows
+from kassay.experiments.sources.tool_documents.json_fields import JsonFields
 from kassay.reference.model.errors import InputError
 
 
-def read_rest_resource(document: DocumentFields, *, line: int) -> DocumentRows:
+def read_rest_resource(document: JsonFields, *, line: int) -> DocumentRows:
     """Read a REST Proxy response that contains one resource or a list of resources."""
     kind, resources = document.text("kind"), [document]
     if kind.endswith("List"):
@@ -31,7 +32,7 @@ def read_rest_resource(document: DocumentFields, *, line: int) -> DocumentRows:
     )
 
 
-def _require_single_page(document: DocumentFields) -> None:
+def _require_single_page(document: JsonFields) -> None:
     metadata = document.optional_inner("metadata")
     next_page = None if metadata is None else metadata.table.get("next")
     if next_page:
@@ -41,12 +42,12 @@ def _require_single_page(document: DocumentFields) -> None:
         )
 
 
-def _state(resource: DocumentFields, line: int) -> StateRow:
+def _state(resource: JsonFields, line: int) -> StateRow:
     state = resource.optional_text("state") or "Unknown"
     return StateRow(line, resource.text("consumer_group_id"), state)
 
 
-def _member(resource: DocumentFields, line: int) -> MemberRow:
+def _member(resource: JsonFields, line: int) -> MemberRow:
     return MemberRow(
         line,
         resource.text("consumer_group_id"),
@@ -56,7 +57,7 @@ def _member(resource: DocumentFields, line: int) -> MemberRow:
     )
 
 
-def _partition(resource: DocumentFields, line: int) -> OffsetRow:
+def _partition(resource: JsonFields, line: int) -> OffsetRow:
     lag = resource.table.get("lag")
     return OffsetRow(
         line,

@@ -1,0 +1,109 @@
+"""Fields of the JSON objects that tools print or that logs contain."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from kassay.experiments.sources.located_error import error_at
+from kassay.reference.documents.document_fields import (
+    as_array,
+    as_integer,
+    as_object,
+    as_text,
+    format_value,
+)
+from kassay.reference.documents.json_text import parse_json
+from kassay.reference.model.errors import InputError
+
+_MAX_COUNT = 2**31
+
+
+@dataclass(frozen=True, slots=True)
+class JsonFields:
+    """Typed access to the fields of a JSON object. Errors state the position of the value.
+
+    Examples
+    --------
+    >>> JsonFields({"partition": -1}, "lag.json: status").count("partition")
+    Traceback (most recent call last):
+    kassay...InputError: lag.json: status.partition: must be from 0 to 2147483647, got -1
+    """
+
+    table: Mapping[str, object]
+    where: str
+
+    def inner(self, key: str) -> "JsonFields":
+        """Return the JSON object at a key.
+
+        Raise InputError if the value is missing or has another type.
+        """
+        where = f"{self.where}.{key}"
+        return JsonFields(as_object(self._required(key), where), where)
+
+    def optional_inner(self, key: str) -> "JsonFields | None":
+        """Return the JSON object at a key, or None if the value is missing or null."""
+        return None if self.table.get(key) is None else self.inner(key)
+
+    def each(self, key: str) -> list["JsonFields"]:
+        """Return the JSON objects in the array at a key.
+
+        Raise InputError if the array is missing.
+        """
+        where = f"{self.where}.{key}"
+        return [
+            JsonFields(as_object(value, f"{where}[{index}]"), f"{where}[{index}]")
+            for index, value in enumerate(as_array(self._required(key), where))
+        ]
+
+    def text(self, key: str) -> str:
+        """Return the string at a key. Raise InputError if the string is missing or empty."""
+        value = as_text(self._required(key), f"{self.where}.{key}")
+        if not value:
+            raise InputError(f"{self.where}.{key}: must not be empty")
+        return value
+
+    def optional_text(self, key: str) -> str | None:
+        """Return the string at a key, or None if the value is missing, null or empty."""
+        value = self.table.get(key)
+        return None if value is None else as_text(value, f"{self.where}.{key}") or None
+
+    def integer(self, key: str) -> int:
+        """Return the integer at a key. Raise InputError if there is no integer."""
+        return as_integer(self._required(key), f"{self.where}.{key}")
+
+    def optional_integer(self, key: str) -> int | None:
+        """Return the integer at a key, or None if the value is missing or null."""
+        value = self.table.get(key)
+        return None if value is None else as_integer(value, f"{self.where}.{key}")
+
+    def count(self, key: str) -> int:
+        """Return the partition number or partition count at a key.
+
+        Raise InputError unless it is from 0 to 2^31 - 1.
+        """
+        value = self.integer(key)
+        if not 0 <= value < _MAX_COUNT:
+            raise InputError(
+                f"{self.where}.{key}: must be from 0 to {_MAX_COUNT - 1}, got {format_value(value)}"
+            )
+        return value
+
+    def _required(self, key: str) -> object:
+        if key not in self.table:
+            raise InputError(f"{self.where}: missing key {key!r}")
+        return self.table[key]
+
+
+def embedded_objects(text: str, *, name: str, kind: str) -> Iterator[JsonFields]:
+    """Yield the JSON objects in a text, and skip all other text."""
+    position = text.find("{")
+    while position >= 0:
+        line = text.count("\n", 0, position) + 1
+        try:
+            _, end = json.JSONDecoder().raw_decode(text, position)
+        except (ValueError, RecursionError):
+            raise error_at(name, line, f"not a complete {kind}", text[position:]) from None
+        where = f"{name}:{line}"
+        document = parse_json(text[position:end], where=name, first_line=line)
+        yield JsonFields(as_object(document, where), where)
+        position = text.find("{", end)
