@@ -11,7 +11,7 @@ from kassay.experiments.plotting.save_figure import save_figure
 from kassay.solver.improvement.explanation import Explanation
 
 
-def draw_improvements(
+def draw_improving_chains(
     steps: Sequence[Explanation], file: Path, *, title: str | None = None
 ) -> None:
     """Draw one panel per improving chain, with its transfers and the loads before and after."""
@@ -21,7 +21,7 @@ def draw_improvements(
     for row, step in enumerate(steps, start=1):
         axes = figure.add_subplot(len(steps), 1, row)
         axes.set_title(f"step {row}", loc="left", fontsize=9)
-        _draw_improvement(axes, step)
+        _draw_chain(axes, step)
     parts = [title] if title else []
     if not steps:
         parts.append("optimal")
@@ -29,7 +29,7 @@ def draw_improvements(
     save_figure(figure, file)
 
 
-def _draw_improvement(axes: Axes, step: Explanation) -> None:
+def _draw_chain(axes: Axes, step: Explanation) -> None:
     place = {member: index for index, (member, _, _) in enumerate(step.members)}
     before = [float(load) for _, load, _ in step.members]
     after = [float(load) for _, _, load in step.members]

@@ -19,7 +19,6 @@ from kassay.experiments.study.statistics.marginal_effects import (
     MarginalEffects,
     marginal_effects,
 )
-from kassay.experiments.study.statistics.parameter_effects import family_event, holm
 from kassay.experiments.study.statistics.random_effects import (
     FamilyEffect,
     RandomEffects,
@@ -28,6 +27,7 @@ from kassay.experiments.study.statistics.random_effects import (
     moment_effect,
     share_effect,
 )
+from kassay.experiments.study.statistics.within_family_correlations import family_event, holm
 
 _SIGNIFICANT = 0.05
 _COLUMNS = (

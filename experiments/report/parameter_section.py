@@ -6,7 +6,7 @@ import pandas as pd
 
 from kassay.experiments.report.assignor_summary import ReportTable, main_scope, scope_rows
 from kassay.experiments.report.output_reader import StudySummary
-from kassay.experiments.study.statistics.parameter_effects import MEASURED, within_families
+from kassay.experiments.study.statistics.within_family_correlations import MEASURED, within_families
 
 _COUNTS = {
     "compared": "groups",

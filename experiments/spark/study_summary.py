@@ -18,10 +18,10 @@ from kassay.experiments.report.assignor_summary import (
     assignors_of,
     compared_assignors,
 )
+from kassay.experiments.spark.assignor_pairs import gap_sums, pair_counts, solved_pairs
 from kassay.experiments.spark.covariate_cells import covariate_cells, rebalance_sums
 from kassay.experiments.spark.family_digests import family_digests
 from kassay.experiments.spark.output_files import PARQUET_OPTIONS
-from kassay.experiments.spark.study_pairs import gap_sums, pair_counts, solved_pairs
 from kassay.experiments.spark.study_schemas import LISTS, TABLES
 from kassay.experiments.study.case import IMPORTED
 from kassay.experiments.study.evaluate_case import DRAWN_MEMBERS, DRAWN_PARTITIONS

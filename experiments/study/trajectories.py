@@ -27,8 +27,8 @@ from kassay.reference.model.ownership import ownership
 from kassay.reference.model.topic_partitions import NO_PARTITIONS
 from kassay.solver.certificate.check import price_counts
 from kassay.solver.flow.hull_search import HullSearch
-from kassay.solver.flow.load_level_sets import LevelSet, level_sets
 from kassay.solver.flow.optimal_flow import optimal_counts
+from kassay.solver.flow.optimal_loads_by_cuts import LevelSet, level_sets
 from kassay.solver.flow.primal_dual import min_moves_bound
 from kassay.solver.problem import Ints, build_problem
 from kassay.solver.subscription_network import SubscriptionNetwork, build_network

@@ -96,9 +96,9 @@ def explain(
         if not steps and not optimal:
             record["reason"] = _INTERRUPTED if STOP.is_set() else reason
         if plot is not None:
-            from kassay.experiments.plotting.improvement_figure import draw_improvements
+            from kassay.experiments.plotting.improving_chain_figure import draw_improving_chains
 
-            draw_improvements(steps, next(files), title=group.id)
+            draw_improving_chains(steps, next(files), title=group.id)
         return group_io.GroupResult(
             record | {"optimal": optimal, "steps": [_step(step) for step in steps]}
         )

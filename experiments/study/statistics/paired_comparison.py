@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from kassay.experiments.study.statistics.parameter_effects import CONFIDENCE
+from kassay.experiments.study.statistics.within_family_correlations import CONFIDENCE
 
 RESAMPLES = 5000
 

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm, t
 
-from kassay.experiments.study.statistics.parameter_effects import CONFIDENCE
+from kassay.experiments.study.statistics.within_family_correlations import CONFIDENCE
 
 TAIL = (1 + CONFIDENCE) / 2
 

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from kassay.experiments.study.statistics.parameter_effects import CONFIDENCE
+from kassay.experiments.study.statistics.within_family_correlations import CONFIDENCE
 from kassay.experiments.study.trajectories import OPTIMUM
 
 RESAMPLES = 2000

@@ -9,8 +9,8 @@ import pytest
 from kassay.experiments.report.output_reader import load_summary, read_manifest
 from kassay.experiments.spark.study_tables import convert_study, study_tables
 from kassay.experiments.study.case_digests import GROUP_FIELDS, case_digest, family_digest
-from kassay.experiments.study.statistics.parameter_effects import rank_correlation
 from kassay.experiments.study.statistics.performance_profiles import RATIOS
+from kassay.experiments.study.statistics.within_family_correlations import rank_correlation
 from kassay.experiments.study.table_rows import CaseRecord, GroupRow
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.metrics import MEASURES

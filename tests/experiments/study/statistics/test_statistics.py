@@ -7,17 +7,17 @@ from kassay.experiments.study.statistics.paired_comparison import (
     compare_pairs,
     mean_interval,
 )
-from kassay.experiments.study.statistics.parameter_effects import (
-    holm,
-    rank_correlation,
-    within_families,
-)
 from kassay.experiments.study.statistics.performance_profiles import (
     RATIOS,
     distribution,
     profile,
 )
 from kassay.experiments.study.statistics.rank_stability import agreement
+from kassay.experiments.study.statistics.within_family_correlations import (
+    holm,
+    rank_correlation,
+    within_families,
+)
 from kassay.reference.model.metrics import MEASURES
 
 PAIRS = pd.DataFrame(
