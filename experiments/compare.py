@@ -180,7 +180,9 @@ def compare(
     moves = None if assignment is None else movement(group, assignment)
     within = None
     if proven and assignment is not None:
-        find = moves_within or partial(fewest_moves_within, group, optimum=optimum, limits=limits)
+        find = moves_within or partial(
+            fewest_moves_within, group, optimum=optimum, limits=limits, start=assignment
+        )
         within = find(greedy[measure], None)
         if has_racks(group) and within is not None and within != moves:
             within = find(greedy[measure], off_rack(group, assignment))
@@ -212,7 +214,7 @@ def solve_optimum(
 
     Capacities of members are ignored.
     """
-    unlimited = _without_capacities(group)
+    unlimited = without_capacities(group)
     return solve(unlimited, levels=levels, constraints=constraints, limits=limits)
 
 
@@ -233,59 +235,38 @@ def fewest_moves_within(
     *,
     optimum: Solution,
     limits: CaseLimits = LIMITS,
+    start: Assignment | None = None,
 ) -> int | None:
     """Return the minimum number of moves to an assignment of at most the given imbalance.
 
     The assignment also has at most the given off-rack reads; None means any number. ``optimum``
-    is the group's `solve_optimum`, with both levels proven. The result is None if a limit was
-    reached before the proof.
+    is the group's `solve_optimum`, with both levels proven; ``start`` is an assignment within
+    both limits, if one is known. The result is None if a limit was reached before the proof.
     """
-    if off_rack_reads is not None:
-        return _fewest_moves_in_racks(group, imbalance, off_rack_reads, optimum, limits)
-    if imbalance <= optimum.imbalance.value or optimum.movement.value == 0:
-        return optimum.movement.value
     measure = Measure(optimum.imbalance.name)
-    if measures(group, keep_owners(group))[measure] <= imbalance:
-        return 0
+    if off_rack_reads is None:
+        if imbalance <= optimum.imbalance.value or optimum.movement.value == 0:
+            return optimum.movement.value
+        if measures(group, keep_owners(group))[measure] <= imbalance:
+            return 0
     if group.partition_count > limits.within_partitions:
         return None
-    if measure is Measure.SUM_OF_SQUARES:
+    if off_rack_reads is None and measure is Measure.SUM_OF_SQUARES:
         bounded = fewest_moves(group, imbalance)
         if bounded is not None and bounded.is_proven:
             return bounded.value
-    # The warm start saves the search of the first level, which takes most of the time.
-    slack = Tolerance(absolute=imbalance - optimum.imbalance.value)
+    levels: list[Level] = [Imbalance(measure, Tolerance(up_to=imbalance))]
+    if off_rack_reads is not None:
+        levels.append(CrossRack(Tolerance(up_to=off_rack_reads)))
     solution = solve(
-        _without_capacities(group),
-        levels=(Imbalance(measure, slack), Movement()),
-        initial_assignment=optimum.assignment,
+        without_capacities(group),
+        levels=(*levels, Movement()),
+        initial_assignment=start or optimum.assignment,
         limits=limits,
     )
-    # The slack applies to the best value found, which is never below the optimum.
-    proven = solution.movement.gap == 0 and solution.imbalance.value <= imbalance
-    return solution.movement.value if proven else None
-
-
-def _fewest_moves_in_racks(
-    group: Group, imbalance: int, off_rack_reads: int, optimum: Solution, limits: CaseLimits
-) -> int | None:
-    """Minimise off-rack reads, then moves with at most the given off-rack reads."""
-    if group.partition_count > limits.within_partitions:
-        return None
-    slack = Tolerance(absolute=max(0, imbalance - optimum.imbalance.value))
-    balance = Imbalance(Measure(optimum.imbalance.name), slack)
-    unlimited = _without_capacities(group)
-    local = solve(unlimited, levels=(balance, CrossRack()), limits=limits)
-    reads = local.levels[1]
-    if reads.gap != 0 or reads.value > off_rack_reads:
-        return None
-    solution = solve(
-        unlimited,
-        levels=(balance, CrossRack(Tolerance(absolute=off_rack_reads - reads.value)), Movement()),
-        initial_assignment=local.assignment,
-        limits=limits,
-    )
-    return solution.movement.value if solution.movement.gap == 0 else None
+    reached = zip(solution.levels, (imbalance, off_rack_reads), strict=False)
+    is_within = all(limit is None or level.value <= limit for level, limit in reached)
+    return solution.movement.value if is_within and solution.movement.gap == 0 else None
 
 
 def _proven_optima(group: Group, optimum: Solution, measure: Measure) -> Mapping[Measure, int]:
@@ -296,7 +277,8 @@ def _proven_optima(group: Group, optimum: Solution, measure: Measure) -> Mapping
     return values if measure is Measure.SUM_OF_SQUARES else {measure: values[measure]}
 
 
-def _without_capacities(group: Group) -> Group:
+def without_capacities(group: Group) -> Group:
+    """Return a copy of a group without capacities. Kafka's assignors do not know them."""
     if all(member.capacity is None for member in group.members):
         return group
     members = tuple(replace(member, capacity=None) for member in group.members)

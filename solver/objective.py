@@ -31,6 +31,14 @@ class Tolerance:
         In the unit of the level.
     relative
         Share of the best value. A float means its decimal representation: 0.01 is 1/100.
+    up_to
+        Upper limit on the value of the level, instead of an excess. All values up to it are
+        permitted, so the level is minimised only until its value is within the limit.
+
+    Raises
+    ------
+    UsageError
+        If a part is negative, or if ``up_to`` is combined with an excess.
 
     Examples
     --------
@@ -38,10 +46,13 @@ class Tolerance:
     252
     >>> Tolerance(absolute=3, relative=0.01).limit(250)
     253
+    >>> Tolerance(up_to=300).limit(250)
+    300
     """
 
     absolute: int = 0
     relative: Fraction | float = 0
+    up_to: int | None = None
 
     def __post_init__(self) -> None:
         """Check the ranges and convert the relative tolerance to a fraction."""
@@ -56,15 +67,21 @@ class Tolerance:
                 f"absolute and relative tolerance must be at least 0, got {self.absolute!r} "
                 f"and {self.relative!r}"
             )
+        if self.up_to is not None and (self.up_to < 0 or self.absolute or share):
+            raise UsageError(
+                f"up_to must be at least 0, without an absolute or relative tolerance, got {self}"
+            )
         object.__setattr__(self, "relative", share)
 
     def limit(self, value: int) -> int:
         """Return the maximum permitted value of the level while later levels are minimised."""
+        if self.up_to is not None:
+            return max(value, self.up_to)
         return value + max(self.absolute, int(Fraction(self.relative) * abs(value)))
 
     def __bool__(self) -> bool:
         """Return whether the tolerance allows any excess."""
-        return bool(self.absolute or self.relative)
+        return bool(self.absolute or self.relative) or self.up_to is not None
 
 
 EXACT = Tolerance()

@@ -130,6 +130,20 @@ def moves_of(group: Group, placement: Placement) -> int:
     return sum(tp in owner and owner[tp] != member for tp, member in placement.items())
 
 
+def off_rack_of(group: Group, placement: Placement) -> int:
+    """Return the number of partitions without a replica in the known rack of their member."""
+    rack = {member.id: member.rack for member in group.members}
+    replicas = {
+        (topic.name, number): {name for name in row if name is not None}
+        for topic in group.topics
+        for number, row in enumerate(topic.racks or ())
+    }
+    return sum(
+        rack[member] is not None and bool(replicas.get(tp)) and rack[member] not in replicas[tp]
+        for tp, member in placement.items()
+    )
+
+
 def reachable(group: Group) -> dict[Loads, int]:
     """Return the load vectors of all valid assignments, with the minimum moves per vector.
 

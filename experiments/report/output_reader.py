@@ -19,8 +19,9 @@ MANIFESTS = "manifest"
 """Name of the folder with the manifests of an output directory, one per run."""
 _COUNTS = (
     *("families", "outcomes", "gaps", "pairs", "parameters", "profiles", "gap_sums"),
-    *("trajectories", "events", "cells"),
+    *("trajectories", "events", "cells", "fronts"),
 )
+_LATER = ("fronts",)  # not in the summaries of earlier versions
 _SCHEMES = ("hdfs", "viewfs", "s3a", "gs", "abfs", "abfss", "wasb", "wasbs", "o3fs", "ofs", "oss")
 _SHOWN_FILES = 5
 
@@ -50,6 +51,7 @@ class StudySummary:
     trajectories: pd.DataFrame
     events: pd.DataFrame
     cells: pd.DataFrame
+    fronts: pd.DataFrame
     worst: Sequence[Mapping[str, Any]]
     manifest: Mapping[str, Any]
 
@@ -192,7 +194,12 @@ def load_summary(directory: Path, manifest: Mapping[str, Any] | None = None) -> 
         raise InputError(f"{directory} contains no output of kassay study")
     root = directory / manifest["summary"]
     return StudySummary(
-        **{name: read_table(root / name) for name in _COUNTS},
+        **{
+            name: read_table(root / name)
+            if name not in _LATER or (root / name).is_dir()
+            else pd.DataFrame()
+            for name in _COUNTS
+        },
         worst=_arrow_table(root / "worst").sort_by("rank").to_pylist(),
         manifest=manifest,
     )

@@ -1,4 +1,4 @@
-"""Aggregate the results of a study by covariates of groups and of rebalances, on Spark."""
+"""Sum the results of a study: of groups and rebalances by covariates, and of fronts, on Spark."""
 
 from collections.abc import Sequence
 
@@ -87,3 +87,41 @@ def rebalance_sums(cases: DataFrame, *keys: str) -> DataFrame:
     }
     columns = (F.expr(formula).alias(name) for name, formula in formulas.items())
     return rows.groupBy("family", "assignor", "mixed", *keys).agg(*columns)
+
+
+def front_sums(cases: DataFrame) -> DataFrame:
+    """Sum the distances to the front of three criteria, of groups with racks and owners.
+
+    ``same_racks`` is about moves if off-rack reads must not increase, ``any_racks`` if they may,
+    and ``no_racks`` about moves in the same groups without racks.
+    """
+    rows = cases.select(
+        F.col("groups.family").alias("family"),
+        F.col("groups.owned").alias("owned"),
+        F.col("groups.partitions").alias("partitions"),
+        F.inline("front_distances"),
+    )
+    extra = {
+        "same_racks": "if(moves_within = moves_bound, moves - moves_within, null)",
+        "any_racks": "moves - fewest_moves",
+        "no_racks": "moves_without_racks - fewest_moves_without_racks",
+        "avoidable_reads": "if(off_rack_within = off_rack_bound, off_rack - off_rack_within, null)",
+        "avoidable_imbalance": (
+            "if(imbalance_within = imbalance_bound, imbalance - imbalance_within, null)"
+        ),
+    }
+    formulas = {
+        "groups": "count(*)",
+        "front_known": "count(on_front)",
+        "on_front": "count_if(on_front)",
+        **{name: f"sum({name})" for name in ("owned", "partitions", "moves", "off_rack")},
+    }
+    for name in extra:
+        formulas |= {
+            f"{name}_known": f"count({name})",
+            f"{name}_groups": f"count_if({name} > 0)",
+            name: f"coalesce(sum({name}), 0)",
+        }
+    values = rows.select("*", *(F.expr(formula).alias(name) for name, formula in extra.items()))
+    columns = (F.expr(formula).alias(name) for name, formula in formulas.items())
+    return values.groupBy("family", "assignor").agg(*columns)

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 from kassay.experiments.spark.arrow_map import Row, map_rows
 from kassay.experiments.study.case_digests import (
     COMPARISON_FIELDS,
+    FRONT_FIELDS,
     GROUP_FIELDS,
     REBALANCE_FIELDS,
     sha256_of_lines,
@@ -43,7 +44,11 @@ def _case_digest() -> Column:
 
     rows = ", ".join(
         f"transform(coalesce({table}, array()), row -> {text('row', names)})"
-        for table, names in (("comparisons", COMPARISON_FIELDS), ("rebalances", REBALANCE_FIELDS))
+        for table, names in (
+            ("comparisons", COMPARISON_FIELDS),
+            ("rebalances", REBALANCE_FIELDS),
+            ("front_distances", FRONT_FIELDS),
+        )
     )
     lines = f"{text('groups', GROUP_FIELDS)}, array_sort(concat({rows}))"
     return F.expr(f"sha2(concat_ws('\\n', {lines}), 256)")

@@ -36,9 +36,10 @@ TABLES: Mapping[str, pa.Schema] = {
     "comparisons": schema_of(table_rows.ComparisonRow),
     "timings": schema_of(table_rows.TimingRow),
     "rebalances": schema_of(table_rows.RebalanceRow),
+    "front_distances": schema_of(table_rows.FrontDistanceRow),
 }
 
-LISTS = ("assignments", "comparisons", "timings", "rebalances")
+LISTS = ("assignments", "comparisons", "timings", "rebalances", "front_distances")
 """Tables with any number of rows per case."""
 
 KEY = "case"

@@ -19,7 +19,11 @@ from kassay.experiments.report.assignor_summary import (
     compared_assignors,
 )
 from kassay.experiments.spark.assignor_pairs import gap_sums, pair_counts, solved_pairs
-from kassay.experiments.spark.covariate_cells import covariate_cells, rebalance_sums
+from kassay.experiments.spark.covariate_cells import (
+    covariate_cells,
+    front_sums,
+    rebalance_sums,
+)
 from kassay.experiments.spark.family_digests import family_digests
 from kassay.experiments.spark.output_files import PARQUET_OPTIONS
 from kassay.experiments.spark.study_schemas import LISTS, TABLES
@@ -52,6 +56,7 @@ def write_summary(cases: DataFrame, uri: str, *, counted: DataFrame) -> dict[str
         "profiles": _profiles(rows),
         "gap_sums": gap_sums(pairs),
         "worst": _worst(rows, _rows(cases), compared),
+        "fronts": front_sums(counted),
         "trajectories": rebalance_sums(counted, "seed", "start_members"),
         "events": rebalance_sums(counted, "event", "period"),
         "cells": covariate_cells(rows, counted, [*{*compared, *COMPARED_ASSIGNORS}]),

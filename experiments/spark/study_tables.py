@@ -170,5 +170,6 @@ def _nested(spark: SparkSession, old: Path) -> DataFrame:
         cases = cases.join(lists, KEY, "left")
         # A group that could not be built has no rows.
         cases = cases.withColumn(name, F.expr(f"coalesce({name}, array())"))
-    rebalances = from_arrow_schema(CASES)["rebalances"].dataType
-    return cases.withColumn("rebalances", F.array().cast(rebalances))
+    later = ("rebalances", "front_distances")
+    types = {name: from_arrow_schema(CASES)[name].dataType for name in later}
+    return cases.withColumns({name: F.array().cast(kind) for name, kind in types.items()})

@@ -8,13 +8,19 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import fields
 
-from kassay.experiments.study.table_rows import CaseRecord, ComparisonRow, RebalanceRow
+from kassay.experiments.study.table_rows import (
+    CaseRecord,
+    ComparisonRow,
+    FrontDistanceRow,
+    RebalanceRow,
+)
 
 GROUP_FIELDS = ("family", "seed", "start", "renaming_hash")
 COMPARISON_FIELDS = tuple(
     field.name for field in fields(ComparisonRow) if field.name not in ("case", "detail")
 )
 REBALANCE_FIELDS = tuple(field.name for field in fields(RebalanceRow))
+FRONT_FIELDS = tuple(field.name for field in fields(FrontDistanceRow))
 
 
 def case_digest(record: CaseRecord) -> str:
@@ -22,6 +28,7 @@ def case_digest(record: CaseRecord) -> str:
     rows = [
         *(_text(row, COMPARISON_FIELDS) for row in record.comparisons),
         *(_text(row, REBALANCE_FIELDS) for row in record.rebalances),
+        *(_text(row, FRONT_FIELDS) for row in record.front_distances),
     ]
     return sha256_of_lines([_text(record.group, GROUP_FIELDS), *sorted(rows)])
 

@@ -7,26 +7,26 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from typing import Any, TypeVar
 
 from kassay.experiments.compare import (
     LIMITS,
     CaseLimits,
     Comparison,
-    compare,
-    fewest_moves_within,
     solve_optimum,
 )
 from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.families.event_streams import EventStreamFamily
 from kassay.experiments.study.families.registry import FAMILIES
+from kassay.experiments.study.group_comparison import GroupComparison
 from kassay.experiments.study.renaming_hash import renaming_hash
 from kassay.experiments.study.table_rows import (
     AssignmentRow,
     CaseRecord,
     ComparisonRow,
+    FrontDistanceRow,
     GroupRow,
     OptimumRow,
     TimingRow,
@@ -91,9 +91,7 @@ def evaluate_case(case: Case, *, limits: CaseLimits = LIMITS, drawn: bool = True
     timing = _timing(case, OPTIMUM, start)
     comparer = None
     if optimum is not None:
-        # Assignors with the same imbalance share the search.
-        moves_within = cache(partial(fewest_moves_within, group, optimum=optimum, limits=limits))
-        comparer = partial(compare, group, optimum=optimum, moves_within=moves_within)
+        comparer = GroupComparison(group=group, optimum=optimum, limits=limits).compare
     rows = [
         _evaluate_assignor(case, group, assignor, comparer, drawn=drawn)
         for assignor in case.assignors
@@ -101,9 +99,10 @@ def evaluate_case(case: Case, *, limits: CaseLimits = LIMITS, drawn: bool = True
     return CaseRecord(
         group=row,
         optimum=optimum_row,
-        assignments=tuple(assignment for assignment, _, _ in rows),
-        comparisons=tuple(comparison for _, comparison, _ in rows),
-        timings=(timing, *(assignor_timing for _, _, assignor_timing in rows)),
+        assignments=tuple(assignment for assignment, _, _, _ in rows),
+        comparisons=tuple(comparison for _, comparison, _, _ in rows),
+        timings=(timing, *(assignor_timing for _, _, _, assignor_timing in rows)),
+        front_distances=tuple(distance for _, _, distance, _ in rows if distance is not None),
     )
 
 
@@ -123,10 +122,10 @@ def _evaluate_assignor(
     case: Case,
     group: Group,
     assignor: str,
-    comparer: Callable[..., Comparison] | None,
+    comparer: Callable[..., tuple[Comparison, FrontDistanceRow | None]] | None,
     *,
     drawn: bool,
-) -> tuple[AssignmentRow, ComparisonRow, TimingRow]:
+) -> tuple[AssignmentRow, ComparisonRow, FrontDistanceRow | None, TimingRow]:
     """Run an assignor on a group, and compare the result with the optimum, if known."""
     start = time.perf_counter()
     result, error = _attempt(partial(run_until_stable, group, assignor))
@@ -134,9 +133,10 @@ def _evaluate_assignor(
         result = StableResult(ending=Ending.ERROR, assignment=None, rounds=0, detail=error)
     timing = _timing(case, assignor, start)
     assignment_row = _assignment_row(case, group, assignor, result, drawn=drawn)
-    comparison = None
+    comparison = distance = None
     if comparer is not None:
-        comparison, error = _attempt(partial(comparer, assignor, result=result))
+        compared, error = _attempt(partial(comparer, assignor, result=result))
+        comparison, distance = compared or (None, None)
         if error is not None:
             result = replace(result, ending=Ending.ERROR, detail=error)
     if comparison is None:
@@ -147,7 +147,8 @@ def _evaluate_assignor(
             detail=result.detail,
             rounds=result.rounds,
         )
-    return assignment_row, comparison_row(replace(comparison, case=case.name)), timing
+    row = comparison_row(replace(comparison, case=case.name))
+    return assignment_row, row, distance, timing
 
 
 def failed_record(case: Case, error: str) -> CaseRecord:

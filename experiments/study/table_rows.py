@@ -145,6 +145,30 @@ def comparison_row(comparison: Comparison) -> ComparisonRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FrontDistanceRow:
+    """Row of the table ``front_distances``: an assignment and the front of three criteria.
+
+    There is one row per assignment of a group with racks and owned partitions. The criteria are
+    imbalance, off-rack reads and moves. See `FrontDistance`.
+    """
+
+    assignor: str
+    on_front: bool | None  # None: not proven
+    imbalance: int
+    imbalance_within: int  # best value if both other criteria do not get worse
+    imbalance_bound: int  # proven lower bound on it
+    off_rack: int
+    off_rack_within: int
+    off_rack_bound: int
+    moves: int
+    moves_within: int
+    moves_bound: int
+    fewest_moves: int | None  # with at most this imbalance and any number of off-rack reads
+    moves_without_racks: int | None  # of the assignor on the same group without racks
+    fewest_moves_without_racks: int | None  # with at most the imbalance of this assignment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TimingRow:
     """Row of the table ``timings``: the run time of an assignor or the solver on a group."""
 
@@ -185,3 +209,4 @@ class CaseRecord:
     comparisons: tuple[ComparisonRow, ...] = ()
     timings: tuple[TimingRow, ...] = ()
     rebalances: tuple[RebalanceRow, ...] = ()
+    front_distances: tuple[FrontDistanceRow, ...] = ()

@@ -1,6 +1,7 @@
 """Convert levels and constraints to and from JSON documents."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -18,7 +19,7 @@ from kassay.reference.model.metrics import Measure
 from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.solver import constraints, objective
 
-LEVEL_KEYS = ("level", "tolerance", "cost", "other", "topics")
+LEVEL_KEYS = ("level", "tolerance", "up_to", "cost", "other", "topics")
 """Keys of a level; ``cost`` and ``other`` belong to movement, ``topics`` to colocation."""
 
 _FURTHER_KEYS = {
@@ -45,7 +46,9 @@ def parse_partition(value: object, where: str) -> TopicPartition:
 def level_document(level: objective.Level) -> dict[str, object]:
     """Convert a level of the objective to a JSON document."""
     document: dict[str, object] = {"level": level.name}
-    if level.tolerance:
+    if level.tolerance.up_to is not None:
+        document["up_to"] = level.tolerance.up_to
+    elif level.tolerance:
         share = Fraction(level.tolerance.relative)
         document["tolerance"] = [level.tolerance.absolute, share.numerator, share.denominator]
     match level:
@@ -67,10 +70,12 @@ def parse_level(table: Mapping[str, object], where: str) -> objective.Level:
     Keys that do not belong to a level are ignored.
     """
     name = as_text(table.get("level"), f"{where}.level")
-    known = (*LEVEL_KEYS[:2], *_FURTHER_KEYS.get(name, ()))
+    known = (*LEVEL_KEYS[:3], *_FURTHER_KEYS.get(name, ()))
     check_keys({key: 0 for key in LEVEL_KEYS if key in table}, known, where)
     try:
         tolerance = _tolerance(table.get("tolerance", [0, 0, 1]), f"{where}.tolerance")
+        if "up_to" in table:
+            tolerance = replace(tolerance, up_to=as_integer(table["up_to"], f"{where}.up_to"))
         if name == objective.Movement.name:
             return _movement(table, tolerance, where)
         if name == objective.Colocation.name:

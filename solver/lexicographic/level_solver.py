@@ -35,7 +35,8 @@ class LevelSolver:
     def solve_level(self, index: int, budget: SearchBudget) -> None:
         """Minimise one level within the limits of the finished levels.
 
-        The level has a share of the remaining time.
+        The level has a share of the remaining time. A level with an upper limit is minimised
+        only until its value is within the limit.
         """
         pool = self.pool
         level = pool.levels[index]
@@ -45,10 +46,11 @@ class LevelSolver:
         if known is not None and (known[0] > bound or known == (bound, Origin.PRICES)):
             bound, origin = known
         budget = budget.share(1 + sum(map(self._needs_time, pool.levels[index + 1 :])))
-        if pool.value(level) > bound and budget.seconds > 0:
+        permitted = level.tolerance.up_to or 0
+        if pool.value(level) > max(bound, permitted) and budget.seconds > 0:
             repair_overloads(pool, level, bound, budget)
         for search in self._searches(index, level, budget):
-            if pool.value(level) <= bound:
+            if pool.value(level) <= max(bound, permitted):
                 break
             higher, origin_of_search = search(bound)
             if higher > bound:

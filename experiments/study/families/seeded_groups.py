@@ -1,5 +1,6 @@
 """Families of random groups, without owned partitions or after membership events."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -36,11 +37,18 @@ class SeededFamily(Family):
     topics: Range = _TOPICS
     partitions: Range = _PARTITIONS
 
-    def build(self, seed: int, *, start: str | None = None) -> Group:
+    def build(
+        self,
+        seed: int,
+        *,
+        start: str | None = None,
+        complete: Callable[[Group], Group] = lambda group: group,
+    ) -> Group:
         """Build the random group of a seed. Equal seeds give equal groups in every process.
 
         ``start`` does not affect the events. If this assignor fails on a group, the history ends
-        with that group.
+        with that group. ``complete`` adds data, such as racks, to the group and to the earlier
+        groups that ``start`` assigns; it does not change partitions, members or subscriptions.
 
         Examples
         --------
@@ -57,11 +65,12 @@ class SeededFamily(Family):
         rng.shuffle(names)
         group, draw_subscription = self._initial_group(rng, names)
         for step, event in enumerate(self._events(rng)):
-            rejoined = self._rebalance(group, f"{self.name}/{seed}/{step}", start)
+            rejoined = self._rebalance(group, f"{self.name}/{seed}/{step}", start, complete)
             if rejoined is None:
                 break
             group = self._apply(event, rejoined, rng, draw_subscription, names)
-        return replace(group, id=f"{self.name}/{seed}" + (f"@{start}" if start else ""))
+        suffix = f"@{start}" if start else ""
+        return replace(complete(group), id=f"{self.name}/{seed}{suffix}")
 
     def _initial_group(self, rng: Random, names: list[str]) -> tuple[Group, DrawSubscription]:
         count = self.topics.draw(rng)
@@ -91,10 +100,12 @@ class SeededFamily(Family):
             return (self.event,) * self.steps
         return tuple(rng.choice(CHURN) for _ in range(self.steps))
 
-    def _rebalance(self, group: Group, seed: str, start: str | None) -> Group | None:
+    def _rebalance(
+        self, group: Group, seed: str, start: str | None, complete: Callable[[Group], Group]
+    ) -> Group | None:
         if start is None or not self.own_history:
             return rejoin(group, random_even_assignment(group, Random(seed)))  # noqa: S311
-        assignment = run_until_stable(group, start).assignment
+        assignment = run_until_stable(complete(group), start).assignment
         return None if assignment is None else rejoin(group, assignment)
 
     def _apply(

@@ -86,7 +86,7 @@ def _check_assignor(group: Group, program: IntegerProgram, level: str, row: dict
         len(placement) - kept - moves,
     )
     assert row["movement_greedy"] == moves
-    reads = _off_rack(group, placement)
+    reads = brute_force.off_rack_of(group, placement)
     assert row["off_rack"] == reads
     if level == "makespan":
         limits = {"makespan": row["makespan"]}
@@ -157,16 +157,3 @@ def _group_columns(group: Group) -> dict[str, object]:
         "mixed": len(set(map(frozenset, subscriptions))) > 1,
         "weighted": len({weights[tp] for tp in brute_force.partitions_to_place(group)}) > 1,
     }
-
-
-def _off_rack(group: Group, placement: dict[tuple[str, int], str]) -> int:
-    rack = {member.id: member.rack for member in group.members}
-    replicas = {
-        (topic.name, number): {name for name in row if name is not None}
-        for topic in group.topics
-        for number, row in enumerate(topic.racks or ())
-    }
-    return sum(
-        rack[member] is not None and bool(replicas.get(tp)) and rack[member] not in replicas[tp]
-        for tp, member in placement.items()
-    )

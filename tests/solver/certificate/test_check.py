@@ -13,8 +13,10 @@ from kassay.reference import (
     movement,
     violations,
 )
+from kassay.reference.model.errors import UsageError
 from kassay.solver import (
     Certificate,
+    CrossRack,
     Imbalance,
     LevelClaim,
     MaxMoves,
@@ -55,6 +57,20 @@ def test_the_certificate_of_an_optimum_has_no_errors(group):
     solution = solve(group)
     assert list(certificate_errors(group, solution.assignment, solution.certificate)) == []
     assert certify(group, solution.assignment) == solution.certificate
+
+
+@given(groups(messy=True), st.integers(0, 40), st.integers(0, 6))
+def test_the_certificate_of_levels_with_upper_limits_has_no_errors(group, squares, moves):
+    even = Imbalance(tolerance=Tolerance(up_to=squares))
+    still = Movement(tolerance=Tolerance(up_to=moves))
+    solution = solve(group, levels=(even, still, CrossRack()))
+    assert list(certificate_errors(group, solution.assignment, solution.certificate)) == []
+
+
+@pytest.mark.parametrize("wrong", [{"up_to": -1}, {"up_to": 3, "absolute": 1}])
+def test_an_upper_limit_is_not_negative_and_excludes_other_tolerances(wrong):
+    with pytest.raises(UsageError, match="up_to"):
+        Tolerance(**wrong)
 
 
 @given(st.data())

@@ -37,6 +37,7 @@ def test_all_levels_and_constraints_are_equal_after_json():
         solver.Movement("weight", tolerance),
         solver.Movement({("t", 0): 5, ("t", 1): 0}, other=2),
         solver.CrossRack(tolerance),
+        solver.CrossRack(solver.Tolerance(up_to=4)),
         solver.TopicSpread(),
         solver.MembersUsed(),
         *(solver.HostImbalance(measure) for measure in solver.Measure),
