@@ -27,7 +27,7 @@ from kassay.experiments.spark.output_files import (
 )
 from kassay.experiments.spark.progress import CaseCounts, with_progress
 from kassay.experiments.spark.session import cores_of, memory_per_task
-from kassay.experiments.spark.study_schemas import CASES, COUNTED, case_row
+from kassay.experiments.spark.study_schemas import CASES, case_row
 from kassay.experiments.spark.study_summary import write_summary
 from kassay.experiments.spark.study_tables import complete_runs, read_cases
 from kassay.experiments.study.batches import (
@@ -194,8 +194,7 @@ def write_study(
     small = {number for batch in merged if batch.number in runs for number in batch.parts}
     folders = _folders(sorted(runs.keys() - small), runs, digest)
     summary = f"{SUMMARY_FOLDER}/run={run}"
-    read = partial(read_cases, spark, uri_of(output), folders)
-    rows = write_summary(read(), f"{uri_of(output)}/{summary}", counted=read(schema=COUNTED))
+    rows = write_summary(read_cases(spark, uri_of(output), folders), f"{uri_of(output)}/{summary}")
     finished = len(cases) - sum(batch.size for batch in missing)
     counts = {"total": len(cases), "finished": finished}
     document = {**manifest(rows), "cases": counts, "digest": digest, "summary": summary}

@@ -69,17 +69,6 @@ CASES = pa.schema(
 """One row per case: its position, the digest of the study, and the rows of all tables."""
 
 
-def _part(field: pa.Field) -> pa.Field:
-    """Return the first field of a nested column that the summary only counts."""
-    if field.name not in ("assignments", "timings"):
-        return field
-    return field.with_type(pa.list_(pa.struct([field.type.value_type[0]])))
-
-
-COUNTED = pa.schema(map(_part, CASES))
-"""The columns of the case table that a summary needs for all cases."""
-
-
 def case_row(record: table_rows.CaseRecord, *, position: int, study: str) -> dict[str, object]:
     """Convert the record of an evaluated case to a row of the case table."""
     return {

@@ -6,7 +6,7 @@ their size depends on the number of distinct values, not on the number of cases.
 
 from collections.abc import Sequence
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
 from kassay.experiments.report.assignor_summary import (
@@ -36,36 +36,33 @@ _PROVEN = "c -> c.proven AND c.ending <> 'error'"
 _ANSWERED = "proven AND ending = 'ok'"
 _MISSED = f"{_ANSWERED} AND NOT coalesce(least_imbalance, false)"
 _KNOWN = f"{_ANSWERED} AND owned > 0 AND unnecessary_moves IS NOT NULL"
+_WASTEFUL = f"{_KNOWN} AND unnecessary_moves > 0"
 _PPM = "1000000 * makespan_gap div greatest(makespan_optimum, 1)"
 _KEYS = ("family", "scope")
 
 
-def write_summary(cases: DataFrame, uri: str, *, counted: DataFrame) -> dict[str, int]:
-    """Write the summary tables of a study. Return the number of rows per study table.
-
-    ``counted`` has the same cases with the columns `COUNTED`. Only `_worst` reads the others.
-    """
-    rows = _rows(counted)
+def write_summary(cases: DataFrame, uri: str) -> dict[str, int]:
+    """Write the summary tables of a study. Return the number of rows per study table."""
+    rows = _rows(cases)
     outcomes = _written(_outcomes(rows), f"{uri}/outcomes").toPandas()
     compared = compared_assignors(assignors_of(outcomes["assignor"]))
-    pairs = solved_pairs(counted.withColumn("scope", _scope()))
+    pairs = solved_pairs(cases.withColumn("scope", _scope()))
     tables = {
         "gaps": _gaps(rows),
         "pairs": pair_counts(pairs, compared),
         "parameters": _parameters(rows, compared),
         "profiles": _profiles(rows),
         "gap_sums": gap_sums(pairs),
-        "worst": _worst(rows, _rows(cases), compared),
-        "fronts": front_sums(counted),
-        "trajectories": rebalance_sums(counted, "seed", "start_members"),
-        "events": rebalance_sums(counted, "event", "period"),
-        "cells": covariate_cells(rows, counted, [*{*compared, *COMPARED_ASSIGNORS}]),
+        "worst": _worst(rows, compared),
+        "fronts": front_sums(cases),
+        "trajectories": rebalance_sums(cases, "seed", "start_members"),
+        "events": rebalance_sums(cases, "event", "period"),
+        "cells": covariate_cells(rows, cases, [*{*compared, *COMPARED_ASSIGNORS}]),
     }
     for name, table in tables.items():
         _written(table, f"{uri}/{name}")
-    totals = _written(_families(counted), f"{uri}/families").agg(
-        *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in TABLES)
-    )
+    families = _written(_families(cases), f"{uri}/families")
+    totals = families.agg(*(F.expr(f"coalesce(sum({name}), 0) AS {name}") for name in TABLES))
     [found] = totals.collect()
     return found.asDict()
 
@@ -110,56 +107,49 @@ def _scope() -> Column:
 
 
 def _outcomes(rows: DataFrame) -> DataFrame:
-    counts = {
-        "groups": "proven",
-        "answered": _ANSWERED,
-        "missed": _MISSED,
-        "missed_maximum": f"{_ANSWERED} AND makespan_gap > 0",
-        "known": _KNOWN,
-        "wasteful": f"{_KNOWN} AND unnecessary_moves > 0",
-        "nonterminating": "proven AND ending = 'nonterminating'",
-        "failed": "proven AND ending IN ('failed', 'invalid')",
-        "invalid": "proven AND ending = 'invalid'",
-        "crashed": "proven AND ending = 'failed' AND contains(detail, '(signal SIG')",
-    }
-    sums = {
-        "excess_ppm": (_ANSWERED, _PPM),
-        "moves": (_KNOWN, "movement_greedy"),
-        "unnecessary_moves": (_KNOWN, "unnecessary_moves"),
-        "owned_partitions": (_KNOWN, "owned"),
-        "excess_squares": (_ANSWERED, f"({_PPM} div 100) * ({_PPM} div 100)"),
-    }
-    largest = {"largest_excess": "makespan_gap", "largest_excess_ppm": _PPM}
-    return rows.groupBy(*_KEYS, "mixed", "assignor").agg(
-        *(F.expr(f"count_if({rule})").alias(name) for name, rule in counts.items()),
-        *(
-            F.expr(f"coalesce(sum(if({rule}, {value}, 0)), 0)").alias(name)
-            for name, (rule, value) in sums.items()
-        ),
-        *(F.expr(f"max(if({_ANSWERED}, {v}, null))").alias(name) for name, v in largest.items()),
+    """Count the groups by kind of result, and sum the results."""
+    formulas = (
+        "count_if(proven) AS groups",
+        f"count_if({_ANSWERED}) AS answered",
+        f"count_if({_MISSED}) AS missed",
+        f"count_if({_ANSWERED} AND makespan_gap > 0) AS missed_maximum",
+        f"count_if({_KNOWN}) AS known",
+        f"count_if({_WASTEFUL}) AS wasteful",
+        "count_if(proven AND ending = 'nonterminating') AS nonterminating",
+        "count_if(proven AND ending IN ('failed', 'invalid')) AS failed",
+        "count_if(proven AND ending = 'invalid') AS invalid",
+        "count_if(proven AND ending = 'failed' AND contains(detail, '(signal SIG')) AS crashed",
+        f"sum(if({_ANSWERED}, {_PPM}, 0)) AS excess_ppm",
+        f"sum(if({_KNOWN}, movement_greedy, 0)) AS moves",
+        f"sum(if({_KNOWN}, unnecessary_moves, 0)) AS unnecessary_moves",
+        f"sum(if({_KNOWN}, owned, 0)) AS owned_partitions",
+        f"sum(if({_ANSWERED}, ({_PPM} div 100) * ({_PPM} div 100), 0)) AS excess_squares",
+        f"max(if({_ANSWERED}, makespan_gap, null)) AS largest_excess",
+        f"max(if({_ANSWERED}, {_PPM}, null)) AS largest_excess_ppm",
     )
+    return rows.groupBy(*_KEYS, "mixed", "assignor").agg(*map(F.expr, formulas))
 
 
 def _families(cases: DataFrame) -> DataFrame:
-    def number(condition: str) -> Column:
-        return F.sum(F.size(F.expr(f"filter(comparisons, c -> {condition})")))
-
-    counts = cases.groupBy(F.col("groups.family").alias("family")).agg(
-        F.count("*").alias("groups"),
-        F.count_distinct("groups.seed").alias("seeds"),
-        F.count_distinct("groups.renaming_hash").alias("distinct"),
-        F.expr("count_if(groups.forced)").alias("forced"),
-        F.expr("count_if(groups.owned > 0)").alias("with_owners"),
-        F.count("groups.error").alias("errors"),
-        F.expr("count_if(optima.status = 'optimal')").alias("proven"),
-        F.expr("count_if(optima.status <> 'optimal')").alias("unproven"),
-        F.expr("count_if(exists(comparisons, c -> c.ending <> 'error'))").alias("compared"),
-        F.count("optima").alias("optima"),
-        *(F.sum(F.size(name)).alias(name) for name in LISTS),
-        number("c.ending = 'error'").alias("comparison_errors"),
-        number("c.ending = 'ok' AND c.unnecessary_moves IS NULL").alias("unknown_moves"),
+    """Count the groups, and the rows of all tables, by family."""
+    unknown_moves = "c.ending = 'ok' AND c.unnecessary_moves IS NULL"
+    counts = (
+        "count(*) AS groups",
+        "count(DISTINCT groups.seed) AS seeds",
+        "count(DISTINCT groups.renaming_hash) AS distinct",
+        "count_if(groups.forced) AS forced",
+        "count_if(groups.owned > 0) AS with_owners",
+        "count(groups.error) AS errors",
+        "count_if(optima.status = 'optimal') AS proven",
+        "count_if(optima.status <> 'optimal') AS unproven",
+        "count_if(exists(comparisons, c -> c.ending <> 'error')) AS compared",
+        "count(optima.status) AS optima",
+        *(f"sum(size({name}.{TABLES[name].names[1]})) AS {name}" for name in LISTS),
+        "sum(size(filter(comparisons, c -> c.ending = 'error'))) AS comparison_errors",
+        f"sum(size(filter(comparisons, c -> {unknown_moves}))) AS unknown_moves",
     )
-    return counts.join(family_digests(cases), "family")
+    family = F.col("groups.family").alias("family")
+    return cases.groupBy(family).agg(*map(F.expr, counts)).join(family_digests(cases), "family")
 
 
 def _gaps(rows: DataFrame) -> DataFrame:
@@ -188,11 +178,7 @@ def _parameters(rows: DataFrame, compared: Sequence[str]) -> DataFrame:
         "overlap": "try_divide(subscriptions, participants * consumed)",
         "owned": "try_divide(owned, partitions)",
     }
-    kept = {
-        "missed": _MISSED,
-        "known": _KNOWN,
-        "wasteful": f"{_KNOWN} AND unnecessary_moves > 0",
-    }
+    kept = {"missed": _MISSED, "known": _KNOWN, "wasteful": _WASTEFUL}
     values = rows.where(F.expr(_ANSWERED) & F.col("assignor").isin(*compared)).select(
         *(*_KEYS, "assignor"),
         *(F.expr(formula).alias(name) for name, formula in kept.items()),
@@ -232,16 +218,12 @@ def _profiles(rows: DataFrame) -> DataFrame:
     return known.groupBy(*_KEYS, "measure", "assignor").agg(F.count("*").alias("groups"), *within)
 
 
-def _worst(rows: DataFrame, all_columns: DataFrame, compared: Sequence[str]) -> DataFrame:
-    """Return the groups with the largest gaps per assignor, and the hand-written groups.
-
-    ``all_columns`` has the same rows. Counts of the gaps reject most rows, so that the sort and
-    the documents need little memory.
-    """
-    family, gaps = F.col("family"), ("one", "two", "three")
-    keys = ["assignor", "kind", *gaps]
-    available = F.col("document").isNotNull() | family.isin(*FAMILIES)
+def _worst(rows: DataFrame, compared: Sequence[str]) -> DataFrame:
+    """Return the groups with the largest gaps per assignor, and the hand-written groups."""
+    named = F.col("family") == NAMED_FAMILY
+    available = F.col("document").isNotNull() | F.col("family").isin(*FAMILIES)
     small = f"partitions <= {DRAWN_PARTITIONS} AND members <= {DRAWN_MEMBERS}"
+    drawable = F.col("assignor").isin(*compared) & available & F.expr(small)
     # Gaps in weight units are not comparable with gaps in partitions.
     kinds = F.expr("""stack(3,
         'imbalance', weighted, coalesce(-makespan_gap, 1L), coalesce(-sum_of_squares_gap, 1L),
@@ -249,28 +231,20 @@ def _worst(rows: DataFrame, all_columns: DataFrame, compared: Sequence[str]) -> 
         'moves', false, -unnecessary_moves, 0L, coalesce(unnecessary_moves > 0, false),
         'endless', false, 0L, 0L, ending = 'nonterminating'
     ) AS (kind, one, two, three, present)""")
-    ranked = Window.partitionBy("assignor", "kind")
-    rank = F.row_number().over(ranked.orderBy(*gaps, "partitions", "case"))
-    columns = (
-        *("kind", "rank", F.col("groups").alias("group"), "comparison"),
-        F.expr("filter(assignments, a -> a.assignor = assignor)[0].assignment AS assignment"),
-        F.col("optima.assignment").alias("optimum"),
+    assignment = "filter(assignments, a -> a.assignor = assignor)[0].assignment"
+    stored = F.expr(f"""struct(groups AS group, comparison, {assignment} AS assignment,
+        optima.assignment AS optimum)""")
+    order = F.struct("one", "two", "three", "partitions", "case")
+    worst = (
+        rows.where(drawable & ~named)
+        .select("*", kinds)
+        .where("present")
+        .groupBy("assignor", "kind")
+        .agg(F.min_by(stored, order, WORST_CANDIDATES).alias("stored"))
+        .select("kind", F.posexplode("stored").alias("place", "stored"))
+        .selectExpr("kind", "place + 1 AS rank", "stored.*")
     )
-    drawable = F.col("assignor").isin(*compared) & available & F.expr(small)
-
-    def candidates(rows: DataFrame) -> DataFrame:
-        return rows.where(drawable & (family != NAMED_FAMILY)).select("*", kinds).where("present")
-
-    counts = candidates(rows).groupBy(*keys).agg(F.count("*").alias("groups"))
-    larger = F.sum("groups").over(ranked.orderBy(*gaps)) - F.col("groups")
-    largest = counts.withColumn("larger", larger).where(F.col("larger") < WORST_CANDIDATES)
-    worst = candidates(all_columns).join(F.broadcast(largest.select(*keys)), keys)
-    worst = worst.withColumn("rank", rank)
-    named = all_columns.where(family == NAMED_FAMILY).withColumns(
-        {"kind": F.lit("named"), "rank": F.lit(0)}
+    hand_written = rows.where(named & F.col("assignor").isin(*COMPARED_ASSIGNORS)).select(
+        F.lit("named").alias("kind"), F.lit(0).alias("rank"), stored.alias("stored")
     )
-    return (
-        worst.where(F.col("rank") <= WORST_CANDIDATES)
-        .select(*columns)
-        .unionAll(named.where(F.col("assignor").isin(*COMPARED_ASSIGNORS)).select(*columns))
-    )
+    return worst.unionAll(hand_written.select("kind", "rank", "stored.*"))
