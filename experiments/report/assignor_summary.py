@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 from scipy.stats import binomtest
@@ -45,16 +44,6 @@ _FAMILY_ORDER = tuple(
     for subscriptions in ("equal", "mixed")
     for event in ("fresh", "join", "leave", "resubscribe", "grow", "churn")
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportTable:
-    """Table of a report page. ``name`` is the name of the table's CSV file."""
-
-    name: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Any, ...], ...]
-    csv: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +235,16 @@ def _ratio(value: float, total: int) -> float | None:
 def by_assignor(outcomes: pd.DataFrame, names: Sequence[str]) -> dict[str, AssignorSummary]:
     """Summarise the outcome counts of each assignor."""
     return {name: summarise_rows(outcomes[outcomes["assignor"] == name]) for name in names}
+
+
+def by_subscriptions(
+    outcomes: pd.DataFrame, names: Sequence[str]
+) -> dict[str, tuple[AssignorSummary, AssignorSummary]]:
+    """Summarise each assignor twice: on groups with equal and with mixed subscriptions."""
+    equal, mixed = (
+        by_assignor(outcomes[outcomes["mixed"] == flag], names) for flag in (False, True)
+    )
+    return {name: (equal[name], mixed[name]) for name in names}
 
 
 def by_scope(outcomes: pd.DataFrame) -> dict[str, dict[str, AssignorSummary]]:

@@ -1,6 +1,6 @@
 """Tables of results per assignor: by scope, by subscriptions, and by mix of the families."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -11,8 +11,8 @@ from kassay.experiments.report.assignor_summary import (
     APART,
     AssignorSummary,
     Proportion,
-    ReportTable,
 )
+from kassay.experiments.report.report_table import ReportTable, short_number
 from kassay.reference.documents.config_nodes import read_nodes
 from kassay.reference.model.errors import InputError, UsageError
 
@@ -21,7 +21,7 @@ _COLUMNS: dict[str, Callable[[AssignorSummary], object]] = {
     "with a result": lambda found: found.answered,
     "mean excess of the maximum load": lambda found: _percent(found.mean_excess),
     "largest excess": lambda found: _percent(found.largest_excess),
-    "extra moves per rebalance": lambda found: _number(found.extra_moves_per_rebalance),
+    "extra moves per rebalance": lambda found: short_number(found.extra_moves_per_rebalance),
     "extra moves per owned partition": lambda found: _percent(found.extra_moves_per_owned, 100),
     "maximum load above the minimum": lambda found: found.missed_maximum.percent_with_interval,
     "sum of squares above the minimum": lambda found: found.missed.percent_with_interval,
@@ -50,15 +50,12 @@ def assignor_table(scope: str, summaries: Mapping[str, AssignorSummary]) -> Repo
     The sums of squares of groups with weights are not minimised, so their column is missing.
     """
     hidden = {"sum of squares above the minimum"} if scope == APART["weights"] else set()
-    columns = {title: cell for title, cell in _COLUMNS.items() if title not in hidden}
+    columns = [title for title in _COLUMNS if title not in hidden]
     data = [{"assignor": name, **_csv_columns(summary)} for name, summary in summaries.items()]
     return ReportTable(
         name="assignors" if scope not in APART.values() else f"assignors-{scope.replace(' ', '-')}",
         columns=("assignor", *columns),
-        rows=tuple(
-            (name, *(_cell(cell(summary)) for cell in columns.values()))
-            for name, summary in summaries.items()
-        ),
+        rows=tuple((name, *_cells(summary, columns)) for name, summary in summaries.items()),
         csv=pd.DataFrame(data).to_csv(index=False),
     )
 
@@ -82,15 +79,14 @@ def headline_table(
         cells = [name]
         for found in by_subscriptions[name]:
             share = found.missed_maximum.value
-            cells += [str(found.answered), _number(found.mean_excess)]
-            cells += [_number(None if share is None else 100 * share)]
+            cells += [str(found.answered), short_number(found.mean_excess)]
+            cells += [short_number(None if share is None else 100 * share)]
         owned = summary.extra_moves_per_owned
         cells += [str(summary.with_unnecessary_moves.total)]
-        cells += [_number(summary.extra_moves_per_rebalance)]
-        cells += [_number(None if owned is None else 100 * owned)]
+        cells += [short_number(summary.extra_moves_per_rebalance)]
+        cells += [short_number(None if owned is None else 100 * owned)]
         rows.append(tuple(cells))
-    csv = pd.DataFrame(rows, columns=columns).to_csv(index=False)
-    return ReportTable(name="headline", columns=tuple(columns), rows=tuple(rows), csv=csv)
+    return ReportTable.of_cells("headline", columns, rows)
 
 
 def subscriptions_table(
@@ -110,10 +106,7 @@ def subscriptions_table(
     return ReportTable(
         name="assignors-by-subscriptions",
         columns=("assignor", "subscriptions", *_COLUMNS),
-        rows=tuple(
-            (name, kind, *(_cell(cell(summary)) for cell in _COLUMNS.values()))
-            for name, kind, summary in pairs
-        ),
+        rows=tuple((name, kind, *_cells(summary)) for name, kind, summary in pairs),
         csv=pd.DataFrame(data).to_csv(index=False),
     )
 
@@ -142,9 +135,7 @@ def family_results(
         name="results-by-family",
         columns=("family", "assignor", *_COLUMNS),
         rows=tuple(
-            (family, name, *(_cell(cell(summary)) for cell in _COLUMNS.values()))
-            for family, name, summary in rows
-            if name in compared
+            (family, name, *_cells(summary)) for family, name, summary in rows if name in compared
         ),
         csv=pd.DataFrame(data).to_csv(index=False),
     )
@@ -194,24 +185,23 @@ def mix_table(
             f"--weights: the study has no generated groups of {unknown[0]!r}; "
             f"choose from {', '.join(families)}"
         )
-    rows: list[dict[str, object]] = []
+    rows: list[tuple[str, str, list[float | None]]] = []
     for name in names:
         counts = outcomes[outcomes["assignor"] == name].drop(columns=["scope", "mixed", "assignor"])
         sums = counts.groupby("family").sum().astype(float)
         for mix in (_BY_GROUPS, _BY_FAMILIES, *((_GIVEN,) if weights else ()), _LOWEST, _HIGHEST):
-            values = {
-                title: _estimate(mix, sums[one], sums[total], weights or {}, factor)
-                for title, (one, total, factor) in _ESTIMATES.items()
-            }
-            rows.append({"assignor": name, "families": mix, **values})
+            values = [
+                _estimate(mix, sums[one], sums[total], weights or {}, factor)
+                for one, total, factor in _ESTIMATES.values()
+            ]
+            rows.append((name, mix, values))
+    columns = ("assignor", "families", *_ESTIMATES)
+    data = pd.DataFrame([(name, mix, *values) for name, mix, values in rows], columns=columns)
     return ReportTable(
         name="assignors-by-mix",
-        columns=("assignor", "families", *_ESTIMATES),
-        rows=tuple(
-            (row["assignor"], row["families"], *(_number(row[title]) for title in _ESTIMATES))
-            for row in rows
-        ),
-        csv=pd.DataFrame(rows).to_csv(index=False),
+        columns=columns,
+        rows=tuple((name, mix, *map(short_number, values)) for name, mix, values in rows),
+        csv=data.to_csv(index=False),
     )
 
 
@@ -269,16 +259,11 @@ def _csv_columns(summary: AssignorSummary) -> dict[str, object]:
     return columns
 
 
-def _cell(value: object) -> str:
-    return digits_in_groups(value) if isinstance(value, int) else str(value)
+def _cells(summary: AssignorSummary, columns: Iterable[str] = _COLUMNS) -> Iterator[str]:
+    for column in columns:
+        value = _COLUMNS[column](summary)
+        yield digits_in_groups(value) if isinstance(value, int) else str(value)
 
 
 def _percent(value: float | None, factor: float = 1) -> str:
-    return "–" if value is None else f"{_number(factor * value)}\u00a0%"
-
-
-def _number(value: object) -> str:
-    """Format a number with three significant digits, and numbers above 100 as integers."""
-    if not isinstance(value, int | float):
-        return "–"
-    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    return "–" if value is None else f"{short_number(factor * value)}\u00a0%"

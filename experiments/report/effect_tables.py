@@ -10,8 +10,9 @@ import pandas as pd
 
 from kassay.experiments.plotting.page_figures import Plot, forest_plot
 from kassay.experiments.plotting.page_templates import digits_in_groups
-from kassay.experiments.report.assignor_summary import GENERATED, ReportTable, scope_rows
+from kassay.experiments.report.assignor_summary import GENERATED, scope_rows
 from kassay.experiments.report.output_reader import StudySummary
+from kassay.experiments.report.report_table import ReportTable, interval_text, number_text, p_text
 from kassay.experiments.study.statistics.marginal_effects import (
     NO_EVENT,
     OUTCOMES,
@@ -272,27 +273,3 @@ def _modelled(model: MarginalEffects) -> str:
 def _effect_text(effect: MarginalEffect, adjusted: float) -> str:
     mark = "*" if adjusted < _SIGNIFICANT else ""
     return interval_text(effect.value, effect.low, effect.high, "+") + mark
-
-
-def interval_text(value: float, low: float, high: float, sign: str = "") -> str:
-    """Format a value and the ends of its interval, if they differ."""
-    if low == high:  # the resampled streams all have this value
-        return number_text(value, sign)
-    return f"{number_text(value, sign)} ({number_text(low, sign)} to {number_text(high, sign)})"
-
-
-def p_text(p_value: float) -> str:
-    """Format a p-value."""
-    if math.isnan(p_value):
-        return "–"
-    return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
-
-
-def number_text(value: float, sign: str = "") -> str:
-    """Format a number with three significant digits, and at least as many integer digits."""
-    size = abs(value)
-    if not size or math.isnan(value):
-        return "–" if size else "0"
-    digits = 0 if size >= 100 else 1 if size >= 10 else 2 if size >= 1 else 3
-    text = f"{value:{sign}.{digits}f}" if size >= 0.001 else f"{value:{sign}.1g}"
-    return text.replace("-", "−")

@@ -10,11 +10,12 @@ from kassay.experiments.implementations.library_catalogue import (
 from kassay.experiments.plotting.page_templates import digits_in_groups
 from kassay.experiments.report.assignor_summary import (
     AssignorSummary,
-    ReportTable,
     by_assignor,
+    by_subscriptions,
     main_scope,
     scope_rows,
 )
+from kassay.experiments.report.report_table import ReportTable, short_number
 
 
 def library_tables(outcomes: pd.DataFrame) -> tuple[ReportTable, ...]:
@@ -22,12 +23,12 @@ def library_tables(outcomes: pd.DataFrame) -> tuple[ReportTable, ...]:
     rows = scope_rows(outcomes, main_scope(outcomes))
     names = sorted(set(rows["assignor"]), key=_order)
     total = by_assignor(rows, names)
-    equal, mixed = (by_assignor(rows[rows["mixed"] == flag], names) for flag in (False, True))
+    halves = by_subscriptions(rows, names)
     return (
         _table("libraries", {name: _results(total[name]) for name in names}),
         _table(
             "libraries-by-subscriptions",
-            {name: _by_subscriptions(equal[name], mixed[name]) for name in names},
+            {name: _by_subscriptions(*halves[name]) for name in names},
         ),
     )
 
@@ -41,18 +42,18 @@ def _order(name: str) -> tuple[int, str, tuple[int, ...]]:
 
 def _results(found: AssignorSummary) -> dict[str, str]:
     invalid, crashed = found.invalid or 0, found.crashed or 0
-    moves = found.with_unnecessary_moves
+    moves, per_owned = found.with_unnecessary_moves, found.extra_moves_per_owned
     return {
         "groups": digits_in_groups(found.groups),
         "with a result": digits_in_groups(found.answered),
         "misses the minimum imbalance": found.missed.percent_with_interval,
-        "excess: mean, %": _number(found.mean_excess),
-        "largest, %": _number(found.largest_excess),
-        "largest, partitions": _number(found.largest_excess_units),
+        "excess: mean, %": short_number(found.mean_excess),
+        "largest, %": short_number(found.largest_excess),
+        "largest, partitions": short_number(found.largest_excess_units),
         "groups with owned partitions": digits_in_groups(moves.total),
         "makes unnecessary moves": moves.percent_with_interval,
-        "extra moves: per rebalance": _number(found.extra_moves_per_rebalance),
-        "per 100 owned partitions": _number(found.extra_moves_per_owned, 100),
+        "extra moves: per rebalance": short_number(found.extra_moves_per_rebalance),
+        "per 100 owned partitions": short_number(None if per_owned is None else 100 * per_owned),
         "invalid": digits_in_groups(invalid),
         "hangs": digits_in_groups(found.nonterminating),
         "crashes": digits_in_groups(crashed),
@@ -69,7 +70,7 @@ def _by_subscriptions(equal: AssignorSummary, mixed: AssignorSummary) -> dict[st
             for kind, one in kinds
         },
         **{
-            f"extra moves per rebalance: {kind}": _number(one.extra_moves_per_rebalance)
+            f"extra moves per rebalance: {kind}": short_number(one.extra_moves_per_rebalance)
             for kind, one in kinds
         },
     }
@@ -87,7 +88,3 @@ def _table(name: str, rows: dict[str, dict[str, str]]) -> ReportTable:
         rows=tuple((assignor, *cells.values()) for assignor, cells in shown.items()),
         csv=pd.DataFrame(shown).T.to_csv(),
     )
-
-
-def _number(value: float | None, factor: int = 1) -> str:
-    return "–" if value is None else f"{factor * value:.3g}"

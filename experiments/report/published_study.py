@@ -14,9 +14,9 @@ from pathlib import Path
 from kassay.experiments.plotting.page_figures import Plot
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.report import TEMPLATES
-from kassay.experiments.report.assignor_summary import ReportTable
 from kassay.experiments.report.library_tables import library_tables
 from kassay.experiments.report.output_reader import StudySummary, load_summary
+from kassay.experiments.report.report_table import ReportTable
 from kassay.experiments.report.study_report import group_counts, template_values
 from kassay.reference.model.errors import InputError
 

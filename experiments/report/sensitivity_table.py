@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from kassay.experiments.report.assignor_summary import ReportTable
-from kassay.experiments.report.effect_tables import number_text
+from kassay.experiments.report.report_table import ReportTable, number_text
 from kassay.experiments.study.statistics.stream_rates import RATES
 from kassay.experiments.study.trajectories import OPTIMUM
 
@@ -56,15 +55,14 @@ def sensitivity_table(
             name,
             str(counts[name]),
             *(
-                "–" if np.isnan(value := found[measure, assignor]) else number_text(value)
+                number_text(found[measure, assignor])
                 for measure in _MEASURES
                 for assignor in compared
             ),
         )
         for name, found in values.items()
     )
-    csv = pd.DataFrame(rows, columns=columns).to_csv(index=False)
-    return ReportTable(name="sensitivity", columns=columns, rows=rows, csv=csv)
+    return ReportTable.of_cells("sensitivity", columns, rows)
 
 
 def _ratios(sums: pd.DataFrame, compared: Sequence[str]) -> Mapping[tuple[str, str], float]:

@@ -1,6 +1,6 @@
 """Report of a study as a self-contained HTML page and a Markdown summary."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import pandas as pd
@@ -12,11 +12,10 @@ from kassay.experiments.report.assignor_summary import (
     APART,
     AssignorSummary,
     Proportion,
-    ReportTable,
     assignors_of,
-    by_assignor,
     by_family,
     by_scope,
+    by_subscriptions,
     compared_assignors,
     main_scope,
     scope_rows,
@@ -31,6 +30,7 @@ from kassay.experiments.report.assignor_tables import (
 from kassay.experiments.report.effect_tables import effect_section
 from kassay.experiments.report.output_reader import StudySummary
 from kassay.experiments.report.parameter_section import parameter_section
+from kassay.experiments.report.report_table import ReportTable
 from kassay.experiments.report.statistics_section import statistics_section
 from kassay.experiments.report.study_figures import GAP_BINS, MOVE_BINS
 from kassay.experiments.report.trajectory_section import trajectory_sections
@@ -95,7 +95,7 @@ def template_values(
     names = assignors_of(outcomes["assignor"])
     compared = compared_assignors(names)
     families = by_family(outcomes)
-    by_subscriptions = _by_subscriptions(counted, names)
+    halves = by_subscriptions(counted, names)
     configuration = results.manifest.get("configuration")
     described = configuration.get("families", []) if isinstance(configuration, dict) else []
     return {
@@ -103,14 +103,14 @@ def template_values(
         "scope": main,
         "overall": scopes.get(main, {}),
         "assignor_tables": {scope: assignor_table(scope, found) for scope, found in scopes.items()},
-        "headline": headline_table(scopes[main], by_subscriptions) if main in scopes else None,
-        "subscriptions_table": subscriptions_table(by_subscriptions),
+        "headline": headline_table(scopes[main], halves) if main in scopes else None,
+        "subscriptions_table": subscriptions_table(halves),
         "mixes": mix_table(counted, compared, weights=weights),
-        "by_subscriptions": by_subscriptions,
+        "by_subscriptions": halves,
         "by_family": family_results(families, results.families, compared),
         "imbalance_grid": _grid(families, "minimum_imbalance", "minimum-imbalance-by-family"),
         "moves_grid": _grid(families, "with_unnecessary_moves", "unnecessary-moves-by-family"),
-        "subscription_plots": study_figures.subscription_plots(by_subscriptions),
+        "subscription_plots": study_figures.subscription_plots(halves),
         "gap_plots": tuple(
             study_figures.distributions(
                 unweighted, "sum_of_squares_gap", GAP_BINS, name="imbalance-gap"
@@ -172,14 +172,6 @@ def _grid(
     return ReportTable(
         name=name, columns=("family", *columns), rows=rows, csv=table.to_csv(index=False)
     )
-
-
-def _by_subscriptions(
-    rows: pd.DataFrame, names: Sequence[str]
-) -> dict[str, tuple[AssignorSummary, AssignorSummary]]:
-    """Summarise each assignor twice: on groups with equal and with mixed subscriptions."""
-    equal, mixed = (by_assignor(rows[rows["mixed"] == flag], names) for flag in (False, True))
-    return {name: (equal[name], mixed[name]) for name in names}
 
 
 def _tint(share: Proportion, higher_is_better: bool) -> str:

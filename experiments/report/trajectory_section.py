@@ -9,18 +9,15 @@ from typing import Any
 import pandas as pd
 
 from kassay.experiments.report.assignor_summary import (
-    ReportTable,
     assignors_of,
     compared_assignors,
 )
 from kassay.experiments.report.effect_tables import (
     effects_table,
-    interval_text,
-    number_text,
-    p_text,
     stream_models,
 )
 from kassay.experiments.report.output_reader import StudySummary
+from kassay.experiments.report.report_table import ReportTable, interval_text, number_text, p_text
 from kassay.experiments.report.sensitivity_table import sensitivity_table
 from kassay.experiments.study.statistics.stream_rates import (
     RATES,
@@ -73,7 +70,7 @@ def _section(
         "times": _rate_table("unowned-time", totals, (*names, OPTIMUM), _TIMES),
         "pairs": _pair_table(pairs, adjusted[: len(pairs)]),
         "effects": effects_table("marginal-effects", models, adjusted[len(pairs) :]),
-        "strata": _strata_table("strata", strata, compared),
+        "strata": _strata_table(strata, compared),
         "events": _events_table(events, compared),
         "positions": _positions_table(events, names),
         "sensitivity": sensitivity_table(rows, events, compared),
@@ -138,8 +135,7 @@ def _pair_table(pairs: Sequence[StreamPair], adjusted: Sequence[float]) -> Repor
         *("from → to", "measure", "streams", "lower", "equal", "higher"),
         *("difference (95 %)", "p"),
     )
-    data = pd.DataFrame([dict(zip(columns, row, strict=True)) for row in rows], columns=columns)
-    return ReportTable(name="pairs", columns=columns, rows=rows, csv=data.to_csv(index=False))
+    return ReportTable.of_cells("pairs", columns, rows)
 
 
 def _by_size(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
@@ -158,7 +154,7 @@ def _by_subscriptions(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 
 
 def _strata_table(
-    name: str, strata: Sequence[tuple[str, pd.DataFrame]], compared: Sequence[str]
+    strata: Sequence[tuple[str, pd.DataFrame]], compared: Sequence[str]
 ) -> ReportTable:
     columns = (
         *("stratum", "streams", "rebalances"),
@@ -181,8 +177,7 @@ def _strata_table(
                 ),
             )
         )
-    csv = pd.DataFrame(rows, columns=columns).to_csv(index=False)
-    return ReportTable(name=name, columns=columns, rows=tuple(rows), csv=csv)
+    return ReportTable.of_cells("strata", columns, rows)
 
 
 def _events_table(events: pd.DataFrame, compared: Sequence[str]) -> ReportTable:
@@ -233,8 +228,7 @@ def _sums_table(
                 ratio = RATES[rate].factor * int(own[RATES[rate].column]) / max(divisor, 1)
                 cells.append(number_text(ratio) if divisor else "–")
         table.append(tuple(cells))
-    csv = pd.DataFrame(table, columns=columns).to_csv(index=False)
-    return ReportTable(name=name, columns=columns, rows=tuple(table), csv=csv)
+    return ReportTable.of_cells(name, columns, table)
 
 
 def _with_unit(rate: str) -> str:
