@@ -14,35 +14,30 @@ from tests.experiments.implementations.test_installed_libraries import require
 
 PAGE = Path(__file__).parents[3] / "docs" / "implementations.md"
 FAULTS = Path(__file__).parents[3] / "examples" / "library-faults"
-NO_ANSWER = "no assignment within 2 seconds"
-UNASSIGNED = "u-0 is not assigned"
-WRONG_MEMBER = "member 'b' is assigned topic 'u', but does not subscribe to it"
+HANGS = (Ending.NONTERMINATING, "no assignment within 2 seconds")
+SEGFAULTS = (Ending.FAILED, "(signal SIGSEGV)")
+WORKS = (Ending.OK, "")
+UNASSIGNED = (Ending.INVALID, "u-0 is not assigned")
+WRONG_MEMBER = (
+    Ending.INVALID,
+    "member 'b' is assigned topic 'u', but does not subscribe to it",
+)
 
 
 @pytest.mark.parametrize(
     ("name", "assignor", "ending", "detail"),
     [
-        ("livelock", "aiokafka@2s:sticky", Ending.NONTERMINATING, NO_ANSWER),
-        ("livelock", "sarama@2s:sticky", Ending.NONTERMINATING, NO_ANSWER),
-        ("livelock", "kafka-python@3.0.11@2s:sticky", Ending.NONTERMINATING, NO_ANSWER),
-        ("livelock", "kafka-clients@2s:sticky", Ending.NONTERMINATING, NO_ANSWER),
-        ("livelock", "kafka-python@3.0.12:sticky", Ending.OK, ""),
-        ("livelock", "franz-go:sticky", Ending.OK, ""),
-        ("use-after-free", "librdkafka:cooperative-sticky", Ending.FAILED, "(signal SIGSEGV)"),
-        (
-            "use-after-free",
-            "librdkafka@1.8.2:cooperative-sticky",
-            Ending.FAILED,
-            "(signal SIGSEGV)",
-        ),
-        (
-            "fresh-hang",
-            "librdkafka@2.5.3@2s:cooperative-sticky",
-            Ending.NONTERMINATING,
-            NO_ANSWER,
-        ),
-        ("new-member", "librdkafka:cooperative-sticky", Ending.FAILED, "(signal SIGSEGV)"),
-        ("new-member", "librdkafka@2.5.3:cooperative-sticky", Ending.OK, ""),
+        ("livelock", "aiokafka@2s:sticky", *HANGS),
+        ("livelock", "sarama@2s:sticky", *HANGS),
+        ("livelock", "kafka-python@3.0.11@2s:sticky", *HANGS),
+        ("livelock", "kafka-clients@2s:sticky", *HANGS),
+        ("livelock", "kafka-python@3.0.12:sticky", *WORKS),
+        ("livelock", "franz-go:sticky", *WORKS),
+        ("use-after-free", "librdkafka:cooperative-sticky", *SEGFAULTS),
+        ("use-after-free", "librdkafka@1.8.2:cooperative-sticky", *SEGFAULTS),
+        ("fresh-hang", "librdkafka@2.5.3@2s:cooperative-sticky", *HANGS),
+        ("new-member", "librdkafka:cooperative-sticky", *SEGFAULTS),
+        ("new-member", "librdkafka@2.5.3:cooperative-sticky", *WORKS),
         ("deleted-partition", "kafka-clients@2.8.2:sticky", Ending.INVALID, "does not exist"),
         (
             "deleted-partition",
@@ -50,29 +45,24 @@ WRONG_MEMBER = "member 'b' is assigned topic 'u', but does not subscribe to it"
             Ending.FAILED,
             "IllegalStateException: No more unfilled consumers",
         ),
-        ("deleted-partition", "kafka-clients@3.7.2:sticky", Ending.OK, ""),
+        ("deleted-partition", "kafka-clients@3.7.2:sticky", *WORKS),
         ("movement-record", "kafka-broker@3.9.1:uniform", Ending.FAILED, "Mismatch in partition"),
-        ("movement-record", "kafka-broker@4.0.0:uniform", Ending.OK, ""),
+        ("movement-record", "kafka-broker@4.0.0:uniform", *WORKS),
         ("unsubscribed-claim", "librdkafka:cooperative-sticky", Ending.INVALID, "topic 'u'"),
-        ("unsubscribed-claim", "kafka-clients:cooperative-sticky", Ending.OK, ""),
-        ("fresh-hang", "librdkafka@2.6.1:cooperative-sticky", Ending.OK, ""),
-        ("fresh-hang", "librdkafka:cooperative-sticky", Ending.OK, ""),
+        ("unsubscribed-claim", "kafka-clients:cooperative-sticky", *WORKS),
+        ("fresh-hang", "librdkafka@2.6.1:cooperative-sticky", *WORKS),
+        ("fresh-hang", "librdkafka:cooperative-sticky", *WORKS),
         ("skipped-member", "kafka-python:roundrobin", Ending.FAILED, "KeyError"),
         ("skipped-member", "kafka-python@2.3.3:roundrobin", Ending.FAILED, "KeyError"),
-        ("skipped-member", "kafka-python@2.2.21:roundrobin", Ending.OK, ""),
+        ("skipped-member", "kafka-python@2.2.21:roundrobin", *WORKS),
         ("rejoin", "kafka-python@2.0.2:sticky", Ending.FAILED, "TypeError"),
-        ("rejoin", "kafka-python@2.1.6:sticky", Ending.OK, ""),
-        ("topic-of-a-follower", "kafkajs:roundrobin", Ending.INVALID, UNASSIGNED),
-        ("topic-of-a-follower", "platformatic-kafka:roundrobin", Ending.INVALID, UNASSIGNED),
-        (
-            "topic-of-a-follower",
-            "platformatic-kafka:cooperative-sticky",
-            Ending.INVALID,
-            UNASSIGNED,
-        ),
-        ("topic-of-the-leader", "kafkajs:roundrobin", Ending.INVALID, WRONG_MEMBER),
-        ("topic-of-the-leader", "platformatic-kafka:roundrobin", Ending.INVALID, WRONG_MEMBER),
-        ("topic-of-the-leader", "platformatic-kafka:cooperative-sticky", Ending.OK, ""),
+        ("rejoin", "kafka-python@2.1.6:sticky", *WORKS),
+        ("topic-of-a-follower", "kafkajs:roundrobin", *UNASSIGNED),
+        ("topic-of-a-follower", "platformatic-kafka:roundrobin", *UNASSIGNED),
+        ("topic-of-a-follower", "platformatic-kafka:cooperative-sticky", *UNASSIGNED),
+        ("topic-of-the-leader", "kafkajs:roundrobin", *WRONG_MEMBER),
+        ("topic-of-the-leader", "platformatic-kafka:roundrobin", *WRONG_MEMBER),
+        ("topic-of-the-leader", "platformatic-kafka:cooperative-sticky", *WORKS),
     ],
 )
 def test_a_fault_is_found_again(name, assignor, ending, detail):
