@@ -74,7 +74,7 @@ class Tolerance:
         object.__setattr__(self, "relative", share)
 
     def limit(self, value: int) -> int:
-        """Return the maximum permitted value of the level while later levels are minimised."""
+        """Return the maximum value that the tolerance permits if the minimum is ``value``."""
         if self.up_to is not None:
             return max(value, self.up_to)
         return value + max(self.absolute, int(Fraction(self.relative) * abs(value)))

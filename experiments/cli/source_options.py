@@ -104,10 +104,10 @@ class SourceOptions:
         str | None,
         typer.Option(
             metavar="rate|FILE",
-            help="Speed of each member; imbalance compares loads divided by speeds. rate: the "
-            "messages consumed during kassay import --sample. FILE: JSON object {NAME: SPEED}; "
-            "NAME is a member, client or instance id, or a host; SPEED is an integer or a "
-            "measured rate.",
+            help="Speed of each member; imbalance compares loads divided by speeds. rate: "
+            "number of messages that the member consumes between the two offset samples of "
+            "kassay import. FILE: JSON object {NAME: SPEED}; NAME is a member, client or instance "
+            "id, or a host; SPEED is an integer or a measured rate.",
             show_default="equal speeds",
         ),
     ] = None

@@ -210,7 +210,7 @@ class _Cases:
     def _change(
         self, member: int, weight: int, count: int, costs: Sequence[int], *, sign: int
     ) -> None:
-        """Subtract one block of partitions from the remaining limits, or add it again."""
+        """Reduce the remaining limits of a member by one block with sign -1, restore with 1."""
         self.loads[member] += sign * weight
         self.counts[member] += sign * count
         self.spent = [rest + sign * cost for rest, cost in zip(self.spent, costs, strict=True)]

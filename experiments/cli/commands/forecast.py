@@ -27,8 +27,8 @@ def forecast(
     assignor: Annotated[
         list[str] | None,
         typer.Option(
-            help="Assignor to change to, repeatable; uniform and server-range mean the consumer "
-            "protocol.",
+            help="Assignor to change to, repeatable. uniform and server-range run on the broker "
+            "and require the consumer protocol.",
             show_default="sticky, cooperative-sticky, uniform",
         ),
     ] = None,
