@@ -87,8 +87,9 @@ class IntegerProgram:
         squares: int | None = None,
         makespan: int | None = None,
         off_rack: int | None = None,
+        moves: int | None = None,
     ) -> int:
-        """Minimise ``squares``, ``makespan`` or ``moves`` within limits on the other values."""
+        """Minimise one of the values within limits on the others."""
         arcs, members = self._arcs, brute_force.participants(self.group)
         if not arcs:
             return 0
@@ -109,16 +110,17 @@ class IntegerProgram:
                 own = {first_unit + place * units + j: -1.0 for j in range(units)}
                 rows.append(({**load, **own}, 0, 0))
                 square_row |= {index: 2.0 * j + 1 for j, index in enumerate(own)}
-        moves = {
+        moved = {
             index: 1.0
             for index, (kind, member, _) in enumerate(arcs)
             if kind.owner is not None and kind.owner != member
         }
         reads = {index: 1.0 for index, arc in enumerate(arcs) if arc[2]}
-        for row, limit in ((square_row, squares), (reads, off_rack)):
+        for row, limit in ((square_row, squares), (reads, off_rack), (moved, moves)):
             if limit is not None:
                 rows.append((row, -np.inf, limit))
-        goal = {"squares": square_row, "makespan": {peak: 1.0}, "moves": moves}[level]
+        goals = {"squares": square_row, "makespan": {peak: 1.0}, "moves": moved, "off_rack": reads}
+        goal = goals[level]
         upper = np.r_[
             [float(self._classes[kind]) for kind, _, _ in arcs],
             np.ones(units * len(members)),

@@ -3,8 +3,8 @@
 ``python -m kassay.experiments.report.published_study out/study docs/study.md`` replaces the
 text between the two comments that mark the place of the numbers. The results of event streams and
 those of single groups have their own places. A page with the place ``headline``, such as README.md,
-gets the table in practical units instead. A study of libraries has a place with the name of its
-configuration file.
+gets the table in practical units instead. A study of libraries, or of groups with racks, has a
+place with the name of its configuration file.
 """
 
 import sys
@@ -23,6 +23,8 @@ from kassay.reference.model.errors import InputError
 BEGIN, END = "<!-- numbers: begin -->", "<!-- numbers: end -->"
 IMAGES = "images"
 TRAJECTORIES, HEADLINE = "trajectories", "headline"
+RACKS = "racks"
+"""Name of the study configuration of groups with racks, and of their place on a page."""
 LIBRARIES = ("implementations", "implementations-slow")
 """Names of the study configurations whose assignors are those of libraries."""
 _GROUPS = "numbers"
@@ -46,6 +48,11 @@ def render_libraries(results: StudySummary) -> str:
         counts=group_counts(results),
         tables=library_tables(results.outcomes),
     )
+
+
+def render_racks(results: StudySummary) -> str:
+    """Render the results of a study on groups with racks as Markdown tables."""
+    return _render(results, "racks_place.md.j2")
 
 
 def _render(results: StudySummary, template: str) -> str:
@@ -113,6 +120,8 @@ def render_places(results: StudySummary, page: str) -> dict[str, str]:
         return {HEADLINE: render_headline(results)}
     if configuration in LIBRARIES and BEGIN.replace(_GROUPS, configuration) in page:
         return {configuration: render_libraries(results)}
+    if configuration == RACKS and BEGIN.replace(_GROUPS, RACKS) in page:
+        return {RACKS: render_racks(results)}
     found = {}
     if not results.outcomes.empty:
         found[_GROUPS] = render_numbers(results)

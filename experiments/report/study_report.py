@@ -30,6 +30,7 @@ from kassay.experiments.report.assignor_tables import (
 from kassay.experiments.report.effect_tables import effect_section
 from kassay.experiments.report.output_reader import StudySummary
 from kassay.experiments.report.parameter_section import parameter_section
+from kassay.experiments.report.rack_section import rack_section
 from kassay.experiments.report.report_table import ReportTable
 from kassay.experiments.report.statistics_section import statistics_section
 from kassay.experiments.report.study_figures import GAP_BINS, MOVE_BINS
@@ -127,6 +128,7 @@ def template_values(
         "gap_legend": list(zip(GAP_BINS, STEPS, strict=True)),
         "move_legend": list(zip(MOVE_BINS, STEPS, strict=True)),
         "family_plots": tuple(study_figures.family_plots(families)),
+        "racks": rack_section(results),
         "statistics": statistics_section(results, names, compared),
         "parameters": parameter_section(results, described, compared),
         "effects": effect_section(results, described, compared),

@@ -14,6 +14,7 @@ from kassay.experiments.study.case import Case, document_id
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.families.event_streams import EventStreamFamily
 from kassay.experiments.study.families.registry import FAMILIES
+from kassay.experiments.three_criteria import without_racks
 from kassay.reference import Group
 from kassay.reference.documents.json_codec import group_document
 from tests import brute_force
@@ -56,6 +57,8 @@ def test_rows_of_a_study_equal_the_independent_recomputation(kind: str) -> None:
         if not weighted and row["partitions"] <= FLOW_PARTITIONS:
             squares, flow_moves = program.flow_optimum()
             assert (squares * _common_weight(group) ** 2, flow_moves) == (imbalance, moves)
+        for distance in record.front_distances:
+            _check_front(group, program, asdict(distance))
         for assignment, comparison in zip(record.assignments, record.comparisons, strict=True):
             if comparison.ending == "ok":
                 _check_assignor(group, program, level, asdict(assignment) | asdict(comparison))
@@ -95,6 +98,25 @@ def _check_assignor(group: Group, program: IntegerProgram, level: str, row: dict
     racked = any(member.rack for member in group.members) and any(t.racks for t in group.topics)
     within = program.least("moves", **limits, off_rack=reads if racked else None)
     assert (row["movement_within"], row["unnecessary_moves"]) == (within, moves - within)
+
+
+def _check_front(group: Group, program: IntegerProgram, row: dict) -> None:
+    """Compare the distance of an assignment to the front with the integer program."""
+    own = {"squares": row["imbalance"], "off_rack": row["off_rack"], "moves": row["moves"]}
+    best = {name: program.least(name, **own) for name in own}
+    assert {
+        "squares": row["imbalance_within"],
+        "off_rack": row["off_rack_within"],
+        "moves": row["moves_within"],
+    } == best
+    assert row["on_front"] is (best == own)
+    assert row["fewest_moves"] == program.least("moves", squares=row["imbalance"])
+    plain = without_racks(group)
+    assignment = run_until_stable(plain, row["assignor"]).assignment
+    placement = {(tp[0], tp[1]): member for member in assignment for tp in assignment[member]}
+    squares = sum(load**2 for load in brute_force.loads_of(plain, placement))
+    assert row["moves_without_racks"] == brute_force.moves_of(plain, placement)
+    assert row["fewest_moves_without_racks"] == program.least("moves", squares=squares)
 
 
 def _case(kind: str, number: int) -> tuple[Case, Group]:
