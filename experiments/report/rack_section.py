@@ -13,9 +13,8 @@ from kassay.experiments.report.assignor_summary import (
     families_of,
     scope_rows,
 )
-from kassay.experiments.report.effect_tables import number_text
 from kassay.experiments.report.output_reader import StudySummary
-from kassay.experiments.report.report_table import ReportTable
+from kassay.experiments.report.report_table import ReportTable, number_text
 
 _Row = Mapping[str, int]  # sums of one family and assignor
 # How moves are judged, by the prefix of the columns of the table `fronts`.
