@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pandas as pd
 from scipy.stats import binomtest
 
+from kassay.experiments.study.statistics.significance import CONFIDENCE
 from kassay.reference.assignors import ASSIGNORS, Goal, Release
 
 COMPARED_ASSIGNORS = tuple(
@@ -29,7 +30,6 @@ APART = {
 """Scopes of the other groups. Each scope has results of its own, and groups of one unit."""
 WORST_CANDIDATES = 16
 """Number of stored candidates for the worst groups, per assignor and kind of shortcoming."""
-CONFIDENCE = 0.95
 _ASSIGNOR_ORDER = tuple(
     sorted(
         ASSIGNORS,

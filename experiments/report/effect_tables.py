@@ -28,9 +28,8 @@ from kassay.experiments.study.statistics.random_effects import (
     moment_effect,
     share_effect,
 )
-from kassay.experiments.study.statistics.within_family_correlations import family_event, holm
+from kassay.experiments.study.statistics.significance import SIGNIFICANT, holm
 
-_SIGNIFICANT = 0.05
 _COLUMNS = (
     *("families", "groups", "mean of the families (95 %)", "another family (95 %)"),
     *("τ", "I²", "Q", "p of equal families"),
@@ -250,7 +249,7 @@ def _forests(single: Sequence[_Pool], pairs: Sequence[_Pool]) -> Iterable[Plot]:
 def _cells(results: StudySummary, families: Iterable[Mapping[str, object]]) -> pd.DataFrame:
     """Return the cells of the random groups. The stratum of a family is its name without event."""
     cells = scope_rows(results.cells, GENERATED)
-    events = {str(family["name"]): family_event(family) or NO_EVENT for family in families}
+    events = {str(family["name"]): family.get("event") or NO_EVENT for family in families}
     kinds = cells["family"].map(lambda name: events.get(str(name), NO_EVENT))
     strata = [
         str(name).removesuffix(f"-{event}")
@@ -271,5 +270,5 @@ def _modelled(model: MarginalEffects) -> str:
 
 
 def _effect_text(effect: MarginalEffect, adjusted: float) -> str:
-    mark = "*" if adjusted < _SIGNIFICANT else ""
+    mark = "*" if adjusted < SIGNIFICANT else ""
     return interval_text(effect.value, effect.low, effect.high, "+") + mark

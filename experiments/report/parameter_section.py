@@ -7,6 +7,7 @@ import pandas as pd
 from kassay.experiments.report.assignor_summary import main_scope, scope_rows
 from kassay.experiments.report.output_reader import StudySummary
 from kassay.experiments.report.report_table import ReportTable
+from kassay.experiments.study.statistics.significance import SIGNIFICANT
 from kassay.experiments.study.statistics.within_family_correlations import MEASURED, within_families
 
 _COUNTS = {
@@ -88,7 +89,7 @@ def _within_table(correlations: pd.DataFrame, names: Sequence[str]) -> ReportTab
     missed = correlations[correlations["outcome"] == "missed"]
     cells = {
         (str(row["family"]), str(row["assignor"]), str(row["parameter"])): (
-            f"{row['rho']:.2f}".replace("-", "−") + ("*" if row["p_adjusted"] < 0.05 else "")
+            f"{row['rho']:.2f}".replace("-", "−") + ("*" if row["p_adjusted"] < SIGNIFICANT else "")
         )
         for row in missed.to_dict("records")
     }

@@ -19,13 +19,13 @@ from kassay.experiments.report.effect_tables import (
 from kassay.experiments.report.output_reader import StudySummary
 from kassay.experiments.report.report_table import ReportTable, interval_text, number_text, p_text
 from kassay.experiments.report.sensitivity_table import sensitivity_table
+from kassay.experiments.study.statistics.significance import holm
 from kassay.experiments.study.statistics.stream_rates import (
     RATES,
     Estimate,
     StreamPair,
     StreamTotals,
 )
-from kassay.experiments.study.statistics.within_family_correlations import holm
 from kassay.experiments.study.trajectories import OPTIMUM
 
 _SIZES = ((2, 7), (8, 15), (16, 31), (32, 99), (100, 1000))  # members at the start of a stream

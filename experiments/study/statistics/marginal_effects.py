@@ -19,7 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from kassay.experiments.study.statistics.random_effects import TAIL
+from kassay.experiments.study.statistics.significance import UPPER_QUANTILE
 
 MEMBERS, PARTITIONS, MIXED = "members doubled", "partitions doubled", "mixed subscriptions"
 _SLOPES = {MEMBERS: "members", PARTITIONS: "partitions"}
@@ -146,7 +146,7 @@ def _effects(rows: pd.DataFrame, assignor: str, outcome: str) -> Iterator[Margin
             rates = share * np.exp(values @ beta)
             value, gradient = value + sign * float(rates.sum()), gradient + sign * (rates @ values)
         error = math.sqrt(max(0.0, float(gradient @ covariance @ gradient)))
-        radius = float(norm.ppf(TAIL)) * error
+        radius = float(norm.ppf(UPPER_QUANTILE)) * error
         yield MarginalEffect(
             assignor=assignor,
             outcome=outcome,

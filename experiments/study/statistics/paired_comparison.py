@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from kassay.experiments.study.statistics.within_family_correlations import CONFIDENCE
+from kassay.experiments.study.statistics.significance import UPPER_QUANTILE
 
 RESAMPLES = 5000
 
@@ -87,6 +87,5 @@ def mean_interval(
     """
     total = int(counts.sum())
     resampled = np.random.default_rng(seed).multinomial(total, counts / total, size=RESAMPLES)
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(resampled @ values / total, [tail, 1 - tail])
+    low, high = np.quantile(resampled @ values / total, [1 - UPPER_QUANTILE, UPPER_QUANTILE])
     return float(low), float(high)

@@ -14,9 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm, t
 
-from kassay.experiments.study.statistics.within_family_correlations import CONFIDENCE
-
-TAIL = (1 + CONFIDENCE) / 2
+from kassay.experiments.study.statistics.significance import UPPER_QUANTILE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +33,7 @@ class FamilyEffect:
     @property
     def shown(self) -> tuple[float, float, float]:
         """Return the value and its 95 % interval, in per cent if it is a share."""
-        radius = float(norm.ppf(TAIL)) * math.sqrt(self.variance)
+        radius = float(norm.ppf(UPPER_QUANTILE)) * math.sqrt(self.variance)
         ends = self.value - radius, self.value + radius
         if self.share is None:
             return self.value, *ends
@@ -151,12 +149,12 @@ def combine(effects: Sequence[FamilyEffect]) -> RandomEffects | None:
     else:
         error, scale = float(found.sd_eff_w_re), float(found.scale_hksj_re)
     error *= math.sqrt(max(1.0, scale))
-    radius = float(t.ppf(TAIL, count - 1)) * error
+    radius = float(t.ppf(UPPER_QUANTILE, count - 1)) * error
     shown = float if used[0].share is None else _percent
     value, low, high = map(shown, (mean, mean - radius, mean + radius))
     predicted = None
     if count > 2:
-        wide = float(t.ppf(TAIL, count - 2)) * math.hypot(error, math.sqrt(tau_squared))
+        wide = float(t.ppf(UPPER_QUANTILE, count - 2)) * math.hypot(error, math.sqrt(tau_squared))
         predicted = (shown(mean - wide), shown(mean + wide))
     q = float(found.q)
     return RandomEffects(

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from kassay.experiments.study.statistics.within_family_correlations import CONFIDENCE
+from kassay.experiments.study.statistics.significance import UPPER_QUANTILE
 from kassay.experiments.study.trajectories import OPTIMUM
 
 RESAMPLES = 2000
@@ -163,6 +163,5 @@ class StreamTotals:
 
 
 def _estimate(value: float, resampled: NDArray[np.float64]) -> Estimate:
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.nanquantile(resampled, [tail, 1 - tail])
+    low, high = np.nanquantile(resampled, [1 - UPPER_QUANTILE, UPPER_QUANTILE])
     return Estimate(float(value), float(low), float(high))

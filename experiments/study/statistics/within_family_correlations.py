@@ -1,4 +1,4 @@
-"""Effects of group and family parameters on how often an assignor misses the optimum.
+"""Correlations of group parameters with results of assignors, within each family.
 
 Tables of counts have the columns ``groups`` with a proven optimum; ``missed``, of these groups
 without minimum imbalance; ``known``, of these groups with owned partitions and known unnecessary
@@ -8,13 +8,14 @@ assignor are in none of them.
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 from scipy.stats import t
 
-CONFIDENCE = 0.95
+from kassay.experiments.study.statistics.significance import holm
+
 MEASURED = ("members", "topics", "partitions", "partitions per member", "overlap", "owned")
 """Parameters that are numbers of a group.
 
@@ -51,23 +52,6 @@ def within_families(parameters: pd.DataFrame, *, assignors: Sequence[str]) -> pd
     return table.assign(p_adjusted=holm(table["p_value"].tolist()))
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjust p-values for the number of tests, by Holm's method. NaN is no test.
-
-    Examples
-    --------
-    >>> holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
-    """
-    adjusted = [math.nan] * len(p_values)
-    largest = 0.0
-    tests = [index for index, p_value in enumerate(p_values) if not math.isnan(p_value)]
-    for rank, index in enumerate(sorted(tests, key=p_values.__getitem__)):
-        largest = max(largest, min(1.0, (len(tests) - rank) * p_values[index]))
-        adjusted[index] = largest
-    return adjusted
-
-
 def rank_correlation(values: pd.Series, groups: pd.Series, ones: pd.Series) -> tuple[float, float]:
     """Return Spearman's correlation of values with a binary outcome, and the p-value.
 
@@ -101,9 +85,3 @@ def rank_correlation(values: pd.Series, groups: pd.Series, ones: pd.Series) -> t
     with np.errstate(divide="ignore", invalid="ignore"):
         statistic = rho * np.sqrt(np.float64(n - 2) / ((1 + rho) * (1 - rho)))
     return rho, float(2 * t.sf(abs(statistic), n - 2))
-
-
-def family_event(family: Mapping[str, object]) -> str | None:
-    """Return the kind of event of all groups of a family, from its parameters in a manifest."""
-    event = family.get("event")
-    return event if isinstance(event, str) else None

@@ -13,8 +13,8 @@ from kassay.experiments.study.statistics.performance_profiles import (
     profile,
 )
 from kassay.experiments.study.statistics.rank_stability import agreement
+from kassay.experiments.study.statistics.significance import holm
 from kassay.experiments.study.statistics.within_family_correlations import (
-    holm,
     rank_correlation,
     within_families,
 )
