@@ -13,9 +13,9 @@ import pytest
 from kassay.clients import optimal_assignment as module
 from kassay.clients.optimal_assignment import optimal_assignment
 from kassay.experiments.implementations.installation import installations
-from kassay.experiments.implementations.library_catalogue import libraries
 from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
 from kassay.reference.documents.json_codec import group_document
+from tests.installed_library import require_library
 
 _RUN = """
 import importlib, json, sys
@@ -93,9 +93,8 @@ def test_an_unproven_assignment_is_not_used(monkeypatch, caplog):
 @pytest.mark.parametrize("name", ["aiokafka", "kafka-python"])
 @pytest.mark.parametrize("key", ["A", "B", "D"])
 def test_the_clients_assign_the_optimum_or_the_sticky_assignment(name, key):
-    directory = installations() / f"{name}@{libraries()[name].versions[0]}"
-    if not (directory / "packages").is_dir():
-        pytest.skip(f"not installed: run kassay implementations install {name}")
+    _, version = require_library(name)
+    directory = installations() / f"{name}@{version}"
     group = NAMED_GROUPS[key].group
     package = "kafka" if name == "kafka-python" else name
     names = [package, str(directory), f"kassay.clients.{name.replace('-', '_')}"]

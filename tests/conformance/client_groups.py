@@ -13,12 +13,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-import pytest
-
-from kassay.experiments.implementations.installation import is_installed
-from kassay.experiments.implementations.library_catalogue import libraries
 from tests.conformance import jars
 from tests.conformance.consumers import Profile, RunningConsumer
+from tests.installed_library import require_library
 
 CLIENTS = Path(__file__).with_name("clients")
 BUILD = jars.CACHE.parent / "clients"
@@ -34,9 +31,7 @@ _STOP_SECONDS = 20
 def require_libraries(*names: str) -> None:
     """Skip a test if the newest release of a library is not installed with its driver."""
     for name in names:
-        library = libraries()["kafka-clients" if name == "java" else name]
-        if not is_installed(library, library.versions[0]):
-            pytest.skip(f"not installed: run kassay implementations install {library.name}")
+        require_library("kafka-clients" if name == "java" else name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

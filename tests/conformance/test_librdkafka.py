@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from kassay.experiments.implementations.convergence import run_until_stable
-from kassay.experiments.implementations.installation import installations, is_installed
-from kassay.experiments.implementations.library_catalogue import libraries
+from kassay.experiments.implementations.installation import installations
 from kassay.experiments.implementations.runtimes import DRIVERS
 from kassay.reference import Assignment, Group, Member, Topic
 from kassay.reference.model.ownership import rejoin
+from tests.installed_library import require_library
 
 pytestmark = [pytest.mark.kafka, pytest.mark.clients, pytest.mark.slow]
 
@@ -28,10 +28,7 @@ _AT_ONCE = 10
 
 @pytest.fixture(scope="session")
 def mock_cluster(tmp_path_factory):
-    library = libraries()["librdkafka"]
-    version = library.versions[0]
-    if not is_installed(library, version):
-        pytest.skip("not installed: run kassay implementations install librdkafka")
+    _, version = require_library("librdkafka")
     sources = installations() / f"librdkafka@{version}" / "library" / "src"
     program = tmp_path_factory.mktemp("mock") / "mock_cluster"
     command = ["cc", "-w", "-I", sources, "-I", DRIVERS / "c", "-o", program, SOURCE]

@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from kassay.experiments.implementations.convergence import Ending, run_until_stable
-from kassay.experiments.implementations.installation import driver_command, is_installed
+from kassay.experiments.implementations.installation import driver_command
 from kassay.experiments.implementations.library_catalogue import (
     libraries,
     parse_library_assignor,
@@ -14,6 +14,7 @@ from kassay.experiments.implementations.runner import run
 from kassay.experiments.study.case import cases_of
 from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
 from kassay.reference import Group, Member, Topic
+from tests.installed_library import require_library
 
 NEWEST = [
     f"{library.name}@{library.versions[0]}:{assignor}"
@@ -28,11 +29,9 @@ EQUAL = Group(
 
 
 def require(name):
-    """Skip the test if the library is not installed."""
+    """Return the name of a library's assignor. Skip the test if the library is not installed."""
     assignor = parse_library_assignor(name)
-    if not is_installed(assignor.library, assignor.version):
-        version = f"{assignor.library.name}@{assignor.version}"
-        pytest.skip(f"not installed: run kassay implementations install {version}")
+    require_library(f"{assignor.library.name}@{assignor.version}")
     return name
 
 

@@ -2,13 +2,12 @@
 
 import pytest
 
-from kassay.experiments.implementations.installation import is_installed
-from kassay.experiments.implementations.library_catalogue import parse_library_version
 from kassay.experiments.simulation.mixed_libraries import MixedLibraries, with_library_shares
 from kassay.experiments.simulation.policies import POLICIES
 from kassay.experiments.simulation.script_parser import parse_script
 from kassay.experiments.simulation.simulation import simulate
 from kassay.reference.model.errors import InputError
+from tests.installed_library import require_library
 
 SCRIPT = """
 topics: {{orders: 12}}
@@ -24,8 +23,7 @@ until: 2m
 def mixed(first, others):
     """Return the result of `sticky` with a leader of one library, which leaves."""
     for name in (first, others):
-        if not is_installed(*parse_library_version(name)):
-            pytest.skip(f"not installed: run kassay implementations install {name}")
+        require_library(name)
     return simulate(
         parse_script(SCRIPT.format(first=first, others=others), "s"), POLICIES["sticky"]
     )
