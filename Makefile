@@ -209,6 +209,10 @@ proofs: setup ## Check the statements of docs/proofs.md on 330,000 small groups
 forgeries: setup ## Check 100,000 edited solution documents against brute force
 	EDITED_DOCUMENTS=100000 $(BIN)/python -m pytest tests/forgeries
 
+.PHONY: few-moves-bounds
+few-moves-bounds: setup ## Check all proven bounds of benchmarks/few_moves (minutes)
+	ALL_CERTIFICATES=1 $(BIN)/python -m pytest tests/test_few_moves_benchmark.py
+
 .PHONY: captures
 captures: setup ## Record examples/captures and examples/lagging-group again (needs JDK 17+ and Maven)
 	$(BIN)/python -m tests.conformance.captures

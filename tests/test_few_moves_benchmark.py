@@ -99,7 +99,7 @@ def test_every_best_known_value_has_a_certificate():
 @pytest.mark.parametrize("name", list(published_names()))
 def test_the_prices_of_a_certificate_prove_the_best_known_bound(name):
     if "exact" not in name and not os.environ.get("ALL_CERTIFICATES"):
-        pytest.skip("each check takes seconds; set ALL_CERTIFICATES to run all")
+        pytest.skip("takes seconds; make few-moves-bounds includes it")
     one, path = instance(name), certify.certificate_path(name)
     known = json.loads(certify.BEST_KNOWN.read_text())
     assert certify.known_values(one, json.loads(path.read_text())) == known[name]
