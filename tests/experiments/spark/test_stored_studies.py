@@ -1,0 +1,213 @@
+"""Damaged, abandoned and finished runs of a stored study."""
+
+import re
+import shutil
+from functools import partial
+
+import pytest
+
+from kassay.experiments.compare import LIMITS
+from kassay.experiments.report.output_reader import load_summary, read_manifest
+from kassay.experiments.spark.output_files import delete_abandoned_runs
+from kassay.experiments.spark.study_pipeline import write_study
+from kassay.experiments.spark.study_tables import complete_runs
+from kassay.experiments.study.batches import batches_of
+from kassay.experiments.study.case import ImportedCases, cases_of
+from kassay.experiments.study.manifest import configuration, manifest
+from tests.experiments.conftest import stored_rows
+
+pytestmark = pytest.mark.spark
+
+
+def _files_of(directory, batch):
+    return sorted(directory.glob(f"cases/*/batch={batch}/run=*/*.parquet"))
+
+
+def _truncate(directory, batch):
+    [path] = _files_of(directory, batch)
+    path.write_bytes(path.read_bytes()[:500])
+
+
+def _delete(directory, batch):
+    [path] = _files_of(directory, batch)
+    path.unlink()
+
+
+def _zero(directory, batch):
+    [path] = _files_of(directory, batch)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 6 : len(data) // 6 + 40] = bytes(40)  # in a page with values
+    path.write_bytes(data)
+
+
+def _zero_metadata(directory, batch):
+    [path] = _files_of(directory, batch)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 3 : len(data) // 3 + 40] = bytes(40)  # between pages and footer
+    path.write_bytes(data)
+
+
+def _add_text(directory, batch):
+    [path] = _files_of(directory, batch)
+    (path.parent / "notes.txt").write_text("hello")
+
+
+def _add_batch(directory, batch):
+    [path] = _files_of(directory, batch)
+    [other] = _files_of(directory, batch + 1)
+    shutil.copy(other, path.with_name("part-00001.zstd.parquet"))
+
+
+def _double(directory, batch):
+    [path] = _files_of(directory, batch)
+    shutil.copy(path, path.with_name("part-00001.zstd.parquet"))
+
+
+def _replace_by_other_study(directory, batch):
+    [path] = _files_of(directory, batch)
+    [other] = _files_of(directory.with_name("other"), 0)  # as many cases
+    shutil.copy(other, path)
+
+
+def _manifest(described, rows):
+    return manifest(described, rows=rows, run={})
+
+
+DAMAGE = {
+    _replace_by_other_study: "has",
+    _truncate: "has 500 bytes instead of",
+    _delete: "is missing",
+    _zero: "has changed content",
+    _zero_metadata: "has changed content",
+    _add_text: "does not belong to the output",
+    _add_batch: "does not belong to the output",
+    _double: "does not belong to the output",
+}
+
+
+@pytest.fixture(scope="module")
+def intact(spark, tmp_path_factory):
+    """Two studies of the same size with different configurations."""
+    root = tmp_path_factory.mktemp("damage")
+    for name, assignor, seeds in (("study", "roundrobin", 27), ("other", "sticky", 3)):
+        assignors = ["range", assignor]
+        cases = cases_of(["mixed-join"], seeds=seeds, assignors=assignors)
+        described = configuration(
+            ImportedCases(),
+            families=["mixed-join"],
+            seeds=seeds,
+            first_seed=0,
+            assignors=assignors,
+            limits=LIMITS,
+        )
+        write_study(
+            spark,
+            cases,
+            str(root / name),
+            manifest=partial(_manifest, described),
+            largest_batch=3,
+        )
+        for path in (root / name).rglob(".*.crc"):
+            path.unlink()  # other tools than Hadoop do not copy these files
+    return root
+
+
+@pytest.mark.parametrize("damage", DAMAGE, ids=lambda damage: damage.__name__)
+def test_a_report_names_damaged_batches(kassay, intact, tmp_path, damage):
+    copy = tmp_path / "copy"
+    shutil.copytree(intact, copy)
+    damage(copy / "study", 3)
+    done = kassay("report", copy / "study")
+    assert done.code == 2
+    assert "damaged batches: 3; cases/" in done.err
+    assert DAMAGE[damage] in done.err
+    assert done.err.count("\n") == 1
+    partial_report = kassay("report", copy / "study", "--partial")
+    assert partial_report.code == 0
+    assert kassay("report", intact / "study", "-o", tmp_path / "intact.html").code == 0
+    damaged_page = (copy / "study" / "report.md").read_text()
+    assert damaged_page == (tmp_path / "intact.md").read_text()
+
+
+def test_a_study_repairs_every_damage_and_keeps_other_batches(spark, intact, tmp_path):
+    shutil.copytree(intact, tmp_path / "copy")
+    directory = tmp_path / "copy" / "study"
+    before = stored_rows(directory, read_manifest(directory))
+    digest = read_manifest(directory)["digest"]
+    cases = cases_of(["mixed-join"], seeds=27, assignors=["range", "roundrobin"])
+    batches = list(batches_of(27, largest=3))
+    assert len(batches) == len(DAMAGE) + 1
+    for number, damage in enumerate(DAMAGE):
+        damage(directory, number)
+    # Without the manifest, damage to bytes that no reader uses is not detected.
+    found = complete_runs(spark, f"{directory.as_uri()}/cases/{digest}", batches, digest)
+    assert set(found) == {number for number, d in enumerate(DAMAGE) if d is _zero_metadata} | {8}
+    write_study(spark, cases, str(directory), manifest=dict, largest_batch=3)
+    assert stored_rows(directory, read_manifest(directory)) == before
+    runs = {number: len(list(directory.glob(f"cases/*/batch={number}/*"))) for number in range(9)}
+    assert runs == {**dict.fromkeys(range(8), 2), 8: 1}
+    load_summary(directory)
+
+
+def test_spark_deletes_abandoned_runs_of_another_file_system(spark, intact, tmp_path, monkeypatch):
+    directory = tmp_path / "copy"
+    shutil.copytree(intact / "study", directory)
+    kept = set(directory.rglob("*.parquet"))
+    _add_abandoned_runs(directory)
+    monkeypatch.setattr("kassay.experiments.spark.output_files.location", lambda _: None)
+    uri = directory.as_uri()
+    assert delete_abandoned_runs(uri, read_manifest(directory), spark=spark) == 2
+    assert set(directory.rglob("*.parquet")) == kept
+
+
+def _add_abandoned_runs(directory):
+    """Add a run of a batch that was not finished, and a run of another study."""
+    [path] = _files_of(directory, 0)
+    [summary] = directory.glob("summary/run=*/outcomes/*.parquet")
+    for folder in (path.parents[1], directory / "cases" / "0123" / "batch=0"):
+        other = folder / "run=abandoned"
+        (other / "_temporary" / "0").mkdir(parents=True)
+        shutil.copy(summary, other / "_temporary" / "0" / "part-00000.parquet")
+        shutil.copy(path, other)
+
+
+def test_a_damaged_summary_is_an_error_even_with_partial(kassay, intact, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(intact / "study", copy)
+    [path] = copy.glob("summary/run=*/outcomes/*.parquet")
+    path.write_bytes(path.read_bytes()[:-40])
+    done = kassay("report", copy, "--partial")
+    assert done.code == 2
+    assert "outcomes" in done.err
+
+
+def test_a_finished_study_starts_no_spark(kassay, tmp_path, monkeypatch, spark):
+    options = ["--family", "named", "--assignor", "range", "--output", tmp_path]
+    monkeypatch.setattr("kassay.experiments.cli.commands.study.spark_session", _shared(spark))
+    first = kassay("study", *options)
+    monkeypatch.setattr("kassay.experiments.cli.commands.study.spark_session", None)
+    assert kassay("study", *options).out == first.out
+    kept = set(tmp_path.rglob("*.parquet"))
+    _add_abandoned_runs(tmp_path)
+    assert kassay("study", *options, "--clean").out == first.out
+    assert set(tmp_path.rglob("*.parquet")) == kept
+    assert not list(tmp_path.rglob("run=abandoned"))
+
+
+def _shared(spark):
+    class Session:
+        def __init__(self, **_):
+            pass
+
+        def __enter__(self):
+            return spark
+
+        def __exit__(self, *_):
+            return None
+
+    return Session
+
+
+def test_names_of_runs_sort_by_time(intact):
+    runs = {path.name for path in (intact / "study").glob("cases/*/batch=*/run=*")}
+    assert all(re.fullmatch(r"run=\d{8}T\d{6}-[0-9a-f]{8}", name) for name in runs)
