@@ -90,12 +90,17 @@ def group_spec(group: Group) -> GroupSpec:
     for subscription in dict.fromkeys(member.subscription for member in group.members):
         names = string_order(subscription, capacity=set_capacity(len(subscription)))
         sets[subscription] = tuple(ids[name] for name in names if name in ids)
-    cached_order = lru_cache(hash_order)  # Most members own the same topics.
+
+    @lru_cache  # Most members own the same topics.
+    def order_of(names: tuple[str, ...], codes: tuple[int, ...]) -> list[tuple[int, TopicId]]:
+        code_of = {_topic_id(names[code], ids): code for code in codes}
+        return [(code_of[topic], topic) for topic in hash_order(code_of)]
+
     return GroupSpec(
         topics={topic.uuid.int: topic for topic in group.topics},
         members={member: members[member] for member in order},
         subscribed={member: sets[members[member].subscription] for member in order},
-        assigned={member: _owned(members[member].owned, ids, cached_order) for member in order},
+        assigned={member: _owned(members[member].owned, order_of) for member in order},
         owner_counts=_owner_counts(group),
         homogeneous=len({frozenset(subscription) for subscription in sets}) <= 1,
     )
@@ -111,17 +116,18 @@ def _owner_counts(group: Group) -> Mapping[str, Column]:
 
 def _owned(
     owned: Partitions,
-    ids: Mapping[str, TopicId],
-    order: Callable[[tuple[TopicId, ...]], Iterable[TopicId]],
+    order_of: Callable[[tuple[str, ...], tuple[int, ...]], list[tuple[int, TopicId]]],
 ) -> Owned:
     # Tie-break: upstream reads them topic by topic from the group's log.
+    codes, numbers = owned.codes.tolist(), owned.numbers.tolist()
     claimed: dict[int, list[int]] = {}
-    for code, number in zip(owned.codes.tolist(), owned.numbers.tolist(), strict=True):
+    if len(set(codes)) == len(codes):
+        claimed = {code: [number] for code, number in zip(codes, numbers, strict=True)}
+        return {topic: claimed[code] for code, topic in order_of(owned.topics, tuple(claimed))}
+    for code, number in zip(codes, numbers, strict=True):
         claimed.setdefault(code, []).append(number)
-    by_topic = {
-        _topic_id(owned.topics[code], ids): _set_order(numbers) for code, numbers in claimed.items()
-    }
-    return {topic: by_topic[topic] for topic in order(tuple(by_topic))}
+    order = order_of(owned.topics, tuple(claimed))
+    return {topic: _set_order(claimed[code]) for code, topic in order}
 
 
 def _topic_id(name: str, ids: Mapping[str, TopicId]) -> TopicId:
