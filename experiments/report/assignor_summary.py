@@ -147,7 +147,7 @@ class AssignorSummary:
     excess_ppm, owned_partitions, moves, unnecessary_moves
         Sums: the excess in millionths of the minimum, and partitions of the groups in
         `with_unnecessary_moves`.
-    extra_moves_per_rebalance, extra_moves_per_owned
+    unnecessary_moves_per_rebalance, unnecessary_moves_per_owned
         Unnecessary moves per rebalance, and per owned partition.
     failed
         Groups on which the assignor has no result although it terminates.
@@ -169,8 +169,8 @@ class AssignorSummary:
     owned_partitions: int
     moves: int
     unnecessary_moves: int
-    extra_moves_per_rebalance: float | None
-    extra_moves_per_owned: float | None
+    unnecessary_moves_per_rebalance: float | None
+    unnecessary_moves_per_owned: float | None
     nonterminating: int
     failed: int
     invalid: int | None
@@ -219,8 +219,8 @@ def summarise_rows(outcomes: pd.DataFrame) -> AssignorSummary:
         owned_partitions=sums["owned_partitions"],
         moves=sums["moves"],
         unnecessary_moves=extra,
-        extra_moves_per_rebalance=_ratio(extra, known),
-        extra_moves_per_owned=_ratio(extra, sums["owned_partitions"]),
+        unnecessary_moves_per_rebalance=_ratio(extra, known),
+        unnecessary_moves_per_owned=_ratio(extra, sums["owned_partitions"]),
         nonterminating=sums["nonterminating"],
         failed=sums["failed"],
         invalid=sums.get("invalid"),

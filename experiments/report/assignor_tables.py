@@ -1,6 +1,6 @@
 """Tables of results per assignor: by scope, by subscriptions, and by mix of the families."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -16,17 +16,22 @@ from kassay.experiments.report.report_table import ReportTable, short_number
 from kassay.reference.documents.config_nodes import read_nodes
 from kassay.reference.model.errors import InputError, UsageError
 
+_SQUARES = "sum of squares above the minimum"
 _COLUMNS: dict[str, Callable[[AssignorSummary], object]] = {
     "groups": lambda found: found.groups,
     "with a result": lambda found: found.answered,
     "mean excess of the maximum load": lambda found: _percent(found.mean_excess),
     "largest excess": lambda found: _percent(found.largest_excess),
-    "extra moves per rebalance": lambda found: short_number(found.extra_moves_per_rebalance),
-    "extra moves per owned partition": lambda found: _percent(found.extra_moves_per_owned, 100),
+    "unnecessary moves per rebalance": lambda found: short_number(
+        found.unnecessary_moves_per_rebalance
+    ),
+    "unnecessary moves per owned partition": lambda found: _percent(
+        found.unnecessary_moves_per_owned, 100
+    ),
     "maximum load above the minimum": lambda found: found.missed_maximum.percent_with_interval,
-    "sum of squares above the minimum": lambda found: found.missed.percent_with_interval,
+    _SQUARES: lambda found: found.missed.percent_with_interval,
     "groups with owned partitions": lambda found: found.with_unnecessary_moves.total,
-    "unnecessary moves": lambda found: found.with_unnecessary_moves.percent_with_interval,
+    "with unnecessary moves": lambda found: found.with_unnecessary_moves.percent_with_interval,
     "does not terminate": lambda found: found.nonterminating,
     "fails": lambda found: found.failed,
 }
@@ -36,9 +41,9 @@ _ESTIMATES = {
     "mean excess of the maximum load, %": ("excess_ppm", "answered", 1e-4),
     "maximum load above the minimum, %": ("missed_maximum", "answered", 100),
     "sum of squares above the minimum, %": ("missed", "answered", 100),
-    "extra moves per rebalance": ("unnecessary_moves", "known", 1),
-    "extra moves per owned partition, %": ("unnecessary_moves", "owned_partitions", 100),
-    "unnecessary moves, %": ("wasteful", "known", 100),
+    "unnecessary moves per rebalance": ("unnecessary_moves", "known", 1),
+    "unnecessary moves per owned partition, %": ("unnecessary_moves", "owned_partitions", 100),
+    "with unnecessary moves, %": ("wasteful", "known", 100),
 }
 _BY_GROUPS, _BY_FAMILIES = "by numbers of groups", "equal weight per family"
 _LOWEST, _HIGHEST, _GIVEN = "lowest family", "highest family", "given weights"
@@ -49,7 +54,7 @@ def assignor_table(scope: str, summaries: Mapping[str, AssignorSummary]) -> Repo
 
     The sums of squares of groups with weights are not minimised, so their column is missing.
     """
-    hidden = {"sum of squares above the minimum"} if scope == APART["weights"] else set()
+    hidden = {_SQUARES} if scope == APART["weights"] else set()
     columns = [title for title in _COLUMNS if title not in hidden]
     data = [{"assignor": name, **_csv_columns(summary)} for name, summary in summaries.items()]
     return ReportTable(
@@ -73,7 +78,7 @@ def headline_table(
     for kind in _SUBSCRIPTIONS:
         columns += [f"{kind} subscriptions: groups", f"{kind}: {excess}", f"{kind}: {above}"]
     columns += ["groups with owned partitions", "unnecessary moves per rebalance"]
-    columns += ["unnecessary moves, % of owned"]
+    columns += ["unnecessary moves per owned partition, %"]
     rows = []
     for name, summary in summaries.items():
         cells = [name]
@@ -81,9 +86,9 @@ def headline_table(
             share = found.missed_maximum.value
             cells += [str(found.answered), short_number(found.mean_excess)]
             cells += [short_number(None if share is None else 100 * share)]
-        owned = summary.extra_moves_per_owned
+        owned = summary.unnecessary_moves_per_owned
         cells += [str(summary.with_unnecessary_moves.total)]
-        cells += [short_number(summary.extra_moves_per_rebalance)]
+        cells += [short_number(summary.unnecessary_moves_per_rebalance)]
         cells += [short_number(None if owned is None else 100 * owned)]
         rows.append(tuple(cells))
     return ReportTable.of_cells("headline", columns, rows)
@@ -115,10 +120,13 @@ def family_results(
     summaries: Mapping[str, Mapping[str, AssignorSummary]],
     counted: pd.DataFrame,
     compared: Sequence[str],
+    *,
+    weighted: Collection[str],
 ) -> ReportTable:
     """Create the table of results per family and compared assignor.
 
-    The CSV file has the exact sums of all assignors, and the SHA-256 of the family's results.
+    The sums of squares of ``weighted`` families are not minimised, so they have no cells. The CSV
+    file has the exact sums of all assignors, and the SHA-256 of the family's results.
     """
     digests = dict(zip(counted["family"], counted["sha256"], strict=True))
     rows = [
@@ -135,7 +143,9 @@ def family_results(
         name="results-by-family",
         columns=("family", "assignor", *_COLUMNS),
         rows=tuple(
-            (family, name, *_cells(summary)) for family, name, summary in rows if name in compared
+            (family, name, *_cells(summary, blank={_SQUARES} if family in weighted else ()))
+            for family, name, summary in rows
+            if name in compared
         ),
         csv=pd.DataFrame(data).to_csv(index=False),
     )
@@ -259,9 +269,11 @@ def _csv_columns(summary: AssignorSummary) -> dict[str, object]:
     return columns
 
 
-def _cells(summary: AssignorSummary, columns: Iterable[str] = _COLUMNS) -> Iterator[str]:
+def _cells(
+    summary: AssignorSummary, columns: Iterable[str] = _COLUMNS, *, blank: Collection[str] = ()
+) -> Iterator[str]:
     for column in columns:
-        value = _COLUMNS[column](summary)
+        value = "–" if column in blank else _COLUMNS[column](summary)
         yield digits_in_groups(value) if isinstance(value, int) else str(value)
 
 

@@ -11,6 +11,7 @@ from kassay.experiments.plotting.page_templates import digits_in_groups
 from kassay.experiments.report.assignor_summary import (
     AssignorSummary,
     by_assignor,
+    by_family,
     by_subscriptions,
     main_scope,
     scope_rows,
@@ -19,16 +20,30 @@ from kassay.experiments.report.report_table import ReportTable, short_number
 
 
 def library_tables(outcomes: pd.DataFrame) -> tuple[ReportTable, ...]:
-    """Create the tables per assignor of a library: of all groups, and by subscriptions."""
+    """Create the tables per assignor of a library: all groups, by subscriptions and by family."""
     rows = scope_rows(outcomes, main_scope(outcomes))
     names = sorted(set(rows["assignor"]), key=_order)
     total = by_assignor(rows, names)
+    families = by_family(rows)
     halves = by_subscriptions(rows, names)
     return (
         _table("libraries", {name: _results(total[name]) for name in names}),
         _table(
             "libraries-by-subscriptions",
             {name: _by_subscriptions(*halves[name]) for name in names},
+        ),
+        *(
+            _table(
+                f"libraries-{field.replace('_', '-')}",
+                {
+                    name: {
+                        family: getattr(own[name], field).percent_of_total
+                        for family, own in families.items()
+                    }
+                    for name in names
+                },
+            )
+            for field in ("minimum_imbalance", "with_unnecessary_moves")
         ),
     )
 
@@ -42,7 +57,7 @@ def _order(name: str) -> tuple[int, str, tuple[int, ...]]:
 
 def _results(found: AssignorSummary) -> dict[str, str]:
     invalid, crashed = found.invalid or 0, found.crashed or 0
-    moves, per_owned = found.with_unnecessary_moves, found.extra_moves_per_owned
+    moves, per_owned = found.with_unnecessary_moves, found.unnecessary_moves_per_owned
     return {
         "groups": digits_in_groups(found.groups),
         "with a result": digits_in_groups(found.answered),
@@ -51,9 +66,11 @@ def _results(found: AssignorSummary) -> dict[str, str]:
         "largest, %": short_number(found.largest_excess),
         "largest, partitions": short_number(found.largest_excess_units),
         "groups with owned partitions": digits_in_groups(moves.total),
-        "makes unnecessary moves": moves.percent_with_interval,
-        "extra moves: per rebalance": short_number(found.extra_moves_per_rebalance),
-        "per 100 owned partitions": short_number(None if per_owned is None else 100 * per_owned),
+        "with unnecessary moves": moves.percent_with_interval,
+        "unnecessary moves per rebalance": short_number(found.unnecessary_moves_per_rebalance),
+        "unnecessary moves per owned partition, %": short_number(
+            None if per_owned is None else 100 * per_owned
+        ),
         "invalid": digits_in_groups(invalid),
         "hangs": digits_in_groups(found.nonterminating),
         "crashes": digits_in_groups(crashed),
@@ -66,11 +83,13 @@ def _by_subscriptions(equal: AssignorSummary, mixed: AssignorSummary) -> dict[st
     return {
         **{f"misses the minimum imbalance: {kind}": one.missed.percent for kind, one in kinds},
         **{
-            f"makes unnecessary moves: {kind}": one.with_unnecessary_moves.percent
+            f"with unnecessary moves: {kind}": one.with_unnecessary_moves.percent
             for kind, one in kinds
         },
         **{
-            f"extra moves per rebalance: {kind}": short_number(one.extra_moves_per_rebalance)
+            f"unnecessary moves per rebalance: {kind}": short_number(
+                one.unnecessary_moves_per_rebalance
+            )
             for kind, one in kinds
         },
     }

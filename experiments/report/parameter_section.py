@@ -13,7 +13,7 @@ from kassay.experiments.study.statistics.within_family_correlations import MEASU
 _COUNTS = {
     "compared": "groups",
     "seeds": "seeds",
-    "distinct": "different up to names",
+    "distinct": "different up to names, at least",
     "with_owners": "with owned partitions",
     "forced": "without choice",
 }
@@ -26,7 +26,7 @@ def parameter_section(
     parameters = scope_rows(results.parameters, main_scope(results.outcomes))
     correlations = within_families(parameters, assignors=compared)
     return {
-        "families": _family_table(results.families, families),
+        "families": family_table(results.families, families),
         "within": _within_table(correlations, compared),
     }
 
@@ -62,7 +62,8 @@ def _value_text(value: object) -> str:
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
-def _family_table(counted: pd.DataFrame, families: Iterable[Mapping[str, object]]) -> ReportTable:
+def family_table(counted: pd.DataFrame, families: Iterable[Mapping[str, object]]) -> ReportTable:
+    """Create the table of the families: numbers of groups, and parameters."""
     counts = counted.set_index("family")
     table = pd.DataFrame(
         [

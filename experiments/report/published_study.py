@@ -14,10 +14,16 @@ from pathlib import Path
 from kassay.experiments.plotting.page_figures import Plot
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.report import TEMPLATES
+from kassay.experiments.report.assignor_summary import NAMED_FAMILY
 from kassay.experiments.report.library_tables import library_tables
 from kassay.experiments.report.output_reader import StudySummary, load_summary
+from kassay.experiments.report.parameter_section import family_table
 from kassay.experiments.report.report_table import ReportTable
-from kassay.experiments.report.study_report import group_counts, template_values
+from kassay.experiments.report.study_report import (
+    described_families,
+    group_counts,
+    template_values,
+)
 from kassay.reference.model.errors import InputError
 
 BEGIN, END = "<!-- numbers: begin -->", "<!-- numbers: end -->"
@@ -42,11 +48,13 @@ def render_trajectories(results: StudySummary) -> str:
 
 def render_libraries(results: StudySummary) -> str:
     """Render the results of assignors of libraries as Markdown tables."""
+    generated = [one for one in described_families(results) if one["name"] != NAMED_FAMILY]
     return _fill(
         "libraries.md.j2",
         manifest=results.manifest,
         counts=group_counts(results),
         tables=library_tables(results.outcomes),
+        families=family_table(results.families, generated),
     )
 
 

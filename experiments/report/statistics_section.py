@@ -70,7 +70,7 @@ def _mean_difference(pair: PairedComparison) -> str:
     if pair.mean_difference is None or pair.interval is None:
         return "–"
     low, high = pair.interval
-    return f"{pair.mean_difference:+.2f} ({low:+.2f} to {high:+.2f})".replace("-", "−")
+    return f"{pair.mean_difference:+.3f} ({low:+.3f} to {high:+.3f})".replace("-", "−")
 
 
 def _number_table(table: pd.DataFrame, name: str, index_name: str) -> ReportTable:

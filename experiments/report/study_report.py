@@ -97,8 +97,7 @@ def template_values(
     compared = compared_assignors(names)
     families = by_family(outcomes)
     halves = by_subscriptions(counted, names)
-    configuration = results.manifest.get("configuration")
-    described = configuration.get("families", []) if isinstance(configuration, dict) else []
+    described = described_families(results)
     return {
         **common,
         "scope": main,
@@ -108,7 +107,12 @@ def template_values(
         "subscriptions_table": subscriptions_table(halves),
         "mixes": mix_table(counted, compared, weights=weights),
         "by_subscriptions": halves,
-        "by_family": family_results(families, results.families, compared),
+        "by_family": family_results(
+            families,
+            results.families,
+            compared,
+            weighted=set(scope_rows(outcomes, APART["weights"])["family"]),
+        ),
         "imbalance_grid": _grid(families, "minimum_imbalance", "minimum-imbalance-by-family"),
         "moves_grid": _grid(families, "with_unnecessary_moves", "unnecessary-moves-by-family"),
         "subscription_plots": study_figures.subscription_plots(halves),
@@ -135,6 +139,12 @@ def template_values(
         "worst_groups": tuple(worst_groups(results, compared)),
         "named_groups": tuple(named_groups(results)),
     }
+
+
+def described_families(results: StudySummary) -> list[Mapping[str, object]]:
+    """Return the families and their parameters from the manifest of a study, if it has them."""
+    configuration = results.manifest.get("configuration")
+    return configuration.get("families", []) if isinstance(configuration, dict) else []
 
 
 def group_counts(results: StudySummary) -> dict[str, int]:

@@ -65,11 +65,13 @@ def test_a_study_of_libraries_has_its_own_place(results):
     outcomes = outcomes.assign(failed=outcomes["answered"], invalid=1, crashed=0)
     cases = {"total": 50, "finished": 31}
     study = {"study": {"file": "implementations.yaml"}}
-    manifest = {**results.manifest, "cases": cases, "configuration": study}
+    configuration = {**results.manifest["configuration"], **study}
+    manifest = {**results.manifest, "cases": cases, "configuration": configuration}
     text = render_libraries(replace(results, outcomes=outcomes, manifest=manifest))
     assert "The table shows 31 of the 50 groups of `implementations.yaml`; a fixed order" in text
     rows = re.findall(r"^\| `kafka-clients@(.+):sticky` \|", text, re.MULTILINE)
-    assert rows == ["2.4.1", "4.4.0", "2.4.1", "4.4.0"]
+    assert rows == 4 * ["2.4.1", "4.4.0"]
+    assert "| family | groups | seeds | different up to names, at least | " in text
     for block in re.findall(r"(?:^\|.*\n?)+", text, re.MULTILINE):
         assert len({line.count("|") for line in block.splitlines()}) == 1
     found = by_assignor(outcomes[outcomes["scope"] == "generated"], [second])[second]

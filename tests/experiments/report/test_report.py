@@ -172,8 +172,8 @@ def test_groups_without_a_result_are_a_category_of_their_own():
     assert (found.missed.count, found.missed.total) == (6, 12)
     assert (found.minimum_imbalance.count, found.minimum_imbalance.total) == (6, 20)
     assert found.mean_excess == pytest.approx(2.5)
-    assert found.extra_moves_per_rebalance == pytest.approx(0.4)
-    assert found.extra_moves_per_owned == pytest.approx(0.04)
+    assert found.unnecessary_moves_per_rebalance == pytest.approx(0.4)
+    assert found.unnecessary_moves_per_owned == pytest.approx(0.04)
 
 
 def _counts(**changes):
