@@ -70,6 +70,16 @@ def test_the_ports_equal_the_libraries_of_their_release(assignor):
         assert run(group, name).assignment == run(group, assignor).assignment, group.id
 
 
+@pytest.mark.parametrize("version", libraries()["kafka-clients"].versions)
+def test_range_and_roundrobin_of_each_java_release_equal_the_ports(version):
+    cases = cases_of(["mixed-join", "equal-leave", "mixed-churn"], seeds=5, assignors=["range"])
+    for assignor in ("range", "roundrobin"):
+        name = require(f"kafka-clients@{version}@30s:{assignor}")
+        for number in range(len(cases)):
+            group = cases[number].build()
+            assert run(group, name).assignment == run(group, assignor).assignment, group.id
+
+
 def test_a_release_without_rewind_loses_owned_partitions():
     require("kafka-clients@2.8.2:sticky")
     group = Group(
