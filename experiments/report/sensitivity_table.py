@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 import pandas as pd
 
 from kassay.experiments.report.report_table import ReportTable, number_text
@@ -66,14 +65,12 @@ def sensitivity_table(
 
 
 def _ratios(sums: pd.DataFrame, compared: Sequence[str]) -> Mapping[tuple[str, str], float]:
-    found = {}
-    for measure in _MEASURES:
-        rate = RATES[measure]
-        for name in compared:
-            below = float(sums[rate.per].get(name, 0))
-            above = rate.factor * float(sums[rate.column].get(name, 0))
-            found[measure, name] = above / below if below else np.nan
-    return found
+    by_assignor = sums.T
+    return {
+        (measure, name): RATES[measure].of(by_assignor[name])
+        for measure in _MEASURES
+        for name in compared
+    }
 
 
 def _stream_means(

@@ -187,7 +187,7 @@ def _events_table(events: pd.DataFrame, compared: Sequence[str]) -> ReportTable:
         events.drop(columns=["family", "mixed", "period"]),
         key="event",
         assignors=compared,
-        rates={rate: RATES[rate].per for rate in _BY_STRATUM},
+        rates=_BY_STRATUM,
         label=str,
     )
 
@@ -199,7 +199,7 @@ def _positions_table(events: pd.DataFrame, names: Sequence[str]) -> ReportTable:
         events.drop(columns=["family", "mixed", "event"]),
         key="period",
         assignors=names,
-        rates={"unnecessary moves": "known"},
+        rates=("unnecessary moves",),
         label=lambda period: f"{10 * int(period) + 1}–{10 * int(period) + 10}",
     )
 
@@ -210,7 +210,7 @@ def _sums_table(
     *,
     key: str,
     assignors: Sequence[str],
-    rates: Mapping[str, str],
+    rates: Sequence[str],
     label: Callable[[Any], str],
 ) -> ReportTable:
     sums = rows.groupby([key, "assignor"]).sum()
@@ -221,12 +221,11 @@ def _sums_table(
     table = []
     for value in sorted(rows[key].unique()):
         cells = [label(value), str(sums.loc[value, OPTIMUM]["rebalances"])]
-        for rate, per in rates.items():
-            for assignor in assignors:
-                own = sums.loc[value, assignor]
-                divisor = int(own[per])
-                ratio = RATES[rate].factor * int(own[RATES[rate].column]) / max(divisor, 1)
-                cells.append(number_text(ratio) if divisor else "–")
+        cells += [
+            number_text(RATES[rate].of(sums.loc[value, assignor]))
+            for rate in rates
+            for assignor in assignors
+        ]
         table.append(tuple(cells))
     return ReportTable.of_cells(name, columns, table)
 

@@ -33,6 +33,18 @@ class Rate:
     factor: float = 1.0
     minus: str | None = None
 
+    def of(self, sums: "pd.Series[float]") -> float:
+        """Return the rate for given sums of columns, NaN if the denominator is 0.
+
+        Examples
+        --------
+        >>> Rate("moves", "rebalances", 100).of(pd.Series({"moves": 3, "rebalances": 4}))
+        75.0
+        """
+        above = float(sums[self.column]) - (0.0 if self.minus is None else float(sums[self.minus]))
+        below = float(sums[self.per])
+        return self.factor * above / below if below else math.nan
+
 
 EAGER, COOPERATIVE, CONSUMER = 0.7, 3.5, 2.4
 """Seconds without a consumer per revoked partition, by rebalance protocol.
