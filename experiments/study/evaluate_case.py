@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from kassay.experiments.compare import (
     LIMITS,
@@ -64,6 +64,15 @@ SHOWN_LOADS = 64
 _Value = TypeVar("_Value")
 
 
+class _AssignorRows(NamedTuple):
+    """Rows of an assignor on the group of a case."""
+
+    assignment: AssignmentRow
+    comparison: ComparisonRow
+    timing: TimingRow
+    front_distance: FrontDistanceRow | None
+
+
 def evaluate_case(case: Case, *, limits: CaseLimits = LIMITS, drawn: bool = True) -> CaseRecord:
     """Run the assignors and the solver on the group of a case, and record the results.
 
@@ -92,17 +101,17 @@ def evaluate_case(case: Case, *, limits: CaseLimits = LIMITS, drawn: bool = True
     comparer = None
     if optimum is not None:
         comparer = GroupComparison(group=group, optimum=optimum, limits=limits).compare
-    rows = [
+    found = [
         _evaluate_assignor(case, group, assignor, comparer, drawn=drawn)
         for assignor in case.assignors
     ]
     return CaseRecord(
         group=row,
         optimum=optimum_row,
-        assignments=tuple(assignment for assignment, _, _, _ in rows),
-        comparisons=tuple(comparison for _, comparison, _, _ in rows),
-        timings=(timing, *(assignor_timing for _, _, _, assignor_timing in rows)),
-        front_distances=tuple(distance for _, _, distance, _ in rows if distance is not None),
+        assignments=tuple(one.assignment for one in found),
+        comparisons=tuple(one.comparison for one in found),
+        timings=(timing, *(one.timing for one in found)),
+        front_distances=tuple(d for one in found if (d := one.front_distance) is not None),
     )
 
 
@@ -125,7 +134,7 @@ def _evaluate_assignor(
     comparer: Callable[..., tuple[Comparison, FrontDistanceRow | None]] | None,
     *,
     drawn: bool,
-) -> tuple[AssignmentRow, ComparisonRow, FrontDistanceRow | None, TimingRow]:
+) -> _AssignorRows:
     """Run an assignor on a group, and compare the result with the optimum, if known."""
     start = time.perf_counter()
     result, error = _attempt(partial(run_until_stable, group, assignor))
@@ -148,7 +157,7 @@ def _evaluate_assignor(
             rounds=result.rounds,
         )
     row = comparison_row(replace(comparison, case=case.name))
-    return assignment_row, row, distance, timing
+    return _AssignorRows(assignment_row, row, timing, distance)
 
 
 def failed_record(case: Case, error: str) -> CaseRecord:
