@@ -3,15 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from kassay.experiments.implementations.claims_across_libraries import (
+    as_read,
+    java_assignor,
+    library_assignor,
+)
 from kassay.experiments.implementations.library_catalogue import (
     LibraryAssignor,
     is_library_assignor,
     parse_library_assignor,
-)
-from kassay.experiments.implementations.mixed_groups import (
-    as_read,
-    java_assignor,
-    library_assignor,
 )
 from kassay.experiments.simulation.policies import Policy, policy_named
 from kassay.experiments.simulation.script import MemberPlan, Script

@@ -1,4 +1,4 @@
-"""Groups whose members use several client libraries: the claims that the leader reads.
+"""Claims that the leader reads in a group whose members use several client libraries.
 
 The leader's library assigns. It reads the owned partitions of a member of another library only if
 the member sends them, and in a format that the leader decodes. The rules are those of

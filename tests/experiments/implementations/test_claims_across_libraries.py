@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kassay.experiments.implementations.mixed_groups import (
+from kassay.experiments.implementations.claims_across_libraries import (
     as_read,
     java_assignor,
     library_assignor,
