@@ -11,8 +11,8 @@ from kassay.experiments.compare import (
     fewest_moves_within,
 )
 from kassay.experiments.implementations.convergence import StableResult, run_until_stable
+from kassay.experiments.study.front_distance import FrontDistance, front_distance, without_racks
 from kassay.experiments.study.table_rows import FrontDistanceRow
-from kassay.experiments.three_criteria import FrontDistance, front_distance, without_racks
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.external_metrics import has_racks, off_rack
 from kassay.reference.model.group import Group

@@ -6,7 +6,7 @@ import pytest
 
 from kassay.experiments.compare import compare, solve_optimum
 from kassay.experiments.implementations.convergence import run_until_stable
-from kassay.experiments.three_criteria import front_distance, without_racks
+from kassay.experiments.study.front_distance import front_distance, without_racks
 from kassay.reference import Assignment, Group
 from kassay.reference.model.external_metrics import has_racks
 from kassay.solver import SearchLimits
