@@ -95,7 +95,7 @@ demo: setup ## Study captured groups and 1,200 seeded groups; write out/demo/rep
 	@echo "open $(DEMO)/report.html"
 
 .PHONY: study
-study: setup ## Run small versions of both parts of the published study; write reports in out
+study: setup ## Run small versions of all parts of the published study; write reports in out
 	$(BIN)/kassay study $(CONFIGURATIONS)/quick.yaml --output out/quick
 	$(BIN)/kassay study --family trajectories --cases $(STREAMS) --output out/streams
 	for part in quick streams; do $(BIN)/kassay report out/$$part; done

@@ -97,7 +97,7 @@ _FRONT_COLUMNS = {
     "on the front": _share("on_front", "front_known"),
     "avoidable imbalance": _share("avoidable_imbalance_groups", "avoidable_imbalance_known"),
     "avoidable off-rack reads": _share("avoidable_reads_groups", "avoidable_reads_known"),
-    "avoidable moves": _share("same_racks_groups", "same_racks_known"),
+    "unnecessary moves": _share("same_racks_groups", "same_racks_known"),
     "off-rack reads, % of partitions": _mean("off_rack", "partitions", 100),
     "avoidable off-rack reads per group": _mean("avoidable_reads", "avoidable_reads_known"),
 }
