@@ -4,8 +4,11 @@
 their size depends on the number of distinct values, not on the number of cases.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
@@ -18,16 +21,19 @@ from kassay.experiments.report.assignor_summary import (
     assignors_of,
     compared_assignors,
 )
-from kassay.experiments.spark.assignor_pairs import gap_sums, pair_counts, solved_pairs
-from kassay.experiments.spark.covariate_cells import (
+from kassay.experiments.spark.arrow_map import Row, map_rows
+from kassay.experiments.spark.output_files import PARQUET_OPTIONS
+from kassay.experiments.spark.result_sums import (
     covariate_cells,
     front_sums,
+    gap_sums,
+    pair_counts,
     rebalance_sums,
+    solved_pairs,
 )
-from kassay.experiments.spark.family_digests import family_digests
-from kassay.experiments.spark.output_files import PARQUET_OPTIONS
 from kassay.experiments.spark.study_schemas import LISTS, TABLES
 from kassay.experiments.study.case import IMPORTED
+from kassay.experiments.study.case_digests import GROUP_FIELDS, RESULT_FIELDS, sha256_of_lines
 from kassay.experiments.study.evaluate_case import DRAWN_MEMBERS, DRAWN_PARTITIONS
 from kassay.experiments.study.families.registry import FAMILIES
 from kassay.experiments.study.statistics.performance_profiles import PROFILED, RATIOS
@@ -38,7 +44,9 @@ _MISSED = f"{_ANSWERED} AND NOT coalesce(least_imbalance, false)"
 _KNOWN = f"{_ANSWERED} AND owned > 0 AND unnecessary_moves IS NOT NULL"
 _WASTEFUL = f"{_KNOWN} AND unnecessary_moves > 0"
 _PPM = "1000000 * makespan_gap div greatest(makespan_optimum, 1)"
+_SQUARE = f"({_PPM} div 100) * ({_PPM} div 100)"
 _KEYS = ("family", "scope")
+_DIGESTS = pa.schema([("family", pa.string()), ("sha256", pa.string())])
 
 
 def write_summary(cases: DataFrame, uri: str) -> dict[str, int]:
@@ -119,11 +127,11 @@ def _outcomes(rows: DataFrame) -> DataFrame:
         "count_if(proven AND ending IN ('failed', 'invalid')) AS failed",
         "count_if(proven AND ending = 'invalid') AS invalid",
         "count_if(proven AND ending = 'failed' AND contains(detail, '(signal SIG')) AS crashed",
-        f"sum(if({_ANSWERED}, {_PPM}, 0)) AS excess_ppm",
-        f"sum(if({_KNOWN}, movement_greedy, 0)) AS moves",
-        f"sum(if({_KNOWN}, unnecessary_moves, 0)) AS unnecessary_moves",
-        f"sum(if({_KNOWN}, owned, 0)) AS owned_partitions",
-        f"sum(if({_ANSWERED}, ({_PPM} div 100) * ({_PPM} div 100), 0)) AS excess_squares",
+        f"coalesce(sum(if({_ANSWERED}, {_PPM}, 0)), 0) AS excess_ppm",
+        f"coalesce(sum(if({_KNOWN}, movement_greedy, 0)), 0) AS moves",
+        f"coalesce(sum(if({_KNOWN}, unnecessary_moves, 0)), 0) AS unnecessary_moves",
+        f"coalesce(sum(if({_KNOWN}, owned, 0)), 0) AS owned_partitions",
+        f"coalesce(sum(if({_ANSWERED}, {_SQUARE}, 0)), 0) AS excess_squares",
         f"max(if({_ANSWERED}, makespan_gap, null)) AS largest_excess",
         f"max(if({_ANSWERED}, {_PPM}, null)) AS largest_excess_ppm",
     )
@@ -149,7 +157,37 @@ def _families(cases: DataFrame) -> DataFrame:
         f"sum(size(filter(comparisons, c -> {unknown_moves}))) AS unknown_moves",
     )
     family = F.col("groups.family").alias("family")
-    return cases.groupBy(family).agg(*map(F.expr, counts)).join(family_digests(cases), "family")
+    return cases.groupBy(family).agg(*map(F.expr, counts)).join(_family_digests(cases), "family")
+
+
+def _family_digests(cases: DataFrame) -> DataFrame:
+    """Return the `family_digest` of each family in the column ``sha256``.
+
+    Spark sorts the digests of the cases, so that no process has all digests of a family in memory.
+    """
+    family = F.col("groups.family").alias("family")
+    digests = cases.select(family, _case_digest().alias("digest")).repartition("family")
+    return map_rows(digests.sortWithinPartitions("family", "digest"), _digest, _DIGESTS)
+
+
+def _digest(rows: Iterator[Row]) -> Iterator[Row]:
+    for family, own in groupby(rows, key=itemgetter("family")):
+        yield {"family": family, "sha256": sha256_of_lines(row["digest"] for row in own)}
+
+
+def _case_digest() -> Column:
+    """Return the column with the `case_digest` of each case."""
+
+    def text(row: str, names: Sequence[str]) -> str:
+        values = (f"coalesce(cast({row}.{name} AS string), '')" for name in names)
+        return f"concat_ws('\\t', {', '.join(values)})"
+
+    rows = ", ".join(
+        f"transform(coalesce({table}, array()), row -> {text('row', names)})"
+        for table, names in RESULT_FIELDS.items()
+    )
+    lines = f"{text('groups', GROUP_FIELDS)}, array_sort(concat({rows}))"
+    return F.expr(f"sha2(concat_ws('\\n', {lines}), 256)")
 
 
 def _gaps(rows: DataFrame) -> DataFrame:
@@ -157,10 +195,8 @@ def _gaps(rows: DataFrame) -> DataFrame:
 
     The value is null if the assignor has no result.
     """
-    keys, gaps = (
-        (*_KEYS, "assignor", "owned", "ending"),
-        ("sum_of_squares_gap", "unnecessary_moves"),
-    )
+    keys = (*_KEYS, "assignor", "owned", "ending")
+    gaps = ("sum_of_squares_gap", "unnecessary_moves")
     values = rows.where("proven").withColumn("owned", F.expr("owned > 0"))
     known = values.unpivot(keys, gaps, "gap", "value").where("value IS NOT NULL OR ending <> 'ok'")
     return known.groupBy("gap", *_KEYS, "assignor", "owned", "value").agg(

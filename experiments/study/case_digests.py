@@ -16,20 +16,24 @@ from kassay.experiments.study.table_rows import (
 )
 
 GROUP_FIELDS = ("family", "seed", "start", "renaming_hash")
-COMPARISON_FIELDS = tuple(
-    field.name for field in fields(ComparisonRow) if field.name not in ("case", "detail")
-)
-REBALANCE_FIELDS = tuple(field.name for field in fields(RebalanceRow))
-FRONT_FIELDS = tuple(field.name for field in fields(FrontDistanceRow))
+RESULT_FIELDS = {
+    table: tuple(field.name for field in fields(row) if field.name not in ("case", "detail"))
+    for table, row in (
+        ("comparisons", ComparisonRow),
+        ("rebalances", RebalanceRow),
+        ("front_distances", FrontDistanceRow),
+    )
+}
+"""Fields of the results in a digest, by table."""
 
 
 def case_digest(record: CaseRecord) -> str:
     """Return the SHA-256 of the sorted result rows of a case."""
-    rows = [
-        *(_text(row, COMPARISON_FIELDS) for row in record.comparisons),
-        *(_text(row, REBALANCE_FIELDS) for row in record.rebalances),
-        *(_text(row, FRONT_FIELDS) for row in record.front_distances),
-    ]
+    rows = (
+        _text(row, names)
+        for table, names in RESULT_FIELDS.items()
+        for row in getattr(record, table)
+    )
     return sha256_of_lines([_text(record.group, GROUP_FIELDS), *sorted(rows)])
 
 

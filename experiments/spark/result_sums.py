@@ -1,0 +1,159 @@
+"""Sum the results of a study on Spark: by covariates, by pair of assignors, and of fronts."""
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
+
+from kassay.reference.model.metrics import MEASURES
+
+_CELLS = ("family", "scope", "seed", "event", "mixed", "members", "partitions", "assignor")
+_SUMS = ("answered", "above_maximum", "excess_ppm", "known", "unnecessary_moves", "wasteful")
+_RESULTS = (
+    *("family", "scope", "seed", "event", "mixed", "assignor"),
+    "length(bin(greatest(members, 1))) - 1 AS members",
+    "length(bin(greatest(partitions, 1))) - 1 AS partitions",
+    "1L AS answered",
+    "cast(excess > 0 AS long) AS above_maximum",
+    "1000000 * excess div greatest(least, 1) AS excess_ppm",
+    "cast(extra IS NOT NULL AS long) AS known",
+    "coalesce(extra, 0L) AS unnecessary_moves",
+    "cast(coalesce(extra, 0L) > 0 AS long) AS wasteful",
+)
+_SCOPE = ("family", "scope")
+_SIDES = ("one", "two")
+
+
+def covariate_cells(rows: DataFrame, cases: DataFrame, compared: Sequence[str]) -> DataFrame:
+    """Sum the results of the given assignors over groups or rebalances with equal covariates.
+
+    The numbers of members and partitions are rounded down to powers of two; a cell has their
+    exponents. Cells of event streams also have the seed of the stream and the kind of event; they
+    do not contain the first assignment. ``rows`` has one row per group and assignor.
+    """
+    single = rows.where("proven AND ending = 'ok'").selectExpr(
+        *("family", "scope", "cast(null AS bigint) AS seed", "cast(null AS string) AS event"),
+        *("mixed", "assignor", "participants AS members", "partitions", "makespan_gap AS excess"),
+        *("makespan_optimum AS least", "if(owned > 0, unnecessary_moves, null) AS extra"),
+    )
+    streams = _rebalances(cases).where("ending = 'ok'")
+    judged = streams.selectExpr(
+        *("family", "cast(null AS string) AS scope", "seed", "event", "mixed", "assignor"),
+        *("members", "partitions", "makespan - least_makespan AS excess"),
+        *("least_makespan AS least", "moves - fewest_moves_within AS extra"),
+    )
+    results = single.unionByName(judged).where(F.col("assignor").isin(*compared))
+    sums = (F.sum(name).alias(name) for name in _SUMS)
+    return results.selectExpr(*_RESULTS).groupBy(*_CELLS).agg(*sums)
+
+
+def _rebalances(cases: DataFrame) -> DataFrame:
+    """Return the rebalances of event streams. The first assignment of a stream has no past."""
+    rows = cases.selectExpr(
+        *("groups.family", "groups.seed", "groups.members AS start_members", "inline(rebalances)")
+    )
+    return rows.where("rebalance > 0")
+
+
+def rebalance_sums(cases: DataFrame, *keys: str) -> DataFrame:
+    """Sum the results of the rebalances of event streams, by assignor and the given columns.
+
+    A period is a sequence of ten rebalances.
+    """
+    known = "fewest_moves_within IS NOT NULL"
+    formulas = (
+        "count(*) AS rebalances",
+        "count_if(ending <> 'ok') AS failed",
+        "sum(owned) AS owned",
+        "coalesce(sum(moves), 0) AS moves",
+        "coalesce(sum(if(moves IS NULL, 0, fewest_moves)), 0) AS fewest_moves",
+        f"count_if({known}) AS known",
+        f"sum(if({known}, owned, 0)) AS known_owned",
+        f"sum(if({known}, moves - fewest_moves_within, 0)) AS unnecessary_moves",
+        f"count_if({known} AND moves > fewest_moves_within) AS with_unnecessary_moves",
+        "count_if(makespan > least_makespan) AS above_least_makespan",
+        "count_if(sum_of_squares > least_sum_of_squares) AS above_least_squares",
+        "sum(if(makespan IS NULL, 0, least_makespan)) AS least_makespan",
+        "coalesce(sum(makespan - least_makespan), 0) AS excess",
+        "coalesce(max(makespan - least_makespan), 0) AS largest_excess",
+    )
+    rows = _rebalances(cases).withColumn("period", F.expr("(rebalance - 1) div 10"))
+    return rows.groupBy("family", "assignor", "mixed", *keys).agg(*map(F.expr, formulas))
+
+
+def front_sums(cases: DataFrame) -> DataFrame:
+    """Sum the distances to the front of three criteria, of groups with racks and owners.
+
+    ``same_racks`` is about moves if off-rack reads must not increase, ``any_racks`` if they may,
+    and ``no_racks`` about moves in the same groups without racks.
+    """
+    extra = {
+        "same_racks": "if(moves_within = moves_bound, moves - moves_within, null)",
+        "any_racks": "moves - fewest_moves",
+        "no_racks": "moves_without_racks - fewest_moves_without_racks",
+        "avoidable_reads": "if(off_rack_within = off_rack_bound, off_rack - off_rack_within, null)",
+        "avoidable_imbalance": (
+            "if(imbalance_within = imbalance_bound, imbalance - imbalance_within, null)"
+        ),
+    }
+    formulas = [
+        *("count(*) AS groups", "count(on_front) AS front_known"),
+        "count_if(on_front) AS on_front",
+        *(f"sum({name}) AS {name}" for name in ("owned", "partitions", "moves", "off_rack")),
+    ]
+    for name in extra:
+        formulas += [
+            f"count({name}) AS {name}_known",
+            f"count_if({name} > 0) AS {name}_groups",
+            f"coalesce(sum({name}), 0) AS {name}",
+        ]
+    columns = ("groups.family", "groups.owned", "groups.partitions", "inline(front_distances)")
+    values = cases.selectExpr(*columns).withColumns(
+        {name: F.expr(formula) for name, formula in extra.items()}
+    )
+    return values.groupBy("family", "assignor").agg(*map(F.expr, formulas))
+
+
+def solved_pairs(cases: DataFrame) -> DataFrame:
+    """Return one row per case and pair of assignors that both have a result.
+
+    ``cases`` has the scope of each group in the column ``scope``.
+    """
+    gaps = ", ".join(f"c.{name}_gap" for name in MEASURES)
+    solved = cases.select(
+        F.col("groups.family").alias("family"),
+        "scope",
+        F.col("groups.owned").alias("owned"),
+        F.expr(f"""transform(filter(comparisons, c -> c.proven AND c.ending = 'ok'), c -> struct(
+            c.assignor, coalesce(c.least_imbalance, false) AS least, c.unnecessary_moves AS moves,
+            {gaps}
+        ))""").alias("rows"),
+    )
+    first = solved.select("*", F.explode("rows").alias("one"))
+    return first.select(*_SCOPE, "owned", "one", F.explode("rows").alias("two"))
+
+
+def pair_counts(pairs: DataFrame, compared: Sequence[str]) -> DataFrame:
+    """Count the cases for each pair of compared assignors, by both assignors' results."""
+    order = F.array(*map(F.lit, compared)).cast("array<string>")
+    one, two = (F.array_position(order, F.col(f"{side}.assignor")) for side in _SIDES)
+    columns = (
+        *("one.assignor AS before", "two.assignor AS after"),
+        *("one.least AS least_before", "two.least AS least_after"),
+        "if(owned > 0, two.moves - one.moves, null) AS difference",
+    )
+    ordered = pairs.where((one > 0) & (one < two))
+    return ordered.groupBy(*_SCOPE, *map(F.expr, columns)).agg(F.count("*").alias("groups"))
+
+
+def gap_sums(pairs: DataFrame) -> DataFrame:
+    """Sum the heuristic gaps of each pair of assignors, over groups where all gaps are known."""
+    known = " AND ".join(f"{one}.{name}_gap IS NOT NULL" for name in MEASURES for one in _SIDES)
+    sums = (
+        F.sum(f"{one}.{name}_gap").alias(f"{one}_{name}") for name in MEASURES for one in _SIDES
+    )
+    return (
+        pairs.where(f"one.assignor < two.assignor AND {known}")
+        .groupBy(*_SCOPE, F.col("one.assignor").alias("one"), F.col("two.assignor").alias("two"))
+        .agg(F.count("*").alias("groups"), *sums)
+    )
