@@ -73,11 +73,11 @@ def _table(
 
 
 def _share(count: str, total: str) -> Callable[[_Row], str]:
-    """Return a function that formats a share with its numbers of groups."""
+    """Return a function that formats a share with its interval and its numbers of groups."""
 
     def cell(row: _Row) -> str:
         numbers = " of ".join(digits_in_groups(row[name]) for name in (count, total))
-        return f"{Proportion(row[count], row[total]).percent} ({numbers})"
+        return f"{Proportion(row[count], row[total]).percent_with_interval}, {numbers}"
 
     return cell
 

@@ -113,10 +113,10 @@ def test_the_section_shows_shares_with_exact_numbers(summary, rows):
         on_front = sum(row["on_front"] for row in known)
         assert cells["groups"] == str(len(own))
         assert cells["without a result"] == "0"
-        assert cells["on the front"].endswith(f"({on_front} of {len(known)})")
+        assert cells["on the front"].endswith(f", {on_front} of {len(known)}")
         wasteful = sum(row["moves"] > row["fewest_moves"] for row in own)
         cell = moves[key]["groups with unnecessary moves: any off-rack reads"]
-        assert cell.endswith(f"({wasteful} of {len(own)})")
+        assert cell.endswith(f", {wasteful} of {len(own)}")
     equal = moves["racks-equal", "sticky"]
     assert equal["unnecessary moves per rebalance: without racks"] == "0"
 
