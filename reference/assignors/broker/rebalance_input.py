@@ -38,7 +38,6 @@ class GroupSpec:
     topics: Mapping[TopicId, Topic]
     members: Mapping[str, Member]  # in the order of the coordinator's hash map
     subscribed: Mapping[str, tuple[TopicId, ...]]  # in the order of each member's hash set
-    assigned: Mapping[str, Owned]
     owner_counts: Mapping[str, Column]  # by topic name, one number per partition
     homogeneous: bool  # whether all subscriptions are equal, unknown topics included
 
@@ -90,20 +89,26 @@ def group_spec(group: Group) -> GroupSpec:
     for subscription in dict.fromkeys(member.subscription for member in group.members):
         names = string_order(subscription, capacity=set_capacity(len(subscription)))
         sets[subscription] = tuple(ids[name] for name in names if name in ids)
+    return GroupSpec(
+        topics={topic.uuid.int: topic for topic in group.topics},
+        members={member: members[member] for member in order},
+        subscribed={member: sets[members[member].subscription] for member in order},
+        owner_counts=_owner_counts(group),
+        homogeneous=len({frozenset(subscription) for subscription in sets}) <= 1,
+    )
+
+
+@cached
+def member_assignments(group: Group) -> Mapping[str, Owned]:
+    """Return the owned partitions by member, the other part of the input."""
+    ids = {topic.name: topic.uuid.int for topic in group.topics}
 
     @lru_cache  # Most members own the same topics.
     def order_of(names: tuple[str, ...], codes: tuple[int, ...]) -> list[tuple[int, TopicId]]:
         code_of = {_topic_id(names[code], ids): code for code in codes}
         return [(code_of[topic], topic) for topic in hash_order(code_of)]
 
-    return GroupSpec(
-        topics={topic.uuid.int: topic for topic in group.topics},
-        members={member: members[member] for member in order},
-        subscribed={member: sets[members[member].subscription] for member in order},
-        assigned={member: _owned(members[member].owned, order_of) for member in order},
-        owner_counts=_owner_counts(group),
-        homogeneous=len({frozenset(subscription) for subscription in sets}) <= 1,
-    )
+    return {member.id: _owned(member.owned, order_of) for member in group.members}
 
 
 def _owner_counts(group: Group) -> Mapping[str, Column]:

@@ -5,7 +5,7 @@ Upstream: org.apache.kafka.coordinator.group.assignor.UniformAssignor, group-coo
 """
 
 from kassay.reference.assignors.broker import uniform_heterogeneous, uniform_homogeneous
-from kassay.reference.assignors.broker.rebalance_input import group_spec
+from kassay.reference.assignors.broker.rebalance_input import group_spec, member_assignments
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.reference.model.result_cache import cached
@@ -27,7 +27,7 @@ def _assign(group: Group, *, prefer_current_owner: bool) -> Assignment:
         return Assignment({})
     if spec.homogeneous:
         builder = uniform_homogeneous.UniformHomogeneousAssignmentBuilder(
-            spec, prefer_current_owner
+            spec, member_assignments(group), prefer_current_owner
         )
         return builder.build()
     return _assign_heterogeneous(group)
@@ -35,5 +35,7 @@ def _assign(group: Group, *, prefer_current_owner: bool) -> Assignment:
 
 @cached  # Equal in both versions.
 def _assign_heterogeneous(group: Group) -> Assignment:
-    builder = uniform_heterogeneous.UniformHeterogeneousAssignmentBuilder(group_spec(group))
+    builder = uniform_heterogeneous.UniformHeterogeneousAssignmentBuilder(
+        group_spec(group), member_assignments(group)
+    )
     return builder.build()

@@ -4,7 +4,7 @@ Upstream: org.apache.kafka.coordinator.group.assignor.UniformHeterogeneousAssign
 group-coordinator 4.4.0. Members are indices in the order of the coordinator's hash map.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kassay.reference.assignors.broker.rebalance_input import (
     GroupSpec,
@@ -28,8 +28,9 @@ NO_OWNER = -1
 class UniformHeterogeneousAssignmentBuilder:
     """State of one run of the uniform algorithm for mixed subscriptions."""
 
-    def __init__(self, group_spec: GroupSpec) -> None:
+    def __init__(self, group_spec: GroupSpec, assigned: Mapping[str, Owned]) -> None:
         self.group_spec = group_spec
+        self.assigned = assigned
         self.member_ids = list(group_spec.members)
         self.topic_subscribers: dict[TopicId, list[int]] = {}
         for index, member in enumerate(self.member_ids):
@@ -60,7 +61,7 @@ class UniformHeterogeneousAssignmentBuilder:
 
     def _maybe_revoke_partitions(self) -> None:
         for index, member in enumerate(self.member_ids):
-            old = self.group_spec.assigned[member]
+            old = self.assigned[member]
             subscribed = frozenset(self.group_spec.subscribed[member])
             new: Target | None = None
             for topic, numbers in old.items():

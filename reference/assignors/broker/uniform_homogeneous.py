@@ -5,7 +5,7 @@ group-coordinator 4.4.0. Methods keep upstream's names and order.
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kassay.reference.assignors.broker.rebalance_input import (
     GroupSpec,
@@ -29,8 +29,11 @@ class UniformHomogeneousAssignmentBuilder:
     partition leaves it to a later member that may own one already.
     """
 
-    def __init__(self, group_spec: GroupSpec, prefer_current_owner: bool) -> None:
+    def __init__(
+        self, group_spec: GroupSpec, assigned: Mapping[str, Owned], prefer_current_owner: bool
+    ) -> None:
         self.group_spec = group_spec
+        self.assigned = assigned
         self.prefer_current_owner = prefer_current_owner
         first = next(iter(group_spec.members))
         topics = uuid_map(capacity=set_capacity(len(group_spec.members[first].subscription)))
@@ -82,7 +85,7 @@ class UniformHomogeneousAssignmentBuilder:
 
     def _keep(self, member: str, quota: int) -> int:
         """Keep a member's owned partitions up to its quota, and return the unused quota."""
-        old = self.group_spec.assigned[member]
+        old = self.assigned[member]
         new: Target | None = None
         for topic, numbers in old.items():
             if topic not in self.subscribed_topic_ids:
