@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kassay.experiments.simulation.broker import Broker, Coordinator
-from kassay.experiments.simulation.mixed_libraries import MixedLibraries
+from kassay.experiments.simulation.mixed_libraries import MixedLibraries, libraries_of
 from kassay.experiments.simulation.ownership_intervals import OwnershipIntervals
 from kassay.experiments.simulation.policies import POLICIES, Policy
 from kassay.experiments.simulation.rebalance_recorder import RebalanceRecorder
@@ -58,7 +58,8 @@ class Environment:
         self._new_id = options.new_id or numbered_member_ids()
         record = options.record or self.result.rebalances.append
         self.recorder = RebalanceRecorder(self.clock, self.topics, script.name, record)
-        self._libraries = MixedLibraries(script, policy)
+        libraries = libraries_of(script)
+        self._libraries = MixedLibraries(libraries, policy) if libraries else None
         self.broker = Broker(self._load_coordinator, self._convert)
         self.traffic = Traffic(self.broker.committed)
 
@@ -138,7 +139,7 @@ class Environment:
 
     def policy_of_leader(self, leader: str, generation: int, assignor: str | None) -> Policy:
         """Return the policy with which a member assigns the partitions of a generation."""
-        if not self._libraries.is_used:
+        if self._libraries is None:
             return self.policy_of(assignor)
         clients = self.recorder.client_ids
         policy = self._libraries.leading_policy(leader, generation, clients)

@@ -26,20 +26,18 @@ class MixedLibraries:
     Members without a library use that of the policy. A port counts as the newest Java client.
     """
 
-    def __init__(self, script: Script, policy: Policy) -> None:
-        plans = [*script.members, *(event.new_member for event in script.events)]
-        named = {plan.id: plan.library for plan in plans if plan is not None and plan.library}
-        self.is_used = bool(named)
+    def __init__(self, libraries: Mapping[str, str], policy: Policy) -> None:
+        """Find the assignors of libraries, which are given by client id."""
         self._policy = policy
+        self._own = _own_assignor(policy)
+        self._assignors = {
+            client: library_assignor(library, self._own.assignor.name)
+            for client, library in libraries.items()
+        }
+        self._policies = {
+            assignor: policy_named(str(assignor)) for assignor in self._assignors.values()
+        }
         self._led: dict[int, LibraryAssignor] = {}
-        self._assignors: dict[str, LibraryAssignor] = {}
-        self._policies: dict[LibraryAssignor, Policy] = {}
-        if named:
-            self._own = _own_assignor(policy)
-            for client, library in named.items():
-                assignor = library_assignor(library, self._own.assignor.name)
-                self._assignors[client] = assignor
-                self._policies[assignor] = policy_named(str(assignor))
 
     def leading_policy(self, leader: str, generation: int, clients: Mapping[str, str]) -> Policy:
         """Return the policy with which a leader assigns the partitions that it reads.
@@ -73,6 +71,12 @@ class MixedLibraries:
 
     def _assignor_of(self, client: str) -> LibraryAssignor:
         return self._assignors.get(client, self._own)
+
+
+def libraries_of(script: Script) -> dict[str, str]:
+    """Return the client library of each member that has one, by client id."""
+    plans = [*script.members, *(event.new_member for event in script.events)]
+    return {plan.id: plan.library for plan in plans if plan is not None and plan.library}
 
 
 def _own_assignor(policy: Policy) -> LibraryAssignor:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kassay.experiments.simulation.mixed_libraries import MixedLibraries, with_library_shares
+from kassay.experiments.simulation.mixed_libraries import with_library_shares
 from kassay.experiments.simulation.policies import POLICIES
 from kassay.experiments.simulation.script_parser import parse_script
 from kassay.experiments.simulation.simulation import simulate
@@ -50,8 +50,9 @@ def test_a_leader_that_cannot_decode_user_data_leaves_the_group():
 
 
 def test_members_without_a_library_use_that_of_the_policy():
-    script = parse_script("{topics: {t: 1}, members: [{id: a, topics: [t]}]}", "s")
-    assert not MixedLibraries(script, POLICIES["uniform"]).is_used
+    script = parse_script("{topics: {t: 1}, members: [{id: a, topics: [t]}], until: 1m}", "s")
+    notes = simulate(script, POLICIES["optimum-eager"]).notes
+    assert not any("leads generation" in note.text for note in notes)
 
 
 def test_shares_do_not_change_the_libraries_of_the_script():
