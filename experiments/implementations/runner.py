@@ -71,7 +71,7 @@ def _run_library_assignor(group: Group, name: str) -> RunResult:
     assignor = parse_library_assignor(name)
     process = assignor_process(driver_command(assignor), start_seconds=_START_SECONDS)
     if group.members and not any(member.subscription for member in group.members):
-        # Consumers of librdkafka and sarama do not join without a topic, so they never lead it.
+        # Consumers of librdkafka and sarama join no group without a topic: they never lead it.
         return RunResult(assignment=Assignment({member.id: () for member in group.members}))
     request = f'{{"assignor": "{assignor.assignor.name}", "group": {_document_text(group)}}}'
     try:

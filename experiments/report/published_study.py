@@ -11,7 +11,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from kassay.experiments.plotting.page_figures import Plot
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.report import TEMPLATES
 from kassay.experiments.report.assignor_summary import NAMED_FAMILY
@@ -73,17 +72,12 @@ def _fill(template: str, **values: object) -> str:
 
 
 def write_drawings(results: StudySummary, directory: Path) -> None:
-    """Write the forest plots that the tables refer to, as SVG files."""
-    for plot in forests(results):
+    """Write the two forest plots that the page shows, as SVG files."""
+    effects = template_values(results)["effects"]
+    for plot in effects["forests"][:2] if isinstance(effects, dict) else ():
         directory.mkdir(exist_ok=True)
         text = plot.svg.replace("<svg", '<svg font-family="sans-serif"', 1)
         (directory / f"{plot.name}.svg").write_text(text, encoding="utf-8")
-
-
-def forests(results: StudySummary) -> tuple[Plot, ...]:
-    """Return the forest plots in practical units."""
-    effects = template_values(results)["effects"]
-    return tuple(effects["forests"][:2]) if isinstance(effects, dict) else ()
 
 
 def render_headline(results: StudySummary) -> str:
