@@ -23,11 +23,6 @@ def _known_policies(names: list[str] | None) -> list[str]:
         raise typer.BadParameter(str(error)) from None
 
 
-def _library_shares(texts: list[str] | None) -> list[str]:
-    _parse_shares(texts or [])
-    return texts or []
-
-
 def _parse_shares(texts: list[str]) -> dict[str, int]:
     """Parse values of ``--library``: LIBRARY[@VERSION]=SHARE%."""
     shares: dict[str, int] = {}
@@ -35,14 +30,18 @@ def _parse_shares(texts: list[str]) -> dict[str, int]:
         name, _, share = text.partition("=")
         number = share.removesuffix("%")
         if not (number.isdecimal() and share.endswith("%") and 1 <= int(number) <= 100):
-            raise typer.BadParameter(f"expected LIBRARY=SHARE%, such as sarama=50%, got {text!r}")
+            raise typer.BadParameter(
+                f"--library: expected LIBRARY=SHARE%, such as sarama=50%, got {text!r}"
+            )
         try:
             parse_library_version(name)
         except InputError as error:
-            raise typer.BadParameter(str(error)) from None
+            raise typer.BadParameter(f"--library: {error}") from None
         shares[name] = shares.get(name, 0) + int(number)
     if sum(shares.values()) > 100:
-        raise typer.BadParameter(f"the shares sum to {sum(shares.values())} %, more than 100 %")
+        raise typer.BadParameter(
+            f"--library: the shares sum to {sum(shares.values())} %, more than 100 %"
+        )
     return shares
 
 
@@ -70,7 +69,6 @@ def simulate(
         list[str] | None,
         typer.Option(
             metavar="LIBRARY[@VERSION]=SHARE%",
-            callback=_library_shares,
             help="Share of the members that use a client library, repeatable, such as sarama=50%. "
             "The library of the leader assigns. The other members use the policy's own library.",
             show_default="the libraries of the script",
