@@ -46,13 +46,13 @@ def test_the_quick_study_writes_a_report(tmp_path):
     assert study.returncode == 0, study.stderr
     families = load_summary(out).families
     single = families[~families["family"].str.startswith("trajectories")]
-    assert single["groups"].sum() == families["proven"].sum() == 367
+    assert single["groups"].sum() == families["proven"].sum() == 421
     assert set(families["family"]) == set(read_config(file.read_text(), "quick").families)
     assert families["errors"].sum() == families["comparison_errors"].sum() == 0
     report = run_process("report", out)
     assert report.returncode == 0, report.stderr
     text = (out / "report.md").read_text()
-    assert "367 consumer groups; 367 optima proven, 0 not." in text
+    assert "421 consumer groups; 421 optima proven, 0 not." in text
     assert "2 event streams with 160 rebalances" in text
     assert len(list((out / "report-data").glob("*.csv"))) > 50
 
