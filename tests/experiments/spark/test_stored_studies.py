@@ -43,7 +43,8 @@ def _zero(directory, batch):
 def _zero_metadata(directory, batch):
     [path] = _files_of(directory, batch)
     data = bytearray(path.read_bytes())
-    data[len(data) // 3 : len(data) // 3 + 40] = bytes(40)  # between pages and footer
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    data[footer - 40 : footer] = bytes(40)  # indexes of pages, which are before the footer
     path.write_bytes(data)
 
 
