@@ -1,6 +1,6 @@
 """A small certified rebalance for tests that change it."""
 
-from kassay.reference import Assignment, Group, Member, Topic
+from kassay.reference import Assignment, Group, Member, Topic, imbalance, movement
 from kassay.solver import certificate_errors, certify
 
 GROUP = Group(
@@ -17,3 +17,7 @@ PROOF = certify(GROUP, BEST)
 
 def complaints(certificate, assignment=BEST):
     return list(certificate_errors(GROUP, assignment, certificate))
+
+
+def quality(group, assignment):
+    return imbalance(group, assignment), movement(group, assignment)

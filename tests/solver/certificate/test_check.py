@@ -9,9 +9,6 @@ from kassay.reference import (
     Group,
     Member,
     Topic,
-    imbalance,
-    movement,
-    violations,
 )
 from kassay.reference.model.errors import UsageError
 from kassay.solver import (
@@ -27,17 +24,14 @@ from kassay.solver import (
     Origin,
     PriceTable,
     Tolerance,
-    Transfer,
     certificate_errors,
     certify,
     improving_chain,
     solve,
 )
 from kassay.solver.certificate.documents import certificate_document
-from kassay.solver.improvement.transfer_chains import apply_chain
-from kassay.solver.limits import SearchLimits
 from tests import brute_force
-from tests.solver.certified_group import BEST, GROUP, LOPSIDED, PROOF, complaints
+from tests.solver.certified_group import BEST, GROUP, LOPSIDED, PROOF, complaints, quality
 from tests.strategies import groups, valid_assignments
 
 
@@ -46,10 +40,6 @@ def claims(squares, moves):
         LevelClaim(Imbalance(), squares, squares, Origin.PRICES),
         LevelClaim(Movement(), moves, moves, Origin.PRICES),
     )
-
-
-def quality(group, assignment):
-    return imbalance(group, assignment), movement(group, assignment)
 
 
 @given(groups(messy=True))
@@ -83,18 +73,6 @@ def test_an_assignment_is_certified_exactly_if_brute_force_finds_nothing_better(
     assert (improving_chain(group, assignment) == ()) == optimal
     assert (certificate.chain == ()) == optimal
     assert list(certificate_errors(group, assignment, certificate)) == []
-
-
-@given(st.data())
-def test_a_chain_improves_and_chains_lead_to_the_optimum(data):
-    group = data.draw(groups())
-    assignment = data.draw(valid_assignments(group))
-    while chain := improving_chain(group, assignment):
-        better = apply_chain(group, assignment, chain)
-        assert list(violations(group, better)) == []
-        assert quality(group, better) < quality(group, assignment)
-        assignment = better
-    assert quality(group, assignment) == brute_force.optimum(group)
 
 
 @given(st.data())
@@ -249,47 +227,6 @@ def test_cp_sat_certificates_have_origins_and_prices_if_these_exist():
     assert complaints(certificate, solution.assignment) == []
 
 
-def test_a_certificate_of_a_suboptimal_assignment_has_an_improving_chain():
-    rushed = solve(GROUP, method=Method.CP_SAT, limits=SearchLimits(time=0))
-    suboptimal = replace(rushed, assignment=LOPSIDED, certificate=certify(GROUP, LOPSIDED))
-    certificate = certify(GROUP, suboptimal)
-    assert certificate.chain == (Transfer(BEST["b"][0]._replace(partition=0), "a", "b"),)
-    assert not certificate.is_optimal
-    assert complaints(certificate, LOPSIDED) == []
-
-
-def test_a_chain_that_does_not_improve_is_rejected():
-    chain = certify(GROUP, LOPSIDED).chain
-    step = chain[0]
-    base = certify(GROUP, LOPSIDED)
-    for bad, expected in [
-        ((replace(step, giver="b"),), "the chain cannot be applied: member 'b' does not have t-0"),
-        (
-            (replace(step, taker="zoe"),),
-            "the chain cannot be applied: no member 'zoe' in the group",
-        ),
-        ((step, replace(step, giver="b", taker="a")), "the chain improves nothing"),
-    ]:
-        assert complaints(replace(base, chain=bad), LOPSIDED) == [expected]
-
-
-def test_a_chain_to_a_member_without_subscription_is_rejected():
-    group = replace(GROUP, members=(*GROUP.members, Member(id="idle", subscription=())))
-    certificate = certify(group, LOPSIDED)
-    forged = replace(certificate, chain=(replace(certificate.chain[0], taker="idle"),))
-    (error,) = certificate_errors(group, LOPSIDED, forged)
-    assert error.startswith("the chain leads to an assignment that is not valid")
-
-
-def test_trusted_bounds_are_refuted_by_an_improving_chain():
-    trusted = Certificate(
-        (LevelClaim(Imbalance(), 9, 9, Origin.CP_SAT), LevelClaim(Movement(), 0, 0, Origin.CP_SAT))
-    )
-    assert complaints(trusted, LOPSIDED) == [
-        "the bounds are wrong: a chain improves the assignment, first a gives t-0 to b"
-    ]
-
-
 def test_constraints_must_hold_and_exclude_better_assignments():
     solution = solve(GROUP, constraints=(MaxMoves(0),))
     certificate = certify(GROUP, solution)
@@ -342,12 +279,6 @@ def test_optimal_counts_with_unnecessary_moves_are_not_certified():
     assert list(certificate_errors(group, swapped, forged)) == [
         "the movement is 2, but with these counts it can be 0"
     ]
-
-
-def test_a_chain_is_rejected_if_a_giver_lacks_its_partition():
-    chain = improving_chain(GROUP, Assignment({"a": [("t", n) for n in range(3)]}))
-    with pytest.raises(ValueError, match="'a' does not have t-0"):
-        apply_chain(GROUP, Assignment({"b": [("t", n) for n in range(3)]}), chain)
 
 
 def test_a_member_price_below_the_cost_of_its_last_partition_is_an_error():
