@@ -100,7 +100,7 @@ def group_spec(group: Group) -> GroupSpec:
 
 @cached
 def member_assignments(group: Group) -> Mapping[str, Owned]:
-    """Return the owned partitions by member, the other part of the input."""
+    """Return the owned partitions of each member in the coordinator's order."""
     ids = {topic.name: topic.uuid.int for topic in group.topics}
 
     @lru_cache  # Most members own the same topics.
@@ -126,7 +126,7 @@ def _owned(
     # Tie-break: upstream reads them topic by topic from the group's log.
     codes, numbers = owned.codes.tolist(), owned.numbers.tolist()
     claimed: dict[int, list[int]] = {}
-    if len(set(codes)) == len(codes):
+    if len(set(codes)) == len(codes):  # one partition per topic: there is nothing to order
         claimed = {code: [number] for code, number in zip(codes, numbers, strict=True)}
         return {topic: claimed[code] for code, topic in order_of(owned.topics, tuple(claimed))}
     for code, number in zip(codes, numbers, strict=True):
