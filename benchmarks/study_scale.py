@@ -42,6 +42,8 @@ STUDY_LIMIT_MB = 419
 REPORT_LIMIT_MB = 1074
 """Maximum resident memory of the report: 1 GiB."""
 _MASTER = "local[2]"
+_SETTINGS = {"spark.driver.extraJavaOptions": "-XX:+UseSerialGC"}
+"""Java options with the optimising compiler, as recommended for long studies."""
 _EVALUATED = 100
 """Number of evaluated cases, which the synthetic cases repeat with other values."""
 
@@ -77,7 +79,7 @@ def _write_cases(directory: Path, groups: int) -> Timing:
     families = [name for name in USUAL if name != NAMED_FAMILY]
     evaluated = cases_of(families, seeds=_EVALUATED, assignors=tuple(ASSIGNORS))
     digest, run = study_digest(_cases(groups), limits=LIMITS), new_run()
-    with spark_session(master=_MASTER) as spark:
+    with spark_session(master=_MASTER, settings=_SETTINGS) as spark:
         batch = Batch(0, 0, len(evaluated))
         rows = evaluate_cases(spark, evaluated, batch, study=digest, drawn=0).toArrow()
     size = 0
@@ -138,7 +140,10 @@ def _study(directory: Path, groups: int) -> tuple[Timing, int]:
         limits=LIMITS,
     )
     start = time.perf_counter()
-    with spark_session(master=_MASTER) as spark, sampled_peak() as peak:
+    with (
+        spark_session(master=_MASTER, settings=_SETTINGS) as spark,
+        sampled_peak() as peak,
+    ):
         write_study(spark, _cases(groups), str(directory), manifest=partial(_manifest, described))
     memory = peak_memory()
     note = f"Python {memory} MB, Java {peak.java} MiB"

@@ -183,11 +183,6 @@ class ClusterOptions:
         config = self.command_config
         return {} if config is None else client_properties.load_librdkafka_settings(config)
 
-    def spark_options(self) -> dict[str, str]:
-        """Return the client properties for Spark's Kafka source."""
-        config = self.command_config
-        return {} if config is None else client_properties.load_spark_options(config)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampledClusterOptions(ClusterOptions):

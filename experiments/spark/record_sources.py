@@ -151,23 +151,6 @@ def read_cluster(
     return map_rows(frame.repartition(tasks), read, RAW)
 
 
-def read_cluster_with_spark(
-    spark: SparkSession, servers: str, partitions: Sequence[int], options: Mapping[str, str]
-) -> DataFrame:
-    """Read raw records of ``__consumer_offsets`` from a cluster with Spark's Kafka source."""
-    # The default offset fetching skips internal topics (ConsumerStrategy, Spark 4.0.0).
-    spark.conf.set("spark.sql.streaming.kafka.useDeprecatedOffsetFetching", "true")
-    # These options override the user's. They read the whole topic without joining a group.
-    required = {
-        "kafka.bootstrap.servers": servers,
-        "kafka.isolation.level": "read_committed",
-        "assign": json.dumps({TOPIC: list(partitions)}),
-        "startingOffsets": "earliest",
-        "endingOffsets": "latest",
-    }
-    return _raw_records(spark.read.format("kafka").options(**{**options, **required}).load())
-
-
 def stream_cluster(
     spark: SparkSession, settings: Mapping[str, str], *, timeout: float, tasks: int
 ) -> DataFrame:

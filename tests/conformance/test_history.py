@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -32,7 +30,6 @@ from tests.conformance.running_group import RunningGroup
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 REBALANCES = int(os.environ.get("REBALANCES", "24"))
-SPARK_KAFKA = os.environ.get("KASSAY_SPARK_KAFKA", "")
 TOPICS = {"a.orders": 7, "b.payments": 4, "c.clicks": 11}
 ASSIGNORS = ("range", "cooperative-sticky", "uniform")
 DUMP_TOOL = "org.apache.kafka.tools.DumpLogSegments"
@@ -276,32 +273,3 @@ def test_a_survey_of_the_cluster_agrees_with_brute_force_and_the_history(
             "unnecessary_moves": sum(row["unnecessary_moves"] for row in own),
         }
     assert _survey(capsys, *source, "--fail-on", "maximum-load>=1")[0] == 1
-
-
-@pytest.mark.skipif(
-    not SPARK_KAFKA, reason="KASSAY_SPARK_KAFKA is not set to a package of Spark's Kafka source"
-)
-def test_history_of_sparks_kafka_source_is_equal(played: PlayedHistory, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "kassay", "history", "--output", str(tmp_path)]
-    command += ["--bootstrap-server", played.cluster.bootstrap, "--spark-package", SPARK_KAFKA]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr
-    for name in ("generations", "rebalances"):
-        by_spark, by_client = (
-            sorted(read_history_table(home, name), key=str)
-            for home in (tmp_path, played.home / "live")
-        )
-        assert [_untimed(row) for row in by_spark] == [_untimed(row) for row in by_client]
-
-
-def _untimed(row: dict) -> dict:
-    return {key: value for key, value in row.items() if "seconds" not in key}
-
-
-def test_unavailable_spark_package_is_an_error(played: PlayedHistory, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "kassay", "history", "--output", str(tmp_path)]
-    command += ["--bootstrap-server", played.cluster.bootstrap, "--spark-package", "no:where"]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
-    [error] = done.stderr.splitlines()
-    assert (done.returncode, done.stdout) == (2, "")
-    assert error.startswith("kassay: Spark did not start with the package no:where: ")

@@ -17,7 +17,7 @@ from kassay.experiments.cli import (
     source_options,
     spark_options,
 )
-from kassay.experiments.history.live_topic import OffsetsReader, list_cluster_topics
+from kassay.experiments.history.live_topic import list_cluster_topics
 from kassay.experiments.report.output_reader import check_writable
 from kassay.experiments.sources.capture_files import load_metadata
 from kassay.experiments.sources.tool_documents.document_rows import DocumentRows
@@ -31,7 +31,7 @@ from kassay.experiments.spark.history_pipeline import (
     write_history,
 )
 from kassay.experiments.spark.history_stream import follow
-from kassay.experiments.spark.session import CONNECT, PACKAGES, spark_session
+from kassay.experiments.spark.session import CONNECT, spark_session
 from kassay.experiments.study.manifest import manifest
 
 _FOLLOW_PANEL = "Options for following a cluster"
@@ -90,15 +90,6 @@ def history(
     output: output_options.OutputLocation,
     metadata: source_options.Metadata = None,
     cluster: source_options.ClusterOptions = source_options.ClusterOptions(),
-    spark_package: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PACKAGE",
-            help="Use this Maven package (GROUP:ARTIFACT:VERSION) of Spark's Kafka source to "
-            "read the cluster.",
-            rich_help_panel=source_options.CLUSTER_PANEL,
-        ),
-    ] = None,
     following: FollowOptions = FollowOptions(),
     spark: spark_options.SparkOptions = spark_options.SparkOptions(),
     tasks: Annotated[
@@ -138,8 +129,7 @@ def history(
         "paths": sorted(PurePath(path).name for path in paths or ()),
         "limits": {"time": limits.time_limit, "deterministic": limits.deterministic_limit},
     }
-    package = {} if spark_package is None else {PACKAGES: spark_package}
-    conf = RECORD_SETTINGS | package | spark.settings()
+    conf = RECORD_SETTINGS | spark.settings()
     with spark_session(master=spark.master, settings=conf, quiet=following.follow) as session:
         if following.follow:
             follow(
@@ -158,17 +148,9 @@ def history(
             return
         if paths:
             sources = record_sources.read_files(session, paths)
-        elif spark_package is None:
+        else:
             raw = record_sources.read_cluster(
                 session, settings, timeout=cluster.timeout, tasks=tasks
-            )
-            sources = [decode_records(raw)]
-        else:
-            raw = record_sources.read_cluster_with_spark(
-                session,
-                settings["bootstrap.servers"],
-                OffsetsReader(settings, timeout=cluster.timeout).partitions(),
-                cluster.spark_options(),
             )
             sources = [decode_records(raw)]
         written = write_history(

@@ -82,20 +82,11 @@ class Property:
 
 def load_librdkafka_settings(path: Path) -> dict[str, str]:
     """Read a Java properties file, and translate its properties to those of librdkafka."""
-    return librdkafka_settings(_read_properties(path), name=str(path))
-
-
-def load_spark_options(path: Path) -> dict[str, str]:
-    """Read a Java properties file, and return its properties as options of Spark's Kafka source."""
-    return {f"kafka.{key}": item.value for key, item in _read_properties(path).items()}
-
-
-def _read_properties(path: Path) -> dict[str, Property]:
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise InputError(f"{path}: not text in UTF-8") from None
-    return parse_properties(text, name=str(path))
+    return librdkafka_settings(parse_properties(text, name=str(path)), name=str(path))
 
 
 def parse_properties(text: str, *, name: str) -> dict[str, Property]:

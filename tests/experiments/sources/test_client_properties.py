@@ -13,7 +13,6 @@ from kassay.experiments.sources.live_cluster.client_properties import (
     Property,
     librdkafka_settings,
     load_librdkafka_settings,
-    load_spark_options,
     parse_properties,
 )
 from kassay.reference.model.errors import InputError
@@ -186,12 +185,3 @@ def test_librdkafka_knows_the_names_of_all_translated_properties(key: str) -> No
     translated = librdkafka_settings({key: Property(key, "\x01", 1)}, name="c.properties")
     assert len(translated) == 1
     assert "No such configuration property" not in client_error(translated)
-
-
-def test_properties_for_sparks_kafka_source_are_not_translated(tmp_path: Path) -> None:
-    path = tmp_path / "client.properties"
-    path.write_text("security.protocol=SSL\nssl.truststore.location=trust.jks\n")
-    assert load_spark_options(path) == {
-        "kafka.security.protocol": "SSL",
-        "kafka.ssl.truststore.location": "trust.jks",
-    }

@@ -6,7 +6,6 @@ import json
 import random
 from collections.abc import Mapping
 from pathlib import Path
-from unittest.mock import MagicMock
 
 import pyarrow as pa
 import pyarrow.dataset
@@ -19,7 +18,7 @@ from kassay.experiments.report.history_report import is_history, render
 from kassay.experiments.report.output_reader import read_manifest
 from kassay.experiments.spark.capture_source import register
 from kassay.experiments.spark.history_pipeline import GROUPS, ClusterMetadata, write_history
-from kassay.experiments.spark.record_sources import read_cluster_with_spark, read_files
+from kassay.experiments.spark.record_sources import read_files
 from kassay.reference.model.errors import InputError
 from tests.experiments.history.sample_records import PARTITION_COUNTS, decode_rows, sample_rows
 
@@ -109,22 +108,6 @@ def test_parquet_without_required_columns_is_rejected(spark: SparkSession, tmp_p
         read_files(spark, [tmp_path / "x.parquet"])
     with pytest.raises(InputError, match=r"y\.parquet: no such file"):
         read_files(spark, [tmp_path / "y.parquet"])
-
-
-def test_options_cannot_change_which_records_are_read(spark: SparkSession) -> None:
-    columns = "key binary, value binary, partition int, offset long, timestamp timestamp"
-    session = MagicMock()
-    reader = session.read.format.return_value.options
-    reader.return_value.load.return_value = spark.createDataFrame([], columns)
-    options = {"kafka.isolation.level": "read_uncommitted", "kafka.security.protocol": "SSL"}
-    options["kafka.bootstrap.servers"] = "elsewhere:1"
-    read_cluster_with_spark(session, "here:1", [0, 1], options)
-    given = reader.call_args.kwargs
-    assert given["kafka.bootstrap.servers"] == "here:1"
-    assert given["kafka.isolation.level"] == "read_committed"
-    assert given["kafka.security.protocol"] == "SSL"
-    assert json.loads(given["assign"]) == {"__consumer_offsets": [0, 1]}
-    assert (given["startingOffsets"], given["endingOffsets"]) == ("earliest", "latest")
 
 
 def test_unreadable_captures_become_rows_with_errors(spark: SparkSession, tmp_path: Path) -> None:

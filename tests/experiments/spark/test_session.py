@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 from unittest.mock import MagicMock
 
 import pytest
@@ -69,3 +70,12 @@ def test_a_group_may_use_the_memory_of_one_executor_core(
     spark = MagicMock()
     spark.conf.get.side_effect = lambda key, _: properties[key]
     assert memory_per_task(spark) == expected
+
+
+def test_an_unavailable_package_is_one_error(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "kassay", "study", "--cases", "1"]
+    command += ["--output", str(tmp_path / "out"), "--conf", "spark.jars.packages=no:where"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    [error] = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (2, "")
+    assert error.startswith("kassay: Spark did not start with the package no:where: ")
