@@ -18,7 +18,7 @@ from kassay.experiments.implementations.library_catalogue import (
     libraries,
 )
 from kassay.experiments.implementations.runtimes import DRIVERS, RUNTIMES
-from kassay.reference.model.errors import InputError
+from kassay.experiments.implementations.subprocess_assignor import NotReadyError
 
 _VARIABLE = "KASSAY_IMPLEMENTATIONS"
 _DIGEST = "driver.sha256"
@@ -77,13 +77,13 @@ def driver_command(assignor: LibraryAssignor) -> tuple[str, ...]:
 
     Raises
     ------
-    InputError
+    NotReadyError
         If the library is not installed.
     """
     library, version = assignor.library, assignor.version
     if not is_installed(library, version):
         name = f"{library.name}@{version}"
-        raise InputError(
+        raise NotReadyError(
             f"{name} is not installed in {installations()}; "
             f"run: kassay implementations install {name}"
         )

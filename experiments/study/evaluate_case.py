@@ -17,6 +17,7 @@ from kassay.experiments.compare import (
     solve_optimum,
 )
 from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
+from kassay.experiments.implementations.subprocess_assignor import NotReadyError
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.families.event_streams import EventStreamFamily
 from kassay.experiments.study.families.registry import FAMILIES
@@ -166,9 +167,14 @@ def failed_record(case: Case, error: str) -> CaseRecord:
 
 
 def _attempt(function: Callable[[], _Value]) -> tuple[_Value | None, str | None]:
-    """Call a function, and return the pair (value, error). One of the two is None."""
+    """Call a function, and return the pair (value, error). One of the two is None.
+
+    A library that does not start is an error of the study, because it would fail on each group.
+    """
     try:
         return function(), None
+    except NotReadyError:
+        raise
     except Exception as error:  # noqa: BLE001 - a failure on one group becomes a row
         return None, f"{type(error).__name__}: {error}"
 

@@ -17,6 +17,7 @@ from kassay.experiments.compare import CaseLimits
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.evaluate_case import failed_record
 from kassay.experiments.study.table_rows import CaseRecord
+from kassay.reference.model.errors import RunError
 
 Evaluator = Callable[[Case], CaseRecord]
 _LINUX_MEMORY = Path("/proc/self/statm")
@@ -63,7 +64,7 @@ def time_limit(seconds: float) -> Iterator[None]:
 def run_isolated(evaluate: Evaluator, case: Case, *, limits: CaseLimits) -> CaseRecord:
     """Evaluate a case in a child process with a time limit and a memory limit.
 
-    If the child dies, the record contains the reason.
+    If the child dies, the record contains the reason. A `RunError` in the child is raised here.
     """
     # A forked child needs no import of the solver, and the evaluator need not be pickled.
     context = multiprocessing.get_context("fork")
@@ -73,7 +74,10 @@ def run_isolated(evaluate: Evaluator, case: Case, *, limits: CaseLimits) -> Case
     sender.close()
     try:
         if receiver.poll(limits.group):
-            record: CaseRecord = receiver.recv()
+            answer: CaseRecord | RunError = receiver.recv()
+            if isinstance(answer, RunError):
+                raise answer
+            record = answer
         else:
             record = failed_record(case, f"the evaluation took more than {limits.group:g} s")
     except EOFError:
@@ -90,7 +94,10 @@ def run_isolated(evaluate: Evaluator, case: Case, *, limits: CaseLimits) -> Case
 def _run_child(evaluate: Evaluator, case: Case, sender: Connection, limits: CaseLimits) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with memory_limit(limits.memory):
-        sender.send(evaluate(case))
+        try:
+            sender.send(evaluate(case))
+        except RunError as error:
+            sender.send(error)
 
 
 def _death(code: int | None) -> str:

@@ -1,8 +1,14 @@
+from dataclasses import replace
+
 import pytest
 
+from kassay.experiments.compare import CaseLimits
+from kassay.experiments.implementations import installation
 from kassay.experiments.implementations.convergence import run_until_stable
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.evaluate_case import evaluate_case
+from kassay.experiments.study.isolation import run_isolated
+from kassay.reference.model.errors import RunError
 
 CASE = Case(family="mixed-join", seed=1, assignors=("range", "roundrobin"))
 
@@ -44,6 +50,16 @@ def test_a_broken_assignor_is_an_error_row_and_the_others_still_run(monkeypatch)
     assert [row.ending for row in record.assignments] == ["error", "ok"]
     assert record.assignments[0].detail == "RuntimeError: injected failure"
     assert [row.ending for row in record.comparisons] == ["error", "ok"]
+
+
+def test_a_library_that_does_not_start_is_no_result(monkeypatch):
+    monkeypatch.setattr(installation, "is_installed", lambda *_: False)
+    installation.driver_command.cache_clear()
+    case = replace(CASE, assignors=("range", "sarama@1.61.1:sticky"))
+    with pytest.raises(RunError, match=r"sarama@1\.61\.1 is not installed"):
+        evaluate_case(case)
+    with pytest.raises(RunError, match=r"sarama@1\.61\.1 is not installed"):
+        run_isolated(evaluate_case, case, limits=CaseLimits())
 
 
 def test_a_broken_solver_is_an_error_row_without_gaps(monkeypatch):
