@@ -52,8 +52,15 @@ def read_files(spark: SparkSession, paths: Sequence[str | Path]) -> list[DataFra
         dumps, parquet = record_files(local)
         texts += dumps
         tables += map(str, parquet)
+    stored = {path: spark.read.parquet(uri_of(path)) for path in tables}
+    unordered = [path for path, frame in stored.items() if "offset" not in frame.columns]
+    if unordered and (texts or len(unordered) < len(stored)):
+        raise InputError(
+            f"{unordered[0]}: the records have no column offset, so their order among the records "
+            "of the other files is unknown"
+        )
     frames = [read_dumps(spark, texts)] if texts else []
-    return [*frames, decode_records(read_parquet(spark, tables))] if tables else frames
+    return frames + [decode_records(_raw_records(each, path)) for path, each in stored.items()]
 
 
 def record_files(path: Path) -> tuple[list[Path], list[Path]]:
@@ -62,7 +69,12 @@ def record_files(path: Path) -> tuple[list[Path], list[Path]]:
         raise InputError(f"{path}: no such file or directory")
     if path.is_dir():
         dumps = sorted(file for file in path.rglob("*") if file.is_file() and _is_dump(file))
-        parquet = sorted(path.rglob("*.parquet"))
+        # The directory that Spark writes for a table can also have a name with .parquet.
+        parquet = sorted(
+            file
+            for file in path.rglob("*.parquet")
+            if not any(part.endswith(".parquet") for part in file.relative_to(path).parts[:-1])
+        )
         if not (dumps or parquet):
             suffixes = " or ".join(DUMP_SUFFIXES)
             raise InputError(
@@ -105,24 +117,6 @@ def _check_parquet(path: Path) -> None:
         f"{path}: not a Parquet file; "
         f"the name of a file with output of kafka-dump-log.sh must end with {suffixes}"
     )
-
-
-def read_parquet(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """Read raw records of ``__consumer_offsets`` from Parquet files.
-
-    The columns are those of Spark's Kafka source: ``key``, ``value``, and optionally
-    ``partition``, ``offset``, ``timestamp`` (a time or milliseconds) and ``topic``. Rows of
-    topics other than ``__consumer_offsets`` are skipped.
-    """
-    frame = spark.read.parquet(*map(uri_of, paths))
-    missing = [name for name in _REQUIRED_COLUMNS if name not in frame.columns]
-    if missing or not {"offset", "timestamp"} & set(frame.columns):
-        required = ", ".join(missing) if missing else "offset or timestamp"
-        names = ", ".join(str(path) for path in paths)
-        raise InputError(
-            f"{names}: the files must have a column {required}, got {', '.join(frame.columns)}"
-        )
-    return _raw_records(frame)
 
 
 def read_dumps(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
@@ -214,11 +208,22 @@ def _dump_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]
                 yield line.row()
 
 
-def _raw_records(frame: DataFrame) -> DataFrame:
-    """Select the columns of raw records; missing columns become null."""
-    if "topic" in frame.columns:
-        frame = frame.where(F.col("topic") == TOPIC)
+def _raw_records(frame: DataFrame, path: str) -> DataFrame:
+    """Select the columns of raw records in Parquet files; missing columns become null.
+
+    The columns are those of Spark's Kafka source: ``key``, ``value``, and optionally
+    ``partition``, ``offset``, ``timestamp`` (a time or milliseconds) and ``topic``. Rows of
+    topics other than ``__consumer_offsets`` are skipped.
+    """
     types = dict(frame.dtypes)
+    missing = [name for name in _REQUIRED_COLUMNS if name not in types]
+    if missing or not types.keys() & {"offset", "timestamp"}:
+        required = ", ".join(missing) if missing else "offset or timestamp"
+        raise InputError(
+            f"{path}: the files must have a column {required}, got {', '.join(frame.columns)}"
+        )
+    if "topic" in types:
+        frame = frame.where(F.col("topic") == TOPIC)
 
     def column(name: str, kind: str) -> Column:
         if types.get(name, "").startswith("timestamp"):

@@ -110,6 +110,25 @@ def test_parquet_without_required_columns_is_rejected(spark: SparkSession, tmp_p
         read_files(spark, [tmp_path / "y.parquet"])
 
 
+def test_each_parquet_file_has_its_own_columns(spark: SparkSession, tmp_path: Path) -> None:
+    record = {"key": b"", "value": b"", "partition": 1, "offset": 3}
+    other = {**record, "topic": "orders"}
+    for name, row in (("a", record), ("b", other)):
+        pq.write_table(pa.Table.from_pylist([row]), tmp_path / f"{name}.parquet")
+    frames = read_files(spark, [tmp_path / "a.parquet", tmp_path / "b.parquet"])
+    assert [frame.count() for frame in frames] == [1, 0]
+
+
+def test_records_without_offsets_are_not_combined(spark: SparkSession, tmp_path: Path) -> None:
+    record = {"key": b"", "value": b"", "timestamp": 5}
+    for name, row in (("a", {**record, "offset": 3}), ("b", record)):
+        pq.write_table(pa.Table.from_pylist([row]), tmp_path / f"{name}.parquet")
+    paths = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
+    assert len(read_files(spark, paths[1:])) == 1
+    with pytest.raises(InputError, match=r"b\.parquet: the records have no column offset"):
+        read_files(spark, paths)
+
+
 def test_unreadable_captures_become_rows_with_errors(spark: SparkSession, tmp_path: Path) -> None:
     good = CAPTURES / "all-groups" / "members-verbose.txt"
     for number in range(3):

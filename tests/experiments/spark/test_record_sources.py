@@ -32,6 +32,11 @@ def test_a_directory_may_contain_dumps_and_parquet_files(tmp_path: Path) -> None
     assert record_files(tmp_path) == ([tmp_path / "b.txt"], [tmp_path / "a.parquet"])
 
 
+def test_a_table_of_spark_is_one_path(tmp_path: Path) -> None:
+    write(tmp_path, "table.parquet/part-0.parquet", "b.txt")
+    assert record_files(tmp_path)[1] == [tmp_path / "table.parquet"]
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
