@@ -46,7 +46,7 @@ def batches_of(total: int, *, largest: int = BATCH_CASES) -> Iterator[Batch]:
         number, first = number + 1, end
 
 
-def merged_batches(batches: Sequence[Batch], *, smallest: int = BATCH_CASES) -> Iterator[Batch]:
+def merged_batches(batches: Sequence[Batch], *, smallest: int) -> Iterator[Batch]:
     """Merge neighbouring batches into batches with at least ``smallest`` cases.
 
     Batches that are large enough, and the last batches if they are too small, are not merged.

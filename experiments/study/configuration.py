@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from kassay.experiments.compare import CaseLimits
 from kassay.experiments.implementations.library_catalogue import (
@@ -84,7 +85,7 @@ def read_config(text: str, name: str, *, directory: Path = Path()) -> StudyConfi
     items = {_OLD_NAMES.get(key, key): node for key, node in top.only(*_KEYS, *_OLD_NAMES).items()}
     if "families" not in items and "groups" not in items:
         top.fail("'families' or 'groups' is required")
-    optional: dict[str, object] = {}
+    optional: dict[str, Any] = {}
     if "assignors" in items:
         optional["assignors"] = _assignors(items["assignors"])
     if "groups" in items:
@@ -95,13 +96,15 @@ def read_config(text: str, name: str, *, directory: Path = Path()) -> StudyConfi
     for key, least in (("first_seed", 0), ("drawn", 0), ("batch_cases", 1)):
         if key in items:
             optional[key] = items[key].integer(least)
+    if optional.get("batch_cases", 1) > BATCH_CASES:
+        items["batch_cases"].fail(f"must be at most {BATCH_CASES}")
     if "about" in items:
         items["about"].text()
     return StudyConfig(
         name=name,
         digest=hashlib.sha256(text.encode()).hexdigest(),
         families=_families(items["families"]) if "families" in items else {},
-        **optional,  # type: ignore[arg-type]
+        **optional,
     )
 
 

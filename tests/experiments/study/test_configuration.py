@@ -84,6 +84,7 @@ def test_every_key_of_the_file_is_read():
         ),
         ("families: {}\nassignors: [range, range]", "assignors[1]: 'range' is repeated"),
         ("families: {}\nbatch_cases: 0", "mine.yaml:2: batch_cases: must be at least 1"),
+        ("families: {}\nbatch_cases: 100001", "mine.yaml:2: batch_cases: must be at most 100000"),
         ("families: {}\nwave: 0", "mine.yaml:2: wave: must be at least 1"),
         ("families: {}\nlimits: {time: soon}", "limits.time: expected a number"),
         ("families: {}\nlimits: {time: 0}", "limits.time: must be above 0"),
