@@ -104,7 +104,7 @@ def newest_commits(records: DataFrame) -> DataFrame:
         records.where(F.col("kind").isin(*OFFSET_COMMIT_KINDS) & F.col("error").isNull())
         .groupBy("group", "topic", "topic_partition")
         .agg(
-            F.max_by("payload", F.coalesce("offset", "timestamp", F.lit(-1))).alias("payload"),
+            F.max_by("payload", F.struct("offset", "timestamp")).alias("payload"),
             F.sum("records").alias("records"),
         )
     )
@@ -168,14 +168,15 @@ def write_history(
     records.unpersist()
     documents = _last_groups(generations, frames["rebalances"])
     documents.write.text(f"{uri_of(output)}/{folder}/groups")
-    document = {**manifest(counts), "history": folder}
-    write_manifest(spark, output, run, document, folders=[folder])
     local = location(output)
     if local is not None:
-        parts = sorted((local / folder / "groups").glob("part-*"))
-        with (local / GROUPS).open("wb") as lines:
-            for part in parts:
+        new = local / f".{GROUPS}.new"
+        with new.open("wb") as lines:
+            for part in sorted((local / folder / "groups").glob("part-*")):
                 lines.write(part.read_bytes())
+        new.replace(local / GROUPS)
+    document = {**manifest(counts), "history": folder}
+    write_manifest(spark, output, run, document, folders=[folder])
     return History(generations=generations, rebalances=frames["rebalances"], counts=counts)
 
 
