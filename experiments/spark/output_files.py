@@ -29,7 +29,7 @@ from kassay.experiments.report.output_reader import (
     read_manifest,
     verified_manifest,
 )
-from kassay.reference.model.errors import InputError, InternalError
+from kassay.reference.model.errors import InputError
 
 CASES_FOLDER, SUMMARY_FOLDER = "cases", "summary"
 _RUN_FOLDERS = (CASES_FOLDER, SUMMARY_FOLDER, MANIFESTS)
@@ -123,7 +123,7 @@ def delete_abandoned_runs(
     """Delete the runs that the manifest of a study does not list, and return their number.
 
     Runs that other drivers are writing are deleted as well. An output on another file system
-    requires Spark; files of tasks that Spark did not commit remain there.
+    requires a Spark session; files of tasks that Spark did not commit remain there.
     """
     kept = {*manifest["folders"], str(manifest["summary"]).replace(SUMMARY_FOLDER, MANIFESTS, 1)}
     directory = location(output)
@@ -132,7 +132,8 @@ def delete_abandoned_runs(
         abandoned = {path.relative_to(directory).as_posix() for path in paths} - kept
         for run in abandoned:
             shutil.rmtree(directory / run)
-    elif spark is not None:
+    else:
+        spark = spark or SparkSession.active()
         files = (
             f"{folder}/{row['name']}"
             for folder in _RUN_FOLDERS
@@ -146,8 +147,6 @@ def delete_abandoned_runs(
             empty.options(**PARQUET_OPTIONS).partitionBy("partition").parquet(
                 f"{uri_of(output)}/{run}"
             )
-    else:
-        raise InternalError(f"{output} is not local, so its runs cannot be deleted without Spark")
     return len(abandoned)
 
 

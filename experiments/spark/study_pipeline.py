@@ -42,11 +42,11 @@ from kassay.experiments.study.case import Case, Cases, ImportedCases
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.isolation import Evaluator, memory_limit, run_isolated, time_limit
 from kassay.experiments.study.table_rows import CaseRecord
-from kassay.reference.model.errors import RunError
+from kassay.reference.model.errors import InputError, RunError
 
 _ROWS_PER_BATCH = 64  # bounds the memory of a worker
 _CASES_PER_TASK = 1_000  # about 10 seconds
-_CASES_PER_FILE = 100_000  # about 32 MB
+_CASES_PER_FILE = BATCH_CASES
 _TASKS_PER_CORE = 3
 _CONCURRENT_BATCHES = 2  # the next batch keeps cores busy during the last tasks of a batch
 _DOCUMENT_ID = "conv(substring(sha2(document, 256), 1, 15), 16, 10)"
@@ -150,6 +150,8 @@ def write_study(
     function ``manifest`` builds the manifest from the number of rows per table. After the seconds
     ``stop_after``, no batch starts, and the summary has only the cases of complete batches.
     """
+    if not len(cases):
+        raise InputError("there is no group to study: the files contain no group document")
     digest, run = study_digest(cases, limits=limits, drawn=drawn), output_files.new_run()
     root = f"{uri_of(output)}/{CASES_FOLDER}/{digest}"
     changed = output_files.changed_folders(spark, output)
@@ -178,8 +180,13 @@ def write_study(
     missing = _missing(single, merged, runs)
     if missing:
         deadline = inf if stop_after is None else time.monotonic() + stop_after
-        work = partial(_run_batches, spark, lambda batch: write(batch, evaluated(batch)))
-        work(missing, len(cases), deadline=deadline)
+        _run_batches(
+            spark,
+            lambda batch: write(batch, evaluated(batch)),
+            missing,
+            len(cases),
+            deadline=deadline,
+        )
         runs = complete([*single, *merged])
         missing = _missing(single, merged, runs)
         if missing and time.monotonic() < deadline:

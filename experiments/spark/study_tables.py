@@ -115,7 +115,7 @@ def study_tables(spark: SparkSession, output: str) -> dict[str, DataFrame]:
 def convert_study(spark: SparkSession, old: Path, output: str) -> None:
     """Summarise a study that an earlier version wrote, and write the summary to ``output``.
 
-    Versions before 0.2 wrote one directory per table; their manifest is a single file.
+    The first layout has one directory per table, and a single file as manifest.
 
     Raises
     ------

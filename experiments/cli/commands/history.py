@@ -102,8 +102,9 @@ def history(
 ) -> None:
     """Reconstruct past rebalances from __consumer_offsets, with Spark.
 
-    Writes the Parquet tables generations, rebalances, commits and errors, and groups.jsonl
-    with the last state of each group, for `kassay report`. Prints one JSON line per group.
+    Writes the Parquet tables generations, rebalances, commits and errors for `kassay report`. A
+    local output also gets groups.jsonl, with the last state of each group. Prints one JSON line
+    per group.
     kassay does not write to the cluster and joins no group. With --follow, kassay writes only
     the rebalances, each as soon as it is complete.
 
@@ -112,6 +113,8 @@ def history(
     begin = time.perf_counter()
     if bool(paths) == (cluster.bootstrap_server is not None):
         raise typer.BadParameter("give either PATH or --bootstrap-server, and not both")
+    if not following.follow and following != FollowOptions():
+        raise typer.BadParameter("--metrics, --interval and --quiet-period require --follow")
     if following.follow and cluster.bootstrap_server is None:
         raise typer.BadParameter("--follow requires --bootstrap-server")
     if following.follow and (spark.master or "").startswith(CONNECT):

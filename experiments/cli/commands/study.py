@@ -125,6 +125,10 @@ def study(
     """
     begin = time.perf_counter()
     if convert is not None:
+        if config is not None or clean or stop_after is not None:
+            raise typer.BadParameter(
+                "--convert cannot be combined with CONFIG, --clean or --stop-after"
+            )
         check_writable(output)
         with spark_session(master=spark.master, settings=spark.settings()) as session:
             convert_study(session, convert, output)
@@ -293,13 +297,9 @@ def _print_summary(results: StudySummary) -> None:
             "The same command continues it.",
             err=True,
         )
-    rows = []
-    for scope, name, summary in (
-        (scope, name, summary)
-        for scope, summaries in by_scope(results.outcomes).items()
-        for name, summary in summaries.items()
-    ):
-        rows.append(
+    rows: list[dict[str, object]] = []
+    for scope, summaries in by_scope(results.outcomes).items():
+        rows += [
             {
                 "groups": scope,
                 "assignor": name,
@@ -312,7 +312,8 @@ def _print_summary(results: StudySummary) -> None:
                 "non-terminating": summary.nonterminating,
                 "failed": summary.failed,
             }
-        )
+            for name, summary in summaries.items()
+        ]
     group_io.print_table(rows, title="Kafka's assignors and the optimum")
     streams = StreamTotals(results.trajectories)
     estimates = [

@@ -40,6 +40,12 @@ def test_following_on_spark_connect_is_rejected_before_spark_starts(kassay, tmp_
     assert "--follow does not run on Spark Connect, got --master sc://host:15002" in done.err
 
 
+def test_options_for_following_require_follow(kassay, tmp_path):
+    done = kassay("history", "records.parquet", "-o", tmp_path, "--interval", "2")
+    assert done.code == 2
+    assert "--metrics, --interval and --quiet-period require --follow" in done.err
+
+
 def test_plots_after_the_first_are_numbered():
     files = numbered(Path("a.svg"))
     assert [next(files).name for _ in range(3)] == ["a.svg", "a-2.svg", "a-3.svg"]

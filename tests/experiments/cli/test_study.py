@@ -79,6 +79,7 @@ def run_process(*arguments):
         (["--cases", "0", "--family", "mixed-join"], "there is no group to study"),
         (["--output", "s4://bucket/study"], "unknown scheme 's4'"),
         (["--output", "/proc/study"], "/proc/study"),
+        (["--convert", "old", "--clean"], "--convert cannot be combined with CONFIG, --clean"),
     ],
 )
 def test_invalid_studies_fail_before_spark_starts(kassay, tmp_path, monkeypatch, options, message):

@@ -25,7 +25,7 @@ from kassay.experiments.study.case import (
     imported_cases,
 )
 from kassay.experiments.study.evaluate_case import evaluate_case
-from kassay.reference.model.errors import RunError
+from kassay.reference.model.errors import InputError, RunError
 from tests.experiments.conftest import stored_rows
 from tests.experiments.spark import crashing_evaluations as faults
 
@@ -207,3 +207,8 @@ def test_invalid_groups_become_rows_with_an_error(expected):
     assert "missing key 'topics'" in groups[f"imported/{document_id('{}')}"]["error"]
     assert "unknown family 'no-such-family'" in groups["no-such-family/0"]["error"]
     assert groups[f"imported/{document_id(VALID)}"]["error"] is None
+
+
+def test_a_study_without_groups_is_an_error(spark, tmp_path):
+    with pytest.raises(InputError, match="there is no group to study"):
+        write_study(spark, ImportedCases(), str(tmp_path), manifest=dict)
