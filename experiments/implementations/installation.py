@@ -18,10 +18,14 @@ from kassay.experiments.implementations.library_catalogue import (
     libraries,
 )
 from kassay.experiments.implementations.runtimes import DRIVERS, RUNTIMES
-from kassay.experiments.implementations.subprocess_assignor import NotReadyError
+from kassay.reference.model.errors import InputError
 
 _VARIABLE = "KASSAY_IMPLEMENTATIONS"
 _DIGEST = "driver.sha256"
+
+
+class NotInstalledError(InputError):
+    """Error: a library is not installed on this machine. This is no result of an assignor."""
 
 
 def installations() -> Path:
@@ -77,13 +81,13 @@ def driver_command(assignor: LibraryAssignor) -> tuple[str, ...]:
 
     Raises
     ------
-    NotReadyError
+    NotInstalledError
         If the library is not installed.
     """
     library, version = assignor.library, assignor.version
     if not is_installed(library, version):
         name = f"{library.name}@{version}"
-        raise NotReadyError(
+        raise NotInstalledError(
             f"{name} is not installed in {installations()}; "
             f"run: kassay implementations install {name}"
         )

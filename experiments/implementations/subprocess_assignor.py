@@ -30,7 +30,7 @@ class TimeLimitError(NoAnswerError):
 
 
 class NotReadyError(RunError):
-    """Error: a library is not installed, or its driver did not start; no result of an assignor."""
+    """Error: the driver of a library did not start. This is no result of an assignor."""
 
 
 class AssignorProcess:

@@ -17,6 +17,7 @@ from kassay.experiments.compare import (
     solve_optimum,
 )
 from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
+from kassay.experiments.implementations.installation import NotInstalledError
 from kassay.experiments.implementations.subprocess_assignor import NotReadyError
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.families.event_streams import EventStreamFamily
@@ -173,7 +174,7 @@ def _attempt(function: Callable[[], _Value]) -> tuple[_Value | None, str | None]
     """
     try:
         return function(), None
-    except NotReadyError:
+    except (NotInstalledError, NotReadyError):
         raise
     except Exception as error:  # noqa: BLE001 - a failure on one group becomes a row
         return None, f"{type(error).__name__}: {error}"

@@ -17,7 +17,7 @@ from kassay.experiments.compare import CaseLimits
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.evaluate_case import failed_record
 from kassay.experiments.study.table_rows import CaseRecord
-from kassay.reference.model.errors import RunError
+from kassay.reference.model.errors import KassayError
 
 Evaluator = Callable[[Case], CaseRecord]
 _LINUX_MEMORY = Path("/proc/self/statm")
@@ -64,7 +64,7 @@ def time_limit(seconds: float) -> Iterator[None]:
 def run_isolated(evaluate: Evaluator, case: Case, *, limits: CaseLimits) -> CaseRecord:
     """Evaluate a case in a child process with a time limit and a memory limit.
 
-    If the child dies, the record contains the reason. A `RunError` in the child is raised here.
+    If the child dies, the record contains the reason. A `KassayError` in the child is raised here.
     """
     # A forked child needs no import of the solver, and the evaluator need not be pickled.
     context = multiprocessing.get_context("fork")
@@ -74,8 +74,8 @@ def run_isolated(evaluate: Evaluator, case: Case, *, limits: CaseLimits) -> Case
     sender.close()
     try:
         if receiver.poll(limits.group):
-            answer: CaseRecord | RunError = receiver.recv()
-            if isinstance(answer, RunError):
+            answer: CaseRecord | KassayError = receiver.recv()
+            if isinstance(answer, KassayError):
                 raise answer
             record = answer
         else:
@@ -96,7 +96,7 @@ def _run_child(evaluate: Evaluator, case: Case, sender: Connection, limits: Case
     with memory_limit(limits.memory):
         try:
             sender.send(evaluate(case))
-        except RunError as error:
+        except KassayError as error:
             sender.send(error)
 
 

@@ -8,7 +8,7 @@ from kassay.experiments.implementations.convergence import run_until_stable
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.isolation import run_isolated
-from kassay.reference.model.errors import RunError
+from kassay.reference.model.errors import KassayError
 
 CASE = Case(family="mixed-join", seed=1, assignors=("range", "roundrobin"))
 
@@ -56,9 +56,9 @@ def test_a_library_that_does_not_start_is_no_result(monkeypatch):
     monkeypatch.setattr(installation, "is_installed", lambda *_: False)
     installation.driver_command.cache_clear()
     case = replace(CASE, assignors=("range", "sarama@1.61.1:sticky"))
-    with pytest.raises(RunError, match=r"sarama@1\.61\.1 is not installed"):
+    with pytest.raises(KassayError, match=r"sarama@1\.61\.1 is not installed"):
         evaluate_case(case)
-    with pytest.raises(RunError, match=r"sarama@1\.61\.1 is not installed"):
+    with pytest.raises(KassayError, match=r"sarama@1\.61\.1 is not installed"):
         run_isolated(evaluate_case, case, limits=CaseLimits())
 
 
