@@ -152,7 +152,7 @@ class CustomAssignors:
         if not is_library_assignor(name):
             return name
         assignor = parse_library_assignor(name)
-        if assignor.seconds != ANSWER_SECONDS:
+        if assignor.seconds is not None or self.assignor_timeout == ANSWER_SECONDS:
             return name
         return str(replace(assignor, seconds=self.assignor_timeout))
 

@@ -46,7 +46,8 @@ def parse_custom_assignor(name: str) -> CustomAssignor:
         raise InputError(
             f"unknown assignor {name!r}: names of custom assignors start with cmd: or python:"
         )
-    seconds = parse_time_limit(name, match["seconds"])
+    has_limit = match["seconds"] is not None
+    seconds = parse_time_limit(name, match["seconds"]) if has_limit else ANSWER_SECONDS
     target = match["target"]
     if match["kind"] == "python":
         if _CALLABLE.fullmatch(target) is None:
@@ -63,7 +64,7 @@ def parse_custom_assignor(name: str) -> CustomAssignor:
     return CustomAssignor(command, seconds)
 
 
-def parse_time_limit(name: str, seconds: str | None) -> float:
+def parse_time_limit(name: str, seconds: str) -> float:
     """Parse the time limit per group in the name of an assignor, in seconds.
 
     Raises
@@ -71,8 +72,6 @@ def parse_time_limit(name: str, seconds: str | None) -> float:
     InputError
         If the time limit is not a positive, finite number.
     """
-    if seconds is None:
-        return ANSWER_SECONDS
     try:
         limit = float(seconds)
     except ValueError:

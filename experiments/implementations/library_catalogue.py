@@ -20,11 +20,10 @@ from kassay.reference.model.errors import InputError
 
 LIBRARIES_FILE = Path(__file__).with_name("libraries.yaml")
 _REPETITIONS = 5
-_NAME = re.compile(
-    r"(?P<library>[a-z][a-z0-9-]*)(@v?(?P<version>\d+(\.\d+)*))?"
-    r"(@(?P<seconds>[0-9.e+-]+)s)?:(?P<assignor>[a-z0-9-]+)"
-)
 _LIBRARY_VERSION = re.compile(r"(?P<library>[a-z][a-z0-9-]*)(@v?(?P<version>\d+(\.\d+)*))?")
+_NAME = re.compile(
+    _LIBRARY_VERSION.pattern + r"(@(?P<seconds>[0-9.e+-]+)s)?:(?P<assignor>[a-z0-9-]+)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,16 +90,25 @@ class Library:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibraryAssignor:
-    """An assignor of one version of a library, and its time limit per group in seconds."""
+    """An assignor of one version of a library.
+
+    ``seconds`` is the time limit per group that its name contains, None for no time limit in the
+    name.
+    """
 
     library: Library
     version: str
     assignor: OfferedAssignor
-    seconds: float = ANSWER_SECONDS
+    seconds: float | None = None
+
+    @property
+    def time_limit(self) -> float:
+        """Return the time limit per group in seconds: that of the name, or the default."""
+        return ANSWER_SECONDS if self.seconds is None else self.seconds
 
     def __str__(self) -> str:
         """Return the complete name, with the version."""
-        limit = "" if self.seconds == ANSWER_SECONDS else f"@{self.seconds:g}s"
+        limit = "" if self.seconds is None else f"@{self.seconds:g}s"
         return f"{self.library.name}@{self.version}{limit}:{self.assignor.name}"
 
 
@@ -188,7 +196,7 @@ def parse_library_assignor(name: str) -> LibraryAssignor:
         library=library,
         version=version,
         assignor=library.assignors[match["assignor"]],
-        seconds=parse_time_limit(name, match["seconds"]),
+        seconds=None if match["seconds"] is None else parse_time_limit(name, match["seconds"]),
     )
 
 

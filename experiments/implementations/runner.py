@@ -75,9 +75,9 @@ def _run_library_assignor(group: Group, name: str) -> RunResult:
         return RunResult(assignment=Assignment({member.id: () for member in group.members}))
     request = f'{{"assignor": "{assignor.assignor.name}", "group": {_document_text(group)}}}'
     try:
-        line = process.request(request, seconds=assignor.seconds)
+        line = process.request(request, seconds=assignor.time_limit)
     except TimeLimitError:
-        return RunResult(livelock=f"no assignment within {assignor.seconds:g} seconds")
+        return RunResult(livelock=f"no assignment within {assignor.time_limit:g} seconds")
     except NoAnswerError as error:
         return RunResult(failed=str(error))
     return _parse_response(line)

@@ -65,6 +65,12 @@ def test_a_complete_name_contains_version_and_time_limit():
     assert parse_library_assignor(str(limited)) == limited
 
 
+def test_a_name_keeps_a_time_limit_that_equals_the_default():
+    parsed = parse_library_assignor("kafka-clients@2.4.0@10s:sticky")
+    assert str(parsed) == "kafka-clients@2.4.0@10s:sticky"
+    assert parsed.time_limit == parse_library_assignor("kafka-clients:sticky").time_limit
+
+
 @pytest.mark.parametrize("name", ["sticky", "cmd:./mine", "python:mine:assign", "uniform-4.0"])
 def test_names_of_ports_and_user_defined_assignors_are_no_library_names(name):
     assert not is_library_assignor(name)
