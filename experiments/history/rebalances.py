@@ -9,7 +9,11 @@ from operator import attrgetter
 from kassay.experiments.compare import LIMITS, UNKNOWN_GAP, CaseLimits, Comparison, compare
 from kassay.experiments.history.generations import AssignedNumbers, Generation, GenerationMember
 from kassay.experiments.history.partition_counts import counts_by_generation
-from kassay.experiments.implementations.convergence import Ending, StableResult, withheld_partitions
+from kassay.experiments.implementations.convergence import (
+    Ending,
+    StableResult,
+    count_withheld_partitions,
+)
 from kassay.experiments.sources.recognise_library import recognise_library
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.client import Client
@@ -120,7 +124,7 @@ def _is_intermediate(state: _GroupState, rebalance: Rebalance) -> bool:
     group = rebalance.group
     if group is None or not group.members:
         return False
-    if not withheld_partitions(group, rebalance.assignment):
+    if not count_withheld_partitions(group, rebalance.assignment):
         return False
     assigned = {tp for partitions in rebalance.assignment.values() for tp in partitions}
     consumed = {topic for topic, members in group.subscribers().items() if members}

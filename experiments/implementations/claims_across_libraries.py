@@ -1,4 +1,4 @@
-"""Claims that the leader reads in a group whose members use several client libraries.
+"""Owned partitions that the leader reads if the members of a group use several libraries.
 
 The leader's library assigns. It reads the owned partitions of a member of another library only if
 the member sends them, and in a format that the leader decodes. The rules are those of
@@ -19,11 +19,11 @@ from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import NO_GENERATION, Member
 from kassay.reference.model.topic_partitions import NO_PARTITIONS
 
-_SENDS_NOTHING = "franz-go"
+_SENDS_NO_STICKY_CLAIMS = "franz-go"
 _SENDS_DATA_OF_ITS_LEADER = "sarama"
 _SEND_EMPTY_DATA = ("aiokafka", "kafka-python")
 _OTHER_NAMES = {"kafkajs": "RoundRobinAssigner"}
-"""Libraries whose assignors have other names in the JoinGroup request than Kafka's."""
+"""Name of the assignor in the JoinGroup request, by library, if it differs from Kafka's name."""
 
 
 def library_assignor(library: str, assignor: str) -> LibraryAssignor:
@@ -50,7 +50,7 @@ def java_assignor(assignor: str) -> LibraryAssignor | None:
     return parse_library_assignor(f"kafka-clients:{assignor}") if assignor in offered else None
 
 
-def as_read(
+def member_as_leader_reads_it(
     member: Member, sender: LibraryAssignor, leader: LibraryAssignor, earlier_leader: Library | None
 ) -> Member:
     """Return a member with the owned partitions and the generation that the leader reads.
@@ -94,7 +94,7 @@ def _is_read(
     sender: LibraryAssignor, leader: LibraryAssignor, earlier_leader: Library | None
 ) -> bool:
     """Return whether the leader reads the owned partitions in user data of `sticky`."""
-    if sender.library.name == _SENDS_NOTHING:
+    if sender.library.name == _SENDS_NO_STICKY_CLAIMS:
         return False
     if sender.library.name == _SENDS_DATA_OF_ITS_LEADER and earlier_leader is not sender.library:
         return False

@@ -95,7 +95,7 @@ def _run_until_stable(group: Group, assignor: str) -> StableResult:
         repeated = first_round.setdefault(assignment, round_number)
         if (
             not uses_cooperative_protocol(assignor)
-            or not withheld_partitions(current, assignment)
+            or not count_withheld_partitions(current, assignment)
             or repeated == round_number - 1
         ):
             violation = next(violations(group, assignment), None)
@@ -127,7 +127,7 @@ def _joined_result(parts: Mapping[str, StableResult]) -> StableResult:
     )
 
 
-def withheld_partitions(group: Group, assignment: Assignment) -> int:
+def count_withheld_partitions(group: Group, assignment: Assignment) -> int:
     """Count the partitions of subscribed topics that are not assigned to any member."""
     starts, subscribers = topic_starts(group), group.subscribers()
     has_subscriber = [bool(subscribers.get(topic.name)) for topic in group.topics]

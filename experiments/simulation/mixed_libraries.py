@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from kassay.experiments.implementations.claims_across_libraries import (
-    as_read,
     java_assignor,
     library_assignor,
+    member_as_leader_reads_it,
 )
 from kassay.experiments.implementations.library_catalogue import (
     LibraryAssignor,
@@ -61,7 +61,7 @@ class MixedLibraries:
                 earlier = self._led.get(member.generation)
                 sender = self._assignor_of(clients[member.id])
                 library = None if earlier is None else earlier.library
-                read.append(as_read(member, sender, leading, library))
+                read.append(member_as_leader_reads_it(member, sender, leading, library))
             # The first member of a group document leads.
             read.sort(key=lambda member: member.id != leader)
             assigned = policy.assign(replace(group, members=tuple(read)))

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from kassay.experiments.implementations.claims_across_libraries import (
-    as_read,
     java_assignor,
     library_assignor,
+    member_as_leader_reads_it,
 )
 from kassay.reference.model.assignor_result import UpstreamError
 from kassay.reference.model.errors import InputError
@@ -42,38 +42,38 @@ def test_a_leader_reads_the_claims_of_the_documented_libraries(assignor, leader,
     leading, sending = assignor_of(leader, assignor), assignor_of(sender, assignor)
     if answer == "fails":
         with pytest.raises(UpstreamError, match="decode"):
-            as_read(FRESH, sending, leading, None)
+            member_as_leader_reads_it(FRESH, sending, leading, None)
     else:
-        read = as_read(OWNER, sending, leading, leading.library)
+        read = member_as_leader_reads_it(OWNER, sending, leading, leading.library)
         assert (read.owned == OWNER.owned) == (answer == "yes")
 
 
 def test_members_of_franz_go_send_no_owned_partitions_with_sticky():
     franz_go = library_assignor("franz-go", "sticky")
-    assert not len(as_read(OWNER, franz_go, franz_go, franz_go.library).owned)
+    assert not len(member_as_leader_reads_it(OWNER, franz_go, franz_go, franz_go.library).owned)
 
 
 def test_members_of_sarama_send_owned_partitions_only_after_a_leader_of_sarama():
     sarama, java = library_assignor("sarama", "sticky"), java_assignor("sticky")
-    assert not len(as_read(OWNER, sarama, java, java.library).owned)
-    assert as_read(OWNER, sarama, java, sarama.library) == OWNER
+    assert not len(member_as_leader_reads_it(OWNER, sarama, java, java.library).owned)
+    assert member_as_leader_reads_it(OWNER, sarama, java, sarama.library) == OWNER
 
 
 def test_members_of_aiokafka_send_no_generation():
     aiokafka, java = library_assignor("aiokafka", "sticky"), java_assignor("sticky")
-    read = as_read(OWNER, aiokafka, java, java.library)
+    read = member_as_leader_reads_it(OWNER, aiokafka, java, java.library)
     assert (read.owned, read.generation) == (OWNER.owned, NO_GENERATION)
 
 
 def test_older_releases_of_kafka_python_write_user_data_like_java():
     older, java = library_assignor("kafka-python@2.3.3", "sticky"), java_assignor("sticky")
-    assert as_read(OWNER, older, java, java.library) == OWNER
+    assert member_as_leader_reads_it(OWNER, older, java, java.library) == OWNER
 
 
 def test_a_leader_of_the_java_client_fails_with_a_member_of_kafka_go():
     kafka_go = library_assignor("kafka-go", "range")
     with pytest.raises(UpstreamError, match="SchemaException"):
-        as_read(FRESH, kafka_go, java_assignor("range"), None)
+        member_as_leader_reads_it(FRESH, kafka_go, java_assignor("range"), None)
 
 
 def test_kafkajs_joins_no_group_of_other_libraries():

@@ -3,8 +3,8 @@ import pytest
 from kassay.experiments.implementations.convergence import (
     MAX_ROUNDS,
     Ending,
+    count_withheld_partitions,
     run_until_stable,
-    withheld_partitions,
 )
 from kassay.reference import Assignment, Group, Member, Topic
 from kassay.reference.model.assignor_result import AssignorResult, LivelockError, UpstreamError
@@ -39,13 +39,13 @@ def answers(monkeypatch):
 
 
 def test_partitions_of_topics_without_subscribers_are_not_withheld():
-    assert withheld_partitions(GROUP, HALF) == 1
-    assert withheld_partitions(GROUP, WHOLE) == 0
+    assert count_withheld_partitions(GROUP, HALF) == 1
+    assert count_withheld_partitions(GROUP, WHOLE) == 0
 
 
 def test_a_partition_without_a_subscriber_withholds_no_other_partition(answers):
     unsubscribed = Assignment({"a": [("t", 0), ("alone", 0), ("gone", 7)], "b": [("t", 1)]})
-    assert withheld_partitions(GROUP, unsubscribed) == 0
+    assert count_withheld_partitions(GROUP, unsubscribed) == 0
     answers(AssignorResult("x", assignment=unsubscribed))
     result = run_until_stable(GROUP, "cooperative-sticky")
     assert (result.ending, result.rounds) == (Ending.INVALID, 1)
