@@ -124,6 +124,19 @@ def process_groups(
         raise typer.Exit(code)
 
 
+def print_records(
+    records: Sequence[Record], output_format: Format, *, rows: Sequence[Record] = (), text: int = 1
+) -> None:
+    """Print records as JSON or as JSON lines, or print ``rows`` as a table (see `print_table`)."""
+    if output_format is Format.TABLE:
+        print_table(rows, text=text)
+    elif output_format is Format.JSON:
+        print_json(records)
+    else:
+        for record in records:
+            typer.echo(to_json(record))
+
+
 def print_json(records: Sequence[Record]) -> None:
     """Print records as indented JSON: one record as an object, several records as a list."""
     document = records[0] if len(records) == 1 else records

@@ -16,14 +16,9 @@ def doctor(output_format: output_options.OutputFormat = output_options.Format.TA
     Example: `kassay doctor`
     """
     checks = list(run_checks())
-    if output_format is output_options.Format.TABLE:
-        group_io.print_table([_row(check) for check in checks], text=4)
-    else:
-        records = [{"name": c.name, "found": c.found, "fix": c.fix or None} for c in checks]
-        if output_format is output_options.Format.JSON:
-            group_io.print_json(records)
-        else:
-            typer.echo("\n".join(map(group_io.to_json, records)))
+    records = [{"name": c.name, "found": c.found, "fix": c.fix or None} for c in checks]
+    rows = [_row(check) for check in checks]
+    group_io.print_records(records, output_format, rows=rows, text=4)
     if not all(check.passed for check in checks):
         raise typer.Exit(group_io.NOT_REACHED)
 

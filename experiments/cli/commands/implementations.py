@@ -48,11 +48,7 @@ def implementations(
     records = [_record(library, installed[library.name]) for library in libraries().values()]
     if output_format is output_options.Format.TABLE:
         print_note(f"installed libraries are in {installations()}")
-        group_io.print_table([_row(record) for record in records], text=6)
-    elif output_format is output_options.Format.JSON:
-        group_io.print_json(records)
-    else:
-        typer.echo("\n".join(map(group_io.to_json, records)))
+    group_io.print_records(records, output_format, rows=list(map(_row, records)), text=6)
 
 
 def _install(arguments: Sequence[str]) -> None:

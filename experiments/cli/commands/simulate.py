@@ -125,12 +125,8 @@ def _print(result: SimulationResult, output_format: output_options.Format | None
             f"{result.unowned_messages} messages produced meanwhile, "
             f"{result.reread_messages} read twice\n"
         )
-    elif output_format is output_options.Format.JSONL:
-        typer.echo(group_io.to_json(simulation_document(result)))
     else:
-        from rich.console import Console
-
-        Console(soft_wrap=True, highlight=False).print_json(data=simulation_document(result))
+        group_io.print_records([simulation_document(result)], output_format)
 
 
 def _row(cost: SimulationCost) -> dict[str, object]:
