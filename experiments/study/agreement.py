@@ -112,8 +112,9 @@ def compare_with_reference(
 ) -> Iterator[GroupAgreement]:
     """Compare assignors with a reference assignor on one group.
 
-    The default reference of an assignor is the port with the same name. The reference runs once,
-    with the members in the order of the group.
+    The default reference of an assignor is `reference_of` it. The reference runs once, with the
+    members in the order of the group. If ``limits`` stop the search, the other assignors do not
+    run.
 
     Examples
     --------
@@ -127,6 +128,8 @@ def compare_with_reference(
     optimum = solve_optimum(group, limits=limits)
     known: dict[str, StableResult] = {}
     for assignor in assignors:
+        if limits.is_stopped:
+            break
         other = reference or reference_of(assignor)
         if other not in known:
             known[other] = run_until_stable(group, other)
@@ -284,6 +287,38 @@ class AgreementCounts:
                 self.smallest[kind] = one.group
 
 
+def empty_counts(
+    assignors: Iterable[str], *, reference: str | None = None
+) -> Mapping[str, AgreementCounts]:
+    """Return counts without groups, by assignor, for `add_agreements`."""
+    return {
+        name: AgreementCounts(name, reference or reference_of(name), Counter(), {})
+        for name in assignors
+    }
+
+
+def add_agreements(
+    counts: Mapping[str, AgreementCounts],
+    groups: Iterable[Group],
+    *,
+    reference: str | None = None,
+    runs: Runs = ONE_ORDER,
+    limits: CaseLimits = LIMITS,
+) -> None:
+    """Add the results of the assignors on many groups to their counts.
+
+    If ``limits`` stop the search, the current group is not counted.
+    """
+    for group in groups:
+        compared = list(
+            compare_with_reference(group, counts, reference=reference, runs=runs, limits=limits)
+        )
+        if limits.is_stopped:
+            break
+        for one in compared:
+            counts[one.assignor].add(one)
+
+
 def count_agreements(
     groups: Iterable[Group],
     assignors: Iterable[str],
@@ -293,17 +328,8 @@ def count_agreements(
     limits: CaseLimits = LIMITS,
 ) -> list[AgreementCounts]:
     """Count the agreements of assignors with a reference assignor on many groups."""
-    counts = {
-        name: AgreementCounts(name, reference or reference_of(name), Counter(), {})
-        for name in assignors
-    }
-    for group in groups:
-        if limits.is_stopped:
-            break
-        for one in compare_with_reference(
-            group, counts, reference=reference, runs=runs, limits=limits
-        ):
-            counts[one.assignor].add(one)
+    counts = empty_counts(assignors, reference=reference)
+    add_agreements(counts, groups, reference=reference, runs=runs, limits=limits)
     return list(counts.values())
 
 

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -17,8 +16,9 @@ from kassay.experiments.cli import (
     output_options,
     search_options,
 )
-from kassay.experiments.cli.interruption import STOP, call_interruptibly, exit_interrupted
+from kassay.experiments.cli.interruption import STOP, exit_interrupted, stop_on_interrupt
 from kassay.experiments.cli.option_checks import known_names
+from kassay.experiments.compare import CaseLimits
 from kassay.experiments.counterexamples.search_case import is_valid_input
 from kassay.experiments.counterexamples.shrinking import shrink as shrink_while
 from kassay.experiments.implementations.installation import installed_versions
@@ -26,8 +26,9 @@ from kassay.experiments.study.agreement import (
     Agreement,
     AgreementCounts,
     Runs,
+    add_agreements,
     compare_with_reference,
-    count_agreements,
+    empty_counts,
 )
 from kassay.experiments.study.case import cases_of
 from kassay.experiments.study.families.registry import FAMILIES, USUAL
@@ -64,7 +65,7 @@ def agreement(
         typer.Option(
             metavar="NAME",
             help="Reference assignor, with which the others are compared.",
-            show_default="the port with the same name, else range",
+            show_default="the port with the same name, or the port range",
         ),
     ] = None,
     orders: Annotated[
@@ -98,17 +99,19 @@ def agreement(
 ) -> None:
     """Compare assignors of client libraries with Kafka's Java assignors.
 
-    The output counts the groups on which an assignor gives each member the same partitions as the
-    reference, has the same loads, has minimum imbalance, or makes unnecessary moves, and the
-    groups on which it has no valid assignment.
+    The reference of an assignor is the port of Kafka's assignor with the same name. If no port has
+    this name, the reference is the port range. The output counts the groups on which an assignor
+    gives each member the same partitions as the reference, has the same loads, has minimum
+    imbalance, or makes unnecessary moves, and the groups on which it has no valid assignment.
 
     Columns of the table: same and other mean the same loads and other loads with other
     partitions. Optimal means minimum imbalance. Moves means groups with unnecessary moves per
-    groups with owned partitions. Vary means groups on which the partitions and the loads vary
-    between runs. An assignor with results that vary between runs runs five times per group; its
-    worst run counts. With --orders, each assignor runs with several orders of the members. The
-    formats json and jsonl contain the distributions of the runs and the smallest group of each
-    kind; --shrink makes it smaller.
+    groups with owned partitions. Hangs means groups on which the assignor does not terminate.
+    No ref means groups on which the reference has no assignment. Vary means groups on which
+    the partitions and the loads vary between runs. An assignor with results that vary between runs
+    runs five times per group; its worst run counts. With --orders, each assignor runs with several
+    orders of the members. The formats json and jsonl contain the distributions of the runs and the
+    smallest group of each kind; --shrink makes it smaller.
 
     Example: `kassay agreement --assignor sarama:sticky --family mixed-leave`
     """
@@ -121,23 +124,18 @@ def agreement(
     imported, all_valid = group_io.read_valid_groups(groups or ())
     families = family or ([] if groups else list(USUAL))
     runs = Runs(orders=orders, seed=order_seed, repetitions=repeat)
-    count = partial(
-        count_agreements,
-        _groups(imported, families, cases, first_seed),
-        names,
-        reference=reference,
-        runs=runs,
-        limits=limits.interruptible_limits(),
-    )
-    counts = call_interruptibly(count, lost="no group is counted")
-    for one in counts if shrink and not STOP.is_set() else ():
-        _shrink(one, shrink, runs)
-    if output_format is output_options.Format.TABLE:
-        group_io.print_table([_row(one) for one in counts])
-    elif output_format is output_options.Format.JSON:
-        group_io.print_json([_record(one) for one in counts])
-    else:
-        typer.echo("\n".join(group_io.to_json(_record(one)) for one in counts))
+    stoppable = limits.interruptible_limits()
+    counts = empty_counts(names, reference=reference)
+    # A call of an assignor can outlast the grace period after Ctrl-C. The counts are kept.
+    with suppress(KeyboardInterrupt), stop_on_interrupt():
+        compared = _groups(imported, families, cases, first_seed)
+        add_agreements(counts, compared, reference=reference, runs=runs, limits=stoppable)
+        for one in counts.values() if shrink else ():
+            _shrink(one, shrink, runs, stoppable)
+    found = list(counts.values())
+    if STOP.is_set() and not any(one.agreements for one in found):
+        exit_interrupted("no group is counted")
+    group_io.print_records(list(map(_record, found)), output_format, rows=list(map(_row, found)))
     if STOP.is_set():
         exit_interrupted("the output counts the groups compared until then")
     if not all_valid:
@@ -161,18 +159,23 @@ def _groups(
         yield case.build()
 
 
-def _shrink(counts: AgreementCounts, attempts: int, runs: Runs) -> None:
-    """Shrink the smallest groups of an assignor, as long as their kind remains."""
+def _shrink(counts: AgreementCounts, attempts: int, runs: Runs, limits: CaseLimits) -> None:
+    """Shrink the smallest groups of an assignor, as long as their kind remains.
+
+    If ``limits`` stop the search, the groups keep the size that they have.
+    """
     names, reference = [counts.assignor], counts.reference
     for kind, largest in counts.smallest.items():
         if kind in {Agreement.IDENTICAL, Agreement.INCOMPARABLE}:
             continue
 
         def has_kind(group: Group, kind: str = kind, largest: Group = largest) -> bool:
-            if not is_valid_input(group, original=largest):
+            if limits.is_stopped or not is_valid_input(group, original=largest):
                 return False
-            compared = compare_with_reference(group, names, reference=reference, runs=runs)
-            return kind in next(compared).kinds
+            compared = compare_with_reference(
+                group, names, reference=reference, runs=runs, limits=limits
+            )
+            return any(kind in one.kinds for one in compared)
 
         # If the results vary between runs, the group need not show the kind again.
         with suppress(UsageError):
@@ -195,6 +198,7 @@ def _row(counts: AgreementCounts) -> dict[str, object]:
         "hangs": found[Agreement.NONTERMINATING],
         "crashes": found[Agreement.CRASHED],
         "failures": found[Agreement.FAILED],
+        "no ref": found[Agreement.INCOMPARABLE],
         "vary": f"{counts.varying_assignments}/{counts.varying_loads}",
     }
 

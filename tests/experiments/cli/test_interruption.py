@@ -119,6 +119,41 @@ def test_an_interrupted_plan_is_written_and_says_so(interrupt, tmp_path):
     assert "Interrupted:" in (tmp_path / "plan" / "ticket.md").read_text()
 
 
+_INTERRUPTING = """
+import os, signal, time
+from kassay.reference import Assignment
+def assign(group):
+    if len(group.members) < 3:
+        for _ in range(2):
+            os.kill(os.getppid(), signal.SIGINT)
+            time.sleep(0.2)
+        time.sleep(60)
+    topic, = group.topics
+    return Assignment({"a": [(topic.name, number) for number in range(topic.partitions)]})
+"""
+
+
+def test_agreement_keeps_its_counts_if_shrinking_is_interrupted(tmp_path):
+    (tmp_path / "interrupting.py").write_text(_INTERRUPTING)
+    members = [{"id": name, "topics": ["t"]} for name in "abc"]
+    (tmp_path / "group.json").write_text(json.dumps({"topics": {"t": 6}, "members": members}))
+    arguments = ["agreement", "--groups", "group.json", "--reference", "sticky"]
+    arguments += ["--assignor-python", "interrupting.py:assign", "--assignor", "range"]
+    arguments += ["--shrink", "9", "--format", "jsonl"]
+    done = subprocess.run(
+        [sys.executable, "-c", "from kassay.experiments.cli import main; main()", *arguments],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 130, done.stderr
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [record["groups"] for record in records] == [1, 1]
+    assert records[1]["agreement"]["other loads"] == 1
+    assert "interrupted" in done.stderr
+
+
 _ENDLESS = "def assign(group):\n    while True:\n        pass\n"
 
 
