@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -344,12 +344,21 @@ def _size(group: Group) -> tuple[int, int, int]:
 class ReleaseResult:
     """Result of one release on a group.
 
-    ``change`` is the agreement with the previous release, None for the first one. ``known`` are
-    the upstream changes between both releases.
+    Parameters
+    ----------
+    result
+        Result of the first run.
+    runs
+        Number of runs: several if the results of the assignor vary.
+    change
+        Agreement with the previous release, None for the first one.
+    known
+        Upstream changes between both releases.
     """
 
     version: str
     result: StableResult
+    runs: int
     change: Agreement | None
     known: tuple[str, ...]
 
@@ -362,27 +371,42 @@ class ReleaseResult:
 def run_releases(
     group: Group, library: Library, assignor: str, versions: Iterable[str], *, seconds: float
 ) -> Iterator[ReleaseResult]:
-    """Run an assignor of several releases of a library on a group, the oldest release first."""
-    previous: tuple[str, StableResult] | None = None
-    is_repeatable = library.assignors[assignor].is_repeatable
+    """Run an assignor of several releases of a library on a group, the oldest release first.
+
+    If the results of the assignor vary, each release runs several times. Two releases then differ
+    only if no loads of the one are loads of the other.
+    """
+    previous: tuple[str, list[StableResult]] | None = None
     for version in sorted(versions, key=version_key):
         name = f"{library.name}@{version}@{seconds:g}s:{assignor}"
-        result = run_until_stable(group, name)
+        results = [run_until_stable(group, name) for _ in range(repetitions_of(name))]
         change: Agreement | None = None
         known: tuple[str, ...] = ()
         if previous is not None:
-            change = _change(group, result, previous[1], is_repeatable=is_repeatable)
+            change = _change(group, results, previous[1])
             known = library.changes_between(previous[0], version, assignor)
-        yield ReleaseResult(version=version, result=result, change=change, known=known)
-        previous = version, result
+        yield ReleaseResult(
+            version=version, result=results[0], runs=len(results), change=change, known=known
+        )
+        previous = version, results
 
 
 def _change(
-    group: Group, result: StableResult, previous: StableResult, *, is_repeatable: bool
+    group: Group, results: Sequence[StableResult], previous: Sequence[StableResult]
 ) -> Agreement:
-    if result.assignment is None and result.ending is previous.ending:
+    """Return the agreement of the runs of a release with those of the previous release."""
+    is_varying = len(results) > 1
+    if is_varying and not _outcomes(group, results).isdisjoint(_outcomes(group, previous)):
         return Agreement.IDENTICAL
-    change = agreement_of(group, result, previous, is_repeatable=is_repeatable)
-    # The sets of such an assignor vary from run to run.
-    is_equal = not is_repeatable and change is Agreement.SAME_LOADS
-    return Agreement.IDENTICAL if is_equal else change
+    result, other = results[0], previous[0]
+    if result.assignment is None and result.ending is other.ending:
+        return Agreement.IDENTICAL
+    return agreement_of(group, result, other, is_repeatable=not is_varying)
+
+
+def _outcomes(group: Group, results: Sequence[StableResult]) -> frozenset[tuple[int, ...] | Ending]:
+    """Return the sorted loads of the runs, and the endings of the runs without assignment."""
+    return frozenset(
+        run.ending if run.assignment is None else sorted_loads(group, run.assignment)
+        for run in results
+    )

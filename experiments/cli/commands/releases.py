@@ -40,7 +40,9 @@ def releases(
     """Run an assignor of each installed release of a library on each group.
 
     The output shows the releases from the oldest to the newest, the difference from the previous
-    release, and the upstream changes between both releases, if they are known.
+    release, and the upstream changes between both releases, if they are known. If the results of
+    the assignor vary, each release runs five times, and the output shows the first run. Two
+    releases then differ only if their runs have no loads in common.
 
     Example: `kassay releases groups.jsonl --assignor kafka-clients:sticky`
     """
@@ -49,6 +51,11 @@ def releases(
     except InputError as error:
         raise typer.BadParameter(str(error)) from None
     library, name = parsed.library, parsed.assignor.name
+    if assignor != f"{library.name}:{name}":
+        raise typer.BadParameter(
+            "--assignor: expected LIBRARY:ASSIGNOR without a version and a time limit, "
+            f"got {assignor!r}; all installed releases run, and --assignor-timeout sets the limit"
+        )
     versions = _installed(library, name)
 
     def process(group: Group) -> group_io.GroupResult:
@@ -90,7 +97,11 @@ def _record(group: Group, assignor: str, results: Sequence[ReleaseResult]) -> di
 
 def _release(group: Group, one: ReleaseResult) -> dict[str, object]:
     result = one.result
-    entry: dict[str, object] = {"version": one.version, "ending": str(result.ending)}
+    entry: dict[str, object] = {
+        "version": one.version,
+        "runs": one.runs,
+        "ending": str(result.ending),
+    }
     if result.detail is not None:
         entry["detail"] = result.detail
     if result.assignment is not None:

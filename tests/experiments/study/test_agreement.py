@@ -1,9 +1,11 @@
 """Agreement of assignors with a reference, and between releases."""
 
 import sys
+from threading import Event
 
 import pytest
 
+from kassay.experiments.compare import CaseLimits
 from kassay.experiments.implementations import runner
 from kassay.experiments.implementations.convergence import Ending, StableResult
 from kassay.experiments.implementations.library_catalogue import libraries
@@ -11,9 +13,11 @@ from kassay.experiments.implementations.subprocess_assignor import close_process
 from kassay.experiments.study.agreement import (
     Agreement,
     Runs,
+    add_agreements,
     agreement_of,
     compare_with_reference,
     count_agreements,
+    empty_counts,
     run_releases,
 )
 from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
@@ -117,6 +121,53 @@ def test_releases_show_the_first_difference_with_the_known_changes(drivers):
     assert [one.is_difference for one in results] == [False, False, True, False]
     assert any("KAFKA-16277" in change for change in results[2].known)
     assert any("KIP-341" in change for change in results[1].known)
+
+
+def _loads_per_run(*loads):
+    """Return the answer of a driver that gives "a" so many of the two partitions in each run."""
+    return (
+        f'{{"a": [["t", n] for n in range({loads}[number % {len(loads)}])], '
+        f'"b": [["t", n] for n in range({loads}[number % {len(loads)}], 2)]}}'
+    )
+
+
+def _releases_of_sarama(drivers, before, after):
+    drivers |= {"@1.45.2": before, "@1.46.3": after}
+    versions = ["1.45.2", "1.46.3"]
+    return list(run_releases(PAIR, libraries()["sarama"], "sticky", versions, seconds=20))
+
+
+def test_releases_with_varying_loads_are_equal_if_they_have_loads_in_common(drivers):
+    found = _releases_of_sarama(drivers, _loads_per_run(2), _loads_per_run(1, 1, 2))
+    assert [one.runs for one in found] == [5, 5]
+    assert not found[1].is_difference
+
+
+def test_releases_with_varying_loads_differ_if_they_have_no_loads_in_common(drivers):
+    found = _releases_of_sarama(drivers, _loads_per_run(2), _loads_per_run(1))
+    assert found[1].change is Agreement.OTHER_LOADS
+
+
+def test_releases_that_fail_in_some_runs_differ_only_if_no_run_has_the_same_ending(drivers):
+    failure = '{"failed": "panic"}'
+    some = f"{failure} if number == 3 else {_loads_per_run(1)}"
+    assert not _releases_of_sarama(drivers, _loads_per_run(1), some)[1].is_difference
+    close_processes()
+    found = _releases_of_sarama(drivers, _loads_per_run(1), failure)
+    assert found[1].change is Agreement.FAILED
+
+
+def test_a_stopped_count_has_no_group_that_is_not_complete():
+    stop = Event()
+    counts = empty_counts(["range", "roundrobin"])
+
+    def groups():
+        yield GROUPS[0]
+        stop.set()
+        yield GROUPS[1]
+
+    add_agreements(counts, groups(), limits=CaseLimits(stop=stop))
+    assert [one.agreements.total() for one in counts.values()] == [1, 1]
 
 
 def test_orders_of_the_members_start_with_that_of_the_group_and_depend_on_the_seed():
