@@ -7,9 +7,9 @@ from kassay.experiments.implementations.library_catalogue import (
     parse_library_assignor,
     version_key,
 )
-from kassay.experiments.plotting.page_templates import digits_in_groups
 from kassay.experiments.report.assignor_summary import (
     AssignorSummary,
+    Proportion,
     by_assignor,
     by_family,
     by_subscriptions,
@@ -37,7 +37,7 @@ def library_tables(outcomes: pd.DataFrame) -> tuple[ReportTable, ...]:
                 f"libraries-{field.replace('_', '-')}",
                 {
                     name: {
-                        family: getattr(own[name], field).percent_of_total
+                        family: _percent_of_total(getattr(own[name], field))
                         for family, own in families.items()
                     }
                     for name in names
@@ -59,23 +59,31 @@ def _results(found: AssignorSummary) -> dict[str, str]:
     invalid, crashed = found.invalid or 0, found.crashed or 0
     moves, per_owned = found.with_unnecessary_moves, found.unnecessary_moves_per_owned
     return {
-        "groups": digits_in_groups(found.groups),
-        "with a result": digits_in_groups(found.answered),
+        "groups": _count(found.groups),
+        "with a result": _count(found.answered),
         "misses the minimum imbalance": found.missed.percent_with_interval,
         "excess: mean, %": short_number(found.mean_excess),
         "largest, %": short_number(found.largest_excess),
         "largest, partitions": short_number(found.largest_excess_units),
-        "groups with owned partitions": digits_in_groups(moves.total),
+        "groups with owned partitions": _count(moves.total),
         "with unnecessary moves": moves.percent_with_interval,
         "unnecessary moves per rebalance": short_number(found.unnecessary_moves_per_rebalance),
         "unnecessary moves per owned partition, %": short_number(
             None if per_owned is None else 100 * per_owned
         ),
-        "invalid": digits_in_groups(invalid),
-        "hangs": digits_in_groups(found.nonterminating),
-        "crashes": digits_in_groups(crashed),
-        "other failures": digits_in_groups(found.failed - invalid - crashed),
+        "invalid": _count(invalid),
+        "hangs": _count(found.nonterminating),
+        "crashes": _count(crashed),
+        "other failures": _count(found.failed - invalid - crashed),
     }
+
+
+def _count(number: int) -> str:
+    return f"{number:,}"
+
+
+def _percent_of_total(found: Proportion) -> str:
+    return f"{found.percent} of {_count(found.total)}" if found.total else found.percent
 
 
 def _by_subscriptions(equal: AssignorSummary, mixed: AssignorSummary) -> dict[str, str]:

@@ -9,6 +9,7 @@ place with the name of its configuration file.
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from kassay.experiments.plotting.page_templates import environment
@@ -48,13 +49,20 @@ def render_trajectories(results: StudySummary) -> str:
 def render_libraries(results: StudySummary) -> str:
     """Render the results of assignors of libraries as Markdown tables."""
     generated = [one for one in described_families(results) if one["name"] != NAMED_FAMILY]
+    is_generated = results.families["family"].isin([one["name"] for one in generated])
+    families = family_table(results.families, generated)
     return _fill(
         "libraries.md.j2",
         manifest=results.manifest,
         counts=group_counts(results),
+        shown=int(results.families.loc[is_generated, "compared"].sum()),
         tables=library_tables(results.outcomes),
-        families=family_table(results.families, generated),
+        families=replace(families, rows=tuple(map(_with_separators, families.rows))),
     )
+
+
+def _with_separators(cells: Sequence[str]) -> tuple[str, ...]:
+    return tuple(f"{int(cell):,}" if cell.isdecimal() else cell for cell in cells)
 
 
 def render_racks(results: StudySummary) -> str:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kassay.experiments.report.assignor_summary import by_assignor, by_scope
+from kassay.experiments.report.assignor_summary import NAMED_FAMILY, by_assignor, by_scope
 from kassay.experiments.report.published_study import (
     BEGIN,
     END,
@@ -68,7 +68,10 @@ def test_a_study_of_libraries_has_its_own_place(results):
     configuration = {**results.manifest["configuration"], **study}
     manifest = {**results.manifest, "cases": cases, "configuration": configuration}
     text = render_libraries(replace(results, outcomes=outcomes, manifest=manifest))
-    assert "The table shows 31 of the 50 groups of `implementations.yaml`; a fixed order" in text
+    assert "has results of 31 of the 50 groups of\n`implementations.yaml`; a fixed order" in text
+    shown = results.families.loc[results.families["family"] != NAMED_FAMILY, "compared"].sum()
+    assert f"The tables show the {shown} generated groups." in text
+    assert "\u202f" not in text
     rows = re.findall(r"^\| `kafka-clients@(.+):sticky` \|", text, re.MULTILINE)
     assert rows == 4 * ["2.4.1", "4.4.0"]
     assert "| family | groups | seeds | different up to names, at least | " in text
