@@ -15,7 +15,7 @@ _INTRODUCTION = """\
 `make commands` writes this page from the help of the commands.
 
 Results go to standard output, messages to standard error. Exit codes: 0 success; 1 a requested
-condition is not met; 2 bad input or usage; 130 interrupted.
+condition is not met; 2 bad input or usage, or a failed run; 130 interrupted.
 
 Ctrl-C stops the search of the current group within two seconds. The command then writes the best
 result found for this group, with `"interrupted": true`, and skips all further groups. A second

@@ -217,7 +217,8 @@ def kassay(
 
     Most commands read group documents (JSON or JSON Lines) from a file or from standard
     input and write one JSON line per group. Exit codes: 0 success; 1 a requested condition is
-    not met; 2 bad input or usage; 130 interrupted. Ctrl-C keeps the best result found so far.
+    not met; 2 bad input or usage, or a failed run; 130 interrupted. Ctrl-C keeps the best result
+    found so far.
 
     Example: `kassay import captures/ | kassay compare - --assignor sticky`
     """

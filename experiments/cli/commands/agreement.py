@@ -107,7 +107,7 @@ def agreement(
     Columns of the table: same and other mean the same loads and other loads with other
     partitions. Optimal means minimum imbalance. Moves means groups with unnecessary moves per
     groups with owned partitions. Hangs means groups on which the assignor does not terminate.
-    No ref means groups on which the reference has no assignment. Vary means groups on which
+    No ref means groups on which only the reference has no assignment. Vary means groups on which
     the partitions and the loads vary between runs. An assignor with results that vary between runs
     runs five times per group; its worst run counts. With --orders, each assignor runs with several
     orders of the members. The formats json and jsonl contain the distributions of the runs and the

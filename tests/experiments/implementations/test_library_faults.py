@@ -85,12 +85,12 @@ def _smallest_groups():
 @pytest.mark.parametrize(("kind", "assignor", "document"), list(_smallest_groups()))
 def test_a_documented_group_shows_the_shortcoming_of_an_assignor(kind, assignor, document):
     name, _, method = require(assignor).partition(":")
-    limit = 3 if kind == "hang" else 30
+    limit = 3 if kind == "nonterminating" else 30
     runs = Runs(repetitions=20) if repetitions_of(assignor) > 1 else ONE_ORDER
     compared = compare_with_reference(
         parse_group(document), [f"{name}@{limit}s:{method}"], reference="range", runs=runs
     )
-    kinds = {"hang": "nonterminating", "crash": "crashed", "failure": "failed"}
+    kinds = {"crash": "crashed", "failure": "failed"}
     assert kinds.get(kind, kind) in next(compared).kinds
 
 
