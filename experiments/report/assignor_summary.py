@@ -81,10 +81,10 @@ class Proportion:
 
         Examples
         --------
-        >>> Proportion(45, 50).percent_of_total
-        '90\xa0% of 50'
+        >>> Proportion(900, 1000).percent_of_total
+        '90\xa0% of 1,000'
         """
-        return f"{self.percent} of {self.total}" if self.total else self.percent
+        return f"{self.percent} of {self.total:,}" if self.total else self.percent
 
     @property
     def interval(self) -> tuple[float, float] | None:

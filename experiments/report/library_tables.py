@@ -9,7 +9,6 @@ from kassay.experiments.implementations.library_catalogue import (
 )
 from kassay.experiments.report.assignor_summary import (
     AssignorSummary,
-    Proportion,
     by_assignor,
     by_family,
     by_subscriptions,
@@ -37,7 +36,7 @@ def library_tables(outcomes: pd.DataFrame) -> tuple[ReportTable, ...]:
                 f"libraries-{field.replace('_', '-')}",
                 {
                     name: {
-                        family: _percent_of_total(getattr(own[name], field))
+                        family: getattr(own[name], field).percent_of_total
                         for family, own in families.items()
                     }
                     for name in names
@@ -80,10 +79,6 @@ def _results(found: AssignorSummary) -> dict[str, str]:
 
 def _count(number: int) -> str:
     return f"{number:,}"
-
-
-def _percent_of_total(found: Proportion) -> str:
-    return f"{found.percent} of {_count(found.total)}" if found.total else found.percent
 
 
 def _by_subscriptions(equal: AssignorSummary, mixed: AssignorSummary) -> dict[str, str]:

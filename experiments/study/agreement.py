@@ -319,20 +319,6 @@ def add_agreements(
             counts[one.assignor].add(one)
 
 
-def count_agreements(
-    groups: Iterable[Group],
-    assignors: Iterable[str],
-    *,
-    reference: str | None = None,
-    runs: Runs = ONE_ORDER,
-    limits: CaseLimits = LIMITS,
-) -> list[AgreementCounts]:
-    """Count the agreements of assignors with a reference assignor on many groups."""
-    counts = empty_counts(assignors, reference=reference)
-    add_agreements(counts, groups, reference=reference, runs=runs, limits=limits)
-    return list(counts.values())
-
-
 def _size(group: Group) -> tuple[int, int, int]:
     return len(group.members) + group.partition_count, len(group.members), len(group.topics)
 
