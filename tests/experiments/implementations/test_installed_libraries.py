@@ -72,7 +72,8 @@ def test_the_ports_equal_the_libraries_of_their_release(assignor):
 
 @pytest.mark.parametrize("version", libraries()["kafka-clients"].versions)
 def test_range_and_roundrobin_of_each_java_release_equal_the_ports(version):
-    cases = cases_of(["mixed-join", "equal-leave", "mixed-churn"], seeds=5, assignors=["range"])
+    families = ["mixed-join", "equal-leave", "mixed-churn", "equal-fresh", "mixed-fresh"]
+    cases = cases_of(families, seeds=40, assignors=["range"])
     for assignor in ("range", "roundrobin"):
         name = require(f"kafka-clients@{version}@30s:{assignor}")
         for number in range(len(cases)):
