@@ -55,12 +55,15 @@ def uri_of(output: str) -> str:
 def digest_files(spark: SparkSession, output: str, folders: Iterable[str]) -> FileDigests:
     """Return the size and SHA-256 of each file in the given folders of an output directory.
 
-    Folders that do not exist are skipped.
+    Folders that do not exist are skipped. The folders of all batches are read together.
     """
+    kept = tuple(f"{folder}/" for folder in folders)
+    parents = dict.fromkeys("/".join(folder.split("/")[:2]) for folder in kept)
     return {
-        f"{folder}/{row['name']}": FileState(row["length"], row["sha256"])
-        for folder in folders
-        for row in _files(spark, output, folder, "length", "sha256")
+        name: FileState(row["length"], row["sha256"])
+        for parent in parents
+        for row in _files(spark, output, parent, "length", "sha256")
+        if (name := f"{parent}/{row['name']}").startswith(kept)
     }
 
 
@@ -168,7 +171,7 @@ def _files(spark: SparkSession, output: str, folder: str, *columns: str) -> Iter
             .withColumn("sha256", F.sha2("content", 256))
         )
         name = F.substring_index("path", f"/{folder}/", -1).alias("name")
-        yield from frame.select(name, *columns).toLocalIterator()
+        yield from frame.select(name, *columns).toLocalIterator(prefetchPartitions=True)
     except AnalysisException as error:
         if error.getCondition() != "PATH_NOT_FOUND":
             raise
