@@ -104,9 +104,8 @@ def history(
 
     Writes the Parquet tables generations, rebalances, commits and errors for `kassay report`. A
     local output also gets groups.jsonl, with the last state of each group. Prints one JSON line
-    per group.
-    kassay does not write to the cluster and joins no group. With --follow, kassay writes only
-    the rebalances, each as soon as it is complete.
+    per group. kassay does not write to the cluster and joins no group. With --follow, kassay writes
+    only the rebalances, each as soon as it is complete.
 
     Example: `kassay history --bootstrap-server broker:9092 -o out/history`
     """

@@ -129,7 +129,7 @@ def test_releases_show_the_first_difference_with_the_known_changes(drivers):
 
 
 def _loads_per_run(*loads):
-    """Return the answer of a driver that gives "a" so many of the two partitions in each run."""
+    """Return the answers of a driver: member "a" gets these numbers of partitions in turn."""
     return (
         f'{{"a": [["t", n] for n in range({loads}[number % {len(loads)}])], '
         f'"b": [["t", n] for n in range({loads}[number % {len(loads)}], 2)]}}'
