@@ -112,7 +112,7 @@ def compare_with_reference(
 ) -> Iterator[GroupAgreement]:
     """Compare assignors with a reference assignor on one group.
 
-    The default reference of an assignor is `reference_of` it. The reference runs once, with the
+    `reference_of` returns the default reference of an assignor. The reference runs once, with the
     members in the order of the group. If ``limits`` stop the search, the other assignors do not
     run.
 
