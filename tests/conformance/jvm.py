@@ -51,7 +51,8 @@ def _compiled() -> Path:
     target = jars.CACHE.parent / "driver" / hashlib.sha256(key).hexdigest()[:16]
     if target.exists():
         return target
-    compiler = shutil.which("javac", path=_java_path())
+    # The Java home of a running Spark session contains only a launcher.
+    compiler = shutil.which("javac", path=_java_path()) or shutil.which("javac")
     if compiler is None:
         raise jars.JarsUnavailableError(
             "javac is not on PATH; a JDK 17+ compiles the conformance driver"
