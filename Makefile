@@ -139,7 +139,7 @@ conformance: setup ## Compare the ports with Kafka's classes and a broker (needs
 
 .PHONY: conformance-clients
 conformance-clients: setup ## Compare drivers with consumers of installed client libraries on a broker (after `make implementations`)
-	$(BIN)/python -m pytest tests/conformance -m clients -rP
+	$(BIN)/python -m pytest tests/conformance -m clients -rP --show-capture=stdout
 
 .PHONY: conformance-coordinator
 conformance-coordinator: setup ## Compare the simulated coordinator with a broker (needs JDK 17+ and Maven)
