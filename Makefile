@@ -7,7 +7,6 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 UV_VERSION := 0.13.8
-LINKS := .links
 DEMO := out/demo
 SITE := out/site
 MACHINES := out/identical-machines
@@ -43,7 +42,7 @@ ifdef PIP_CERT
 export SSL_CERT_FILE ?= $(PIP_CERT)
 endif
 
-$(VENV)/.ready: requirements.lock pyproject.toml setup.py
+$(VENV)/.ready: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else f"kassay needs Python 3.11 or newer, found {v.major}.{v.minor}; set PYTHON=python3.x")'
 	@echo "setting up $(VENV)" >&2
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -66,12 +65,6 @@ $(VENV)/.docs: $(VENV)/.ready requirements-docs.lock
 $(VENV)/.services: $(VENV)/.ready requirements-services.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements-services.lock
 	@$(CLEAR_CACHE)
-	@touch $@
-
-# The installed package as one folder of links, for mypy and import-linter.
-$(LINKS): $(VENV)/.ready
-	@mkdir -p $(LINKS)/kassay
-	@ln -sfn $(addprefix ../../,kassay/__init__.py kassay/__init__.pyi kassay/__main__.py kassay/clients kassay/py.typed reference solver experiments) $(LINKS)/kassay/
 	@touch $@
 
 .PHONY: setup
@@ -167,12 +160,12 @@ lint: setup ## Check style and format with ruff
 	$(BIN)/ruff format --check
 
 .PHONY: types
-types: $(LINKS) ## Check types with mypy --strict
-	MYPYPATH=$(LINKS) $(BIN)/mypy
+types: setup ## Check types with mypy --strict
+	$(BIN)/mypy
 
 .PHONY: architecture
-architecture: $(LINKS) ## Check the import contracts with import-linter
-	cd $(LINKS) && ../$(BIN)/lint-imports --config ../pyproject.toml --no-cache
+architecture: setup ## Check the import contracts with import-linter
+	$(BIN)/lint-imports --no-cache
 
 .PHONY: coverage
 coverage: setup ## Measure the branch coverage of the tests
@@ -225,4 +218,4 @@ client-captures: setup ## Record groups of eight client libraries again (needs J
 
 .PHONY: clean
 clean: ## Remove the files created by the other targets
-	rm -rf $(VENV) $(LINKS) *.egg-info build .cache out dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) *.egg-info build .cache out dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -22,14 +22,8 @@ Examples
 
 import ast
 from importlib import import_module
-from pathlib import Path
 from pkgutil import get_data
 from typing import Any
-
-_FOLDER = Path(__file__).parent
-if not (_FOLDER / "reference").exists():
-    # Python finds the folder of a clone before the installed package if it runs in the clone.
-    __path__.append(str(_FOLDER.parent))
 
 _MODULES = {
     name.name: str(statement.module)
