@@ -11,10 +11,10 @@ from functools import partial
 from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
 from kassay.reference.model import notebook_tables
 from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.derived_values_cache import cached
 from kassay.reference.model.external_metrics import has_racks, off_rack
 from kassay.reference.model.group import Group, require_group
 from kassay.reference.model.metrics import MEASURES, Measure, measures, movement
-from kassay.reference.model.result_cache import cached
 from kassay.solver.constraints import Constraint
 from kassay.solver.flow.convex_frontier import fewest_moves
 from kassay.solver.initial_solutions import keep_owned

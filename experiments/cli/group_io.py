@@ -13,10 +13,14 @@ import typer
 from kassay.experiments.cli import BAD_INPUT, INTERRUPTED, print_error, print_note
 from kassay.experiments.cli.interruption import STOP, exit_interrupted, stop_on_interrupt
 from kassay.experiments.cli.output_options import Format
-from kassay.experiments.sources import text_files
-from kassay.experiments.sources.capture_files import EmptyGroups, ImportedGroup, import_groups
+from kassay.experiments.sources.capture_files import (
+    EmptyGroups,
+    ImportedGroup,
+    import_groups,
+    join_imported,
+)
 from kassay.experiments.sources.import_options import ImportOptions
-from kassay.experiments.sources.joined_groups import join_imported
+from kassay.reference.documents import text_files
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group

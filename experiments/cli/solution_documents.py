@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from kassay.experiments.cli import group_io
-from kassay.experiments.sources.text_files import open_text
 from kassay.reference.documents.fingerprint import group_fingerprint
 from kassay.reference.documents.json_codec import (
     assignment_document,
@@ -14,6 +13,7 @@ from kassay.reference.documents.json_codec import (
     parse_assignment,
 )
 from kassay.reference.documents.json_text import LocatedDocument, read_json_documents
+from kassay.reference.documents.text_files import open_text
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group

@@ -11,6 +11,7 @@ from kassay.experiments.cli import print_note
 from kassay.experiments.sources.capture_files import (
     EmptyGroups,
     ImportedGroup,
+    join_imported,
     load_metadata,
     load_sizes,
 )
@@ -20,13 +21,12 @@ from kassay.experiments.sources.import_options import (
     AssumedSubscriptions,
     ImportOptions,
     load_subscriptions,
-    load_weights,
 )
-from kassay.experiments.sources.joined_groups import join_imported
 from kassay.experiments.sources.live_cluster import client_properties
 from kassay.experiments.sources.tool_documents.document_rows import DocumentRows
+from kassay.reference.documents.json_codec import load_weights
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.weight_source import WeightSource
+from kassay.reference.model.group_annotations import WeightSource
 
 CLUSTER_PANEL = "Options for a running cluster"
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from kassay.reference.model.group_status import Protocol
+from kassay.reference.model.group_annotations import Protocol
 
 AssignedNumbers = tuple[tuple[str, tuple[int, ...]], ...]
 """Partition numbers by topic, in the order of the assignment."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from kassay.experiments.history.generations import Generation
-from kassay.experiments.sources.topic_descriptions import Counts
+from kassay.experiments.sources.tool_documents.document_rows import Counts
 
 
 def counts_by_generation(

@@ -11,7 +11,7 @@ from kassay.experiments.history.generations import (
     assigned_numbers,
 )
 from kassay.experiments.history.group_records import GroupRecord
-from kassay.reference.model.group_status import Protocol
+from kassay.reference.model.group_annotations import Protocol
 from kassay.reference.protocol.record_codec import Fields
 from kassay.reference.protocol.record_schemas import RecordType
 

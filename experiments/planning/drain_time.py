@@ -6,9 +6,9 @@ from fractions import Fraction
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
+from kassay.reference.model.group_annotations import WeightSource
 from kassay.reference.model.metrics import participants
 from kassay.reference.model.topic_partitions import TopicPartition
-from kassay.reference.model.weight_source import WeightSource
 
 PartitionValues = Mapping[TopicPartition, Fraction]
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group, Member, Topic
-from kassay.reference.model.weight_source import WeightSource
+from kassay.reference.model.group_annotations import WeightSource
 from kassay.solver.sizing.resized_groups import (
     check_sizing_weights,
     new_member,

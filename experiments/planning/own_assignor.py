@@ -11,7 +11,7 @@ from kassay.experiments.implementations.library_catalogue import (
 )
 from kassay.reference.assignors import ASSIGNORS, RebalanceProtocol, Release
 from kassay.reference.model.group import Group
-from kassay.reference.model.group_status import Protocol
+from kassay.reference.model.group_annotations import Protocol
 
 _JAVA = "java"
 _BROKER_ASSIGNORS = frozenset(

@@ -26,9 +26,9 @@ from kassay.experiments.planning.rack_locality import RackLocality, compare_rack
 from kassay.experiments.planning.what_if import makespan_of
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, require_group
+from kassay.reference.model.group_annotations import WeightSource
 from kassay.reference.model.metrics import Measure, participants
 from kassay.reference.model.ownership import NO_OWNER, ownership, rejoin
-from kassay.reference.model.weight_source import WeightSource
 from kassay.solver.constraints import Constraint
 from kassay.solver.frontier.frontier import frontier
 from kassay.solver.frontier.frontier_points import Frontier

@@ -7,8 +7,8 @@ from kassay.experiments.planning.actions import count_of
 from kassay.experiments.planning.host_loads import host_loads
 from kassay.experiments.planning.plan_alternatives import RECOMMENDED
 from kassay.experiments.planning.plan_result import Plan
+from kassay.reference.model.group_annotations import WeightSource
 from kassay.reference.model.metrics import Measure, relative_loads
-from kassay.reference.model.weight_source import WeightSource
 from kassay.solver.objective import HOST_LEVELS, Movement
 from kassay.solver.solution import LevelValue
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from kassay.reference.model.errors import KassayError
 from kassay.reference.model.group import Group
-from kassay.reference.model.group_status import Protocol
+from kassay.reference.model.group_annotations import Protocol
 
 _ADVICE = "describe the group again when its state is Stable"
 

@@ -18,7 +18,7 @@ from kassay.experiments.planning.group_changes import (
     reweigh,
     subscribe,
 )
-from kassay.experiments.sources.import_options import load_weights
+from kassay.reference.documents.json_codec import load_weights
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from kassay.experiments.sources.recognise_library import LIBRARIES
 from kassay.reference.assignors import ASSIGNORS
 from kassay.reference.java.hash_codes import utf16_key
-from kassay.reference.model.client import Client
 from kassay.reference.model.group import Group, Member, Topic
+from kassay.reference.model.group_annotations import Client
 from kassay.reference.model.topic_partitions import Partitions
 
 PUBLIC_NAMES = LIBRARIES | frozenset(ASSIGNORS)

@@ -12,10 +12,10 @@ from kassay.experiments.sources.import_options import (
 from kassay.experiments.sources.merge_captures import ObservedGroup, ObservedMember
 from kassay.experiments.sources.partition_weights import available_weights, topic_weights
 from kassay.experiments.sources.recognise_library import recognise_library
-from kassay.experiments.sources.topic_descriptions import Counts
-from kassay.reference.model.client import Client
+from kassay.experiments.sources.tool_documents.document_rows import Counts
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group, Member, Topic
+from kassay.reference.model.group_annotations import Client
 from kassay.reference.model.topic_partitions import Partitions
 
 # The value does not matter, as long as all members have the same one.

@@ -1,7 +1,7 @@
 """Read groups from captures and group documents in files, directories or standard input."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -19,21 +19,22 @@ from kassay.experiments.sources.merge_captures import (
 )
 from kassay.experiments.sources.partition_weights import apply_weights
 from kassay.experiments.sources.source_texts import SourceText, source_texts
-from kassay.experiments.sources.text_files import read_text
-from kassay.experiments.sources.tool_documents.document_rows import DocumentRows
+from kassay.experiments.sources.tool_documents.document_rows import DocumentRows, merge_counts
 from kassay.experiments.sources.tool_documents.format_detection import (
     UnknownFormatError,
     read_tool_document,
 )
-from kassay.experiments.sources.tool_documents.log_dirs import is_log_dirs, parse_log_dirs
-from kassay.experiments.sources.topic_descriptions import (
+from kassay.experiments.sources.tool_documents.kafka_tools import (
+    is_log_dirs,
     is_topic_description,
-    merge_counts,
+    parse_log_dirs,
     parse_topic_description,
 )
 from kassay.reference.documents.json_codec import read_groups
+from kassay.reference.documents.text_files import read_text
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
+from kassay.reference.model.joined_groups import join_groups
 
 _RECORDS = re.compile(r"^Dumping .*__consumer_offsets|^\| offset: \d+ ", re.MULTILINE)
 
@@ -113,6 +114,26 @@ def imported_group(
         return ImportedGroup(name, group=build())
     except InputError as error:
         return ImportedGroup(name, error=str(error))
+
+
+def join_imported(groups: Iterable[ImportedGroup]) -> Iterator[ImportedGroup]:
+    """Join the imported groups to one group. Errors and skipped groups stay."""
+    found = []
+    is_document = True
+    for imported in groups:
+        if imported.group is None:
+            yield imported
+        else:
+            found.append(imported.group)
+            is_document = is_document and imported.is_document
+    if not found:
+        return
+    try:
+        joined = join_groups(found)
+    except InputError as error:
+        yield ImportedGroup(None, error=str(error))
+    else:
+        yield ImportedGroup(joined.id, joined, is_document=is_document)
 
 
 @dataclass(slots=True)

@@ -1,21 +1,19 @@
 """Options for importing groups, and readers of subscription files and weight files."""
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TypeVar
 
 from kassay.experiments.sources.hosts_and_speeds import HostRule
 from kassay.experiments.sources.merge_captures import PartitionKey
-from kassay.experiments.sources.text_files import read_json_object
-from kassay.experiments.sources.topic_descriptions import Counts
-from kassay.reference.documents.document_fields import as_array, as_integer, as_object, as_text
+from kassay.experiments.sources.tool_documents.document_rows import Counts
+from kassay.reference.documents.document_fields import as_object, as_texts
+from kassay.reference.documents.text_files import read_json_object
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.weight_source import WeightSource
+from kassay.reference.model.group_annotations import WeightSource
 
-_T = TypeVar("_T")
 MemberTopics = Mapping[str, tuple[str, ...]]
 
 
@@ -75,27 +73,8 @@ def load_subscriptions(path: Path) -> dict[str, MemberTopics]:
     """
     return {
         group: {
-            member: tuple(_read_list(topics, f"{path}: {group}[{member!r}]", as_text))
+            member: as_texts(topics, f"{path}: {group}[{member!r}]")
             for member, topics in as_object(members, f"{path}: {group}").items()
         }
         for group, members in read_json_object(path).items()
     }
-
-
-def load_weights(path: Path) -> dict[str, tuple[int, ...]]:
-    """Read a JSON file with the partition weights of topics.
-
-    The form is ``{"topic": [weight of partition 0, ...]}``.
-    """
-    weights: dict[str, tuple[int, ...]] = {}
-    for topic, numbers in read_json_object(path).items():
-        where = f"{path}: {topic}"
-        weights[topic] = tuple(_read_list(numbers, where, as_integer))
-        if min(weights[topic], default=0) < 0:
-            raise InputError(f"{where}: weights must be at least 0, got {min(weights[topic])}")
-    return weights
-
-
-def _read_list(value: object, where: str, read: Callable[[object, str], _T]) -> Iterator[_T]:
-    for index, item in enumerate(as_array(value, where)):
-        yield read(item, f"{where}[{index}]")

@@ -12,9 +12,9 @@ from kassay.experiments.sources.describe_output import (
     ParsedText,
     StateRow,
 )
-from kassay.experiments.sources.located_error import error_at
+from kassay.reference.documents.text_files import error_at
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.group_status import (
+from kassay.reference.model.group_annotations import (
     REBALANCING,
     REBALANCING_STATES,
     GroupStatus,

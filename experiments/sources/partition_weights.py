@@ -7,7 +7,7 @@ from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.merge_captures import ObservedGroup, PartitionKey
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group, Topic
-from kassay.reference.model.weight_source import WeightSource
+from kassay.reference.model.group_annotations import WeightSource
 
 
 def topic_weights(

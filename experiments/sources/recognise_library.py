@@ -45,7 +45,7 @@ def recognise_library(
 
 
 def client_id_of(member_id: str) -> str | None:
-    """Return the client id in a member id of the classic protocol, or None without UUID.
+    """Return the client id in a member id of the classic protocol, or None if it contains no UUID.
 
     Examples
     --------

@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TextIO
 
-from kassay.experiments.sources.text_files import (
+from kassay.reference.documents.text_files import (
     GZIP_SUFFIX,
     STDIN,
     decode_text,

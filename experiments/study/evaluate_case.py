@@ -37,6 +37,7 @@ from kassay.experiments.study.table_rows import (
 from kassay.experiments.study.trajectories import OPTIMUM, compare_trajectories
 from kassay.reference.documents.json_codec import assignment_document, group_document
 from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.derived_values_cache import cached_per_group
 from kassay.reference.model.external_metrics import (
     balancedness,
     has_racks,
@@ -56,7 +57,6 @@ from kassay.reference.model.metrics import (
     participant_indices,
 )
 from kassay.reference.model.ownership import ownership
-from kassay.reference.model.result_cache import cached_per_group
 from kassay.solver.solution import Solution
 
 DRAWN_PARTITIONS = 60

@@ -130,5 +130,5 @@ def _entries(
 
 
 def format_choices(table: Mapping[str, object]) -> str:
-    """Join the keys of a mapping to a list of choices for error messages."""
+    """Return the keys of a mapping as text, separated by commas, for error messages."""
     return ", ".join(map(repr, table))

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model import notebook_tables
+from kassay.reference.model.derived_values_cache import Results, cached_per_group
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.group import Group
 from kassay.reference.model.ownership import NO_OWNER
@@ -19,7 +20,6 @@ from kassay.reference.model.partition_index import (
     select,
     topic_starts,
 )
-from kassay.reference.model.result_cache import Results, cached_per_group
 from kassay.reference.model.topic_partitions import Column, Partitions, TopicPartition
 
 

@@ -9,10 +9,15 @@ from typing import cast
 
 from kassay.reference.java.hash_codes import name_uuid
 from kassay.reference.model import notebook_tables
-from kassay.reference.model.client import NO_CLIENT, Client
+from kassay.reference.model.derived_values_cache import Results, cached
 from kassay.reference.model.errors import InputError, UsageError
-from kassay.reference.model.group_status import NO_STATUS, GroupStatus
-from kassay.reference.model.result_cache import Results, cached
+from kassay.reference.model.group_annotations import (
+    NO_CLIENT,
+    NO_STATUS,
+    Client,
+    GroupStatus,
+    WeightSource,
+)
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 from kassay.reference.model.value_checks import (
     MAX_SPEED,
@@ -22,7 +27,6 @@ from kassay.reference.model.value_checks import (
     checked_weights,
     first_repeated,
 )
-from kassay.reference.model.weight_source import WeightSource
 
 NO_GENERATION = -1
 LATEST_PROTOCOL_VERSION = 3
@@ -213,7 +217,7 @@ class Group:
     available_weights
         Sources of weights that the capture or cluster shows, used or not.
     results
-        Cached results, see `kassay.reference.model.result_cache`.
+        Cached results, see `kassay.reference.model.derived_values_cache`.
 
     Examples
     --------

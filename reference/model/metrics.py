@@ -13,10 +13,10 @@ from types import MappingProxyType
 import numpy as np
 
 from kassay.reference.model.assignment import Assignment, assignee_column
+from kassay.reference.model.derived_values_cache import cached, cached_per_group
 from kassay.reference.model.group import Group, Topic
 from kassay.reference.model.load_units import LoadUnits
 from kassay.reference.model.ownership import NO_OWNER, ownership
-from kassay.reference.model.result_cache import cached, cached_per_group
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kassay.reference.model.derived_values_cache import cached
 from kassay.reference.model.group import NO_GENERATION, Group
 from kassay.reference.model.partition_index import (
     UNKNOWN,
@@ -16,7 +17,6 @@ from kassay.reference.model.partition_index import (
     select,
     topic_starts,
 )
-from kassay.reference.model.result_cache import cached
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Column, Partitions
 
 NO_OWNER = -1

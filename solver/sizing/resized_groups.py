@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group, Member
+from kassay.reference.model.group_annotations import WeightSource
 from kassay.reference.model.ownership import current_partitions, rejoin
 from kassay.reference.model.topic_partitions import Partitions
-from kassay.reference.model.weight_source import WeightSource
 
 
 def check_sizing_weights(group: Group, *, allow_lag: bool) -> None:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from kassay import solver
-from kassay.experiments.sources.joined_groups import join_groups
 from kassay.reference import Group, Member, Topic
-from kassay.reference.model.client import NO_CLIENT, Client
+from kassay.reference.model.group_annotations import NO_CLIENT, Client
+from kassay.reference.model.joined_groups import join_groups
 from kassay.reference.model.metrics import Measure
 from kassay.solver.constraints import Constraint
 from kassay.solver.objective import Level

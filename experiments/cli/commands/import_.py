@@ -8,8 +8,12 @@ from typing import Annotated
 import typer
 
 from kassay.experiments.cli import BAD_INPUT, group_io, output_options, print_note, source_options
-from kassay.experiments.sources.capture_files import EmptyGroups, ImportedGroup, import_groups
-from kassay.experiments.sources.joined_groups import join_imported
+from kassay.experiments.sources.capture_files import (
+    EmptyGroups,
+    ImportedGroup,
+    import_groups,
+    join_imported,
+)
 from kassay.reference.documents.json_codec import group_document
 
 

@@ -22,7 +22,7 @@ from kassay.experiments.planning.autoscaler_values import Autoscaler, autoscaler
 from kassay.experiments.planning.drain_time import Backlog, PartitionValues, lag_of, spread_backlog
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
-from kassay.reference.model.weight_source import WeightSource
+from kassay.reference.model.group_annotations import WeightSource
 from kassay.solver.sizing.scaling_ladder import Ladder, Rung, scaling_ladder
 from kassay.solver.solution import value_and_bound
 

@@ -28,7 +28,6 @@ from kassay.experiments.report.output_reader import (
     location,
     read_manifest,
 )
-from kassay.experiments.sources.text_files import open_text
 from kassay.experiments.spark.output_files import delete_abandoned_runs, read_summary
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.spark.study_pipeline import read_documents, study_digest, write_study
@@ -39,6 +38,7 @@ from kassay.experiments.study.configuration import read_config
 from kassay.experiments.study.families.registry import FAMILIES, USUAL
 from kassay.experiments.study.manifest import configuration, manifest
 from kassay.experiments.study.statistics.stream_rates import RATES, StreamTotals
+from kassay.reference.documents.text_files import open_text
 from kassay.reference.model.errors import InputError, UsageError
 
 _STREAM_RATES = (

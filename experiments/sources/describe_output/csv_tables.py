@@ -8,15 +8,15 @@ import csv
 from collections.abc import Iterator
 from io import StringIO
 
-from kassay.experiments.sources.describe_output.headers import KNOWN_COLUMNS, TableKind
-from kassay.experiments.sources.describe_output.parsed_text import ParsedTable, ParsedText
-from kassay.experiments.sources.describe_output.row_cells import Cells
+from kassay.experiments.sources.describe_output.table_layouts import KNOWN_COLUMNS, Cells, TableKind
 from kassay.experiments.sources.describe_output.typed_rows import (
+    ParsedTable,
+    ParsedText,
     TableRow,
     build_row,
     matches_columns,
 )
-from kassay.experiments.sources.located_error import error_at
+from kassay.reference.documents.text_files import error_at
 
 _SEPARATORS = ",;\t"
 _KEYS = {

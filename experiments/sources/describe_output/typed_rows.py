@@ -1,12 +1,11 @@
-"""Row types for the tables of ``kafka-consumer-groups.sh``, one type per kind of table."""
+"""Typed rows of the tables of ``kafka-consumer-groups.sh``, and messages between the tables."""
 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kassay.experiments.sources.describe_output.headers import TableKind
-from kassay.experiments.sources.describe_output.row_cells import Cells
+from kassay.experiments.sources.describe_output.table_layouts import Cells, TableKind
 
 Assignment = tuple[tuple[str, tuple[int, ...]], ...]
 
@@ -243,3 +242,34 @@ _FIELDS: Mapping[str, tuple[str, Callable[[str], object]]] = {
     "Lag": ("lag", _number),
     "Owner": ("owner", _owner),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Message of ``kafka-consumer-groups.sh``, for example that a group is rebalancing.
+
+    The kind is ``empty``, ``rebalancing``, ``missing`` or ``error``.
+    """
+
+    line: int
+    kind: str
+    group: str | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedTable:
+    """Table in the output of ``kafka-consumer-groups.sh``, with typed rows."""
+
+    kind: TableKind
+    columns: tuple[str, ...]
+    rows: tuple[TableRow, ...]
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedText:
+    """Tables and messages in one output of ``kafka-consumer-groups.sh``."""
+
+    tables: tuple[ParsedTable, ...]
+    notices: tuple[Notice, ...]

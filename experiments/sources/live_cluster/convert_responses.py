@@ -14,7 +14,7 @@ from kassay.experiments.sources.live_cluster.cluster_interface import (
 )
 from kassay.experiments.sources.merge_captures import PartitionKey
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.group_status import Protocol
+from kassay.reference.model.group_annotations import Protocol
 
 _STATES: Mapping[ConsumerGroupState, str] = {
     ConsumerGroupState.PREPARING_REBALANCING: "PreparingRebalance",

@@ -23,7 +23,7 @@ from kassay.experiments.sources.live_cluster.cluster_interface import (
 from kassay.experiments.sources.merge_captures import ObservedGroup, ObservedMember, PartitionKey
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
-from kassay.reference.model.weight_source import WeightSource
+from kassay.reference.model.group_annotations import WeightSource
 
 _SPEED_NOTE = (
     "speeds are numbers of messages consumed between two samples, in per cent of the fastest "

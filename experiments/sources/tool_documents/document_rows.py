@@ -11,8 +11,11 @@ from kassay.experiments.sources.describe_output import (
     ParsedText,
     StateRow,
 )
-from kassay.experiments.sources.describe_output.headers import TableKind
-from kassay.experiments.sources.topic_descriptions import Counts
+from kassay.experiments.sources.describe_output.table_layouts import TableKind
+from kassay.reference.model.errors import InputError
+
+Counts = dict[str, int]
+"""Partition count by topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +44,20 @@ class DocumentRows:
             ParsedTable(TableKind.STATE, ("STATE",), tuple(self.states), 1),
         )
         return ParsedText(tuple(table for table in tables if table.rows), ())
+
+
+def merge_counts(left: Counts, right: Mapping[str, int], *, where: str) -> Counts:
+    """Merge two dicts of partition counts by topic. Raise InputError if counts differ."""
+    merged = dict(left)
+    for topic, count in right.items():
+        add_count(merged, topic, count, where)
+    return merged
+
+
+def add_count(counts: Counts, topic: str, count: int, where: str) -> None:
+    """Add the partition count of a topic. Raise InputError if the topic has another count."""
+    if counts.setdefault(topic, count) != count:
+        raise InputError(
+            f"{where}: topic {topic!r} has {count} partitions here, "
+            f"but {counts[topic]} in another part of the input"
+        )

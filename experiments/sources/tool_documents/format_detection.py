@@ -2,21 +2,22 @@
 
 from io import StringIO
 
-from kassay.experiments.sources.tool_documents.burrow import (
-    read_burrow_consumer,
-    read_burrow_lag,
-)
-from kassay.experiments.sources.tool_documents.document_rows import DocumentRows
+from kassay.experiments.sources.tool_documents.document_rows import DocumentRows, merge_counts
 from kassay.experiments.sources.tool_documents.json_fields import JsonFields
-from kassay.experiments.sources.tool_documents.log_dirs import is_log_dirs, parse_log_dirs
-from kassay.experiments.sources.tool_documents.metricbeat import read_metricbeat_event
-from kassay.experiments.sources.tool_documents.prometheus import is_metrics, parse_metrics
-from kassay.experiments.sources.tool_documents.reassign_partitions import (
+from kassay.experiments.sources.tool_documents.kafka_tools import (
+    is_log_dirs,
     is_reassignment,
+    parse_kcat_metadata,
+    parse_log_dirs,
     parse_reassignment,
 )
-from kassay.experiments.sources.tool_documents.rest_proxy import read_rest_resource
-from kassay.experiments.sources.topic_descriptions import merge_counts, parse_kcat_metadata
+from kassay.experiments.sources.tool_documents.monitoring_tools import (
+    read_burrow_consumer,
+    read_burrow_lag,
+    read_metricbeat_event,
+    read_rest_resource,
+)
+from kassay.experiments.sources.tool_documents.prometheus import is_metrics, parse_metrics
 from kassay.reference.documents.document_fields import as_object
 from kassay.reference.documents.json_text import read_json_documents
 from kassay.reference.model.errors import InputError

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from kassay.experiments.sources.located_error import error_at
 from kassay.reference.documents.document_fields import (
     as_array,
     as_integer,
@@ -13,6 +12,7 @@ from kassay.reference.documents.document_fields import (
     format_value,
 )
 from kassay.reference.documents.json_text import parse_json
+from kassay.reference.documents.text_files import error_at
 from kassay.reference.model.errors import InputError
 
 _MAX_COUNT = 2**31

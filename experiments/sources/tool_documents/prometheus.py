@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 
 from kassay.experiments.sources.describe_output import OffsetRow, StateRow
-from kassay.experiments.sources.located_error import error_at
-from kassay.experiments.sources.tool_documents.document_rows import DocumentRows
-from kassay.experiments.sources.topic_descriptions import Counts
+from kassay.experiments.sources.tool_documents.document_rows import Counts, DocumentRows
+from kassay.reference.documents.text_files import error_at
 
 _SAMPLE = re.compile(
     r"(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*)\{(?P<labels>.*)\}\s+(?P<value>\S+)(\s+-?[0-9]+)?\s*"

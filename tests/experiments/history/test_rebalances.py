@@ -15,7 +15,7 @@ from kassay.experiments.history.table_rows import (
     last_document,
     rebalance_rows,
 )
-from kassay.reference.model.group_status import Protocol
+from kassay.reference.model.group_annotations import Protocol
 from kassay.reference.model.metrics import Measure
 from kassay.reference.protocol.classic_records import GroupMetadata
 from tests.experiments.history.sample_records import (

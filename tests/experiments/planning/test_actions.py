@@ -5,9 +5,8 @@ from dataclasses import replace
 from kassay.experiments.planning.group_changes import repartition
 from kassay.experiments.planning.plan import plan
 from kassay.reference.assignors import assign
-from kassay.reference.model.client import Client
 from kassay.reference.model.group import Group, Member, Topic
-from kassay.reference.model.group_status import GroupStatus
+from kassay.reference.model.group_annotations import Client, GroupStatus
 from kassay.reference.model.metrics import loads, movement
 from kassay.reference.model.topic_partitions import NO_PARTITIONS
 from kassay.solver import HostImbalance, Imbalance, Movement

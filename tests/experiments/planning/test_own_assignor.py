@@ -10,10 +10,9 @@ from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_files import plan_document
 from kassay.experiments.planning.render_plan import render_html, render_summary, render_ticket
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.client import Client
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group, Member, Topic
-from kassay.reference.model.group_status import GroupStatus
+from kassay.reference.model.group_annotations import Client, GroupStatus
 
 JAVA_RESULTS = "The results of range in this output are those of the Java client"
 

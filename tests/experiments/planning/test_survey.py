@@ -17,7 +17,7 @@ from kassay.experiments.planning.survey import (
 )
 from kassay.experiments.planning.survey_processes import SurveySettings, survey_groups
 from kassay.reference import Group, Member, Topic
-from kassay.reference.model.group_status import GroupStatus
+from kassay.reference.model.group_annotations import GroupStatus
 from tests.brute_force import loads_of, optimum, owners, partitions_to_place, reachable
 from tests.log_normal_groups import log_normal_group
 from tests.random_groups import random_group

@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 from kassay.experiments.sources.anonymize import anonymize
 from kassay.reference.assignors import ASSIGNORS, assign
 from kassay.reference.documents.json_codec import group_document
-from kassay.reference.model.client import Client
 from kassay.reference.model.group import Group, Member, Topic
-from kassay.reference.model.group_status import GroupStatus
+from kassay.reference.model.group_annotations import Client, GroupStatus
 
 SECRET = "Zürich-cards"
 

@@ -13,7 +13,7 @@ from kassay.experiments.sources.import_options import (
     ImportOptions,
     load_subscriptions,
 )
-from kassay.reference.model.weight_source import WeightSource
+from kassay.reference.model.group_annotations import WeightSource
 from tests.experiments.sources.capture_texts import CAPTURES
 
 MANIFEST = json.loads((CAPTURES / "manifest.json").read_text())

@@ -26,7 +26,7 @@ from kassay.experiments.sources.merge_captures import PartitionKey
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
-from kassay.reference.model.weight_source import WeightSource
+from kassay.reference.model.group_annotations import WeightSource
 
 ID = uuid.UUID(int=7)
 RACKED = LiveTopic(2, ID, (("a", "b"), ("b", None)))

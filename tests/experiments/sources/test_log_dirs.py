@@ -5,7 +5,7 @@ import pytest
 from kassay.experiments.sources.capture_files import import_groups, load_sizes
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.weight_source import WeightSource
+from kassay.reference.model.group_annotations import WeightSource
 
 PREAMBLE = (
     "Querying brokers for log directories information\n"

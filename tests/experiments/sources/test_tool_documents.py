@@ -11,7 +11,7 @@ from kassay.experiments.sources.tool_documents.format_detection import (
     read_tool_document,
 )
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.weight_source import WeightSource
+from kassay.reference.model.group_annotations import WeightSource
 from tests.conftest import SHARED_FIXTURES
 
 SAMPLES = SHARED_FIXTURES / "json"

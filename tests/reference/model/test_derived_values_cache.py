@@ -3,10 +3,10 @@
 import pickle
 
 from kassay.reference.model.assignment import Assignment, violations
+from kassay.reference.model.derived_values_cache import cached, cached_per_group
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.metrics import movement
 from kassay.reference.model.ownership import ownership
-from kassay.reference.model.result_cache import cached, cached_per_group
 
 
 def _group(*, owner: str = "a") -> Group:

@@ -1,9 +1,8 @@
 """Join groups that share hosts to one group, and split the joined group again."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from kassay.experiments.sources.capture_files import ImportedGroup
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group, Member, Topic
@@ -53,26 +52,6 @@ def join_groups(groups: Sequence[Group]) -> Group:
         members=tuple(_member(group.id, member) for group in groups for member in group.members),
         weight_source=sources.pop(),
     )
-
-
-def join_imported(groups: Iterable[ImportedGroup]) -> Iterator[ImportedGroup]:
-    """Join the imported groups to one group. Errors and skipped groups stay."""
-    found = []
-    is_document = True
-    for imported in groups:
-        if imported.group is None:
-            yield imported
-        else:
-            found.append(imported.group)
-            is_document = is_document and imported.is_document
-    if not found:
-        return
-    try:
-        joined = join_groups(found)
-    except InputError as error:
-        yield ImportedGroup(None, error=str(error))
-    else:
-        yield ImportedGroup(joined.id, joined, is_document=is_document)
 
 
 def split_group(group: Group) -> list[Group]:

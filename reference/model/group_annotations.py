@@ -1,4 +1,4 @@
-"""State, protocol and assignor that a cluster reports for a group. Assignors ignore them."""
+"""Values of groups and members that no assignor reads: status, client, source of weights."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -65,3 +65,52 @@ class GroupStatus:
 
 
 NO_STATUS = GroupStatus()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Client:
+    """Client id, host and library of a member. None means that the source lacks the value.
+
+    Parameters
+    ----------
+    id
+        ``client.id``.
+    host
+        Host or pod on which the member runs; by default the address from which the client
+        connects, as the broker reports it.
+    library
+        Name of the client library, if it can be recognised.
+    """
+
+    id: str | None = None
+    host: str | None = None
+    library: str | None = None
+
+
+NO_CLIENT = Client()
+
+
+class WeightSource(StrEnum):
+    """Source of partition weights: a measured quantity or a file."""
+
+    LAG = "lag"  # messages between the committed offset and the end offset
+    RATE = "rate"  # messages appended between two samples of the end offsets
+    SIZE = "size"  # bytes on disk
+    FILE = "file"  # numbers of a file or table; their quantity is not known
+
+    @classmethod
+    def parse(cls, name: str) -> "WeightSource":
+        """Convert a name to a weight source. Raise InputError for an unknown name.
+
+        Examples
+        --------
+        >>> WeightSource.parse("lag") is WeightSource.LAG
+        True
+        """
+        try:
+            return cls(name)
+        except ValueError:
+            known = ", ".join(cls)
+            raise InputError(
+                f"the source of weights must be one of {known}, got {name!r}"
+            ) from None

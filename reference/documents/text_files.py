@@ -118,3 +118,10 @@ def _encoding(start: bytes) -> str:
 def read_json_object(path: Path) -> Mapping[str, object]:
     """Read a file with one JSON object."""
     return as_object(parse_json(read_text(path), where=str(path)), str(path))
+
+
+def error_at(name: str, line: int, message: str, text: str = "") -> InputError:
+    """Build an `InputError` with file, line, message and the start of the invalid text."""
+    shown = text.strip()
+    shown = shown if len(shown) <= 100 else shown[:97] + "..."
+    return InputError(f"{name}:{line}: {message}" + (f": {shown!r}" if shown else ""))
