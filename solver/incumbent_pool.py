@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from kassay.solver.bounds import max_loads_within
+from kassay.solver.bounds.level_bounds import max_loads_within
 from kassay.solver.certificate.certificate import LevelClaim, Origin, PriceTable
 from kassay.solver.constraints import Constraint
 from kassay.solver.evaluation import level_value, violated

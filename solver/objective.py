@@ -86,6 +86,13 @@ class Tolerance:
 
 EXACT = Tolerance()
 
+WEIGHTED_TOLERANCE = Tolerance(relative=Fraction(2, 100))
+"""Default imbalance tolerance for the plan of a group with partition weights.
+
+Measured weights change by more than 2 % between two captures, and the last 2 % of balance cost
+most of the moves.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class _LoadLevel:
@@ -239,6 +246,34 @@ def default_levels(
 def default_measure(group: Group) -> Measure:
     """Return the makespan if weights or speeds differ, else the sum of squares."""
     return Measure.MAKESPAN if group.uniform_weight is None else Measure.SUM_OF_SQUARES
+
+
+def ordered_levels(
+    group: Group,
+    *,
+    measure: Measure | str | None = None,
+    tolerance: Tolerance = EXACT,
+    further: Sequence[Level] = (),
+) -> tuple[Level, ...]:
+    """Return the further levels in their order, with imbalance and movement.
+
+    If the further levels contain no imbalance of members, it comes first. If they contain no
+    movement, it comes directly after this imbalance.
+    """
+    first, movement = default_levels(group, measure=measure, tolerance=tolerance)
+    levels = list(further)
+    if not any(isinstance(level, Imbalance) for level in levels):
+        levels.insert(0, first)
+    if not any(isinstance(level, Movement) for level in levels):
+        at = next(index for index, level in enumerate(levels) if isinstance(level, Imbalance))
+        levels.insert(at + 1, movement)
+    return tuple(levels)
+
+
+def planning_tolerance(group: Group, measure: Measure | str | None) -> Tolerance:
+    """Return the default imbalance tolerance of a plan: 2 % if weights differ, else 0."""
+    is_strict = measure is not None and Measure(measure) is Measure.LEXIMAX
+    return WEIGHTED_TOLERANCE if group.is_weighted and not is_strict else EXACT
 
 
 def leximax_rank(loads: Sequence[int], units: LoadUnits | None = None) -> int:

@@ -8,7 +8,6 @@ import typer
 
 from kassay.experiments.cli.option_checks import check_name
 from kassay.experiments.planning.group_changes import find_member
-from kassay.experiments.planning.planning_levels import ordered_levels, planning_tolerance
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
@@ -31,6 +30,8 @@ from kassay.solver.objective import (
     Movement,
     Tolerance,
     default_measure,
+    ordered_levels,
+    planning_tolerance,
 )
 
 ImbalanceMeasure = Annotated[

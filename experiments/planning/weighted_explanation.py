@@ -10,7 +10,7 @@ from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, loads, measures, relative_loads
 from kassay.reference.model.ownership import NO_OWNER, ownership, rejoin
 from kassay.reference.model.topic_partitions import TopicPartition
-from kassay.solver.bounds import max_unit_loads, overload_moves_bound
+from kassay.solver.bounds.level_bounds import max_unit_loads, overload_moves_bound
 from kassay.solver.improvement.explanation import Explanation
 from kassay.solver.improvement.transfer_chains import Transfer
 from kassay.solver.limits import SearchLimits

@@ -14,7 +14,7 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, loads, measures, participants, relative_loads
 from kassay.reference.model.metrics import movement as count_moves
-from kassay.solver.bounds import level_bound
+from kassay.solver.bounds.level_bounds import level_bound
 from kassay.solver.constraints import Constraint
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance, Level

@@ -10,7 +10,7 @@ from kassay.reference.model.metrics import (
     member_units,
     movement_count,
 )
-from kassay.solver.bounds import level_bound
+from kassay.solver.bounds.level_bounds import level_bound
 from kassay.solver.certificate.certificate import Conflict, LevelClaim, Origin
 from kassay.solver.certificate.refutation import cases_refute, prices_refute
 from kassay.solver.constraints import Constraint, group_constraints

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver import constraints, objective
-from kassay.solver.bounds import level_bound, max_loads_within
+from kassay.solver.bounds.level_bounds import level_bound, max_loads_within
 from kassay.solver.evaluation import (
     RackTable,
     colocated_partitions,

@@ -70,7 +70,7 @@ def convex_hull(problem: Problem, may_continue: MayContinue) -> ConvexHull | Non
 
 
 def fewest_moves(group: Group, sum_of_squares: int) -> LevelValue | None:
-    """Bound the minimum number of moves that lower the sum of squared loads to a limit.
+    """Return a sufficient number of moves to lower the sum of squares, and a lower bound.
 
     The value is a sufficient number of moves. Return None if weights differ, if the group is too
     large, or if no assignment is within the limit. Capacities are ignored.

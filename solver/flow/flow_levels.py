@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from kassay.reference.model.metrics import Measure
-from kassay.solver.bounds import load_window
+from kassay.solver.bounds.level_bounds import load_window
 from kassay.solver.certificate.certificate import Origin
 from kassay.solver.certificate.check import prices_prove
 from kassay.solver.constraints import Constraint, MaxMoves
 from kassay.solver.evaluation import level_value, violated
+from kassay.solver.flow.conflicting_constraints import find_conflict_by_flow
 from kassay.solver.flow.hull_search import BoundedPoint, HullSearch
-from kassay.solver.flow.infeasibility import find_conflict_by_flow
 from kassay.solver.flow.optimal_flow import optimal_counts, solve_flow
 from kassay.solver.flow.optimal_loads_by_cuts import is_feasible
 from kassay.solver.flow.priced_flow import LoadWindows, fewest_moves_point

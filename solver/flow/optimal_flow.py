@@ -12,7 +12,7 @@ from kassay.solver.flow.maximum_flow import MAX_SMALL_ARCS
 from kassay.solver.flow.min_cost_flow import SinkArcs, min_cost_counts
 from kassay.solver.flow.optimal_loads_by_cuts import LevelSet, level_sets
 from kassay.solver.flow.primal_dual import few_chains_counts
-from kassay.solver.flow.spread_placed_partitions import spread_over_topics
+from kassay.solver.flow.spread_received_partitions import spread_received_partitions
 from kassay.solver.limits import FlowClock
 from kassay.solver.problem import Ints, Placement, Problem
 from kassay.solver.subscription_network import SubscriptionNetwork, build_network
@@ -78,7 +78,7 @@ def optimal_counts(
     if levels is None:
         return None
     arcs = np.sort(np.concatenate([network.tail[:0], *(level.arcs for level in levels)]))
-    return spread_over_topics(network, _fewest_moves(network, levels, arcs), arcs)
+    return spread_received_partitions(network, _fewest_moves(network, levels, arcs), arcs)
 
 
 def _fewest_moves(network: SubscriptionNetwork, levels: Sequence[LevelSet], arcs: Ints) -> Ints:

@@ -14,16 +14,16 @@ import numpy as np
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.load_units import LoadUnits
 from kassay.reference.model.metrics import Measure
-from kassay.solver.bounds import level_bound
+from kassay.solver.bounds.level_bounds import level_bound
 from kassay.solver.certificate.certificate import Origin
 from kassay.solver.constraints import Constraint
 from kassay.solver.evaluation import level_value, load_units, violated
+from kassay.solver.flow.conflicting_constraints import find_conflict_by_flow
 from kassay.solver.flow.costed_arcs import CostedArcs, LoadPieces
-from kassay.solver.flow.infeasibility import find_conflict_by_flow
 from kassay.solver.flow.optimal_flow import optimal_counts
 from kassay.solver.flow.optimal_loads_by_cuts import is_feasible
 from kassay.solver.flow.priced_flow import LoadWindows
-from kassay.solver.flow.spread_placed_partitions import spread_over_topics
+from kassay.solver.flow.spread_received_partitions import spread_received_partitions
 from kassay.solver.incumbent_pool import FlowLevels
 from kassay.solver.limits import FlowClock
 from kassay.solver.objective import HostImbalance, Imbalance, Level, Movement, MovementCost
@@ -70,7 +70,7 @@ def solve_ordered_levels(
             break
     else:
         found.is_complete = True
-    counts = spread_over_topics(network, search.counts, np.arange(len(network.tail)))
+    counts = spread_received_partitions(network, search.counts, np.arange(len(network.tail)))
     found.placements.append(network.place(counts))
     return found
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from kassay.reference.model.metrics import Measure
-from kassay.solver.bounds import overload_moves_bound
+from kassay.solver.bounds.level_bounds import overload_moves_bound
 from kassay.solver.constraints import Constraint
 from kassay.solver.evaluation import level_value, violated
 from kassay.solver.frontier.frontier_points import FrontierPoint

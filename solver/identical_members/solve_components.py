@@ -11,8 +11,7 @@ from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.identical_members.makespan_search import MakespanSearch
 from kassay.solver.identical_members.packing_heuristics import Packing, makespan_of
 from kassay.solver.identical_members.search_clock import SearchClock
-from kassay.solver.most_even_loads import components
-from kassay.solver.problem import Placement, Problem
+from kassay.solver.problem import Placement, Problem, connected_components
 
 _MAX_MATCHED_MEMBERS = 400
 
@@ -39,7 +38,7 @@ def minimise_makespan(
 
     Components with a makespan below the bound of another one need no search.
     """
-    parts = [part for part in components(problem) if len(part[1])]
+    parts = [part for part in connected_components(problem) if len(part[1])]
     for members, partitions in parts:
         sets = np.unique(problem.consumer_set[partitions]).tolist()
         if any(len(problem.consumer_sets[at]) < len(members) for at in sets):

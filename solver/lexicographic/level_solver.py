@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from kassay.reference.model.ownership import NO_OWNER
-from kassay.solver.bounds import level_bound
+from kassay.solver.bounds.level_bounds import level_bound
 from kassay.solver.certificate.certificate import LevelClaim, Origin
 from kassay.solver.incumbent_pool import FlowLevels, IncumbentPool, LevelResult
 from kassay.solver.lexicographic.host_and_speed_search import repair_overloads

@@ -6,7 +6,7 @@ Each search adds its placement to the pool and returns a lower bound on the leve
 import numpy as np
 
 from kassay.reference.model.metrics import Measure
-from kassay.solver.bounds import makespan_bound
+from kassay.solver.bounds.level_bounds import makespan_bound
 from kassay.solver.certificate.certificate import Origin
 from kassay.solver.constraints import MaxMoves
 from kassay.solver.evaluation import imbalance_of, level_value

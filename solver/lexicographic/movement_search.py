@@ -8,7 +8,7 @@ import numpy as np
 
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
-from kassay.solver.bounds import makespan_bound
+from kassay.solver.bounds.level_bounds import makespan_bound
 from kassay.solver.constraints import MaxMoves
 from kassay.solver.evaluation import movement_costs
 from kassay.solver.incumbent_pool import IncumbentPool

@@ -11,7 +11,7 @@ import numpy as np
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.load_units import LoadUnits
-from kassay.solver.bounds import level_bound
+from kassay.solver.bounds.level_bounds import level_bound
 from kassay.solver.certificate.certificate import LevelClaim, Origin, PriceTable
 from kassay.solver.constraints import Capacity, Constraint
 from kassay.solver.enumeration.complete_search import CompleteResult, search_all

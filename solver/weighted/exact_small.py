@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model.metrics import Measure
-from kassay.solver.bounds import load_window
+from kassay.solver.bounds.level_bounds import load_window
+from kassay.solver.bounds.most_even_loads import even_loads
 from kassay.solver.evaluation import imbalance_of
-from kassay.solver.most_even_loads import even_loads
 from kassay.solver.problem import Ints, Problem, Weights
 from kassay.solver.weighted.reduced_costs import SCALE, reduced_costs
 from kassay.solver.weighted.set_partitioning import PricedSubsets, partitions_by_price

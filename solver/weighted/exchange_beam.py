@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kassay.solver.bounds import min_count
+from kassay.solver.bounds.level_bounds import min_count
 from kassay.solver.problem import Ints, Placement, Problem
 from kassay.solver.weighted.member_exchanges import Exchange, ExchangeLimits, MemberExchanges
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kassay.solver.bounds import makespan_bound, overload_moves_bound
+from kassay.solver.bounds.level_bounds import makespan_bound, overload_moves_bound
 from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import Movement

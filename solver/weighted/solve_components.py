@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.evaluation import level_value, movement_costs
-from kassay.solver.most_even_loads import components
 from kassay.solver.objective import Imbalance, Level, Movement
-from kassay.solver.problem import Placement, Problem, Weights
+from kassay.solver.problem import Placement, Problem, Weights, connected_components
 from kassay.solver.weighted.exact_small import Subproblem, allowed_items, solve_small
 from kassay.solver.weighted.subset_enumeration import MAX_ITEMS
 
@@ -50,7 +49,7 @@ def solve_components(
         or first.measure not in {Measure.SUM_OF_SQUARES, Measure.MAKESPAN}
     ):
         return None
-    parts = [part for part in components(problem) if len(part[1])]
+    parts = [part for part in connected_components(problem) if len(part[1])]
     if not parts or (first.measure is Measure.MAKESPAN and len(parts) > 1):
         return None
     placement = np.full(problem.partition_count, NO_OWNER, dtype=np.int32)

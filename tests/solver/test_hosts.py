@@ -18,7 +18,7 @@ from kassay.solver import (
     conflict_errors,
     solve,
 )
-from kassay.solver.bounds import level_bound
+from kassay.solver.bounds.level_bounds import level_bound
 from kassay.solver.evaluation import level_value
 from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.lexicographic.host_and_speed_search import load_limits

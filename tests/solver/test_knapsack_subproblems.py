@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kassay.reference import Group, Member, Topic
 from kassay.solver import Movement
-from kassay.solver.bounds import overload_moves_bound
+from kassay.solver.bounds.level_bounds import overload_moves_bound
 from kassay.solver.problem import Problem, build_problem
 from kassay.solver.weighted.knapsack_subproblems import INFEASIBLE, SCALE, MemberExchange
 from kassay.solver.weighted.movement_prices import ColumnGeneration

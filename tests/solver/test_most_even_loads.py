@@ -8,10 +8,10 @@ import pytest
 from kassay.reference import Group, Member, Topic
 from kassay.reference.model.metrics import Measure
 from kassay.solver import Imbalance, Movement, solve
-from kassay.solver.bounds import imbalance_bound
+from kassay.solver.bounds.level_bounds import imbalance_bound
+from kassay.solver.bounds.most_even_loads import even_loads, most_even_loads
 from kassay.solver.evaluation import imbalance_of
 from kassay.solver.limits import SearchLimits
-from kassay.solver.most_even_loads import even_loads, most_even_loads
 from kassay.solver.problem import Problem, build_problem
 from tests import brute_force
 from tests.solver.random_cases import random_group, value_of

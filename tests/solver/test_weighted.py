@@ -16,7 +16,7 @@ from kassay.solver import (
     TopicSpread,
     solve,
 )
-from kassay.solver.bounds import makespan_bound
+from kassay.solver.bounds.level_bounds import makespan_bound
 from kassay.solver.initial_solutions import longest_processing_time
 from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import build_problem

@@ -17,7 +17,7 @@ from kassay.experiments.planning.render_plan import render_html, render_summary,
 from kassay.reference import Group, Member, Topic
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.metrics import loads, movement
-from kassay.solver.bounds import makespan_bound
+from kassay.solver.bounds.level_bounds import makespan_bound
 from kassay.solver.problem import build_problem
 from tests.log_normal_groups import log_normal_group
 

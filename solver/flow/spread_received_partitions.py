@@ -27,7 +27,7 @@ _PRECISION = 0.002
 _SMALLEST = 1e-300
 
 
-def spread_over_topics(network: SubscriptionNetwork, counts: Ints, arcs: Ints) -> Ints:
+def spread_received_partitions(network: SubscriptionNetwork, counts: Ints, arcs: Ints) -> Ints:
     """Spread the partitions that members receive evenly over topics and members.
 
     These partitions do not stay at their owners. The loads and the number of partitions that stay

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model.topic_partitions import Column
-from kassay.solver.problem import Problem
+from kassay.solver.problem import Problem, connected_components
 
 _MAX_CONSUMER_SETS = 5_000
 # Limits of the rounds that balance divisible loads.
@@ -25,7 +25,7 @@ def most_even_loads(problem: Problem) -> list[int]:
     """
     unit = problem.weight_unit
     loads: list[int] = []
-    for members, partitions in components(problem):
+    for members, partitions in connected_components(problem):
         weights = sorted((int(w) // unit for w in problem.weight[partitions]), reverse=True)
         sums = dict(enumerate(accumulate(weights[: len(members) - 1], initial=0)))
         for size, weight in _closed_sums(problem, members, partitions):
@@ -61,9 +61,10 @@ def _closed_sums(
 def _divisible_loads(
     consumers: Sequence[Column], weights: NDArray[np.float64], members: int
 ) -> NDArray[np.float64]:
-    """Balance loads if the weight of each set of consumers is divisible; return them by member.
+    """Return the most even load per member, as if weights could be divided arbitrarily.
 
-    Each round distributes the weight of one set after the other again, as evenly as possible.
+    Each round distributes the weight of one set of consumers after the other again, as evenly as
+    possible.
     """
     loads = np.zeros(members)
     shares = [np.zeros(len(own)) for own in consumers]
@@ -112,42 +113,3 @@ def even_loads(total: int, parts: int) -> list[int]:
     """
     low, more = divmod(total, parts)
     return [low + 1] * more + [low] * (parts - more)
-
-
-def components(problem: Problem) -> list[tuple[list[int], NDArray[np.intp]]]:
-    """Return the connected components of the subscription graph as (members, partitions)."""
-    if any(len(consumers) == problem.member_count for consumers in problem.consumer_sets):
-        return [([*range(problem.member_count)], np.arange(problem.partition_count))]
-    if not problem.consumer_sets:
-        return []
-    first, first_of_set = _first_connected(problem)
-    numbers, part_of_member = np.unique(first, return_inverse=True)
-    part_of_set = np.searchsorted(numbers, first_of_set)
-    members_of = positions_by_value(part_of_member, len(numbers))
-    partitions_of = positions_by_value(part_of_set[problem.consumer_set], len(numbers))
-    return [
-        (inside.tolist(), partitions)
-        for inside, partitions in zip(members_of, partitions_of, strict=True)
-    ]
-
-
-def _first_connected(problem: Problem) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Label each member and each set of consumers with the first member of its component."""
-    members = np.concatenate(problem.consumer_sets)
-    sizes = [len(consumers) for consumers in problem.consumer_sets]
-    starts = np.cumsum([0, *sizes[:-1]])
-    first, following = np.arange(0), np.arange(problem.member_count)
-    while not np.array_equal(first, following):
-        first = following
-        of_set = np.minimum.reduceat(first[members], starts)
-        following = first.copy()
-        np.minimum.at(following, members, np.repeat(of_set, sizes))
-        following = following[following]
-    return first, of_set
-
-
-def positions_by_value(column: NDArray[np.integer], count: int) -> list[NDArray[np.intp]]:
-    """Return, per value from 0 to ``count - 1``, its positions in the column, ascending."""
-    order = np.argsort(column, kind="stable")
-    starts = np.searchsorted(column[order], np.arange(count + 1))
-    return [order[starts[at] : starts[at + 1]] for at in range(count)]

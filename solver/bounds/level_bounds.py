@@ -11,6 +11,12 @@ from numpy.typing import NDArray
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver import objective
+from kassay.solver.bounds.host_and_speed_bounds import (
+    greatest_true,
+    max_unit_load,
+    unit_imbalance_bound,
+)
+from kassay.solver.bounds.most_even_loads import even_loads, most_even_loads
 from kassay.solver.evaluation import (
     RackTable,
     colocation_blocks,
@@ -18,14 +24,7 @@ from kassay.solver.evaluation import (
     load_units,
     movement_costs,
 )
-from kassay.solver.most_even_loads import (
-    components,
-    even_loads,
-    most_even_loads,
-    positions_by_value,
-)
-from kassay.solver.problem import Problem
-from kassay.solver.unit_bounds import greatest_true, max_unit_load, unit_imbalance_bound
+from kassay.solver.problem import Problem, connected_components, positions_by_value
 
 
 def level_bound(
@@ -122,7 +121,9 @@ def _closed_member_sets(problem: Problem) -> Iterator[tuple[int, list[int]]]:
     ]
     consumer_sets = [frozenset(consumers.tolist()) for consumers in problem.consumer_sets]
     candidates = dict.fromkeys(consumer_sets)
-    candidates.update(dict.fromkeys(frozenset(members) for members, _ in components(problem)))
+    candidates.update(
+        dict.fromkeys(frozenset(members) for members, _ in connected_components(problem))
+    )
     for members in candidates:
         inside = [by_set[at] for at, consumers in enumerate(consumer_sets) if consumers <= members]
         yield len(members), list(merge(*inside, reverse=True))

@@ -1,0 +1,1 @@
+"""Lower bounds on the levels of the objective, computed without search."""
