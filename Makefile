@@ -98,7 +98,7 @@ study-published: setup ## Run all parts of the published study (hours), and writ
 	$(BIN)/kassay study $(CONFIGURATIONS)/trajectories.yaml --output out/trajectories
 	$(BIN)/kassay study $(CONFIGURATIONS)/published.yaml --output out/study
 	$(BIN)/kassay study $(CONFIGURATIONS)/racks.yaml --output out/racks
-	for part in trajectories study racks; do $(BIN)/kassay report out/$$part; $(BIN)/python -m kassay.experiments.report.published_study out/$$part docs/study.md; done
+	for part in trajectories study racks; do $(BIN)/kassay report out/$$part; $(BIN)/python -m tools.insert_published_numbers out/$$part docs/study.md; done
 
 .PHONY: finite-families
 finite-families: setup ## Compute the finite families again, and compare with the committed results
@@ -109,7 +109,7 @@ finite-families: setup ## Compute the finite families again, and compare with th
 
 .PHONY: study-implementations
 study-implementations: setup ## Run the studies of installed libraries (hours), and write docs/implementations.md
-	for part in implementations implementations-slow; do $(BIN)/kassay study $(CONFIGURATIONS)/$$part.yaml --output out/$$part; $(BIN)/python -m kassay.experiments.report.published_study out/$$part docs/implementations.md; done
+	for part in implementations implementations-slow; do $(BIN)/kassay study $(CONFIGURATIONS)/$$part.yaml --output out/$$part; $(BIN)/python -m tools.insert_published_numbers out/$$part docs/implementations.md; done
 
 .PHONY: commands
 commands: setup ## Write docs/commands.md from the help of the commands

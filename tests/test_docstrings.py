@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+FOLDERS = {"reference": "kassay.", "solver": "kassay.", "experiments": "kassay.", "tools": ""}
+"""Prefix of the names of modules, by folder."""
 MODULES = sorted(
-    ".".join(["kassay", *path.relative_to(ROOT).with_suffix("").parts])
-    for folder in ("reference", "solver", "experiments")
+    prefix + ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    for folder, prefix in FOLDERS.items()
     for path in (ROOT / folder).rglob("*.py")
     if ">>> " in path.read_text(encoding="utf-8")
 )

@@ -1,7 +1,7 @@
 """Family of groups recorded in simulations of deployments, restarts and failures.
 
 The groups are recorded in ``simulated_groups.json``, which
-``python -m kassay.experiments.simulation.record_study_groups`` writes.
+``python -m tools.record_study_groups`` writes.
 """
 
 import json

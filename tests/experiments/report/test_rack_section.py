@@ -10,13 +10,13 @@ import pytest
 
 from kassay.experiments.compare import LIMITS
 from kassay.experiments.report.output_reader import load_summary, read_manifest
-from kassay.experiments.report.published_study import render_places
 from kassay.experiments.report.rack_section import rack_section
 from kassay.experiments.report.study_report import render
 from kassay.experiments.spark.study_pipeline import write_study
 from kassay.experiments.study.case import ImportedCases, cases_of
 from kassay.experiments.study.manifest import configuration, manifest
 from tests.experiments.conftest import stored_rows
+from tools.insert_published_numbers import render_places
 
 pytestmark = pytest.mark.spark
 

@@ -3,12 +3,12 @@ import json
 import pytest
 
 from kassay.experiments.simulation.built_in_scripts import BUILT_IN_SCRIPTS
-from kassay.experiments.simulation.record_study_groups import groups_of_rebalances
 from kassay.experiments.study.families.registry import FAMILIES
 from kassay.experiments.study.families.simulated_groups import RECORDED_GROUPS
 from kassay.reference.assignors import ASSIGNORS
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.errors import UsageError
+from tools.record_study_groups import groups_of_rebalances
 
 
 @pytest.mark.parametrize("assignor", ["sticky", "cooperative-sticky", "uniform"])

@@ -1,6 +1,6 @@
 """Insert the results of published studies into the documentation.
 
-``python -m kassay.experiments.report.published_study out/study docs/study.md`` replaces the
+``python -m tools.insert_published_numbers out/study docs/study.md`` replaces the
 text between the two comments that mark the place of the numbers. The results of event streams and
 those of single groups have their own places. A page with the place ``headline``, such as README.md,
 gets the table in practical units instead. A study of libraries, or of groups with racks, has a
@@ -15,7 +15,6 @@ from pathlib import Path
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.report import TEMPLATES
 from kassay.experiments.report.assignor_summary import NAMED_FAMILY
-from kassay.experiments.report.library_tables import library_tables
 from kassay.experiments.report.output_reader import StudySummary, load_summary
 from kassay.experiments.report.parameter_section import family_table
 from kassay.experiments.report.report_table import ReportTable
@@ -25,6 +24,7 @@ from kassay.experiments.report.study_report import (
     template_values,
 )
 from kassay.reference.model.errors import InputError
+from tools.library_tables import library_tables
 
 BEGIN, END = "<!-- numbers: begin -->", "<!-- numbers: end -->"
 IMAGES = "images"
@@ -34,6 +34,7 @@ RACKS = "racks"
 LIBRARIES = ("implementations", "implementations-slow")
 """Names of the study configurations whose assignors are those of libraries."""
 _GROUPS = "numbers"
+_OWN_TEMPLATES = Path(__file__).parent / "templates"
 
 
 def render_numbers(results: StudySummary) -> str:
@@ -75,7 +76,8 @@ def _render(results: StudySummary, template: str) -> str:
 
 
 def _fill(template: str, **values: object) -> str:
-    text = environment(TEMPLATES, autoescape=False).get_template(template).render(**values)
+    templates = environment(_OWN_TEMPLATES, TEMPLATES, autoescape=False)
+    text = templates.get_template(template).render(**values)
     return text.strip() + "\n"
 
 
@@ -149,9 +151,7 @@ def _place_of_configuration(results: StudySummary) -> str:
 def main(arguments: Sequence[str]) -> int:
     """Insert the results of a study directory into a page; both paths are arguments."""
     if len(arguments) != 2:
-        print(  # noqa: T201
-            "usage: python -m kassay.experiments.report.published_study DIR PAGE", file=sys.stderr
-        )
+        print("usage: python -m tools.insert_published_numbers DIR PAGE", file=sys.stderr)
         return 2
     directory, page = map(Path, arguments)
     try:
@@ -164,7 +164,7 @@ def main(arguments: Sequence[str]) -> int:
             text = replace_numbers(text, table, where=str(page), place=place)
         page.write_text(text, encoding="utf-8")
     except (InputError, OSError) as error:
-        print(error, file=sys.stderr)  # noqa: T201
+        print(error, file=sys.stderr)
         return 2
     return 0
 

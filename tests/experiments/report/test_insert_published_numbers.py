@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kassay.experiments.report.assignor_summary import NAMED_FAMILY, by_assignor, by_scope
-from kassay.experiments.report.published_study import (
+from tools.insert_published_numbers import (
     BEGIN,
     END,
     main,

@@ -2,7 +2,7 @@
 
 Studies read recorded groups, so that they do not depend on the simulation. After a change of the
 simulation or of a script, write the file again:
-``python -m kassay.experiments.simulation.record_study_groups``.
+``python -m tools.record_study_groups``.
 """
 
 import json

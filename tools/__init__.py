@@ -1,0 +1,1 @@
+"""Scripts that write recorded data and parts of the documentation."""
