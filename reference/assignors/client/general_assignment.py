@@ -79,37 +79,36 @@ class GeneralAssignmentBuilder:
     def _balance(
         self, prev_assignment: Mapping[int, int], unassigned: list[int], has_phantoms: bool
     ) -> None:
+        """Assign the unassigned partitions, and move partitions unless the balance is worse.
+
+        ``current_assignment`` loses the fixed consumers meanwhile, and is complete at the end,
+        also if the reassignment raises an error.
+        """
         initializing = not any(self.current_assignment.values())
-        remaining = unassigned
-        if self.rack_info.consumer_racks:
-            remaining = self._maybe_assign_in_racks(unassigned)
-        self._maybe_assign(remaining)
+        self._maybe_assign(self._maybe_assign_in_racks(unassigned))
 
         sorted_all = [p for p in range(self.table.size) if self._can_participate(p)]
         unassigned = [p for p in unassigned if self._can_participate(p)]
         current = self.current_assignment
         fixed = {c: tps for c, tps in current.items() if not self._can_consumer_participate(c)}
         # Tie-break: the order of the map matters only if a partition has two owners.
-        order = None
-        if has_phantoms:
-            order = _CurrentAssignmentOrder(self.members, self.consumer_topics)
-            order.remove(fixed)
-        self.current_assignment = {c: current[c] for c in order or current if c not in fixed}
+        order = _HashOrder(self.members, self.consumer_topics) if has_phantoms else _Order(current)
+        order.remove(fixed)
+        self.current_assignment = {c: current[c] for c in order}
         pre_balance = {c: list(tps) for c, tps in self.current_assignment.items()}
-        score = balance_score([len(tps) for tps in pre_balance.values()])
         try:
-            if self._reassign(prev_assignment, unassigned, sorted_all, has_phantoms) and (
-                not initializing
-                and balance_score([len(t) for t in self.current_assignment.values()]) >= score
+            performed = self._reassign(prev_assignment, unassigned, sorted_all, has_phantoms)
+            if (
+                performed
+                and not initializing
+                and _score(self.current_assignment) >= _score(pre_balance)
             ):
                 self.current_assignment = pre_balance
-                if order is not None:
-                    order.revert()
+                order.revert()
         finally:
-            result = self.current_assignment | fixed
-            if order is not None:
-                order.put_back(fixed)
-            self.current_assignment = {c: result[c] for c in order or result}
+            order.put_back(fixed)
+            complete = self.current_assignment | fixed
+            self.current_assignment = {c: complete[c] for c in order}
 
     def _reassign(
         self,
@@ -134,6 +133,8 @@ class GeneralAssignmentBuilder:
 
     def _maybe_assign_in_racks(self, unassigned: list[int]) -> list[int]:
         """Assign partitions to consumers in racks of their replicas. Return the unassigned ones."""
+        if not self.rack_info.consumer_racks:
+            return unassigned
         remaining: list[int] = []
         for partition in unassigned:
             in_rack = [
@@ -175,6 +176,10 @@ class GeneralAssignmentBuilder:
         return any(self._can_participate(partition) for partition in current)
 
 
+def _score(assignment: Mapping[int, Sequence[int]]) -> int:
+    return balance_score([len(partitions) for partitions in assignment.values()])
+
+
 def _prev_assignment(
     claims: Mapping[int, Sequence[int]], generations: Mapping[int, int]
 ) -> dict[int, int]:
@@ -199,11 +204,32 @@ def _consumer_map(
     )
 
 
-class _CurrentAssignmentOrder:
-    """Iteration order of Kafka's map from consumers to partitions.
+class _Order:
+    """Iteration order of the map from consumers to partitions: the order of insertion.
 
-    Consumers that cannot participate are removed and added again at the end, which can
-    change the order within a bin. ``subscribed`` is the initial insertion order.
+    Fixed consumers, which cannot participate, are removed and added again at the end.
+    """
+
+    def __init__(self, consumers: Iterable[int]) -> None:
+        self._consumers = list(consumers)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._consumers)
+
+    def remove(self, fixed: Collection[int]) -> None:
+        self._consumers = [c for c in self._consumers if c not in fixed]
+
+    def put_back(self, fixed: Collection[int]) -> None:
+        self._consumers += fixed
+
+    def revert(self) -> None:
+        """Restore the order from the copy that was made before balancing."""
+
+
+class _HashOrder(_Order):
+    """Iteration order of Kafka's map, in which a removal can change the order within a bin.
+
+    ``subscribed`` is the initial insertion order.
     """
 
     def __init__(self, members: Sequence[str], subscribed: Collection[int]) -> None:
@@ -220,13 +246,12 @@ class _CurrentAssignmentOrder:
             if consumer in fixed:
                 self._current.remove(consumer)
 
+    def put_back(self, fixed: Collection[int]) -> None:
+        for consumer in _consumer_map(self._members, (c for c in self._potential if c in fixed)):
+            self._current.put(consumer, None)
+
     def revert(self) -> None:
-        """Restore the order from the copy that was made before balancing."""
         copied = list(_consumer_map(self._members, self._current))
         self._current.clear()
         for consumer in copied:
-            self._current.put(consumer, None)
-
-    def put_back(self, fixed: Collection[int]) -> None:
-        for consumer in _consumer_map(self._members, (c for c in self._potential if c in fixed)):
             self._current.put(consumer, None)
