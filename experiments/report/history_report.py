@@ -7,7 +7,6 @@ from typing import Any
 
 import pandas as pd
 
-from kassay.experiments.planning.survey import MoveHistory
 from kassay.experiments.plotting.page_figures import Plot, step_lines
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.report import TEMPLATES
@@ -43,8 +42,8 @@ class GroupHistory:
     plots: tuple[Plot, ...] = ()
 
 
-def move_histories(directory: Path) -> dict[str, MoveHistory]:
-    """Read the moves of each group from an output directory of ``kassay history``.
+def group_histories(directory: Path) -> list[GroupHistory]:
+    """Compute the totals of each group from an output directory of ``kassay history``.
 
     The directory may also be that of ``kassay history --follow``.
     """
@@ -56,12 +55,7 @@ def move_histories(directory: Path) -> dict[str, MoveHistory]:
         if not is_history(manifest):
             raise InputError(f"{directory} contains no output of kassay history")
         rows = _rebalances(directory / manifest["history"])
-    return {
-        group.name: MoveHistory(
-            rebalances=group.rebalances, moves=group.moves, unnecessary=group.unnecessary
-        )
-        for group in (_summarise(str(name), own) for name, own in rows.groupby("group"))
-    }
+    return _summaries(rows)
 
 
 def is_history(manifest: Mapping[str, Any]) -> bool:
@@ -95,14 +89,17 @@ def _rebalances(directory: Path) -> pd.DataFrame:
 
 def _groups(rows: pd.DataFrame) -> list[GroupHistory]:
     """Compute the totals of each group, sorted by descending number of unnecessary moves."""
-    groups = [_summarise(str(name), own) for name, own in rows.groupby("group", sort=True)]
-    groups.sort(key=lambda group: (-group.unnecessary, group.name))
+    groups = sorted(_summaries(rows), key=lambda group: (-group.unnecessary, group.name))
     return [
         replace(group, plots=tuple(_plots(rows[rows["group"] == group.name], group.name)))
         if place < _DRAWN_GROUPS
         else group
         for place, group in enumerate(groups)
     ]
+
+
+def _summaries(rows: pd.DataFrame) -> list[GroupHistory]:
+    return [_summarise(str(name), own) for name, own in rows.groupby("group")]
 
 
 def _summarise(name: str, rows: pd.DataFrame) -> GroupHistory:

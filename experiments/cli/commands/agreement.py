@@ -19,7 +19,7 @@ from kassay.experiments.cli import (
 from kassay.experiments.cli.interruption import STOP, exit_interrupted, stop_on_interrupt
 from kassay.experiments.cli.option_checks import known_names
 from kassay.experiments.compare import CaseLimits
-from kassay.experiments.counterexamples.search_case import is_valid_input
+from kassay.experiments.counterexamples.find_counterexample import is_valid_input
 from kassay.experiments.counterexamples.shrinking import shrink as shrink_while
 from kassay.experiments.implementations.installation import installed_versions
 from kassay.experiments.study.agreement import (

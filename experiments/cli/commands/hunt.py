@@ -20,9 +20,9 @@ from kassay.experiments.cli import (
 )
 from kassay.experiments.cli.option_checks import known_names
 from kassay.experiments.counterexamples.exhaustive_cases import EXHAUSTIVE, exhaustive_cases
+from kassay.experiments.counterexamples.find_counterexample import CaseSearch, check_deterministic
 from kassay.experiments.counterexamples.gallery import Gallery, GalleryEntry, gallery
 from kassay.experiments.counterexamples.gallery_page import render_gallery
-from kassay.experiments.counterexamples.search_case import CaseSearch, check_deterministic
 from kassay.experiments.counterexamples.shortcomings import CounterexampleOptions, Shortcoming
 from kassay.experiments.counterexamples.shrinking import size_of
 from kassay.experiments.implementations.custom_assignor_names import is_custom_assignor

@@ -165,9 +165,14 @@ def survey(
 def _histories(directory: Path | None) -> dict[str, MoveHistory]:
     if directory is None:
         return {}
-    from kassay.experiments.report.history_report import move_histories
+    from kassay.experiments.report.history_report import group_histories
 
-    return move_histories(directory)
+    return {
+        found.name: MoveHistory(
+            rebalances=found.rebalances, moves=found.moves, unnecessary=found.unnecessary
+        )
+        for found in group_histories(directory)
+    }
 
 
 def _read(
