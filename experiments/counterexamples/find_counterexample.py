@@ -1,4 +1,4 @@
-"""Test whether the group of a case is a counterexample, and shrink the group if so."""
+"""Find a counterexample: run an assignor on the group of a case, and shrink the group."""
 
 import json
 from dataclasses import dataclass
@@ -67,20 +67,20 @@ def check_deterministic(assignor: str, case: str, *groups: Group) -> None:
             raise NondeterministicAssignorError(assignor, case)
 
 
-def search_case(case: Case, options: CounterexampleOptions) -> CaseSearch:
+def find_counterexample(case: Case, options: CounterexampleOptions) -> CaseSearch:
     """Run an assignor on the group of a case, and shrink the group if it is a counterexample.
 
     A failure becomes part of the result, because one group must not end a search.
     """
     try:
-        return _search_case(case, options)
+        return _search(case, options)
     except NondeterministicAssignorError as error:
         return CaseSearch(case=case.name, error=str(error), is_deterministic=False, proven=False)
     except Exception as error:  # noqa: BLE001 - a failure on one group becomes a row
         return CaseSearch(case=case.name, error=f"{type(error).__name__}: {error}", proven=False)
 
 
-def _search_case(case: Case, options: CounterexampleOptions) -> CaseSearch:
+def _search(case: Case, options: CounterexampleOptions) -> CaseSearch:
     group = case.build()
     check_deterministic(options.assignor, case.name, group)
     optimum = None  # of all namings

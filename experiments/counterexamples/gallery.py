@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from kassay.experiments.compare import solve_optimum
 from kassay.experiments.counterexamples.canonical_form import short_name
-from kassay.experiments.counterexamples.search_case import CaseSearch
+from kassay.experiments.counterexamples.find_counterexample import CaseSearch
 from kassay.experiments.counterexamples.shortcomings import (
     LARGEST_FIRST,
     CounterexampleOptions,

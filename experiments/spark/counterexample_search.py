@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from pyspark.sql import SparkSession
 
-from kassay.experiments.counterexamples.search_case import CaseSearch, search_case
+from kassay.experiments.counterexamples.find_counterexample import CaseSearch, find_counterexample
 from kassay.experiments.counterexamples.shortcomings import CounterexampleOptions
 from kassay.experiments.spark.arrow_map import map_rows
 from kassay.experiments.spark.progress import CaseCounts, with_progress
@@ -35,7 +35,8 @@ def search_cases(
         rows = map_rows(
             spark.range(first, min(total, first + size), 1, 1),
             lambda rows: (
-                asdict(search_case(cases[case_index(row["id"], total)], options)) for row in rows
+                asdict(find_counterexample(cases[case_index(row["id"], total)], options))
+                for row in rows
             ),
             _RESULTS,
         ).collect()

@@ -1,10 +1,10 @@
 import pytest
 
 from kassay.experiments.cli.commands import hunt
-from kassay.experiments.counterexamples.search_case import (
+from kassay.experiments.counterexamples.find_counterexample import (
     CaseSearch,
     check_deterministic,
-    search_case,
+    find_counterexample,
 )
 from kassay.experiments.counterexamples.shortcomings import CounterexampleOptions, Shortcoming
 from kassay.experiments.study.case import imported_cases
@@ -96,7 +96,7 @@ def test_an_assignor_that_is_not_deterministic_after_30_runs_ends_the_search(tmp
     cases = imported_cases(documents, assignors=[options.assignor])
     for number in range(10):
         check_deterministic(options.assignor, cases[number].name, cases[number].build())
-    found = [search_case(cases[number], options) for number in range(20)]
+    found = [find_counterexample(cases[number], options) for number in range(20)]
     assert [one.error for one in found[:3]] == [None] * 3
     changed = next(one for one in found if not one.is_deterministic)
     assert f"different assignments of the group {changed.case!r}" in str(changed.error)

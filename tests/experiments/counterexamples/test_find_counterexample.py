@@ -14,9 +14,9 @@ from kassay.experiments.counterexamples.canonical_form import (
     with_canonical_names,
 )
 from kassay.experiments.counterexamples.exhaustive_cases import exhaustive_cases, namings
+from kassay.experiments.counterexamples.find_counterexample import find_counterexample, shrink_group
 from kassay.experiments.counterexamples.gallery import gallery
 from kassay.experiments.counterexamples.gallery_page import render_gallery
-from kassay.experiments.counterexamples.search_case import search_case, shrink_group
 from kassay.experiments.counterexamples.shortcomings import (
     CounterexampleOptions,
     Shortcoming,
@@ -149,7 +149,7 @@ def test_shrinking_keeps_a_member_with_a_topic():
 def test_no_part_of_a_smallest_group_can_be_removed():
     options = search_options(Shortcoming.IMBALANCE)
     case = Case(family="named", seed=1, assignors=("sticky",))
-    smallest = parse_group(json.loads(search_case(case, options).smallest))
+    smallest = parse_group(json.loads(find_counterexample(case, options).smallest))
     checked = 0
     for group in smaller_groups(smallest):
         topics = {topic.name for topic in group.topics}
@@ -176,7 +176,7 @@ def searched():
     # One in twelve keeps the test short; seeds 181 to 202 contain known counterexamples.
     sample = [case for case in cases if case.seed % 12 == 0 or case.seed in range(181, 203)]
     sample.append(Case(family="no-such-family", seed=0, assignors=("sticky",)))
-    searches = [search_case(case, options) for case in sample]
+    searches = [find_counterexample(case, options) for case in sample]
     return options, searches, gallery(searches, options)
 
 

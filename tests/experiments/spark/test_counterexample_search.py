@@ -1,7 +1,7 @@
 import pytest
 
 from kassay.experiments.counterexamples.exhaustive_cases import exhaustive_cases
-from kassay.experiments.counterexamples.search_case import search_case
+from kassay.experiments.counterexamples.find_counterexample import find_counterexample
 from kassay.experiments.counterexamples.shortcomings import CounterexampleOptions, Shortcoming
 from kassay.experiments.spark.counterexample_search import search_cases
 from kassay.experiments.study.case import Case, ListedCases
@@ -22,6 +22,6 @@ def test_spark_finds_the_same_counterexamples_as_one_process(spark, assignor):
     options = CounterexampleOptions(assignor=assignor, shortcoming=Shortcoming.IMBALANCE)
     found = list(search_cases(spark, ListedCases(tuple(CASES)), options, tasks=3))
     assert sorted(found, key=lambda result: result.case) == sorted(
-        (search_case(case, options) for case in CASES), key=lambda result: result.case
+        (find_counterexample(case, options) for case in CASES), key=lambda result: result.case
     )
     assert sum(result.smallest is not None for result in found) >= 2
