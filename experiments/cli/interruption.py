@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from threading import Event, Thread, current_thread, main_thread
 from typing import NoReturn, TypeVar
 
-from kassay.experiments.cli import INTERRUPTED, print_note
+from kassay.experiments.cli.messages import INTERRUPTED, print_note
 from kassay.experiments.implementations.subprocess_assignor import close_processes
 
 _Result = TypeVar("_Result")

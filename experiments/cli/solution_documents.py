@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kassay.experiments.cli import group_io
+from kassay.experiments.cli.read_groups import name_of
 from kassay.reference.documents.fingerprint import group_fingerprint
 from kassay.reference.documents.json_codec import (
     assignment_document,
@@ -72,7 +72,7 @@ class SolutionFile:
     """File of solution documents, with lookup by group."""
 
     def __init__(self, path: Path) -> None:
-        self.name = group_io.name_of(path)
+        self.name = name_of(path)
         self.by_id: dict[str | None, list[SolutionDocument]] = {}
         with open_text(path) as stream:
             for located in read_json_documents(stream, name=self.name):

@@ -8,16 +8,17 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import (
-    BAD_INPUT,
+from kassay.experiments.cli.interruption import STOP, exit_interrupted, stop_on_interrupt
+from kassay.experiments.cli.messages import BAD_INPUT
+from kassay.experiments.cli.options import (
     assignor_options,
     generated_group_options,
-    group_io,
     output_options,
     search_options,
 )
-from kassay.experiments.cli.interruption import STOP, exit_interrupted, stop_on_interrupt
-from kassay.experiments.cli.option_checks import known_names
+from kassay.experiments.cli.options.option_checks import known_names
+from kassay.experiments.cli.read_groups import read_valid_groups
+from kassay.experiments.cli.write_results import print_records
 from kassay.experiments.compare import CaseLimits
 from kassay.experiments.counterexamples.find_counterexample import is_valid_input
 from kassay.experiments.counterexamples.shrinking import shrink as shrink_while
@@ -121,7 +122,7 @@ def agreement(
         raise UsageError("no library is installed: see kassay implementations, or give --assignor")
     if reference is not None:
         reference = assignor_options.known_assignor(reference)
-    imported, all_valid = group_io.read_valid_groups(groups or ())
+    imported, all_valid = read_valid_groups(groups or ())
     families = family or ([] if groups else list(USUAL))
     runs = Runs(orders=orders, seed=order_seed, repetitions=repeat)
     stoppable = limits.interruptible_limits()
@@ -135,7 +136,7 @@ def agreement(
     found = list(counts.values())
     if STOP.is_set() and not any(one.agreements for one in found):
         exit_interrupted("no group is counted")
-    group_io.print_records(list(map(_record, found)), output_format, rows=list(map(_row, found)))
+    print_records(list(map(_record, found)), output_format, rows=list(map(_row, found)))
     if STOP.is_set():
         exit_interrupted("the output counts the groups compared until then")
     if not all_valid:

@@ -6,13 +6,16 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import BAD_INPUT, group_io
+from kassay.experiments.cli.messages import BAD_INPUT
+from kassay.experiments.cli.options import source_options
+from kassay.experiments.cli.read_groups import STDIN, read_valid_groups
+from kassay.experiments.cli.write_results import json_line, write_text
 from kassay.experiments.sources import anonymize as anonymization
 from kassay.reference.documents.json_codec import group_document
 
 
 def anonymize(
-    file: group_io.GroupFile = group_io.STDIN,
+    file: source_options.GroupFile = STDIN,
     *,
     names: Annotated[
         Path | None,
@@ -32,11 +35,11 @@ def anonymize(
 
     Example: `kassay anonymize groups.jsonl > shared.jsonl`
     """
-    groups, all_valid = group_io.read_valid_groups([file])
+    groups, all_valid = read_valid_groups([file])
     anonymous, new_names = anonymization.anonymize(groups)
     for group in anonymous:
-        typer.echo(group_io.to_json(group_document(group)))
+        typer.echo(json_line(group_document(group)))
     if names is not None:
-        group_io.write_text(names, json.dumps(new_names, ensure_ascii=False, indent=2) + "\n")
+        write_text(names, json.dumps(new_names, ensure_ascii=False, indent=2) + "\n")
     if not all_valid:
         raise typer.Exit(BAD_INPUT)

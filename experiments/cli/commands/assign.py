@@ -2,7 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from kassay.experiments.cli import assignor_options, group_io, output_options, source_options
+from kassay.experiments.cli.options import assignor_options, output_options, source_options
+from kassay.experiments.cli.process_groups import GroupResult, process_groups
+from kassay.experiments.cli.read_groups import STDIN
+from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.experiments.implementations.library_catalogue import uses_cooperative_protocol
 from kassay.experiments.implementations.runner import RunResult, run
 from kassay.reference.assignors import ASSIGNORS
@@ -13,7 +16,7 @@ from kassay.reference.model.group import Group
 
 
 def assign(
-    file: group_io.GroupFile = group_io.STDIN,
+    file: source_options.GroupFile = STDIN,
     *,
     source_data: source_options.SourceOptions = source_options.SourceOptions(),
     assignor: assignor_options.OptionalAssignorName = None,
@@ -30,14 +33,12 @@ def assign(
     """
     name = custom.single(assignor)
 
-    def process(group: Group) -> group_io.GroupResult:
+    def process(group: Group) -> GroupResult:
         record = _record(group, name, run(group, name))
-        return group_io.GroupResult(record, reached=record["assignment"] is not None)
+        return GroupResult(record, reached=record["assignment"] is not None)
 
-    layout = group_io.TableLayout(
-        first=("member",), numbers=("partitions",), last=("assigned",), rows=_rows
-    )
-    group_io.process_groups(file, process, output_format, layout, source_data.import_options())
+    layout = TableLayout(first=("member",), numbers=("partitions",), last=("assigned",), rows=_rows)
+    process_groups(file, process, output_format, layout, source_data.import_options())
 
 
 def _record(group: Group, assignor: str, result: RunResult) -> dict[str, object]:
@@ -65,7 +66,7 @@ def _record(group: Group, assignor: str, result: RunResult) -> dict[str, object]
     return record
 
 
-def _rows(record: group_io.Record) -> Iterator[Sequence[object]]:
+def _rows(record: Record) -> Iterator[Sequence[object]]:
     if record["assignment"] is None:
         yield "", "", record.get("failed") or record["reason"]
         return

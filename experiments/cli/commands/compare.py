@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 
-from kassay.experiments.cli import (
+from kassay.experiments.cli.options import (
     assignor_options,
-    group_io,
     output_options,
     search_options,
     source_options,
 )
-from kassay.experiments.cli.objective_options import ObjectiveOptions
+from kassay.experiments.cli.options.objective_options import ObjectiveOptions
+from kassay.experiments.cli.process_groups import GroupResult, process_groups
+from kassay.experiments.cli.read_groups import STDIN
+from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.experiments.compare import (
     CaseLimits,
     Comparison,
@@ -22,7 +24,7 @@ from kassay.reference.model.metrics import leximax, loads
 
 
 def compare(
-    file: group_io.GroupFile = group_io.STDIN,
+    file: source_options.GroupFile = STDIN,
     *,
     source_data: source_options.SourceOptions = source_options.SourceOptions(),
     assignor: assignor_options.AssignorNames = None,
@@ -44,25 +46,25 @@ def compare(
     names = custom.names(assignor or ())
     case_limits = limits.interruptible_limits()
 
-    def process(group: Group) -> group_io.GroupResult:
+    def process(group: Group) -> GroupResult:
         if not objective.is_default:
             return _level_result(group, names, objective, case_limits)
-        return group_io.GroupResult(_record(group, names, case_limits))
+        return GroupResult(_record(group, names, case_limits))
 
-    layout = group_io.TableLayout(
+    layout = TableLayout(
         first=("assignor",),
         numbers=("imbalance", "minimum imbalance", "moves", "minimum moves", "unnecessary"),
         last=("result",),
         rows=_rows,
     )
     if not objective.is_default:
-        layout = group_io.TableLayout(
+        layout = TableLayout(
             first=("assignor", "level"),
             numbers=("value", "optimum", "gap"),
             last=("result",),
             rows=_level_rows,
         )
-    group_io.process_groups(file, process, output_format, layout, source_data.import_options())
+    process_groups(file, process, output_format, layout, source_data.import_options())
 
 
 def _record(group: Group, names: Sequence[str], limits: CaseLimits) -> dict[str, object]:
@@ -88,7 +90,7 @@ def _record(group: Group, names: Sequence[str], limits: CaseLimits) -> dict[str,
 
 def _level_result(
     group: Group, names: Sequence[str], objective: ObjectiveOptions, limits: CaseLimits
-) -> group_io.GroupResult:
+) -> GroupResult:
     """Compare assignors on the objective levels that the options select."""
     levels, constraints = objective.levels(group), objective.constraints(group)
     optimum = solve_optimum(group, levels=levels, constraints=constraints, limits=limits)
@@ -108,7 +110,7 @@ def _level_result(
         "comparisons": [_level_entry(comparison) for comparison in comparisons],
         "proof": optimum.proof_by_level(),
     }
-    return group_io.GroupResult(record, reached=optimum.assignment is not None)
+    return GroupResult(record, reached=optimum.assignment is not None)
 
 
 def _level_entry(comparison: LevelComparison) -> dict[str, object]:
@@ -123,7 +125,7 @@ def _level_entry(comparison: LevelComparison) -> dict[str, object]:
     return {key: value for key, value in entry.items() if value is not None}
 
 
-def _level_rows(record: group_io.Record) -> Iterator[Sequence[object]]:
+def _level_rows(record: Record) -> Iterator[Sequence[object]]:
     for entry in record["comparisons"]:
         result = "" if entry["ending"] == "ok" else f"{entry['ending']}: {entry.get('detail', '')}"
         result = "; ".join(filter(None, [result, *(f"violated: {r}" for r in entry["violated"])]))
@@ -150,7 +152,7 @@ def _entry(comparison: Comparison) -> dict[str, object]:
     return {key: value for key, value in entry.items() if value is not None}
 
 
-def _rows(record: group_io.Record) -> Iterator[Sequence[object]]:
+def _rows(record: Record) -> Iterator[Sequence[object]]:
     optimum = record["optimum"]
     for entry in record["comparisons"]:
         yield (
@@ -164,7 +166,7 @@ def _rows(record: group_io.Record) -> Iterator[Sequence[object]]:
         )
 
 
-def _result(entry: group_io.Record) -> str:
+def _result(entry: Record) -> str:
     if entry["ending"] != "ok":
         return f"{entry['ending']}: {entry.get('detail', '')}"
     if not entry.get("proven"):

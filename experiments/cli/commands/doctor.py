@@ -2,8 +2,10 @@
 
 import typer
 
-from kassay.experiments.cli import group_io, output_options
 from kassay.experiments.cli.machine_checks import Check, run_checks
+from kassay.experiments.cli.messages import NOT_REACHED
+from kassay.experiments.cli.options import output_options
+from kassay.experiments.cli.write_results import print_records
 
 
 def doctor(output_format: output_options.OutputFormat = output_options.Format.TABLE) -> None:
@@ -18,9 +20,9 @@ def doctor(output_format: output_options.OutputFormat = output_options.Format.TA
     checks = list(run_checks())
     records = [{"name": c.name, "found": c.found, "fix": c.fix or None} for c in checks]
     rows = [_row(check) for check in checks]
-    group_io.print_records(records, output_format, rows=rows, text=4)
+    print_records(records, output_format, rows=rows, text=4)
     if not all(check.passed for check in checks):
-        raise typer.Exit(group_io.NOT_REACHED)
+        raise typer.Exit(NOT_REACHED)
 
 
 def _row(check: Check) -> dict[str, object]:

@@ -6,14 +6,16 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import (
+from kassay.experiments.cli.interruption import STOP
+from kassay.experiments.cli.options import (
     assignor_options,
-    group_io,
     output_options,
     search_options,
     source_options,
 )
-from kassay.experiments.cli.interruption import STOP
+from kassay.experiments.cli.process_groups import GroupResult, process_groups
+from kassay.experiments.cli.read_groups import STDIN
+from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.experiments.compare import keep_owners
 from kassay.experiments.implementations.convergence import run_until_stable
 from kassay.experiments.implementations.library_catalogue import is_library_assignor
@@ -36,7 +38,7 @@ _REPEATED_STATE = "the assignor does not terminate; its repeated state is explai
 
 
 def explain(
-    file: group_io.GroupFile = group_io.STDIN,
+    file: source_options.GroupFile = STDIN,
     *,
     source_data: source_options.SourceOptions = source_options.SourceOptions(),
     assignor: assignor_options.OptionalAssignorName = None,
@@ -75,15 +77,15 @@ def explain(
     given = None if assignment is None else load_assignment(assignment)
     files = output_options.numbered(plot)
 
-    def process(group: Group) -> group_io.GroupResult:
+    def process(group: Group) -> GroupResult:
         record, explained = _explained(group, assignor, given)
         if isinstance(explained, str):
-            return group_io.GroupResult(record | {"failed": explained})
+            return GroupResult(record | {"failed": explained})
         violation = next(violations(group, explained), None)
         if violation is not None and given is not None:
             raise InputError(f"group {group.id!r}: the assignment is not valid: {violation}")
         if violation is not None:
-            return group_io.GroupResult(record | {"optimal": None, "reason": violation})
+            return GroupResult(record | {"optimal": None, "reason": violation})
         if group.uniform_weight is None:
             result = explain_weighted(group, explained, limits=search.limits(), seed=search.seed)
             steps, optimal = result.steps, result.is_optimal
@@ -99,12 +101,10 @@ def explain(
             from kassay.experiments.plotting.improving_chain_figure import draw_improving_chains
 
             draw_improving_chains(steps, next(files), title=group.id)
-        return group_io.GroupResult(
-            record | {"optimal": optimal, "steps": [_step(step) for step in steps]}
-        )
+        return GroupResult(record | {"optimal": optimal, "steps": [_step(step) for step in steps]})
 
-    layout = group_io.TableLayout(first=("step", "improving chain", "by sticky"), rows=_rows)
-    group_io.process_groups(file, process, output_format, layout, source_data.import_options())
+    layout = TableLayout(first=("step", "improving chain", "by sticky"), rows=_rows)
+    process_groups(file, process, output_format, layout, source_data.import_options())
 
 
 def _explained(
@@ -176,7 +176,7 @@ def _step(step: Explanation) -> dict[str, object]:
     }
 
 
-def _rows(record: group_io.Record) -> Iterator[Sequence[object]]:
+def _rows(record: Record) -> Iterator[Sequence[object]]:
     if not record.get("steps"):
         yield (
             "",

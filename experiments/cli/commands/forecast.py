@@ -5,7 +5,11 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import group_io, output_options, print_note, source_options
+from kassay.experiments.cli.messages import print_note
+from kassay.experiments.cli.options import output_options, source_options
+from kassay.experiments.cli.process_groups import GroupResult, process_groups
+from kassay.experiments.cli.read_groups import STDIN
+from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.experiments.planning.forecast import (
     Forecast,
     RestartSettings,
@@ -21,7 +25,7 @@ from kassay.reference.model.group import Group
 
 
 def forecast(
-    file: group_io.GroupFile = group_io.STDIN,
+    file: source_options.GroupFile = STDIN,
     *,
     source_data: source_options.SourceOptions = source_options.SourceOptions(),
     assignor: Annotated[
@@ -87,7 +91,7 @@ def forecast(
     )
     sizes = at_once or [1]
 
-    def process(group: Group) -> group_io.GroupResult:
+    def process(group: Group) -> GroupResult:
         found = forecast_changes(
             group, assignors=assignor, current=current, batch_sizes=sizes, settings=settings
         )
@@ -96,9 +100,9 @@ def forecast(
         )
         if output_format is output_options.Format.TABLE:
             print_note(f"{group.id}: {_text(record)}")
-        return group_io.GroupResult(record)
+        return GroupResult(record)
 
-    layout = group_io.TableLayout(
+    layout = TableLayout(
         first=("configuration",),
         numbers=(
             *("at once", "change", "moves", "unowned s"),
@@ -106,7 +110,7 @@ def forecast(
         ),
         rows=_rows,
     )
-    group_io.process_groups(file, process, output_format, layout, source_data.import_options())
+    process_groups(file, process, output_format, layout, source_data.import_options())
 
 
 def _record(
@@ -142,7 +146,7 @@ def _cost(cost: SegmentCost) -> dict[str, object]:
     }
 
 
-def _rows(record: group_io.Record) -> Iterator[Sequence[object]]:
+def _rows(record: Record) -> Iterator[Sequence[object]]:
     for one in record["forecasts"]:
         yield (
             one["configuration"],
@@ -153,11 +157,11 @@ def _rows(record: group_io.Record) -> Iterator[Sequence[object]]:
         )
 
 
-def _text(record: group_io.Record) -> str:
+def _text(record: Record) -> str:
     best = record["recommendation"]
     return f"recommended: {best['configuration']}, {best['at_once']} at once: {best['reason']}"
 
 
-def _cells(cost: group_io.Record | None) -> Sequence[object]:
+def _cells(cost: Record | None) -> Sequence[object]:
     keys = ("rebalances", "moves", "partition_seconds_without_owner")
     return ["–"] * 3 if cost is None else [cost[key] for key in keys]

@@ -5,13 +5,15 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import (
-    group_io,
+from kassay.experiments.cli.options import (
     objective_options,
     output_options,
     search_options,
     source_options,
 )
+from kassay.experiments.cli.process_groups import GroupResult, process_groups
+from kassay.experiments.cli.read_groups import STDIN
+from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.reference.documents.json_codec import assignment_document
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import loads
@@ -20,7 +22,7 @@ from kassay.solver.frontier.frontier_points import Frontier
 
 
 def frontier(
-    file: group_io.GroupFile = group_io.STDIN,
+    file: source_options.GroupFile = STDIN,
     *,
     source_data: source_options.SourceOptions = source_options.SourceOptions(),
     imbalance: objective_options.ImbalanceMeasure = None,
@@ -51,7 +53,7 @@ def frontier(
     """
     files = output_options.numbered(plot)
 
-    def process(group: Group) -> group_io.GroupResult:
+    def process(group: Group) -> GroupResult:
         result = find_frontier(
             group, measure=imbalance, max_points=points, limits=search.limits(), seed=search.seed
         )
@@ -62,15 +64,15 @@ def frontier(
             curve = FrontierCurve.of(result)
             draw_frontier(curve, next(files), measure=str(result.measure), title=group.id)
         record = _record(group, result, assignments)
-        return group_io.GroupResult(record, reached=bool(result.points))
+        return GroupResult(record, reached=bool(result.points))
 
-    layout = group_io.TableLayout(
+    layout = TableLayout(
         first=("measure",),
         numbers=("moves", "bound", "imbalance", "bound", "minimum load", "maximum load"),
         last=("proven",),
         rows=_rows,
     )
-    group_io.process_groups(file, process, output_format, layout, source_data.import_options())
+    process_groups(file, process, output_format, layout, source_data.import_options())
 
 
 def _record(group: Group, result: Frontier, assignments: bool) -> dict[str, object]:
@@ -97,7 +99,7 @@ def _record(group: Group, result: Frontier, assignments: bool) -> dict[str, obje
     return record
 
 
-def _rows(record: group_io.Record) -> Iterator[Sequence[object]]:
+def _rows(record: Record) -> Iterator[Sequence[object]]:
     if not record["points"]:
         yield (
             "; ".join(record.get("conflict", ())) or "no assignment found within the time limit",

@@ -8,11 +8,9 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import (
-    BAD_INPUT,
+from kassay.experiments.cli.messages import BAD_INPUT, print_error, print_note
+from kassay.experiments.cli.options import (
     output_options,
-    print_error,
-    print_note,
     search_options,
     source_options,
     spark_options,

@@ -8,17 +8,17 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import (
-    BAD_INPUT,
+from kassay.experiments.cli.messages import BAD_INPUT, print_note
+from kassay.experiments.cli.options import (
     assignor_options,
     generated_group_options,
-    group_io,
     output_options,
-    print_note,
     search_options,
     spark_options,
 )
-from kassay.experiments.cli.option_checks import known_names
+from kassay.experiments.cli.options.option_checks import known_names
+from kassay.experiments.cli.read_groups import read_group_documents
+from kassay.experiments.cli.write_results import json_line, print_table, write_text
 from kassay.experiments.counterexamples.exhaustive_cases import EXHAUSTIVE, exhaustive_cases
 from kassay.experiments.counterexamples.find_counterexample import CaseSearch, check_deterministic
 from kassay.experiments.counterexamples.gallery import Gallery, GalleryEntry, gallery
@@ -126,7 +126,7 @@ def hunt(
         walks=walks,
     )
     families = family or ([] if groups else [EXHAUSTIVE])
-    documents, all_valid = group_io.read_documents(groups or ())
+    documents, all_valid = read_group_documents(groups or ())
     small_worlds = (
         exhaustive_cases(members=members, partitions=partitions, assignor=name)
         if EXHAUSTIVE in families
@@ -172,7 +172,7 @@ def _show_finds(results: Iterable[CaseSearch], file: Path) -> Iterator[CaseSearc
         kind, smallest = result.smallest_kind, result.smallest
         if kind is not None and smallest is not None and kind not in kinds:
             if not kinds:
-                group_io.write_text(file, "")
+                write_text(file, "")
             kinds.add(kind)
             group = parse_group(json.loads(smallest))
             with file.open("a", encoding="utf-8") as found:
@@ -198,13 +198,11 @@ def _description(options: CounterexampleOptions, families: Sequence[str]) -> dic
 
 
 def _write(result: Gallery, directory: Path, *, about: dict[str, str], top: int) -> None:
-    lines = "".join(
-        group_io.to_json(group_document(entry.group)) + "\n" for entry in result.entries
-    )
-    group_io.write_text(directory / "groups.jsonl", lines)
+    lines = "".join(json_line(group_document(entry.group)) + "\n" for entry in result.entries)
+    write_text(directory / "groups.jsonl", lines)
     document = json.dumps(result.document(), ensure_ascii=False, indent=2) + "\n"
-    group_io.write_text(directory / "gallery.json", document)
-    group_io.write_text(directory / "gallery.html", render_gallery(result, about=about, top=top))
+    write_text(directory / "gallery.json", document)
+    write_text(directory / "gallery.html", render_gallery(result, about=about, top=top))
 
 
 def _print_summary(result: Gallery) -> None:
@@ -216,7 +214,7 @@ def _print_summary(result: Gallery) -> None:
         f"not proven: {counts['unproven']}; errors: {counts['errors']}"
     )
     if result.entries:
-        group_io.print_table([_row(entry) for entry in result.entries[:_PRINTED]])
+        print_table([_row(entry) for entry in result.entries[:_PRINTED]])
 
 
 def _row(entry: GalleryEntry) -> dict[str, object]:

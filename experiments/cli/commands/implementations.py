@@ -5,7 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
-from kassay.experiments.cli import group_io, output_options, print_note
+from kassay.experiments.cli.messages import print_note
+from kassay.experiments.cli.options import output_options
+from kassay.experiments.cli.write_results import print_records
 from kassay.experiments.implementations.installation import (
     install,
     installations,
@@ -48,7 +50,7 @@ def implementations(
     records = [_record(library, installed[library.name]) for library in libraries().values()]
     if output_format is output_options.Format.TABLE:
         print_note(f"installed libraries are in {installations()}")
-    group_io.print_records(records, output_format, rows=list(map(_row, records)), text=6)
+    print_records(records, output_format, rows=list(map(_row, records)), text=6)
 
 
 def _install(arguments: Sequence[str]) -> None:

@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import BAD_INPUT, group_io, output_options, print_note, source_options
+from kassay.experiments.cli.messages import BAD_INPUT, print_note
+from kassay.experiments.cli.options import output_options, source_options
+from kassay.experiments.cli.write_results import error_record, json_line, write_text
 from kassay.experiments.sources.capture_files import (
     EmptyGroups,
     ImportedGroup,
@@ -92,17 +94,17 @@ def _write(groups: Iterator[ImportedGroup], output: Path | None) -> None:
         is_empty = False
         if imported.error is not None:
             failed = True
-            lines.append(group_io.to_json(group_io.error_record(imported.id, imported.error)))
+            lines.append(json_line(error_record(imported.id, imported.error)))
         elif imported.group is None:
             print_note(f"skipped {imported.id!r}: {imported.skipped}")
         else:
-            lines.append(group_io.to_json(group_document(imported.group)))
+            lines.append(json_line(group_document(imported.group)))
     if is_empty:
         print_note("the input contains no group")
     text = "".join(line + "\n" for line in lines)
     if output is None:
         sys.stdout.write(text)
     else:
-        group_io.write_text(output, text)
+        write_text(output, text)
     if failed:
         raise typer.Exit(BAD_INPUT)

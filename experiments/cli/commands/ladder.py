@@ -10,14 +10,16 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import (
-    BAD_INPUT,
+from kassay.experiments.cli.messages import BAD_INPUT
+from kassay.experiments.cli.options import (
     capacity_options,
-    group_io,
     output_options,
     search_options,
     source_options,
 )
+from kassay.experiments.cli.process_groups import GroupResult, process_groups
+from kassay.experiments.cli.read_groups import STDIN, ParsedGroup, read_source
+from kassay.experiments.cli.write_results import Record, TableLayout, error_record
 from kassay.experiments.planning.autoscaler_values import Autoscaler, autoscaler_values
 from kassay.experiments.planning.drain_time import Backlog, PartitionValues, lag_of, spread_backlog
 from kassay.reference.model.errors import InputError
@@ -61,7 +63,7 @@ class DrainOptions:
 
 
 def ladder(
-    file: group_io.GroupFile = group_io.STDIN,
+    file: source_options.GroupFile = STDIN,
     *,
     source_data: source_options.SourceOptions = source_options.SourceOptions(),
     first: Annotated[int, typer.Option("--from", min=1, help="Smallest number of members.")] = 1,
@@ -105,11 +107,11 @@ def ladder(
     find = partial(scaling_ladder, like=like, allow_lag=allow_lag, limits=limits, seed=search.seed)
     if autoscaler is not None:
         find = partial(find, first=first, last=last)
-        _print_manifests(group_io.read_source(file, options), find, autoscaler, lag_threshold)
+        _print_manifests(read_source(file, options), find, autoscaler, lag_threshold)
         return
     lags = _lags(file, drain, replace(source_data, weights=WeightSource.LAG.value))
 
-    def process(group: Group) -> group_io.GroupResult:
+    def process(group: Group) -> GroupResult:
         found = find(group, first=first, last=last)
         backlog = _backlog(group, drain, lags)
         record = _record(group, found, backlog)
@@ -118,18 +120,18 @@ def ladder(
             for name, alone in _topics_alone(group)
             if not limits.is_stopped
         }
-        return group_io.GroupResult(record)
+        return GroupResult(record)
 
-    layout = group_io.TableLayout(
+    layout = TableLayout(
         numbers=("members", "up to", "maximum load", "moves", "placed", "step moves", "drain time"),
         last=("remark",),
         rows=_rows,
     )
-    group_io.process_groups(file, process, output_format, layout, options)
+    process_groups(file, process, output_format, layout, options)
 
 
 def _print_manifests(
-    groups: Iterable[group_io.ParsedGroup],
+    groups: Iterable[ParsedGroup],
     find: Callable[[Group], Ladder],
     autoscaler: Autoscaler,
     lag_threshold: int,
@@ -143,7 +145,7 @@ def _print_manifests(
             values = autoscaler_values(group, find(group), autoscaler, lag_threshold=lag_threshold)
         except InputError as error:
             code = BAD_INPUT
-            group_io.error_record(id, error)
+            error_record(id, error)
         else:
             typer.echo(("---\n" if number else "") + values, nl=False)
     if code:
@@ -156,9 +158,9 @@ def _lags(
     """Read the lag of each group from the source, if the drain time needs it."""
     if drain.consume_rate is None or drain.lag is not None:
         return {}
-    if file == group_io.STDIN:
+    if file == STDIN:
         raise typer.BadParameter("--consume-rate requires --lag if the source is standard input")
-    groups = group_io.read_source(file, source_data.import_options(), print_notes=False)
+    groups = read_source(file, source_data.import_options(), print_notes=False)
     return {id: group if isinstance(group, InputError) else lag_of(group) for id, group in groups}
 
 
@@ -217,7 +219,7 @@ def _step(rung: Rung, backlog: Backlog | None) -> dict[str, object]:
     return step
 
 
-def _rows(record: group_io.Record) -> Iterator[Sequence[object]]:
+def _rows(record: Record) -> Iterator[Sequence[object]]:
     for step in record["steps"]:
         previous = step["movement_from_previous"] or {}
         is_current = step["members"] <= record["current"] <= step["equal_up_to"]
@@ -240,7 +242,7 @@ def _rows(record: group_io.Record) -> Iterator[Sequence[object]]:
         yield *[""] * 7, f"{topic} alone: {', '.join(map(str, members))}"
 
 
-def _drain_text(step: group_io.Record) -> str:
+def _drain_text(step: Record) -> str:
     if "drain_seconds" not in step:
         return ""
     return "never" if step["drain_seconds"] is None else f"{step['drain_seconds']} s"

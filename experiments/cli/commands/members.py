@@ -5,13 +5,15 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import (
+from kassay.experiments.cli.options import (
     capacity_options,
-    group_io,
     output_options,
     search_options,
     source_options,
 )
+from kassay.experiments.cli.process_groups import GroupResult, process_groups
+from kassay.experiments.cli.read_groups import STDIN
+from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.reference.model.group import Group
 from kassay.solver.limits import SearchLimits
 from kassay.solver.sizing.member_loss import MemberLosses, member_loss
@@ -20,7 +22,7 @@ from kassay.solver.solution import value_and_bound
 
 
 def members(
-    file: group_io.GroupFile = group_io.STDIN,
+    file: source_options.GroupFile = STDIN,
     *,
     source_data: source_options.SourceOptions = source_options.SourceOptions(),
     makespan: Annotated[
@@ -66,7 +68,7 @@ def members(
     sweep = range(0) if first is None or last is None else range(first, last + 1)
     limits = search.limits()
 
-    def process(group: Group) -> group_io.GroupResult:
+    def process(group: Group) -> GroupResult:
         sizing = members_needed(
             group,
             makespan=makespan,
@@ -80,14 +82,14 @@ def members(
         record = _record(group, sizing, sweep)
         if resilience and not limits.is_stopped:
             record["resilience"] = _resilience(group, sizing, limits, search.seed)
-        return group_io.GroupResult(record, reached=sizing.needed is not None)
+        return GroupResult(record, reached=sizing.needed is not None)
 
-    layout = group_io.TableLayout(
+    layout = TableLayout(
         numbers=("members", "maximum load", "bound", "sum of squares", "moves", "bound"),
         last=("sufficient",),
         rows=_rows,
     )
-    group_io.process_groups(file, process, output_format, layout, source_data.import_options())
+    process_groups(file, process, output_format, layout, source_data.import_options())
 
 
 def _record(group: Group, sizing: Sizing, sweep: range) -> dict[str, object]:
@@ -135,7 +137,7 @@ def _losses(result: MemberLosses) -> dict[str, object]:
     }
 
 
-def _rows(record: group_io.Record) -> Iterator[Sequence[object]]:
+def _rows(record: Record) -> Iterator[Sequence[object]]:
     for size in record["sizes"]:
         makespan, movement = size["makespan"] or {}, size["movement"] or {}
         yield (
@@ -155,7 +157,7 @@ def _rows(record: group_io.Record) -> Iterator[Sequence[object]]:
         yield *[""] * 6, record["reason"]
 
 
-def _remark(record: group_io.Record, size: group_io.Record) -> str:
+def _remark(record: Record, size: Record) -> str:
     remark = {True: "yes", False: "no", None: "not known"}[size["sufficient"]]
     if "topics_without_subscribers" in size:
         remark += f", no subscriber of {', '.join(size['topics_without_subscribers'])}"

@@ -10,18 +10,13 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import (
-    BAD_INPUT,
-    group_io,
-    output_options,
-    print_error,
-    print_note,
-    search_options,
-    source_options,
-)
 from kassay.experiments.cli.interruption import STOP, call_interruptibly, exit_interrupted
-from kassay.experiments.cli.objective_options import ObjectiveOptions
-from kassay.experiments.cli.option_checks import given_options
+from kassay.experiments.cli.messages import BAD_INPUT, NOT_REACHED, print_error, print_note
+from kassay.experiments.cli.options import output_options, search_options, source_options
+from kassay.experiments.cli.options.objective_options import ObjectiveOptions
+from kassay.experiments.cli.options.option_checks import given_options
+from kassay.experiments.cli.read_groups import name_of, read_source
+from kassay.experiments.cli.write_results import error_record, json_line, without_control_characters
 from kassay.experiments.planning.own_assignor import installed_client
 from kassay.experiments.planning.plan import GROWTH
 from kassay.experiments.planning.plan import plan as plan_group
@@ -161,11 +156,11 @@ def plan(
             result = call_interruptibly(search, lost=f"group {one.id!r} has no plan")
         except InputError as error:
             code = BAD_INPUT
-            typer.echo(group_io.to_json(group_io.error_record(one.id, error)))
+            typer.echo(json_line(error_record(one.id, error)))
         except LookupError as error:
-            code = max(code, group_io.NOT_REACHED)
+            code = max(code, NOT_REACHED)
             print_error(str(error))
-            typer.echo(group_io.to_json({"id": one.id, "conflict": str(error)}))
+            typer.echo(json_line({"id": one.id, "conflict": str(error)}))
         else:
             write_plan(result, directory)
             options = given_options(source_data, objective, without=["--max-moves"])
@@ -187,15 +182,15 @@ def _read(source: Path, options: ImportOptions, selected: set[str]) -> tuple[lis
     The second returned value is True if all documents are valid.
     """
     groups, all_valid = [], True
-    for id, parsed in group_io.read_source(source, options, selected=selected):
+    for id, parsed in read_source(source, options, selected=selected):
         if isinstance(parsed, InputError):
-            typer.echo(group_io.to_json(group_io.error_record(id, parsed)))
+            typer.echo(json_line(error_record(id, parsed)))
             all_valid = False
         elif not selected or options.together or id in selected:
             groups.append(parsed)
     missing = [] if options.together else sorted(selected - {group.id for group in groups})
     if missing:
-        raise InputError(f"{group_io.name_of(source)} contains no group {missing[0]!r}")
+        raise InputError(f"{name_of(source)} contains no group {missing[0]!r}")
     return groups, all_valid
 
 
@@ -212,7 +207,7 @@ def _text(
     summary = render_summary(
         plan, directory=str(directory), source=[str(source), *options], selected=selected
     )
-    return group_io.without_control_characters(summary)
+    return without_control_characters(summary)
 
 
 def _line(plan: Plan, directory: Path) -> str:
@@ -228,4 +223,4 @@ def _line(plan: Plan, directory: Path) -> str:
         "placed": len(plan.moves) - plan.movement,
         "proof": plan.solution.proof_by_level(),
     }
-    return group_io.to_json(record)
+    return json_line(record)

@@ -6,13 +6,11 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import (
-    assignor_options,
-    group_io,
-    output_options,
-    print_note,
-    source_options,
-)
+from kassay.experiments.cli.messages import print_note
+from kassay.experiments.cli.options import assignor_options, output_options, source_options
+from kassay.experiments.cli.process_groups import GroupResult, process_groups
+from kassay.experiments.cli.read_groups import STDIN
+from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.experiments.implementations.custom_assignor_names import ANSWER_SECONDS
 from kassay.experiments.implementations.installation import installed_versions
 from kassay.experiments.implementations.library_catalogue import Library, parse_library_assignor
@@ -25,7 +23,7 @@ _SHOWN_LOADS = 8
 
 
 def releases(
-    file: group_io.GroupFile = group_io.STDIN,
+    file: source_options.GroupFile = STDIN,
     *,
     source_data: source_options.SourceOptions = source_options.SourceOptions(),
     assignor: Annotated[
@@ -58,17 +56,17 @@ def releases(
         )
     versions = _installed(library, name)
 
-    def process(group: Group) -> group_io.GroupResult:
+    def process(group: Group) -> GroupResult:
         results = list(run_releases(group, library, name, versions, seconds=assignor_timeout))
-        return group_io.GroupResult(_record(group, f"{library.name}:{name}", results))
+        return GroupResult(_record(group, f"{library.name}:{name}", results))
 
-    layout = group_io.TableLayout(
+    layout = TableLayout(
         first=("releases", "loads"),
         numbers=("moves",),
         last=("difference from the previous release", "known changes"),
         rows=_rows,
     )
-    group_io.process_groups(file, process, output_format, layout, source_data.import_options())
+    process_groups(file, process, output_format, layout, source_data.import_options())
 
 
 def _installed(library: Library, assignor: str) -> list[str]:
@@ -114,7 +112,7 @@ def _release(group: Group, one: ReleaseResult) -> dict[str, object]:
     return entry
 
 
-def _rows(record: group_io.Record) -> Iterator[Sequence[object]]:
+def _rows(record: Record) -> Iterator[Sequence[object]]:
     """Yield one row per sequence of consecutive releases with equal results."""
     entries = record["releases"]
     starts = [n for n, entry in enumerate(entries) if n == 0 or "known_changes" in entry]

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import group_io, output_options, spark_options
+from kassay.experiments.cli.options import output_options, spark_options
+from kassay.experiments.cli.write_results import write_text
 from kassay.experiments.report import history_report
 from kassay.experiments.report.assignor_tables import read_weights
 from kassay.experiments.report.output_reader import (
@@ -95,7 +96,7 @@ def report(
             if only:
                 return
     for path, text in zip((page, markdown), texts, strict=True):
-        group_io.write_text(path, text)
+        write_text(path, text)
         typer.echo(path)
 
 
@@ -129,6 +130,6 @@ def _write_data(study_report: Report, directory: Path, only: list[str] | None) -
         if only and name in study_report.drawings:
             files[f"{name}.svg"] = study_report.drawings[name]
         for file, text in files.items():
-            group_io.write_text(directory / file, text)
+            write_text(directory / file, text)
             if only:
                 typer.echo(directory / file)

@@ -4,7 +4,8 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import group_io, output_options
+from kassay.experiments.cli.options import output_options
+from kassay.experiments.cli.write_results import print_records, print_table
 from kassay.experiments.implementations.library_catalogue import parse_library_version
 from kassay.experiments.simulation.built_in_scripts import BUILT_IN_SCRIPTS, load_script
 from kassay.experiments.simulation.cost import SimulationCost, cost_of
@@ -112,7 +113,7 @@ def simulate(
         else:
             _print(result, output_format)
     if costs:
-        group_io.print_table([_row(cost) for cost in costs], text=2)
+        print_table([_row(cost) for cost in costs], text=2)
 
 
 def _print(result: SimulationResult, output_format: output_options.Format | None) -> None:
@@ -126,7 +127,7 @@ def _print(result: SimulationResult, output_format: output_options.Format | None
             f"{result.reread_messages} read twice\n"
         )
     else:
-        group_io.print_records([simulation_document(result)], output_format)
+        print_records([simulation_document(result)], output_format)
 
 
 def _row(cost: SimulationCost) -> dict[str, object]:

@@ -5,10 +5,13 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import group_io, output_options, search_options, source_options
 from kassay.experiments.cli.interruption import STOP
-from kassay.experiments.cli.objective_options import ObjectiveOptions
+from kassay.experiments.cli.options import output_options, search_options, source_options
+from kassay.experiments.cli.options.objective_options import ObjectiveOptions
+from kassay.experiments.cli.process_groups import GroupResult, process_groups
+from kassay.experiments.cli.read_groups import STDIN
 from kassay.experiments.cli.solution_documents import solution_record
+from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.solver.certificate.certificate import Proof, weakest_proof
@@ -17,7 +20,7 @@ from kassay.solver.solve import solve as solve_group
 
 
 def solve(
-    file: group_io.GroupFile = group_io.STDIN,
+    file: source_options.GroupFile = STDIN,
     *,
     source_data: source_options.SourceOptions = source_options.SourceOptions(),
     objective: ObjectiveOptions = ObjectiveOptions(),
@@ -45,7 +48,7 @@ def solve(
     Example: `kassay solve groups.jsonl --imbalance makespan --tolerance 0.01`
     """
 
-    def process(group: Group) -> group_io.GroupResult:
+    def process(group: Group) -> GroupResult:
         try:
             solution = solve_group(
                 group,
@@ -60,17 +63,17 @@ def solve(
             raise InputError(f"group {group.id!r}: {error}") from error
         record = solution_record(group, solution, certified=certificate and not STOP.is_set())
         is_proven = solution.is_optimal or not require_optimal
-        return group_io.GroupResult(record, solution.assignment is not None and is_proven)
+        return GroupResult(record, solution.assignment is not None and is_proven)
 
-    layout = group_io.TableLayout(
+    layout = TableLayout(
         first=("status", "proof", "method", "measure"),
         numbers=("imbalance", "bound", "moves", "bound", "maximum load", "seconds"),
         rows=_rows,
     )
-    group_io.process_groups(file, process, output_format, layout, source_data.import_options())
+    process_groups(file, process, output_format, layout, source_data.import_options())
 
 
-def _rows(record: group_io.Record) -> Iterator[Sequence[object]]:
+def _rows(record: Record) -> Iterator[Sequence[object]]:
     imbalance, movement = record["imbalance"] or {}, record["movement"] or {}
     yield (
         record["status"],

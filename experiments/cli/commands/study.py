@@ -9,16 +9,17 @@ from typing import Annotated, Any
 
 import typer
 
-from kassay.experiments.cli import (
-    BAD_INPUT,
+from kassay.experiments.cli.messages import BAD_INPUT
+from kassay.experiments.cli.options import (
     assignor_options,
     generated_group_options,
-    group_io,
     output_options,
     search_options,
     spark_options,
 )
-from kassay.experiments.cli.option_checks import known_names
+from kassay.experiments.cli.options.option_checks import known_names
+from kassay.experiments.cli.read_groups import name_of, read_group_documents
+from kassay.experiments.cli.write_results import print_table
 from kassay.experiments.compare import CaseLimits
 from kassay.experiments.report.assignor_summary import by_scope
 from kassay.experiments.report.output_reader import (
@@ -228,7 +229,7 @@ def _read_groups(sources: Sequence[str | Path]) -> tuple[list[str], list[str], b
     """
     local = {str(source): location(str(source)) for source in sources}
     paths = [path for path in local.values() if path is not None]
-    documents, all_valid = group_io.read_documents(paths)
+    documents, all_valid = read_group_documents(paths)
     return documents, [uri for uri, path in local.items() if path is None], all_valid
 
 
@@ -263,7 +264,7 @@ def _plan_from_file(context: typer.Context, path: Path, custom: list[str]) -> _S
                 f"{name} cannot be combined with {path}; set the value in the file"
             )
     with open_text(path) as stream:
-        config = read_config(stream.read(), group_io.name_of(path), directory=path.parent)
+        config = read_config(stream.read(), name_of(path), directory=path.parent)
     checked = map(assignor_options.known_assignor, config.assignors)
     config = replace(config, assignors=(*checked, *custom))
     documents, uris, all_valid = _read_groups(config.groups)
@@ -314,7 +315,7 @@ def _print_summary(results: StudySummary) -> None:
             }
             for name, summary in summaries.items()
         ]
-    group_io.print_table(rows, title="Kafka's assignors and the optimum")
+    print_table(rows, title="Kafka's assignors and the optimum")
     streams = StreamTotals(results.trajectories)
     estimates = [
         {"assignor": name, "rebalances": streams.total(name, "rebalances")}
@@ -325,4 +326,4 @@ def _print_summary(results: StudySummary) -> None:
         }
         for name in streams.assignors
     ]
-    group_io.print_table(estimates, title="Event streams")
+    print_table(estimates, title="Event streams")

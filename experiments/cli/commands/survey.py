@@ -12,15 +12,18 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import (
-    BAD_INPUT,
-    group_io,
-    output_options,
-    print_note,
-    source_options,
-)
 from kassay.experiments.cli.interruption import STOP, call_interruptibly, exit_interrupted
-from kassay.experiments.cli.survey_conditions import Condition, parse_condition
+from kassay.experiments.cli.messages import BAD_INPUT, NOT_REACHED, print_note
+from kassay.experiments.cli.options import output_options, source_options
+from kassay.experiments.cli.options.survey_conditions import Condition, parse_condition
+from kassay.experiments.cli.read_groups import name_of, parsed_groups, read_source
+from kassay.experiments.cli.write_results import (
+    error_record,
+    json_line,
+    print_json,
+    print_table,
+    write_text,
+)
 from kassay.experiments.compare import CaseLimits
 from kassay.experiments.history.prometheus_metrics import (
     SURVEY_METRICS,
@@ -140,7 +143,7 @@ def survey(
     conditions = [parse_condition(text) for text in fail_on or ()]
     histories = _histories(history)
     groups, failed = _read(source, cluster, source_data)
-    where = str(cluster.bootstrap_server if source is None else group_io.name_of(source))
+    where = str(cluster.bootstrap_server if source is None else name_of(source))
     if not groups and not failed:
         raise InputError(f"{where}: the input contains no group with members")
     [(repeated, count)] = Counter(group.id for group in groups).most_common(1) or [(None, 0)]
@@ -183,10 +186,10 @@ def _read(
     """Read all groups without printing their notes, and the errors of invalid groups."""
     options = source_data.import_options()
     if source is not None:
-        parsed = group_io.read_source(source, options, print_notes=False)
+        parsed = read_source(source, options, print_notes=False)
     else:
         imported = source_options.read_cluster(cluster, (), options, empty=EmptyGroups.SKIP)
-        parsed = group_io.parsed_groups(imported, is_shown=lambda _: False)
+        parsed = parsed_groups(imported, is_shown=lambda _: False)
     groups, failed = [], []
     for id, group in parsed:
         if isinstance(group, InputError):
@@ -231,10 +234,8 @@ def _write_pages(
         write_plan(planned, directory / names[one.id])
     pages = {id: f"{name}/{PLAN_PAGE}" for id, name in names.items()}
     written = {id: page for id, page in pages.items() if (directory / page).is_file()}
-    group_io.write_text(
-        directory / "survey.html", render_survey(result, source=source, plans=written)
-    )
-    group_io.write_text(directory / "survey.json", to_json(_document(result)))
+    write_text(directory / "survey.html", render_survey(result, source=source, plans=written))
+    write_text(directory / "survey.json", to_json(_document(result)))
 
 
 def _document(result: Survey) -> dict[str, object]:
@@ -280,18 +281,18 @@ def _print(result: Survey, output_format: output_options.Format | None) -> None:
     chosen = output_format or default
     if chosen is output_options.Format.JSONL:
         for record in _records(result):
-            typer.echo(group_io.to_json(record))
+            typer.echo(json_line(record))
     elif chosen is output_options.Format.JSON:
-        group_io.print_json([_document(result)])
+        print_json([_document(result)])
     else:
         rows = [_row(rank, group) for rank, group in enumerate(result.groups, 1)]
         if all(row["unnecessary"] is None for row in rows):
             rows = [{name: row[name] for name in row if name != "unnecessary"} for row in rows]
-        group_io.print_table(rows)
+        print_table(rows)
         for name, value in result.totals().items():
             typer.echo(f"{name.replace('_', ' ')}: {value:,}")
     for failed in result.unsurveyed:
-        group_io.error_record(failed.id, f"{failed.id}: {failed.reason}")
+        error_record(failed.id, f"{failed.id}: {failed.reason}")
 
 
 def _row(rank: int, group: SurveyedGroup) -> dict[str, object]:
@@ -328,4 +329,4 @@ def _exit(result: Survey, conditions: Sequence[Condition]) -> None:
     if result.unsurveyed:
         raise typer.Exit(BAD_INPUT)
     if met:
-        raise typer.Exit(group_io.NOT_REACHED)
+        raise typer.Exit(NOT_REACHED)

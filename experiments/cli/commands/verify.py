@@ -5,8 +5,10 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import group_io, output_options, source_options
-from kassay.experiments.cli.objective_options import ObjectiveOptions
+from kassay.experiments.cli.options import output_options, source_options
+from kassay.experiments.cli.options.objective_options import ObjectiveOptions
+from kassay.experiments.cli.process_groups import GroupResult, process_groups
+from kassay.experiments.cli.read_groups import STDIN
 from kassay.experiments.cli.solution_check import Question, check_solution
 from kassay.experiments.cli.solution_documents import SolutionFile
 from kassay.reference.model.errors import InputError, UsageError
@@ -14,7 +16,7 @@ from kassay.reference.model.group import Group
 
 
 def verify(
-    file: group_io.GroupFile = group_io.STDIN,
+    file: source_options.GroupFile = STDIN,
     *,
     source_data: source_options.SourceOptions = source_options.SourceOptions(),
     assignment: Annotated[
@@ -48,13 +50,13 @@ def verify(
 
     Example: `kassay solve g.json --certificate > s.json; kassay verify g.json --assignment s.json`
     """
-    if file == group_io.STDIN and assignment == group_io.STDIN:
+    if file == STDIN and assignment == STDIN:
         raise typer.BadParameter(
             "SOURCE and --assignment cannot both be standard input; give a file for one of them"
         )
     solutions = SolutionFile(assignment)
 
-    def process(group: Group) -> group_io.GroupResult:
+    def process(group: Group) -> GroupResult:
         solution = solutions.take(group)
         try:
             question = Question(group, objective.levels(group), objective.constraints(group))
@@ -62,6 +64,4 @@ def verify(
             raise InputError(f"group {group.id!r}: {error}") from error
         return check_solution(question, solution, require_optimal=require_optimal)
 
-    group_io.process_groups(
-        file, process, output_format=output_format, options=source_data.import_options()
-    )
+    process_groups(file, process, output_format=output_format, options=source_data.import_options())

@@ -7,17 +7,19 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import (
+from kassay.experiments.cli.interruption import STOP
+from kassay.experiments.cli.messages import print_note
+from kassay.experiments.cli.options import (
     assignor_options,
     capacity_options,
-    group_io,
     output_options,
-    print_note,
     search_options,
     source_options,
 )
-from kassay.experiments.cli.interruption import STOP
-from kassay.experiments.cli.objective_options import ObjectiveOptions
+from kassay.experiments.cli.options.objective_options import ObjectiveOptions
+from kassay.experiments.cli.process_groups import GroupResult, process_groups
+from kassay.experiments.cli.read_groups import STDIN, read_source
+from kassay.experiments.cli.write_results import Record, TableLayout, error_record
 from kassay.experiments.planning.group_changes import MEAN_WEIGHT, added_weight
 from kassay.experiments.planning.own_assignor import own_assignor
 from kassay.experiments.planning.planning_start import RebalancingGroupError, planning_start
@@ -29,7 +31,7 @@ from kassay.solver.solution import Status
 
 
 def what_if(
-    source: source_options.Source = group_io.STDIN,
+    source: source_options.Source = STDIN,
     *,
     members: Annotated[
         str | None,
@@ -91,7 +93,7 @@ def what_if(
     table = source_data.weight_file
     if table is not None:
         source_data = replace(source_data, weights="none")
-    groups = group_io.read_source(source, source_data.import_options())
+    groups = read_source(source, source_data.import_options())
     spec = ScenarioSpec(
         members=members,
         like=like,
@@ -107,11 +109,11 @@ def what_if(
     alternatives = spec.alternatives()
     files = output_options.numbered(plot)
 
-    def process(group: Group) -> group_io.GroupResult:
+    def process(group: Group) -> GroupResult:
         try:
             group = planning_start(group)
         except RebalancingGroupError as error:
-            return group_io.GroupResult(group_io.error_record(group.id, error), reached=False)
+            return GroupResult(error_record(group.id, error), reached=False)
         changed = scenarios(group, alternatives) if alternatives else ()
         results = [
             solve_scenario(
@@ -132,7 +134,7 @@ def what_if(
         _print_assumed_weights(group, partitions or (), new_weight)
         if plot is not None:
             _plot(results, next(files), group.id)
-        return group_io.GroupResult(
+        return GroupResult(
             {
                 "id": group.id,
                 "own_assignor": own.record(),
@@ -144,15 +146,13 @@ def what_if(
             reached=all(one.status in (Status.OPTIMAL, Status.FEASIBLE) for one in results),
         )
 
-    layout = group_io.TableLayout(
+    layout = TableLayout(
         first=("scenario",),
         numbers=("members", "partitions", "maximum load", "bound", "moves", "bound", "placed"),
         last=("assignor", "status"),
         rows=_rows,
     )
-    group_io.process_groups(
-        source, process, output_format=output_format, layout=layout, groups=groups
-    )
+    process_groups(source, process, output_format=output_format, layout=layout, groups=groups)
 
 
 def _print_assumed_weights(group: Group, partitions: Sequence[str], new_weight: str) -> None:
@@ -185,7 +185,7 @@ def _plot(results: Sequence[ScenarioResult], file: Path, title: str | None) -> N
     draw_scenarios(bars, file, title=title)
 
 
-def _rows(record: group_io.Record) -> Iterator[Sequence[object]]:
+def _rows(record: Record) -> Iterator[Sequence[object]]:
     for result in record["scenarios"]:
         makespan, movement = result["makespan"] or {}, result["movement"] or {}
         status = result["status"]

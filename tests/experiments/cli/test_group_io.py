@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 import typer
 
-from kassay.experiments.cli.group_io import STDIN, GroupResult, print_table, process_groups
-from kassay.experiments.cli.output_options import Format
+from kassay.experiments.cli.options.output_options import Format
+from kassay.experiments.cli.process_groups import GroupResult, process_groups
+from kassay.experiments.cli.read_groups import STDIN
+from kassay.experiments.cli.write_results import print_table
 from kassay.reference import Group, InputError
 
 GOOD = '{"id": "g%d", "topics": {"t": 1}, "members": []}\n'

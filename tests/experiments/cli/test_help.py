@@ -5,7 +5,8 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from kassay.experiments.cli import COMMANDS, app, print_error, print_note
+from kassay.experiments.cli import COMMANDS, app
+from kassay.experiments.cli.messages import print_error, print_note
 
 RUN = CliRunner()
 SLOW_PACKAGES = {"numpy", "ortools", "pandas", "pyspark", "matplotlib", "confluent_kafka"}
@@ -96,13 +97,6 @@ def test_no_color_disables_escape_codes(print_message, monkeypatch, capsys):
 def test_small_groups_load_only_the_required_packages(command, absent, write_groups):
     path = write_groups({"id": "g", "topics": {"t": 2}, "members": [{"id": "a", "topics": ["t"]}]})
     assert not modules_after(command, path) & absent
-
-
-def test_an_old_option_name_works_with_a_warning(kassay, tmp_path):
-    file = tmp_path / "crash.svg"
-    done = kassay("simulate", "crash", "--policy", "sticky", f"--draw={file}")
-    assert (done.code, done.err) == (0, "kassay: --draw is deprecated, use --plot\n")
-    assert file.exists()
 
 
 def test_the_version_includes_solver_and_spark(kassay):

@@ -7,9 +7,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from kassay.experiments.cli import expand_options
-from kassay.experiments.cli.output_options import numbered
-from kassay.experiments.cli.search_options import SearchOptions
+from kassay.experiments.cli.options.option_groups import expand_options
+from kassay.experiments.cli.options.output_options import numbered
+from kassay.experiments.cli.options.search_options import SearchOptions
 
 DEFAULTS = SearchOptions(time_limit=5.0, seed=7)
 

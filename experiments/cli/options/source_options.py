@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import print_note
+from kassay.experiments.cli.messages import print_note
 from kassay.experiments.sources.capture_files import (
     EmptyGroups,
     ImportedGroup,
@@ -37,6 +37,16 @@ Source = Annotated[
         help="Group documents or captures of kafka-consumer-groups.sh: a file, plain or "
         "compressed with gzip, a directory with captures taken at the same time, or - for "
         "standard input.",
+    ),
+]
+GroupFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="SOURCE",
+        help="Group documents (JSON or JSON Lines) or captures of kafka-consumer-groups.sh: a "
+        "file, plain or compressed with gzip, or a directory with captures taken at the same "
+        "time. Use - or omit SOURCE to read standard input.",
+        show_default=False,
     ),
 ]
 Metadata = Annotated[

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli.option_checks import check_name
+from kassay.experiments.cli.options.option_checks import check_name
 from kassay.experiments.implementations.custom_assignor_names import (
     ANSWER_SECONDS,
     custom_assignor_names,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli.option_checks import check_name
+from kassay.experiments.cli.options.option_checks import check_name
 from kassay.experiments.planning.group_changes import find_member
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group

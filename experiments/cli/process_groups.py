@@ -1,0 +1,113 @@
+"""Process each group of a source, write the results, and set the exit code."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from kassay.experiments.cli.interruption import STOP, exit_interrupted, stop_on_interrupt
+from kassay.experiments.cli.messages import BAD_INPUT, INTERRUPTED, NOT_REACHED, print_note
+from kassay.experiments.cli.options.output_options import Format
+from kassay.experiments.cli.read_groups import ParsedGroup, name_of, read_source
+from kassay.experiments.cli.write_results import (
+    Record,
+    TableLayout,
+    error_record,
+    json_line,
+    print_json,
+    print_scalars,
+    table_console,
+)
+from kassay.experiments.sources.import_options import ImportOptions
+from kassay.reference.model.errors import InputError
+from kassay.reference.model.group import Group
+from kassay.reference.model.ownership import ownership
+
+
+@dataclass(frozen=True, slots=True)
+class GroupResult:
+    """Result for one group: the JSON record, and whether a requested condition is met.
+
+    The exit code is 1 unless the requested condition is met.
+    """
+
+    record: Record
+    reached: bool = True
+
+
+def process_groups(
+    file: Path,
+    process: Callable[[Group], GroupResult],
+    output_format: Format = Format.JSONL,
+    layout: TableLayout | None = None,
+    options: ImportOptions | None = None,
+    *,
+    groups: Iterable[ParsedGroup] | None = None,
+) -> None:
+    """Process each group of a source, or each given group, and write the results.
+
+    ``options`` apply to captures and to the weights of group documents.
+
+    ``process`` raises `InputError` for a group that it does not support. Such a group or a bad
+    document gives a line ``{"id": ..., "error": ...}`` and the exit code 2. After Ctrl-C, the line
+    of the current group is the last one, with ``"interrupted": true``, and the exit code is 130.
+    """
+    records: list[Record] = []
+    code = 0
+    for record, group_code in _results(file, process, groups or read_source(file, options)):
+        code = max(code, group_code)
+        if output_format is Format.JSONL:
+            typer.echo(json_line(record))
+        else:
+            records.append(record)
+    if output_format is Format.TABLE and layout is not None:
+        table_console().print(layout.table(records))
+    elif output_format is Format.TABLE:
+        print_scalars(records)
+    elif output_format is Format.JSON:
+        print_json(records)
+    if code == INTERRUPTED:
+        exit_interrupted("the result of the last group is the best one found so far, if any")
+    if code:
+        raise typer.Exit(code)
+
+
+def _results(
+    file: Path, process: Callable[[Group], GroupResult], groups: Iterable[ParsedGroup]
+) -> Iterator[tuple[Record, int]]:
+    is_empty = True
+    for group_id, group in groups:
+        is_empty = False
+        if isinstance(group, InputError):
+            yield error_record(group_id, group), BAD_INPUT
+            continue
+        _print_dropped_claims(group)
+        try:
+            with stop_on_interrupt():
+                result = process(group)
+        except KeyboardInterrupt:
+            error = "interrupted before a result was found"
+            yield {"id": group_id, "error": error, "interrupted": True}, INTERRUPTED
+            return
+        except InputError as error:
+            yield error_record(group_id, error), BAD_INPUT
+            continue
+        if STOP.is_set():
+            yield {**result.record, "interrupted": True}, INTERRUPTED
+            return
+        yield result.record, 0 if result.reached else NOT_REACHED
+    if is_empty:
+        raise InputError(f"{name_of(file)}: the input contains no group with members")
+
+
+def _print_dropped_claims(group: Group) -> None:
+    owned = ownership(group)
+    dropped = (*owned.stale, *owned.contested)
+    if dropped:
+        first = dropped[0]
+        others = f" (and {len(dropped) - 1} more)" if len(dropped) > 1 else ""
+        print_note(
+            f"group {group.id!r}: dropped the claim of {first.member!r} to "
+            f"{first.topic}-{first.partition}: {first.reason}{others}"
+        )
