@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from kassay.experiments.sources.hosts_and_speeds import with_hosts, with_speeds
+from kassay.experiments.sources.hosts_and_speeds import with_hosts_and_speeds
 from kassay.experiments.sources.import_options import (
     AssumedSubscriptions,
     ImportOptions,
@@ -77,7 +77,7 @@ def build_group(observed: ObservedGroup, options: ImportOptions) -> Group:
             available_weights=available_weights(observed, options),
             notes=tuple(dict.fromkeys(notes)),
         )
-        return with_speeds(with_hosts(group, options.hosts), options.speeds)
+        return with_hosts_and_speeds(group, options)
     except InputError as error:
         raise InputError(f"group {observed.id!r}: {error}") from None
 

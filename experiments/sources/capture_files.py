@@ -1,15 +1,19 @@
-"""Read groups from captures and group documents in files, directories or standard input."""
+"""Import groups of captures and group documents from files, directories or standard input.
+
+Group documents are yielded while they are read. Captures of one path are parsed, joined per group
+and built.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TextIO
 
 from kassay.experiments.sources.build_group import build_group
-from kassay.experiments.sources.describe_output import ParsedText, parse_text
-from kassay.experiments.sources.hosts_and_speeds import with_hosts, with_speeds
+from kassay.experiments.sources.describe_output import parse_text
+from kassay.experiments.sources.hosts_and_speeds import with_hosts_and_speeds
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.merge_captures import (
     Capture,
@@ -17,18 +21,20 @@ from kassay.experiments.sources.merge_captures import (
     PartitionKey,
     merge_captures,
 )
-from kassay.experiments.sources.partition_weights import apply_weights
+from kassay.experiments.sources.partition_weights import with_weights
 from kassay.experiments.sources.source_texts import SourceText, source_texts
-from kassay.experiments.sources.tool_documents.document_rows import DocumentRows, merge_counts
+from kassay.experiments.sources.tool_documents.document_rows import (
+    NO_ROWS,
+    DocumentRows,
+    merge_counts,
+)
 from kassay.experiments.sources.tool_documents.format_detection import (
     UnknownFormatError,
-    read_tool_document,
+    recognise_tool,
 )
 from kassay.experiments.sources.tool_documents.kafka_tools import (
     is_log_dirs,
-    is_topic_description,
     parse_log_dirs,
-    parse_topic_description,
 )
 from kassay.reference.documents.json_codec import read_groups
 from kassay.reference.documents.text_files import read_text
@@ -79,19 +85,55 @@ def import_groups(
             "HOST:PORT --speeds rate"
         )
     for path in paths:
-        content = _Content(options)
         try:
-            for text in source_texts(path, stdin=stdin, group=group):
-                yield from content.add(text)
-            yield from content.groups(empty=empty)
+            texts = source_texts(path, stdin=stdin, group=group)
+            yield from _import_texts(texts, options, empty=empty)
         except InputError as error:
             yield ImportedGroup(None, error=str(error))
 
 
+def _import_texts(
+    texts: Iterable[SourceText], options: ImportOptions, *, empty: EmptyGroups
+) -> Iterator[ImportedGroup]:
+    """Yield the groups of group documents while they are read, then those of all captures."""
+    captures: list[Capture] = []
+    names: list[str] = []
+    unreadable: list[Path] = []
+    documents: dict[str | None, str] = {}  # last file of each id
+    for text in texts:
+        if text.documents is not None:
+            for imported in _read_documents(text, options):
+                if text.from_directory:
+                    documents[imported.id] = text.name
+                yield imported
+            continue
+        names.append(text.name)
+        try:
+            capture = _parse(text)
+            options = _with_content(options, capture)
+            captures.append(capture)
+        except InputError as error:
+            # Directories may hold unrelated JSON files.
+            is_unrelated = isinstance(error, UnknownFormatError)
+            if not is_unrelated:
+                unreadable.append(Path(text.name))
+            if not (is_unrelated and text.from_directory):
+                yield ImportedGroup(text.group, error=str(error))
+    groups = merge_captures(captures, unreadable_files=unreadable)
+    known = options.partition_counts or options.minimum_counts or options.sizes
+    if names and known and not (groups or unreadable or documents):
+        problem = "the files contain only partition counts or sizes, no group"
+        yield ImportedGroup(None, error=f"{', '.join(names)}: {problem}")
+    for name in sorted(groups):
+        yield _import_group(groups[name], options, document=documents.get(name), empty=empty)
+
+
 def load_metadata(path: Path) -> DocumentRows:
     """Read partition counts of topics from a file that one of the supported tools wrote."""
-    content = _read_metadata(read_text(path), str(path))
-    if content is None or not (content.partition_counts or content.minimum_counts):
+    text = read_text(path)
+    parse = recognise_tool(text)
+    content = NO_ROWS if parse is None else parse(text, name=str(path))
+    if not (content.partition_counts or content.minimum_counts):
         raise InputError(f"{path}: the file contains no partition counts of topics")
     return content
 
@@ -136,73 +178,38 @@ def join_imported(groups: Iterable[ImportedGroup]) -> Iterator[ImportedGroup]:
         yield ImportedGroup(joined.id, joined, is_document=is_document)
 
 
-@dataclass(slots=True)
-class _Content:
-    """Data read from one import path: captures, group documents, partition counts and sizes."""
-
-    options: ImportOptions
-    captures: list[Capture] = field(default_factory=list)
-    unreadable: list[Path] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)
-    documents: dict[str | None, str] = field(default_factory=dict)  # last file of each id
-
-    def add(self, text: SourceText) -> Iterator[ImportedGroup]:
-        """Add one source text. Yield its groups if it contains group documents, or its error."""
-        if text.documents is not None:
-            for imported in _read_documents(text, self.options):
-                self.documents[imported.id] = text.name
-                yield imported
-            return
-        self.names.append(text.name)
-        try:
-            content, parsed = _read_text(text)
-            self.options = _with_content(self.options, content, where=text.name)
-        except InputError as error:
-            # Directories may hold unrelated JSON files.
-            if not (isinstance(error, UnknownFormatError) and text.from_directory):
-                yield ImportedGroup(text.group, error=str(error))
-            if not isinstance(error, UnknownFormatError):
-                self.unreadable.append(Path(text.name))
-            return
-        if parsed is not None:
-            self.captures.append(Capture(text.name, parsed, text.group))
-
-    def groups(self, *, empty: EmptyGroups) -> Iterator[ImportedGroup]:
-        """Merge the captures, and yield one import result per group."""
-        try:
-            groups = merge_captures(self.captures, unreadable_files=self.unreadable)
-        except InputError as error:
-            yield ImportedGroup(None, error=str(error))
-            return
-        if self.names and not (groups or self.unreadable or self.documents):
-            known = self.options
-            if known.partition_counts or known.minimum_counts or known.sizes:
-                problem = "the files contain only partition counts or sizes, no group"
-                yield ImportedGroup(None, error=f"{', '.join(self.names)}: {problem}")
-        for name in sorted(groups):
-            if name in self.documents:
-                yield ImportedGroup(
-                    name,
-                    error=f"group {name!r} is in captures and in the group document "
-                    f"{self.documents[name]}; move one of them to another directory",
-                )
-            else:
-                yield _import_group(groups[name], self.options, empty=empty)
+def _parse(text: SourceText) -> Capture:
+    """Recognise the tool that wrote a text, and parse the text."""
+    if text.error is not None:
+        raise text.error
+    if _RECORDS.search(text.text):
+        raise UnknownFormatError(
+            f"{text.name}: contains records of kafka-dump-log.sh; read it with kassay history"
+        )
+    parse = recognise_tool(text.text)
+    if parse is None:
+        return Capture(text.name, text.group, parse_text(text.text, name=text.name))
+    content = parse(text.text, name=text.name)
+    return Capture(text.name, text.group, content.parsed(), content)
 
 
-def _with_content(known: ImportOptions, content: DocumentRows, *, where: str) -> ImportOptions:
-    """Add the partition counts, sizes and topic ids of a file to a copy of import options.
+def _with_content(known: ImportOptions, capture: Capture) -> ImportOptions:
+    """Add the partition counts, sizes and topic ids of a capture to a copy of import options.
 
-    Raise InputError if the file and the options have different partition counts.
+    Raise InputError if the capture and the options have different partition counts.
     """
+    content = capture.content
+    if content is NO_ROWS:
+        return known
     minimum, sizes = dict(known.minimum_counts or {}), dict(known.sizes or {})
     minimum |= {t: max(n, minimum.get(t, 0)) for t, n in content.minimum_counts.items()}
     sizes |= {tp: max(n, sizes.get(tp, 0)) for tp, n in content.sizes.items()}
+    counts = merge_counts(
+        known.partition_counts or {}, content.partition_counts, where=capture.name
+    )
     return replace(
         known,
-        partition_counts=merge_counts(
-            known.partition_counts or {}, content.partition_counts, where=where
-        ),
+        partition_counts=counts,
         minimum_counts=minimum,
         sizes=sizes,
         topic_ids={**(known.topic_ids or {}), **content.topic_ids},
@@ -214,36 +221,28 @@ def _read_documents(text: SourceText, options: ImportOptions) -> Iterator[Import
         try:
             if isinstance(group, InputError):
                 raise group
-            known = with_speeds(with_hosts(group, options.hosts), options.speeds)
-            yield ImportedGroup(id, apply_weights(known, options), is_document=True)
+            yield ImportedGroup(id, _with_options(group, options), is_document=True)
         except InputError as error:
             yield ImportedGroup(id, error=str(error), is_document=True)
 
 
-def _read_metadata(text: str, name: str) -> DocumentRows | None:
-    if is_topic_description(text):
-        described = parse_topic_description(text, name=name)
-        return DocumentRows(partition_counts=described.counts, topic_ids=described.ids)
-    return read_tool_document(text, name=name)
-
-
-def _read_text(text: SourceText) -> tuple[DocumentRows, ParsedText | None]:
-    if text.error is not None:
-        raise text.error
-    if _RECORDS.search(text.text):
-        raise UnknownFormatError(
-            f"{text.name}: contains records of kafka-dump-log.sh; read it with kassay history"
-        )
-    content = _read_metadata(text.text, text.name)
-    if content is None:
-        return DocumentRows(), parse_text(text.text, name=text.name)
-    parsed = content.parsed()
-    return content, parsed if parsed.tables else None
+def _with_options(group: Group, options: ImportOptions) -> Group:
+    """Set the hosts, speeds and weights of a group document that the options give."""
+    if options.hosts is not None or options.speeds is not None:
+        group = with_hosts_and_speeds(group, options)
+    return group if options.weight_source is None else with_weights(group, options)
 
 
 def _import_group(
-    observed: ObservedGroup, options: ImportOptions, *, empty: EmptyGroups
+    observed: ObservedGroup, options: ImportOptions, *, document: str | None, empty: EmptyGroups
 ) -> ImportedGroup:
+    """Build a group from its captures, unless the file ``document`` also contains the group."""
+    if document is not None:
+        return ImportedGroup(
+            observed.id,
+            error=f"group {observed.id!r} is in captures and in the group document "
+            f"{document}; move one of them to another directory",
+        )
     if observed.error is not None:
         return ImportedGroup(observed.id, error=observed.error)
     if not observed.members and "missing" in observed.notices:

@@ -1,12 +1,13 @@
 """Hosts and speeds of members: from client ids, a pattern, files or measured rates."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TypeVar
 
+from kassay.experiments.sources.import_options import HostRule, ImportOptions
 from kassay.reference.documents.document_fields import as_text, format_value
 from kassay.reference.documents.text_files import read_json_object
 from kassay.reference.model.errors import InputError
@@ -18,8 +19,6 @@ CLIENT_ID, RATE = "client-id", "rate"
 _RATE_UNITS = 100
 """Speed of the fastest member if speeds are rounded rates."""
 
-HostRule = Callable[[Member], str]
-"""Function that returns the host of a member."""
 _Value = TypeVar("_Value")
 
 
@@ -73,24 +72,18 @@ def integer_speeds(rates: Mapping[str, Fraction]) -> dict[str, int]:
     return {name: max(1, round(rate * _RATE_UNITS / fastest)) for name, rate in rates.items()}
 
 
-def with_hosts(group: Group, rule: HostRule | None) -> Group:
-    """Set the host of each member."""
-    if rule is None:
-        return group
-    return _with_members(
-        group,
-        (replace(one, client=replace(one.client, host=rule(one))) for one in group.members),
-    )
-
-
-def with_speeds(group: Group, speeds: Mapping[str, int] | None) -> Group:
-    """Set the speed of each member; the keys are member, instance or client ids, or hosts."""
-    if speeds is None:
-        return group
-    return _with_members(
-        group,
-        (replace(one, speed=_entry(speeds, one, "speeds")) for one in group.members),
-    )
+def with_hosts_and_speeds(group: Group, options: ImportOptions) -> Group:
+    """Set the host and the speed of each member, if the import options contain them."""
+    rule, speeds = options.hosts, options.speeds
+    members = group.members
+    try:
+        if rule is not None:
+            members = tuple(replace(m, client=replace(m.client, host=rule(m))) for m in members)
+        if speeds is not None:
+            members = tuple(replace(m, speed=_entry(speeds, m, "speeds")) for m in members)
+        return replace(group, members=members)
+    except InputError as error:
+        raise InputError(f"group {group.id!r}: {error}") from None
 
 
 def measured_speeds(group: Group, consumed: Mapping[tuple[str, int], int]) -> dict[str, int]:
@@ -116,13 +109,6 @@ def measured_speeds(group: Group, consumed: Mapping[tuple[str, int], int]) -> di
         )
         for member in group.members
     }
-
-
-def _with_members(group: Group, members: Iterable[Member]) -> Group:
-    try:
-        return replace(group, members=tuple(members))
-    except InputError as error:
-        raise InputError(f"group {group.id!r}: {error}") from None
 
 
 def _host_of_client_id(member: Member) -> str:

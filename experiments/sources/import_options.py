@@ -1,19 +1,21 @@
 """Options for importing groups, and readers of subscription files and weight files."""
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from kassay.experiments.sources.hosts_and_speeds import HostRule
 from kassay.experiments.sources.merge_captures import PartitionKey
 from kassay.experiments.sources.tool_documents.document_rows import Counts
 from kassay.reference.documents.document_fields import as_object, as_texts
 from kassay.reference.documents.text_files import read_json_object
 from kassay.reference.model.errors import InputError
+from kassay.reference.model.group import Member
 from kassay.reference.model.group_annotations import WeightSource
 
+HostRule = Callable[[Member], str]
+"""Function that returns the host of a member."""
 MemberTopics = Mapping[str, tuple[str, ...]]
 
 

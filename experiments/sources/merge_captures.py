@@ -12,6 +12,7 @@ from kassay.experiments.sources.describe_output import (
     ParsedText,
     StateRow,
 )
+from kassay.experiments.sources.tool_documents.document_rows import NO_ROWS, DocumentRows
 from kassay.reference.documents.text_files import error_at
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group_annotations import (
@@ -104,8 +105,9 @@ class Capture:
     """Parsed capture with its file name, and the group id for rows without a group column."""
 
     name: str
-    parsed: ParsedText
     group: str | None
+    parsed: ParsedText
+    content: DocumentRows = NO_ROWS  # with partition counts and sizes
 
 
 def merge_captures(

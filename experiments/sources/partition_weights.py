@@ -39,11 +39,9 @@ def available_weights(observed: ObservedGroup, options: ImportOptions) -> tuple[
     return tuple(source for source, is_shown in shown.items() if is_shown)
 
 
-def apply_weights(group: Group, options: ImportOptions) -> Group:
-    """Set the partition weights of a group if the import options request weights."""
+def with_weights(group: Group, options: ImportOptions) -> Group:
+    """Set the partition weights of a group to those of the import options."""
     where, source = f"group {group.id!r}", options.weight_source
-    if source is None:
-        return group
     if source in (WeightSource.LAG, WeightSource.RATE):
         raise InputError(
             f"{where}: a group document shows no {source}; "

@@ -46,6 +46,9 @@ class DocumentRows:
         return ParsedText(tuple(table for table in tables if table.rows), ())
 
 
+NO_ROWS = DocumentRows()
+
+
 def merge_counts(left: Counts, right: Mapping[str, int], *, where: str) -> Counts:
     """Merge two dicts of partition counts by topic. Raise InputError if counts differ."""
     merged = dict(left)

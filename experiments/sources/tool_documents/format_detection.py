@@ -1,15 +1,19 @@
 """Detect which tool wrote a document, and parse the document."""
 
+from collections.abc import Callable
 from io import StringIO
+from typing import Protocol
 
 from kassay.experiments.sources.tool_documents.document_rows import DocumentRows, merge_counts
 from kassay.experiments.sources.tool_documents.json_fields import JsonFields
 from kassay.experiments.sources.tool_documents.kafka_tools import (
     is_log_dirs,
     is_reassignment,
+    is_topic_description,
     parse_kcat_metadata,
     parse_log_dirs,
     parse_reassignment,
+    parse_topic_description,
 )
 from kassay.experiments.sources.tool_documents.monitoring_tools import (
     read_burrow_consumer,
@@ -27,16 +31,23 @@ class UnknownFormatError(InputError):
     """Error: no supported tool writes JSON documents of this form."""
 
 
-def read_tool_document(text: str, *, name: str) -> DocumentRows | None:
-    """Parse the output of a supported tool. Return None if the text has another format."""
-    if is_metrics(text):
-        return parse_metrics(text, name=name)
-    if is_log_dirs(text):
-        return parse_log_dirs(text, name=name)
-    if is_reassignment(text):
-        return parse_reassignment(text, name=name)
-    if text.lstrip()[:1] not in ("{", "["):
-        return None
+class Parser(Protocol):
+    """Function that parses the output of a tool."""
+
+    def __call__(self, text: str, *, name: str) -> DocumentRows:
+        """Parse a text. ``name`` is the name of the file in errors."""
+
+
+def recognise_tool(text: str) -> Parser | None:
+    """Return the parser of the tool that wrote a text, or None if the tool is another one.
+
+    None includes ``kafka-consumer-groups.sh``.
+    """
+    return next((parse for is_output, parse in _TOOLS if is_output(text)), None)
+
+
+def parse_json_documents(text: str, *, name: str) -> DocumentRows:
+    """Parse the JSON documents of one or several tools."""
     parts: list[DocumentRows] = []
     for document in read_json_documents(StringIO(text), name=name):
         if document.error is not None:
@@ -61,7 +72,7 @@ def _read_document(value: object, line: int, *, name: str) -> DocumentRows:
     if isinstance(table.get("kafka"), dict) and "consumergroup" in document.inner("kafka").table:
         return read_metricbeat_event(document, line=line)
     if "topics" in table and "brokers" in table:
-        return DocumentRows(partition_counts=parse_kcat_metadata(table, name=name))
+        return parse_kcat_metadata(table, name=name)
     keys = ", ".join(map(repr, list(table)[:5]))
     raise UnknownFormatError(
         f"{where}: not the JSON output of a supported tool; its first keys: {keys}"
@@ -79,3 +90,17 @@ def _merge(parts: list[DocumentRows], name: str) -> DocumentRows:
         shows_owners=any(part.shows_owners for part in parts),
         partition_counts=counts,
     )
+
+
+def _starts_json(text: str) -> bool:
+    return text.lstrip().startswith(("{", "["))
+
+
+_TOOLS: tuple[tuple[Callable[[str], bool], Parser], ...] = (
+    (is_topic_description, parse_topic_description),
+    (is_metrics, parse_metrics),
+    (is_log_dirs, parse_log_dirs),
+    (is_reassignment, parse_reassignment),
+    (_starts_json, parse_json_documents),
+)
+"""Function that recognises the output of a tool, and its parser. The first match counts."""

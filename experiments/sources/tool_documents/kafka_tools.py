@@ -2,7 +2,7 @@
 
 import re
 import uuid
-from typing import NamedTuple
+from collections.abc import Mapping
 
 from kassay.experiments.sources.tool_documents.document_rows import Counts, DocumentRows, add_count
 from kassay.experiments.sources.tool_documents.json_fields import embedded_objects
@@ -18,23 +18,16 @@ _TOPIC = re.compile(
 _COUNT_LABEL = "PartitionCount:"
 
 
-class DescribedTopics(NamedTuple):
-    """Partition counts and topic ids by topic name.
-
-    Kafka releases before 2.8 print no topic ids.
-    """
-
-    counts: Counts
-    ids: dict[str, uuid.UUID]
-
-
 def is_topic_description(text: str) -> bool:
     """Return whether a text is the output of ``kafka-topics.sh --describe``."""
     return _COUNT_LABEL in text
 
 
-def parse_topic_description(text: str, *, name: str) -> DescribedTopics:
-    """Read partition counts and topic ids from the output of ``kafka-topics.sh --describe``."""
+def parse_topic_description(text: str, *, name: str) -> DocumentRows:
+    """Read partition counts and topic ids from the output of ``kafka-topics.sh --describe``.
+
+    Kafka releases before 2.8 print no topic ids.
+    """
     counts: Counts = {}
     ids: dict[str, uuid.UUID] = {}
     for line, content in enumerate(text.splitlines(), start=1):
@@ -47,14 +40,11 @@ def parse_topic_description(text: str, *, name: str) -> DescribedTopics:
         add_count(counts, match["topic"], int(match["count"]), where)
         if (id := parse_topic_id(match["id"], where)) is not None:
             ids[match["topic"]] = id
-    return DescribedTopics(counts, ids)
+    return DocumentRows(partition_counts=counts, topic_ids=ids)
 
 
-def parse_kcat_metadata(value: object, *, name: str) -> Counts:
-    """Read partition counts from the output of ``kcat -L -J``."""
-    document = as_object(value, name)
-    if "topics" not in document:
-        raise InputError(f"{name}: missing key 'topics', expected the output of kcat -L -J")
+def parse_kcat_metadata(document: Mapping[str, object], *, name: str) -> DocumentRows:
+    """Read partition counts from the output of ``kcat -L -J``, which has the key ``topics``."""
     counts: Counts = {}
     for index, entry in enumerate(as_array(document["topics"], f"{name}: topics")):
         where = f"{name}: topics[{index}]"
@@ -71,7 +61,7 @@ def parse_kcat_metadata(value: object, *, name: str) -> Counts:
                 f"got {sorted(numbers)}"
             )
         add_count(counts, title, len(numbers), where)
-    return counts
+    return DocumentRows(partition_counts=counts)
 
 
 _LOG_DIRS_KEY = re.compile(r'"logDirs"\s*:')

@@ -8,7 +8,7 @@ from kassay.experiments.sources.capture_files import import_groups, load_metadat
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.tool_documents.format_detection import (
     UnknownFormatError,
-    read_tool_document,
+    recognise_tool,
 )
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group_annotations import WeightSource
@@ -18,6 +18,10 @@ SAMPLES = SHARED_FIXTURES / "json"
 needs_samples = pytest.mark.skipif(
     not SAMPLES.is_dir(), reason="no published samples beside this checkout"
 )
+
+
+def read_output(text, *, name):
+    return recognise_tool(text)(text, name=name)
 
 
 def partition(number, owner="10.0.0.1", lag=5, **more):
@@ -102,13 +106,13 @@ def test_burrow_lags_become_weights(write):
 )
 def test_invalid_documents_are_errors_with_a_place(text, message):
     with pytest.raises(ValueError, match=message) as caught:
-        read_tool_document(text, name="x.json")
+        read_output(text, name="x.json")
     assert str(caught.value).startswith("x.json:1")
 
 
 def test_unknown_json_is_an_error_for_files_and_ignored_in_directories(write):
     with pytest.raises(UnknownFormatError, match="its first keys: 'a'"):
-        read_tool_document('{"a": 1}', name="x.json")
+        read_output('{"a": 1}', name="x.json")
     directory = write(other='{"a": 1}', lag=burrow(partition(0)))
     assert one(directory).id == "g"
     (named,) = import_groups([directory / "other.json"], ImportOptions())
@@ -208,12 +212,12 @@ def test_metrics_with_consumer_ids_show_owners(tmp_path):
 )
 def test_damaged_samples_are_errors_with_a_line(sample, message):
     with pytest.raises(InputError, match=f"^x.prom:2: .*{message}"):
-        read_tool_document(f"# metrics\n{sample}\n", name="x.prom")
+        read_output(f"# metrics\n{sample}\n", name="x.prom")
 
 
 @needs_samples
 def test_the_published_burrow_sample_is_parsed():
-    found = read_tool_document((SAMPLES / "burrow-v3-lag.json").read_text(), name="x")
+    found = read_output((SAMPLES / "burrow-v3-lag.json").read_text(), name="x")
     assert [(r.group, r.topic, r.partition, r.current, r.lag, r.owner) for r in found.offsets] == [
         ("group1", "topicA", 0, 431323195, 0, "kafka"),
         ("group1", "topicA", 1, 431322962, 0, "kafka"),
@@ -223,7 +227,7 @@ def test_the_published_burrow_sample_is_parsed():
 
 @needs_samples
 def test_the_published_kminion_sample_is_parsed():
-    found = read_tool_document((SAMPLES / "kminion-metrics.md").read_text(), name="x")
+    found = read_output((SAMPLES / "kminion-metrics.md").read_text(), name="x")
     (row,) = found.offsets
     assert (row.group, row.topic, row.partition, row.lag) == (
         "bigquery-sink",
@@ -238,9 +242,7 @@ def test_the_published_kminion_sample_is_parsed():
 
 @needs_samples
 def test_the_published_metricbeat_sample_is_parsed():
-    (row,) = read_tool_document(
-        (SAMPLES / "metricbeat-consumergroup.json").read_text(), name="x"
-    ).offsets
+    (row,) = read_output((SAMPLES / "metricbeat-consumergroup.json").read_text(), name="x").offsets
     assert (row.group, row.topic, row.partition, row.current) == ("group", "test", 0, 0)
     assert row.consumer_id == "client0-d20b677a-5740-433e-a7f8-fbdab1f0f150"
 
