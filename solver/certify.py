@@ -7,17 +7,21 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import movement
-from kassay.solver.certificate.certificate import Certificate, Conflict, Origin, PriceTable
-from kassay.solver.certificate.check import (
-    certified_improvement,
-    price_counts,
+from kassay.solver.bounds.level_bounds import level_bound
+from kassay.solver.certificate.certificate import (
+    Certificate,
+    Conflict,
+    LevelClaim,
+    Origin,
+    PriceTable,
     prices_prove,
-    violated_constraints,
 )
-from kassay.solver.certificate.level_claims import counted_bound, counted_claims, level_limits
+from kassay.solver.certificate.level_claims import improves, level_limits, value_of
 from kassay.solver.certificate.refutation import PartitionPrices, cases_refute
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
-from kassay.solver.evaluation import check_levels, valid_placement
+from kassay.solver.evaluation import check_levels, valid_placement, violated
+from kassay.solver.evidence.price_search import find_prices, price_counts
+from kassay.solver.improvement.transfer_chains import improving_chain
 from kassay.solver.objective import Level, default_levels
 from kassay.solver.problem import Placement, Problem, build_problem
 from kassay.solver.solution import Solution
@@ -77,9 +81,9 @@ def certify(
     problem = build_problem(group)
     placement = valid_placement(problem, assignment)
     stated = stated or _counted_certificate(group, assignment, levels, tuple(constraints))
-    violation = next(violated_constraints(group, assignment, stated.constraints), None)
-    if violation is not None:
-        raise UsageError(f"the assignment {violation}")
+    rules = (*group_constraints(group), *stated.constraints)
+    for rule in violated(problem, rules, placement):
+        raise UsageError(f"the assignment violates a constraint: {rule}")
     return _with_proof(problem, assignment, placement, stated)
 
 
@@ -95,8 +99,9 @@ def _with_proof(
     network = build_network(problem)
     prices = price_counts(network, network.counts(placement), moved=movement(group, assignment))
     if prices is None:
-        chain = certified_improvement(group, assignment, stated)
-        return replace(_with_evidence(group, assignment, stated), chain=chain)
+        chain = improving_chain(group, assignment)
+        improved = chain if improves(group, assignment, stated, chain) else ()
+        return replace(_with_evidence(group, assignment, stated), chain=improved)
     return _with_prices(stated, prices)
 
 
@@ -110,8 +115,13 @@ def _counted_certificate(
     check_constraints(group, constraints)
     levels = default_levels(group) if levels is None else tuple(levels)
     check_levels(group, levels)
-    claims = counted_claims(group, assignment, levels)
-    return Certificate(claims, constraints=constraints)
+    problem = build_problem(group)
+    claims: list[LevelClaim] = []
+    for level in levels:
+        value = value_of(group, assignment, level)
+        bound = level_bound(problem, level, level_limits(group, assignment, claims))
+        claims.append(LevelClaim(level, value, min(bound, value), Origin.COUNTING))
+    return Certificate(tuple(claims), constraints=constraints)
 
 
 def _with_prices(certificate: Certificate, prices: PriceTable) -> Certificate:
@@ -133,7 +143,7 @@ def _with_evidence(group: Group, assignment: Assignment, stated: Certificate) ->
     for index, claim in enumerate(stated.claims):
         if claim.origin.is_checked:
             claims.append(claim)
-        elif counted_bound(problem, claim.level, limits[:index]) >= claim.bound:
+        elif level_bound(problem, claim.level, limits[:index]) >= claim.bound:
             claims.append(replace(claim, origin=Origin.COUNTING))
         else:
             below = (*limits[:index], (claim.level, claim.bound - 1))
@@ -159,8 +169,6 @@ def _evidence(
 
     Return the origin of the proof and its partition prices, or None if no proof is found.
     """
-    from kassay.solver.evidence.price_search import find_prices  # noqa: PLC0415
-
     prices = find_prices(problem, rules, limits)
     if prices is not None:
         return Origin.PARTITION_PRICES, prices

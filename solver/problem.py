@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model.assignment import Assignment, assignees
+from kassay.reference.model.derived_values_cache import cached
 from kassay.reference.model.group import Group, Topic
 from kassay.reference.model.load_units import LoadUnits
 from kassay.reference.model.metrics import host_units, member_units, participant_indices
@@ -148,8 +149,9 @@ def exact_integers(values: Sequence[int]) -> Weights:
     return np.array(values, dtype=np.int64 if fits else object)
 
 
+@cached
 def build_problem(group: Group) -> Problem:
-    """Convert a group to the arrays of an optimisation problem."""
+    """Convert a group to the arrays of an optimisation problem, once per group."""
     members = participant_indices(group)
     member_of = np.full(len(group.members) + 1, NO_OWNER, dtype=np.int32)
     member_of[list(members)] = np.arange(len(members), dtype=np.int32)
@@ -168,7 +170,7 @@ def build_problem(group: Group) -> Problem:
     indices = np.fromiter(chain.from_iterable(sets), dtype=np.int32, count=ends[-1])
     all_consumers = member_of[indices]
     number = np.arange(first[-1]) - np.repeat(first[:-1], counts)
-    return Problem(
+    problem = Problem(
         group=group,
         members=members,
         topic=np.repeat(np.array(placed, dtype=np.int32), counts),
@@ -178,6 +180,9 @@ def build_problem(group: Group) -> Problem:
         consumer_sets=tuple(all_consumers[start:stop] for start, stop in pairwise(ends)),
         consumer_set_of_topic=consumer_set_of_topic,
     )
+    for column in (problem.topic, problem.number, problem.weight, problem.owner):
+        column.setflags(write=False)
+    return problem
 
 
 def _weights(topics: list[Topic]) -> Weights:

@@ -9,8 +9,13 @@ from functools import partial
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group, require_group
-from kassay.solver.certificate.certificate import Certificate, Conflict, LevelClaim, Origin
-from kassay.solver.certificate.check import prices_prove
+from kassay.solver.certificate.certificate import (
+    Certificate,
+    Conflict,
+    LevelClaim,
+    Origin,
+    prices_prove,
+)
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
 from kassay.solver.evaluation import check_levels, level_value
 from kassay.solver.incumbent_pool import FlowLevels

@@ -15,7 +15,9 @@ files
     Files of these functions.
 packages
     Folders of these files. Modules directly in ``solver`` are one package.
-returns
+
+Returns
+-------
     The files are ordered by the first call of one of their functions, as in a written list of the
     places that a reader visits. A return is a change from one package to another package that
     occurs earlier in this order.
@@ -31,7 +33,7 @@ from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import kassay
 
@@ -59,7 +61,7 @@ class CallTrace:
         self.functions: list[CalledFunction] = []
         self._seen: set[CodeType] = set()
 
-    def __enter__(self) -> "CallTrace":
+    def __enter__(self) -> Self:
         threading.setprofile(self._record)
         sys.setprofile(self._record)
         return self
@@ -126,10 +128,7 @@ def main() -> None:
     arguments = sys.argv[1:]
     is_listed = arguments[:1] == ["--list"]
     arguments = arguments[is_listed:]
-    if arguments[:1] == ["--case"]:
-        run = _study_case(*arguments[1:])
-    else:
-        run = _command(arguments)
+    run = _study_case(*arguments[1:]) if arguments[:1] == ["--case"] else _command(arguments)
     with CallTrace() as trace:
         try:
             run()

@@ -1,14 +1,16 @@
 """Certificates: claims that an assignment is optimal, with evidence for the claims."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import Measure
 from kassay.solver.certificate.refutation import PartitionPrices
 from kassay.solver.constraints import Constraint
 from kassay.solver.improvement.transfer_chains import Transfer
-from kassay.solver.objective import Level
+from kassay.solver.objective import Imbalance, Level, Movement, MovementCost
 
 Price = tuple[int, int]  # squared load, movement; compared lexicographically
 
@@ -148,6 +150,26 @@ class PriceTable:
 
     members: Mapping[str, Price]
     topics: Mapping[str, Price]
+
+
+def prices_prove(group: Group, levels: Sequence[Level]) -> bool:
+    """Return whether node prices can prove assignments of a group optimal on given levels.
+
+    Prices prove the fewest moves among the least majorised loads. Strictly convex measures
+    are minimal only there; for the other measures fewer moves may suffice elsewhere.
+    """
+    if not group.uniform_weight or any(level.tolerance for level in levels):
+        return False
+    match levels:
+        case [Imbalance()]:
+            return True
+        case [
+            Imbalance(measure=Measure.SUM_OF_SQUARES | Measure.LEXIMAX),
+            Movement(cost=MovementCost()),
+        ]:
+            return True
+        case _:
+            return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,50 +24,25 @@ from collections.abc import Iterator, Sequence
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import Measure, movement
-from kassay.solver.certificate.certificate import Certificate, Origin, Price, PriceTable
-from kassay.solver.certificate.level_claims import evidence_error, value_of, wrong_claims
+from kassay.reference.model.metrics import movement
+from kassay.solver.bounds.level_bounds import level_bound
+from kassay.solver.certificate.certificate import (
+    Certificate,
+    Conflict,
+    LevelClaim,
+    Origin,
+    Price,
+    PriceTable,
+    prices_prove,
+)
+from kassay.solver.certificate.level_claims import improves, level_limits, value_of
+from kassay.solver.certificate.refutation import cases_refute, prices_refute
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
 from kassay.solver.evaluation import check_levels, valid_placement, violated
-from kassay.solver.improvement.residual_network import node_prices
-from kassay.solver.improvement.transfer_chains import Transfer, apply_chain, improving_chain
-from kassay.solver.objective import Imbalance, Level, Movement, MovementCost
-from kassay.solver.problem import Ints, build_problem
+from kassay.solver.improvement.transfer_chains import apply_chain, improving_chain
+from kassay.solver.objective import Level
+from kassay.solver.problem import Ints, Problem, build_problem
 from kassay.solver.subscription_network import SubscriptionNetwork, build_network
-
-
-def prices_prove(group: Group, levels: Sequence[Level]) -> bool:
-    """Return whether node prices can prove assignments of a group optimal on given levels.
-
-    Prices prove the fewest moves among the least majorised loads. Strictly convex measures
-    are minimal only there; for the other measures fewer moves may suffice elsewhere.
-    """
-    if not group.uniform_weight or any(level.tolerance for level in levels):
-        return False
-    match levels:
-        case [Imbalance()]:
-            return True
-        case [
-            Imbalance(measure=Measure.SUM_OF_SQUARES | Measure.LEXIMAX),
-            Movement(cost=MovementCost()),
-        ]:
-            return True
-        case _:
-            return False
-
-
-def price_counts(network: SubscriptionNetwork, counts: Ints, *, moved: int) -> PriceTable | None:
-    """Return node prices that prove the partition counts per topic and member optimal.
-
-    Return None if the counts are not optimal.
-    """
-    prices = node_prices(network, counts)
-    if prices.chain is not None or moved > network.min_movement(counts):
-        return None
-    return PriceTable(
-        members=dict(zip(network.member_ids, prices.pairs(prices.members), strict=True)),
-        topics=dict(zip(network.topic_names, prices.pairs(prices.topics), strict=True)),
-    )
 
 
 def certificate_errors(
@@ -100,16 +75,18 @@ def certificate_errors(
     if invalid:
         yield from invalid
         return
-    yield from wrong_claims(group, assignment, certificate.claims, certificate.constraints)
+    yield from _wrong_claims(group, assignment, certificate.claims, certificate.constraints)
     if certificate.conflict is not None:
         yield "the certificate has an assignment and a conflict"
     if certificate.chain:
         yield from _chain_errors(group, assignment, certificate)
     if certificate.prices is not None:
         yield from _price_errors(group, assignment, certificate.prices)
-    if certificate.trusted and certificate.is_optimal:
-        for transfer in certified_improvement(group, assignment, certificate)[:1]:
-            yield f"the bounds are wrong: a chain improves the assignment, first {transfer}"
+    levels = [claim.level for claim in certificate.claims]
+    if certificate.trusted and certificate.is_optimal and prices_prove(group, levels):
+        chain = improving_chain(group, assignment)
+        if improves(group, assignment, certificate, chain):
+            yield f"the bounds are wrong: a chain improves the assignment, first {chain[0]}"
     priced = [claim for claim in certificate.claims if claim.origin is Origin.PRICES]
     if priced:
         # Prices prove the first levels; bounds of further levels have other origins.
@@ -148,7 +125,7 @@ def conflict_errors(group: Group, certificate: Certificate) -> Iterator[str]:
     if conflict.origin in {Origin.PRICES, Origin.COUNTING}:
         yield f"the conflict is not proven: a conflict cannot have the origin {conflict.origin}"
     elif set(conflict.constraints) <= set(rules):
-        error = evidence_error(build_problem(group), conflict.constraints, (), conflict)
+        error = _evidence_error(build_problem(group), conflict.constraints, (), conflict)
         if error is not None:
             yield f"the conflict is not proven: {error}"
 
@@ -172,45 +149,101 @@ def _invalid_assignments(
     ]
     yield from invalid
     if not invalid:
+        problem = build_problem(group)
+        rules = (*group_constraints(group), *certificate.constraints)
         for name, one in named:
-            for violation in violated_constraints(group, one, certificate.constraints):
-                yield f"{name} {violation}"
+            for rule in violated(problem, rules, valid_placement(problem, one)):
+                yield f"{name} violates a constraint: {rule}"
 
 
-def violated_constraints(
-    group: Group, assignment: Assignment, constraints: Sequence[Constraint]
+def _wrong_claims(
+    group: Group,
+    assignment: Assignment,
+    claims: Sequence[LevelClaim],
+    constraints: Sequence[Constraint],
 ) -> Iterator[str]:
-    """Describe each constraint and each member capacity that an assignment violates."""
-    problem = build_problem(group)
-    placement = problem.to_placement(assignment)
-    if placement is not None:
-        rules = (*group_constraints(group), *constraints)
-        for rule in violated(problem, rules, placement):
-            yield f"violates a constraint: {rule}"
+    """Check claims about an assignment without search, and yield a message per error.
 
-
-def certified_improvement(
-    group: Group, assignment: Assignment, certificate: Certificate
-) -> tuple[Transfer, ...]:
-    """Return a chain of transfers that improves the certified levels of an assignment.
-
-    The chain is empty if node prices cannot prove these levels.
+    The best known assignments of the claims must be valid and meet the constraints.
     """
-    if not prices_prove(group, [claim.level for claim in certificate.claims]):
-        return ()
-    chain = improving_chain(group, assignment)
-    return chain if _improves(group, assignment, certificate, chain) else ()
+    if not claims:
+        yield "the certificate has no claims"
+        return
+    limits = level_limits(group, assignment, claims)
+    problem = build_problem(group)
+    rules = (*group_constraints(group), *constraints)
+    for index, claim in enumerate(claims):
+        name = claim.level.name
+        value = value_of(group, assignment, claim.level)
+        if value != claim.value:
+            yield f"{name} is {value}, not {claim.value}"
+        if claim.bound < 0:
+            yield f"the bound {claim.bound} on {name} is below 0"
+        if claim.bound > value:
+            yield f"the bound {claim.bound} on {name} is above the value {value}"
+        if claim.origin is Origin.PRICES and claim.bound < value:
+            yield f"the bound {claim.bound} on {name} is not the value {value} that prices prove"
+        yield from _bound_errors(problem, rules, limits[:index], claim)
+        if claim.best is not None:
+            yield from _best_errors(group, claim, limits[:index])
 
 
-def _improves(
-    group: Group, assignment: Assignment, certificate: Certificate, chain: tuple[Transfer, ...]
-) -> bool:
-    """Return whether a chain of transfers improves the levels and violates no constraint."""
-    better = apply_chain(group, assignment, chain)
-    levels = [claim.level for claim in certificate.claims]
-    return not any(violated_constraints(group, better, certificate.constraints)) and [
-        value_of(group, better, level) for level in levels
-    ] < [value_of(group, assignment, level) for level in levels]
+def _bound_errors(
+    problem: Problem,
+    rules: Sequence[Constraint],
+    limits: Sequence[tuple[Level, int]],
+    claim: LevelClaim,
+) -> Iterator[str]:
+    """Check the bound of a claim, by counting or by its evidence, and yield a message per error."""
+    name = f"the bound {claim.bound} on {claim.level.name}"
+    if claim.origin is Origin.COUNTING:
+        bound = level_bound(problem, claim.level, limits)
+        if claim.bound > bound:
+            yield f"{name} is above {bound}, the bound by counting"
+        return
+    error = _evidence_error(problem, rules, (*limits, (claim.level, claim.bound - 1)), claim)
+    if error is not None:
+        yield f"{name} is not proven: {error}"
+
+
+def _evidence_error(
+    problem: Problem,
+    rules: Sequence[Constraint],
+    limits: Sequence[tuple[Level, int]],
+    evidence: LevelClaim | Conflict,
+) -> str | None:
+    """Return the reason why evidence does not prove a bound or a conflict.
+
+    Return None if the evidence is valid. Only partition prices and cases are checked here.
+    """
+    if evidence.origin is Origin.CASES and not cases_refute(problem, rules, limits):
+        return "there are too many cases, or a case meets all limits"
+    if evidence.origin is not Origin.PARTITION_PRICES:
+        return None
+    if evidence.prices is None:
+        return "the certificate contains no partition prices"
+    if not prices_refute(problem, rules, limits, evidence.prices):
+        return "the partition prices do not exceed the limits"
+    return None
+
+
+def _best_errors(
+    group: Group, claim: LevelClaim, limits: Sequence[tuple[Level, int]]
+) -> Iterator[str]:
+    """Yield a message per error of the best known assignment in a claim.
+
+    Its value must not be below the bound, and it must be within the limits of earlier levels.
+    """
+    if claim.best is None:
+        return
+    name = f"the best known assignment on {claim.level.name}"
+    value = value_of(group, claim.best, claim.level)
+    if value < claim.bound:
+        yield f"{name} has the value {value}, below the bound {claim.bound}"
+    for level, limit in limits:
+        reached = value_of(group, claim.best, level)
+        if reached > limit:
+            yield f"{name} has {level.name} {reached}, above its limit {limit}"
 
 
 def _chain_errors(group: Group, assignment: Assignment, certificate: Certificate) -> Iterator[str]:
@@ -222,7 +255,7 @@ def _chain_errors(group: Group, assignment: Assignment, certificate: Certificate
     violation = next(violations(group, better), None)
     if violation is not None:
         yield f"the chain leads to an assignment that is not valid: {violation}"
-    elif not _improves(group, assignment, certificate, certificate.chain):
+    elif not improves(group, assignment, certificate, certificate.chain):
         yield "the chain improves nothing"
 
 

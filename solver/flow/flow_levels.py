@@ -12,8 +12,7 @@ import numpy as np
 
 from kassay.reference.model.metrics import Measure
 from kassay.solver.bounds.level_bounds import load_window
-from kassay.solver.certificate.certificate import Origin
-from kassay.solver.certificate.check import prices_prove
+from kassay.solver.certificate.certificate import Origin, prices_prove
 from kassay.solver.constraints import Constraint, MaxMoves
 from kassay.solver.evaluation import level_value, violated
 from kassay.solver.flow.conflicting_constraints import find_conflict_by_flow

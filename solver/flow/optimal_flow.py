@@ -7,7 +7,7 @@ import numpy as np
 
 from kassay.reference.model.errors import InternalError
 from kassay.solver.certificate.certificate import PriceTable
-from kassay.solver.certificate.check import price_counts
+from kassay.solver.evidence.price_search import price_counts
 from kassay.solver.flow.maximum_flow import MAX_SMALL_ARCS
 from kassay.solver.flow.min_cost_flow import SinkArcs, min_cost_counts
 from kassay.solver.flow.optimal_loads_by_cuts import LevelSet, level_sets
