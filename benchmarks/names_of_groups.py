@@ -9,7 +9,7 @@ the family, and with at least one choice of names.
 import argparse
 from collections import Counter
 
-from kassay.experiments.compare import solve_optimum
+from kassay.experiments.comparison.optimum import solve_optimum
 from kassay.experiments.counterexamples.exhaustive_cases import namings
 from kassay.experiments.study.families.registry import FAMILIES
 from kassay.reference.assignors import run_assignor

@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import mean
 from time import process_time
 
-from kassay.experiments.compare import fewest_moves_within, solve_optimum
+from kassay.experiments.comparison.optimum import fewest_moves_within, solve_optimum
 from kassay.experiments.implementations.callable_server import load_callable
 from kassay.experiments.study.families.registry import FAMILIES
 from kassay.reference.assignors import run_assignor

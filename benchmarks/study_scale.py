@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.memory import peak_memory, sampled_peak
 from benchmarks.timing import KASSAY, Timing, print_json, print_table, run_alone
-from kassay.experiments.compare import LIMITS
+from kassay.experiments.comparison.optimum import LIMITS
 from kassay.experiments.report.assignor_summary import NAMED_FAMILY
 from kassay.experiments.report.output_reader import load_summary
 from kassay.experiments.report.study_report import render

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from fractions import Fraction
 
-from kassay.experiments.compare import solve_optimum
+from kassay.experiments.comparison.optimum import solve_optimum
 from kassay.experiments.counterexamples.canonical_form import canonical_form, with_canonical_names
 from kassay.experiments.counterexamples.exhaustive_cases import EXHAUSTIVE, namings
 from kassay.experiments.counterexamples.random_walk import random_walk

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
 
-from kassay.experiments.compare import solve_optimum
+from kassay.experiments.comparison.optimum import solve_optimum
 from kassay.experiments.counterexamples.canonical_form import short_name
 from kassay.experiments.counterexamples.find_counterexample import CaseSearch
 from kassay.experiments.counterexamples.shortcomings import (

@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
-from kassay.experiments.compare import LIMITS, CaseLimits, Comparison, compare, solve_optimum
+from kassay.experiments.comparison.compare import Comparer
+from kassay.experiments.comparison.comparison import Comparison
+from kassay.experiments.comparison.optimum import LIMITS, CaseLimits, solve_optimum
 from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
 from kassay.experiments.implementations.library_catalogue import repetitions_of
 from kassay.reference.model.group import Group
@@ -90,14 +92,14 @@ def _measure_run(
     if shortcoming in _ENDINGS:
         severity = Fraction(result.ending in _ENDINGS[shortcoming])
     elif result.ending is Ending.OK:
-        comparison = compare(
+        comparer = Comparer(
             group,
-            options.assignor,
-            optimum=optimum or solve_optimum(group, limits=options.limits),
-            result=result,
-            # Only unnecessary moves need this search.
-            moves_within=None if shortcoming is Shortcoming.MOVES else lambda *_: None,
+            optimum or solve_optimum(group, limits=options.limits),
             limits=options.limits,
+            start=result.assignment,
+        )
+        comparison = comparer.compare(
+            options.assignor, result, with_moves=shortcoming is Shortcoming.MOVES
         )
         severity = _severity(group, comparison, shortcoming)
     return Shortfall(severity=severity or Fraction(0), proven=severity is not None, result=result)
@@ -113,6 +115,6 @@ def _severity(group: Group, comparison: Comparison, shortcoming: Shortcoming) ->
             return None if moves is None else Fraction(moves, max(1, group.partition_count))
         case _:
             makespan = comparison.imbalance[Measure.MAKESPAN]
-            if makespan.greedy is None or makespan.optimum is None:
+            if makespan.value is None or makespan.optimum is None:
                 return None
-            return Fraction(makespan.greedy, makespan.optimum or 1) - 1
+            return Fraction(makespan.value, makespan.optimum or 1) - 1

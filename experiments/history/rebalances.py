@@ -6,7 +6,9 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import attrgetter
 
-from kassay.experiments.compare import LIMITS, UNKNOWN_GAP, CaseLimits, Comparison, compare
+from kassay.experiments.comparison.compare import compare
+from kassay.experiments.comparison.comparison import UNKNOWN, Comparison
+from kassay.experiments.comparison.optimum import LIMITS, CaseLimits
 from kassay.experiments.history.generations import AssignedNumbers, Generation, GenerationMember
 from kassay.experiments.history.partition_counts import counts_by_generation
 from kassay.experiments.implementations.convergence import (
@@ -175,7 +177,7 @@ def compare_result(
     comparison = compare(group, assignor, result=result, limits=limits)
     if owners_known:
         return comparison
-    return replace(comparison, movement=UNKNOWN_GAP, movement_within=None)
+    return replace(comparison, movement=UNKNOWN, movement_within=None)
 
 
 def _check_gap(state: _GroupState, generation: Generation) -> None:

@@ -7,7 +7,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from kassay.experiments.compare import LIMITS, CaseLimits
+from kassay.experiments.comparison.optimum import LIMITS, CaseLimits
 from kassay.experiments.history.generations import generation_of, generation_row
 from kassay.experiments.history.group_records import Row, from_row
 from kassay.experiments.history.rebalances import Rebalance, compare_result, find_rebalances

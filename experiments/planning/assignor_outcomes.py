@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from kassay.experiments.compare import CaseLimits, fewest_moves_within
+from kassay.experiments.comparison.optimum import CaseLimits, fewest_moves_within
 from kassay.experiments.implementations.convergence import Ending, run_until_stable
 from kassay.experiments.planning.rack_locality import SECONDARY_SECONDS, cross_rack_partitions
 from kassay.reference.assignors import ASSIGNORS, Release

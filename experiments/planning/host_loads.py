@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from kassay.experiments.compare import keep_owners
+from kassay.experiments.comparison.optimum import keep_owners
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import host_units, load_vector, participant_indices

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from kassay.experiments.compare import LIMITS, CaseLimits, keep_owners
+from kassay.experiments.comparison.optimum import LIMITS, CaseLimits, keep_owners
 from kassay.experiments.planning.actions import effective_actions
 from kassay.experiments.planning.assignor_outcomes import (
     AssignorOutcome,

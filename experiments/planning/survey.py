@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from kassay.experiments.compare import keep_owners
+from kassay.experiments.comparison.optimum import keep_owners
 from kassay.experiments.planning.own_assignor import own_assignor
 from kassay.experiments.planning.planning_levels import planning_levels
 from kassay.experiments.planning.planning_start import planning_start

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from itertools import islice
 from typing import Any
 
-from kassay.experiments.compare import CaseLimits, solve_optimum
+from kassay.experiments.comparison.optimum import CaseLimits, solve_optimum
 from kassay.experiments.implementations.convergence import run_until_stable
 from kassay.experiments.implementations.runner import run
 from kassay.experiments.plotting.assignment_figure import AssignmentPanel, draw_assignment

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from kassay.experiments.compare import LIMITS, CaseLimits, compare
+from kassay.experiments.comparison.compare import compare
+from kassay.experiments.comparison.optimum import LIMITS, CaseLimits
 from kassay.experiments.implementations.convergence import Ending, StableResult
 from kassay.experiments.simulation.policies import Policy
 from kassay.experiments.simulation.simulation_result import SimulatedRebalance, SimulationResult

@@ -10,7 +10,7 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
-from kassay.experiments.compare import LIMITS, CaseLimits
+from kassay.experiments.comparison.optimum import LIMITS, CaseLimits
 from kassay.experiments.history.record_batches import decode_batches
 from kassay.experiments.history.table_rows import (
     compared_row,

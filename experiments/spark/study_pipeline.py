@@ -15,7 +15,7 @@ from pyspark import StorageLevel, TaskContext
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
-from kassay.experiments.compare import LIMITS, CaseLimits
+from kassay.experiments.comparison.optimum import LIMITS, CaseLimits
 from kassay.experiments.spark import output_files
 from kassay.experiments.spark.arrow_map import Row, map_rows
 from kassay.experiments.spark.code_distribution import check_identity, code_identity
@@ -38,10 +38,9 @@ from kassay.experiments.study.batches import (
     index_factor,
     merged_batches,
 )
-from kassay.experiments.study.case import Case, Cases, ImportedCases
+from kassay.experiments.study.case import Cases, ImportedCases
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.isolation import Evaluator, memory_limit, run_isolated, time_limit
-from kassay.experiments.study.table_rows import CaseRecord
 from kassay.reference.model.errors import InputError, RunError
 
 _ROWS_PER_BATCH = 64  # bounds the memory of a worker
@@ -84,21 +83,21 @@ def evaluate_cases(
     study: str = "",
     tasks: int | None = None,
     limits: CaseLimits = LIMITS,
-    judge: Evaluator | None = None,
+    evaluator: Evaluator | None = None,
     drawn: int | None = None,
 ) -> DataFrame:
     """Evaluate the cases of a batch. Return one row per case, in any order.
 
     The workers derive each case from its position; ``documents`` has the imported groups, see
     `read_documents`. The rows do not depend on the number of tasks; the default gives tasks of
-    about 10 seconds. The function ``judge`` evaluates a case; it must support pickle. Documents
+    about 10 seconds. The ``evaluator`` of a case must support pickle. Documents
     are stored only for groups with smaller seeds than ``drawn``, or for all.
     """
-    judge = judge or partial(_evaluate, limits=limits, drawn=drawn)
+    evaluator = evaluator or partial(evaluate_case, limits=limits, drawn=drawn)
     limits = replace(limits, memory=limits.memory or memory_per_task(spark))
     expected, total = code_identity(), len(cases)
 
-    def evaluate(rows: Iterator[Row]) -> Iterator[Row]:
+    def case_rows(rows: Iterator[Row]) -> Iterator[Row]:
         check_identity(expected)
         context = TaskContext.get()
         retry = context is not None and context.attemptNumber() > 0
@@ -108,10 +107,10 @@ def evaluate_cases(
                 if row.get("document") is not None:
                     case = case.with_document(row["document"])
                 if retry:  # this case may have killed the worker of an earlier attempt
-                    record = run_isolated(judge, case, limits=limits)
+                    record = run_isolated(evaluator, case, limits=limits)
                 else:
                     with time_limit(limits.group):
-                        record = judge(case)
+                        record = evaluator(case)
                 yield case_row(record, position=row["id"], study=study)
 
     if tasks is None:
@@ -122,11 +121,7 @@ def evaluate_cases(
         indexed = places.withColumn("index", F.expr(f"id * {index_factor(total)}L % {total}L"))
         places = indexed.join(documents, "index", "left").select("id", "document")
         places = places.repartition(tasks, "id")
-    return map_rows(places, evaluate, CASES, size=_ROWS_PER_BATCH)
-
-
-def _evaluate(case: Case, *, limits: CaseLimits, drawn: int | None) -> CaseRecord:
-    return evaluate_case(case, limits=limits, drawn=drawn is None or case.seed < drawn)
+    return map_rows(places, case_rows, CASES, size=_ROWS_PER_BATCH)
 
 
 def write_study(
@@ -140,7 +135,7 @@ def write_study(
     drawn: int | None = None,
     limits: CaseLimits = LIMITS,
     tasks: int | None = None,
-    judge: Evaluator | None = None,
+    evaluator: Evaluator | None = None,
     stop_after: float | None = None,
 ) -> None:
     """Run a study: write the missing batches, the summary and then the manifest.
@@ -173,7 +168,7 @@ def write_study(
         study=digest,
         tasks=tasks,
         limits=limits,
-        judge=judge,
+        evaluator=evaluator,
         drawn=drawn,
     )
     runs = complete([*single, *merged])

@@ -10,19 +10,15 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from kassay.experiments.compare import (
-    LIMITS,
-    CaseLimits,
-    Comparison,
-    solve_optimum,
-)
+from kassay.experiments.comparison.compare import Comparer
+from kassay.experiments.comparison.comparison import Comparison
+from kassay.experiments.comparison.optimum import LIMITS, CaseLimits, solve_optimum
 from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
 from kassay.experiments.implementations.installation import NotInstalledError
 from kassay.experiments.implementations.subprocess_assignor import NotReadyError
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.families.event_streams import EventStreamFamily
 from kassay.experiments.study.families.registry import FAMILIES
-from kassay.experiments.study.group_comparison import GroupComparison
 from kassay.experiments.study.renaming_hash import renaming_hash
 from kassay.experiments.study.table_rows import (
     AssignmentRow,
@@ -33,6 +29,7 @@ from kassay.experiments.study.table_rows import (
     OptimumRow,
     TimingRow,
     comparison_row,
+    front_distance_row,
 )
 from kassay.experiments.study.trajectories import OPTIMUM, compare_trajectories
 from kassay.reference.documents.json_codec import assignment_document, group_document
@@ -75,11 +72,14 @@ class _AssignorRows(NamedTuple):
     front_distance: FrontDistanceRow | None
 
 
-def evaluate_case(case: Case, *, limits: CaseLimits = LIMITS, drawn: bool = True) -> CaseRecord:
+def evaluate_case(
+    case: Case, *, limits: CaseLimits = LIMITS, drawn: int | None = None
+) -> CaseRecord:
     """Run the assignors and the solver on the group of a case, and record the results.
 
-    Failures become rows, because one group must not end a study of a million groups. If ``drawn``
-    is true, documents and assignments of groups small enough for a drawing are recorded.
+    Failures become rows, because one group must not end a study of a million groups. Documents and
+    assignments are recorded for groups that are small enough for a drawing, and whose seeds are
+    smaller than ``drawn``; None for all seeds.
 
     Examples
     --------
@@ -90,21 +90,19 @@ def evaluate_case(case: Case, *, limits: CaseLimits = LIMITS, drawn: bool = True
     group, error = _attempt(case.build)
     if group is None:
         return failed_record(case, str(error))
-    drawn = drawn and _is_drawable(group)
-    row, error = _attempt(partial(_group_row, case, group, drawn=drawn))
+    is_drawn = (drawn is None or case.seed < drawn) and _is_drawable(group)
+    row, error = _attempt(partial(_group_row, case, group, drawn=is_drawn))
     if row is None:
         return failed_record(case, str(error))
     family = FAMILIES.get(case.family)
     if isinstance(family, EventStreamFamily):
         return _evaluate_trajectories(case, family, row)
     start = time.perf_counter()
-    optimum, optimum_row = _optimum(case, group, limits, drawn=drawn)
+    optimum, optimum_row = _optimum(case, group, limits, drawn=is_drawn)
     timing = _timing(case, OPTIMUM, start)
-    comparer = None
-    if optimum is not None:
-        comparer = GroupComparison(group=group, optimum=optimum, limits=limits).compare
+    comparer = None if optimum is None else Comparer(group, optimum, limits=limits)
     found = [
-        _evaluate_assignor(case, group, assignor, comparer, drawn=drawn)
+        _evaluate_assignor(case, group, assignor, comparer, drawn=is_drawn)
         for assignor in case.assignors
     ]
     return CaseRecord(
@@ -133,7 +131,7 @@ def _evaluate_assignor(
     case: Case,
     group: Group,
     assignor: str,
-    comparer: Callable[..., tuple[Comparison, FrontDistanceRow | None]] | None,
+    comparer: Comparer | None,
     *,
     drawn: bool,
 ) -> _AssignorRows:
@@ -144,10 +142,10 @@ def _evaluate_assignor(
         result = StableResult(ending=Ending.ERROR, assignment=None, rounds=0, detail=error)
     timing = _timing(case, assignor, start)
     assignment_row = _assignment_row(case, group, assignor, result, drawn=drawn)
-    comparison = distance = None
+    comparison = None
     if comparer is not None:
-        compared, error = _attempt(partial(comparer, assignor, result=result))
-        comparison, distance = compared or (None, None)
+        compare = partial(comparer.compare, assignor, result, with_front=True)
+        comparison, error = _attempt(compare)
         if error is not None:
             result = replace(result, ending=Ending.ERROR, detail=error)
     if comparison is None:
@@ -159,7 +157,8 @@ def _evaluate_assignor(
             rounds=result.rounds,
         )
     row = comparison_row(replace(comparison, case=case.name))
-    return _AssignorRows(assignment_row, row, timing, distance)
+    front = None if comparison.front is None else front_distance_row(assignor, comparison.front)
+    return _AssignorRows(assignment_row, row, timing, front)
 
 
 def failed_record(case: Case, error: str) -> CaseRecord:

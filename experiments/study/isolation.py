@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from kassay.experiments.compare import CaseLimits
+from kassay.experiments.comparison.optimum import CaseLimits
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.evaluate_case import failed_record
 from kassay.experiments.study.table_rows import CaseRecord

@@ -3,7 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
-from kassay.experiments.compare import UNKNOWN_GAP, Comparison
+from kassay.experiments.comparison.comparison import (
+    UNKNOWN,
+    ComparedValue,
+    Comparison,
+    FrontDistance,
+)
 from kassay.reference.model.metrics import MEASURES
 
 
@@ -122,8 +127,8 @@ def comparison_row(comparison: Comparison) -> ComparisonRow:
     """Convert a `Comparison` to a table row, with three columns per measure."""
     by_measure: dict[str, Any] = {}
     for measure in MEASURES:
-        values = comparison.imbalance.get(measure, UNKNOWN_GAP)
-        by_measure[f"{measure}_greedy"] = values.greedy
+        values = comparison.imbalance.get(measure, UNKNOWN)
+        by_measure[f"{measure}_greedy"] = values.value
         by_measure[f"{measure}_optimum"] = values.optimum
         by_measure[f"{measure}_gap"] = values.gap
     return ComparisonRow(
@@ -136,7 +141,7 @@ def comparison_row(comparison: Comparison) -> ComparisonRow:
         proven=comparison.proven,
         **by_measure,
         least_imbalance=comparison.least_imbalance,
-        movement_greedy=comparison.movement.greedy,
+        movement_greedy=comparison.movement.value,
         movement_optimum=comparison.movement.optimum,
         movement_gap=comparison.movement_gap,
         movement_within=comparison.movement_within,
@@ -166,6 +171,24 @@ class FrontDistanceRow:
     fewest_moves: int | None  # with at most this imbalance and any number of off-rack reads
     moves_without_racks: int | None  # of the assignor on the same group without racks
     fewest_moves_without_racks: int | None  # with at most the imbalance of this assignment
+
+
+def front_distance_row(assignor: str, front: FrontDistance) -> FrontDistanceRow:
+    """Convert a `FrontDistance` to a table row, with three columns per criterion."""
+    by_criterion: dict[str, Any] = {}
+    for name in ("imbalance", "off_rack", "moves"):
+        found: ComparedValue = getattr(front, name)
+        by_criterion[name] = found.value
+        by_criterion[f"{name}_within"] = found.best
+        by_criterion[f"{name}_bound"] = found.bound
+    return FrontDistanceRow(
+        assignor=assignor,
+        on_front=front.is_on_front,
+        **by_criterion,
+        fewest_moves=front.moves_any_racks.optimum,
+        moves_without_racks=front.moves_without_racks.value,
+        fewest_moves_without_racks=front.moves_without_racks.optimum,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from functools import singledispatch
 from typing import TYPE_CHECKING
 
-from kassay.experiments.compare import Comparison
+from kassay.experiments.comparison.comparison import Comparison
 from kassay.experiments.planning.plan_result import Plan
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import UsageError
@@ -92,7 +92,7 @@ def _(comparison: Comparison) -> Rows:
             "case": comparison.case,
             "assignor": comparison.assignor,
             "measure": str(measure),
-            "greedy": gap.greedy,
+            "greedy": gap.value,
             "optimum": gap.optimum,
             "gap": gap.gap,
         }

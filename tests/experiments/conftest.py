@@ -7,7 +7,7 @@ import pyarrow.dataset
 import pytest
 from pyspark.sql import SparkSession
 
-from kassay.experiments.compare import LIMITS
+from kassay.experiments.comparison.optimum import LIMITS
 from kassay.experiments.report.output_reader import StudySummary, load_summary, read_manifest
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.spark.study_pipeline import write_study

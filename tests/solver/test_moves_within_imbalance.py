@@ -1,6 +1,6 @@
 from hypothesis import given, settings
 
-from kassay.experiments.compare import solve_optimum
+from kassay.experiments.comparison.optimum import solve_optimum
 from kassay.reference.model.metrics import loads, sum_of_squares
 from kassay.solver.flow.convex_frontier import fewest_moves
 from kassay.solver.frontier.frontier import frontier

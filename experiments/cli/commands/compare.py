@@ -12,13 +12,10 @@ from kassay.experiments.cli.options.objective_options import ObjectiveOptions
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
 from kassay.experiments.cli.read_groups import STDIN
 from kassay.experiments.cli.write_results import Record, TableLayout
-from kassay.experiments.compare import (
-    CaseLimits,
-    Comparison,
-    solve_optimum,
-)
-from kassay.experiments.compare import compare as compare_with_optimum
-from kassay.experiments.level_comparison import LevelComparison, compare_levels
+from kassay.experiments.comparison.compare import compare as compare_with_optimum
+from kassay.experiments.comparison.compare import compare_levels
+from kassay.experiments.comparison.comparison import Comparison
+from kassay.experiments.comparison.optimum import CaseLimits, solve_optimum
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import leximax, loads
 
@@ -113,12 +110,12 @@ def _level_result(
     return GroupResult(record, reached=optimum.assignment is not None)
 
 
-def _level_entry(comparison: LevelComparison) -> dict[str, object]:
+def _level_entry(comparison: Comparison) -> dict[str, object]:
     """Convert a comparison by level to JSON, without null values."""
     names = ("assignor", "ending", "detail", "rounds")
     entry = {name: getattr(comparison, name) for name in names}
     values = {
-        key: {"greedy": it.greedy, "optimum": it.optimum, "gap": it.gap}
+        key: {"greedy": it.value, "optimum": it.optimum, "gap": it.gap}
         for key, it in comparison.levels.items()
     }
     entry |= {"levels": values, "violated": list(comparison.violated)}
@@ -140,12 +137,12 @@ def _entry(comparison: Comparison) -> dict[str, object]:
     results = ("least_imbalance", "movement_within", "unnecessary_moves")
     entry = {name: getattr(comparison, name) for name in (*names, *results)}
     for measure, values in comparison.imbalance.items():
-        if values.greedy is not None:
-            entry[measure] = {"greedy": values.greedy, "optimum": values.optimum, "gap": values.gap}
+        if values.value is not None:
+            entry[measure] = {"greedy": values.value, "optimum": values.optimum, "gap": values.gap}
     moves = comparison.movement
-    if moves.greedy is not None:
+    if moves.value is not None:
         entry["movement"] = {
-            "greedy": moves.greedy,
+            "greedy": moves.value,
             "optimum": moves.optimum,
             "gap": comparison.movement_gap,
         }

@@ -16,7 +16,7 @@ from kassay.experiments.cli.options import (
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
 from kassay.experiments.cli.read_groups import STDIN
 from kassay.experiments.cli.write_results import Record, TableLayout
-from kassay.experiments.compare import keep_owners
+from kassay.experiments.comparison.optimum import keep_owners
 from kassay.experiments.implementations.convergence import run_until_stable
 from kassay.experiments.implementations.library_catalogue import is_library_assignor
 from kassay.experiments.planning.own_assignor import own_assignor

@@ -20,7 +20,7 @@ from kassay.experiments.cli.options import (
 from kassay.experiments.cli.options.option_checks import known_names
 from kassay.experiments.cli.read_groups import name_of, read_group_documents
 from kassay.experiments.cli.write_results import print_table
-from kassay.experiments.compare import CaseLimits
+from kassay.experiments.comparison.optimum import CaseLimits
 from kassay.experiments.report.assignor_summary import by_scope
 from kassay.experiments.report.output_reader import (
     StudySummary,

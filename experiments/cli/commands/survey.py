@@ -24,7 +24,7 @@ from kassay.experiments.cli.write_results import (
     print_table,
     write_text,
 )
-from kassay.experiments.compare import CaseLimits
+from kassay.experiments.comparison.optimum import CaseLimits
 from kassay.experiments.history.prometheus_metrics import (
     SURVEY_METRICS,
     metrics_text,

@@ -9,7 +9,7 @@ from kassay.experiments.cli.interruption import STOP
 from kassay.solver.limits import SearchLimits
 
 if TYPE_CHECKING:
-    from kassay.experiments.compare import CaseLimits
+    from kassay.experiments.comparison.optimum import CaseLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class LimitOptions:
 
     def case_limits(self) -> "CaseLimits":
         """Return the limits for comparisons of assignors in a process that Ctrl-C ends."""
-        from kassay.experiments.compare import CaseLimits
+        from kassay.experiments.comparison.optimum import CaseLimits
 
         return CaseLimits(time=self.time_limit, deterministic=self.deterministic_limit)
 

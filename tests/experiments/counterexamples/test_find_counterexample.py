@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from kassay.experiments.compare import compare
+from kassay.experiments.comparison.compare import compare
 from kassay.experiments.counterexamples.canonical_form import (
     canonical_form,
     renamed,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from kassay.experiments.compare import Comparison
+from kassay.experiments.comparison.comparison import Comparison
 from kassay.experiments.history.generations import Generation, GenerationMember
 from kassay.experiments.history.rebalances import Rebalance, compare_rebalance, find_rebalances
 from kassay.experiments.history.reconstruct_generations import reconstruct_generations
@@ -51,7 +51,7 @@ def test_moves_are_counted_from_one_generation_to_the_next() -> None:
             owners.get(tuple(tp), id) != id for id, tps in step.assignment.items() for tp in tps
         )
         comparison = comparison_of(rebalance)
-        assert (comparison.ending, comparison.movement.greedy) == ("ok", moved)
+        assert (comparison.ending, comparison.movement.value) == ("ok", moved)
         assert comparison.unnecessary_moves is not None
 
 
@@ -75,8 +75,8 @@ def test_moves_are_unknown_after_missing_generations() -> None:
         None,
     ]
     comparison = comparison_of(rebalances[2])
-    assert comparison.movement.greedy is None
-    assert comparison.imbalance[Measure.SUM_OF_SQUARES].greedy is not None
+    assert comparison.movement.value is None
+    assert comparison.imbalance[Measure.SUM_OF_SQUARES].value is not None
 
 
 def test_a_single_member_makes_no_moves_even_after_missing_generations() -> None:
@@ -186,7 +186,7 @@ def test_cooperative_generations_are_merged_until_revoked_partitions_have_an_own
     ]
     rebalances = list(find_rebalances(generations))
     assert [(each.first, each.last.number) for each in rebalances] == [(1, 1), (2, 3)]
-    assert comparison_of(rebalances[1]).movement.greedy == 1
+    assert comparison_of(rebalances[1]).movement.value == 1
 
 
 def test_a_topic_that_nobody_owns_does_not_hide_cooperative_rebalances() -> None:
@@ -207,7 +207,7 @@ def test_the_claims_of_sticky_members_replace_missing_generations() -> None:
     )
     [rebalance] = find_rebalances([replace(generation, members=members)])
     assert rebalance.unknown is None
-    assert comparison_of(rebalance).movement.greedy == 1
+    assert comparison_of(rebalance).movement.value == 1
     [unknown] = find_rebalances([replace(generation, assignor="range")])
     assert "generations 1 to 8 are missing" in str(unknown.unknown)
 

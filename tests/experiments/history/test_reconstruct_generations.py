@@ -131,7 +131,7 @@ def test_generations_of_a_consumer_group_are_its_target_assignments() -> None:
     rows = generation_rows(decode_rows(raw), topic_names=TOPIC_NAMES)
     assert [generation_of(row) for row in rows] == generations
     comparisons = [compare_rebalance(rebalance) for rebalance in find_rebalances(generations)]
-    assert [(c.movement.greedy, c.unnecessary_moves) for c in comparisons if c] == [
+    assert [(c.movement.value, c.unnecessary_moves) for c in comparisons if c] == [
         (0, 0),
         (1, 0),
         (0, 0),

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kassay.experiments.compare import CaseLimits
+from kassay.experiments.comparison.optimum import CaseLimits
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.render_plan import render_html
 from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS

@@ -10,7 +10,7 @@ from collections import Counter
 
 import pytest
 
-from kassay.experiments.compare import CaseLimits
+from kassay.experiments.comparison.optimum import CaseLimits
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_files import plan_document
 from kassay.experiments.planning.render_plan import render_html, render_summary, render_ticket

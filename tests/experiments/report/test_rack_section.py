@@ -8,7 +8,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from kassay.experiments.compare import LIMITS
+from kassay.experiments.comparison.optimum import LIMITS
 from kassay.experiments.report.output_reader import load_summary, read_manifest
 from kassay.experiments.report.rack_section import rack_section
 from kassay.experiments.report.study_report import render

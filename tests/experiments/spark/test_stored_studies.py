@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from kassay.experiments.compare import LIMITS
+from kassay.experiments.comparison.optimum import LIMITS
 from kassay.experiments.report.output_reader import load_summary, read_manifest
 from kassay.experiments.spark.output_files import delete_abandoned_runs
 from kassay.experiments.spark.study_pipeline import write_study

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 
-from kassay.experiments.compare import CaseLimits
+from kassay.experiments.comparison.optimum import CaseLimits
 from kassay.experiments.report.output_reader import load_summary, read_manifest
 from kassay.experiments.spark.code_distribution import code_identity
 from kassay.experiments.spark.output_files import delete_abandoned_runs
@@ -115,8 +115,8 @@ def test_only_missing_batches_are_evaluated_again(spark, tmp_path):
     lost = next(path for path in files if "batch=2" in str(path))
     shutil.rmtree(lost.parent)
     bad = {case.name: "abort" for case in cases if case.seed not in _seeds_of(Batch(2, 4, 6), 6)}
-    judge = partial(faults.evaluate_with_crashes, bad=bad)
-    write_study(spark, cases, str(tmp_path), manifest=dict, largest_batch=2, judge=judge)
+    evaluator = partial(faults.evaluate_with_crashes, bad=bad)
+    write_study(spark, cases, str(tmp_path), manifest=dict, largest_batch=2, evaluator=evaluator)
     assert stored_rows(tmp_path, read_manifest(tmp_path)) == before
     new = set(tmp_path.rglob("cases/**/*.parquet")) - files
     assert ["batch=2" in str(path) for path in new] == [True]
@@ -167,9 +167,9 @@ def test_crashes_of_the_evaluating_process_become_rows(spark, expected):
     names = list(by_name)[2:10]
     bad = {names[1]: "abort", names[3]: "segfault", names[6]: "exhaust_memory"}
     cases = ListedCases(tuple(case for case in CASES if case.name in names))
-    judge = partial(faults.evaluate_with_crashes, bad=bad)
+    evaluator = partial(faults.evaluate_with_crashes, bad=bad)
     frame = evaluate_cases(
-        spark, cases, Batch(0, 0, 8), tasks=2, limits=CaseLimits(memory=8192), judge=judge
+        spark, cases, Batch(0, 0, 8), tasks=2, limits=CaseLimits(memory=8192), evaluator=evaluator
     )
     found = {row["groups"]["case"]: row for row in frame.toArrow().to_pylist()}
     assert len(found) == len(names)
@@ -186,9 +186,11 @@ def test_crashes_of_the_evaluating_process_become_rows(spark, expected):
 def test_the_time_limit_applies_to_native_code(spark):
     cases = ListedCases(tuple(CASES)[2:5])
     names = [case.name for case in cases]
-    judge = partial(faults.evaluate_with_crashes, bad={names[1]: "hang"})
+    evaluator = partial(faults.evaluate_with_crashes, bad={names[1]: "hang"})
     limits = CaseLimits(group=8.0)
-    frame = evaluate_cases(spark, cases, Batch(0, 0, 3), tasks=1, limits=limits, judge=judge)
+    frame = evaluate_cases(
+        spark, cases, Batch(0, 0, 3), tasks=1, limits=limits, evaluator=evaluator
+    )
     errors = {row["groups"]["case"]: row["groups"]["error"] for row in frame.collect()}
     assert errors == dict.fromkeys(names) | {names[1]: "the evaluation took more than 8 s"}
 

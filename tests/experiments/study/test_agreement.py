@@ -5,7 +5,7 @@ from threading import Event
 
 import pytest
 
-from kassay.experiments.compare import CaseLimits
+from kassay.experiments.comparison.optimum import CaseLimits
 from kassay.experiments.implementations import runner
 from kassay.experiments.implementations.convergence import Ending, StableResult
 from kassay.experiments.implementations.library_catalogue import libraries

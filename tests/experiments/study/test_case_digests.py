@@ -22,7 +22,7 @@ LARGE = {"worlds-3x4"}
 
 
 def record(case):
-    return evaluate_case(case, limits=CONFIG.limits, drawn=False)
+    return evaluate_case(case, limits=CONFIG.limits, drawn=0)
 
 
 @pytest.mark.parametrize("family", list(CONFIG.families))

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from kassay.experiments.compare import CaseLimits
+from kassay.experiments.comparison.optimum import CaseLimits
 from kassay.experiments.implementations import installation
 from kassay.experiments.implementations.convergence import run_until_stable
 from kassay.experiments.study.case import Case

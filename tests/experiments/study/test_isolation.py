@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from kassay.experiments.compare import CaseLimits
+from kassay.experiments.comparison.optimum import CaseLimits
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.isolation import memory_limit, run_isolated, time_limit

@@ -9,12 +9,12 @@ from dataclasses import asdict
 
 import pytest
 
+from kassay.experiments.comparison.optimum import without_racks
 from kassay.experiments.implementations.convergence import run_until_stable
 from kassay.experiments.study.case import Case, document_id
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.families.event_streams import EventStreamFamily
 from kassay.experiments.study.families.registry import FAMILIES
-from kassay.experiments.study.front_distance import without_racks
 from kassay.reference import Group
 from kassay.reference.documents.json_codec import group_document
 from tests import brute_force

@@ -5,7 +5,8 @@ from functools import partial
 
 import pytest
 
-from kassay.experiments.compare import compare, solve_optimum
+from kassay.experiments.comparison.compare import compare
+from kassay.experiments.comparison.optimum import solve_optimum
 from kassay.experiments.study.families.benchmark_grid import (
     JMH,
     JMH_SMALL,

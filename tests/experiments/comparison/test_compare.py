@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kassay.experiments.compare import CaseLimits, HeuristicGap, compare, keep_owners, solve_optimum
+from kassay.experiments.comparison.compare import compare
+from kassay.experiments.comparison.comparison import ComparedValue
+from kassay.experiments.comparison.optimum import CaseLimits, keep_owners, solve_optimum
 from kassay.experiments.implementations.convergence import Ending, StableResult
 from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
 from kassay.reference import Assignment, Group, Member, Topic, movement, violations
@@ -39,7 +41,7 @@ def test_an_optimal_assignment_has_no_gap():
         ),
     )
     assert (
-        result.imbalance["sum_of_squares"].greedy,
+        result.imbalance["sum_of_squares"].value,
         result.imbalance["sum_of_squares"].optimum,
     ) == (12, 12)
     assert (
@@ -47,7 +49,7 @@ def test_an_optimal_assignment_has_no_gap():
         result.imbalance["spread"].gap,
         result.imbalance["deviation"].gap,
     ) == (0, 0, 0)
-    assert (result.movement, result.movement_gap) == (HeuristicGap(greedy=2, optimum=2), 0)
+    assert (result.movement, result.movement_gap) == (ComparedValue.with_optimum(2, 2), 0)
     assert result.least_imbalance is True
     assert result.unnecessary_moves == 0
 
@@ -75,7 +77,7 @@ def test_moves_of_a_suboptimal_assignment_are_compared_at_its_own_imbalance():
         result.imbalance["makespan"].gap,
         result.imbalance["spread"].gap,
     ) == (2, 1, 2)
-    assert result.movement == HeuristicGap(greedy=3, optimum=2)
+    assert result.movement == ComparedValue.with_optimum(3, 2)
     assert result.movement_gap is None
     assert (result.movement_within, result.unnecessary_moves) == (1, 2)
 
@@ -95,11 +97,11 @@ def test_with_weights_only_the_makespan_has_an_optimum():
     result = compare(group, "any", result=stable(Assignment({"a": [("t", n) for n in range(3)]})))
     assert result.measure == "makespan"
     assert (
-        result.imbalance["makespan"].greedy,
+        result.imbalance["makespan"].value,
         result.imbalance["makespan"].optimum,
         result.imbalance["makespan"].gap,
     ) == (10, 5, 5)
-    assert result.imbalance["sum_of_squares"] == HeuristicGap(greedy=100)
+    assert result.imbalance["sum_of_squares"] == ComparedValue(100)
     assert result.imbalance["sum_of_squares"].gap is None
 
 
@@ -127,7 +129,7 @@ def test_necessary_moves_of_groups_above_the_size_limit_are_unknown():
     limits = CaseLimits(within_partitions=5)
     result = compare(three_members(), "any", result=stable(uneven), limits=limits)
     assert (result.movement_within, result.unnecessary_moves) == (None, None)
-    assert result.movement.greedy == 3
+    assert result.movement.value == 3
 
 
 @pytest.mark.parametrize(
@@ -142,7 +144,7 @@ def test_necessary_moves_of_groups_above_the_size_limit_are_unknown():
 def test_named_groups_have_their_documented_gaps(name, assignor, gap, moves, fewest, unnecessary):
     result = compare(NAMED_GROUPS[name].group, assignor)
     assert result.imbalance["sum_of_squares"].gap == gap
-    assert result.movement == HeuristicGap(greedy=moves, optimum=fewest)
+    assert result.movement == ComparedValue.with_optimum(moves, fewest)
     assert result.unnecessary_moves == unnecessary
 
 
@@ -157,7 +159,7 @@ def test_sticky_does_not_terminate_on_group_d():
 def test_unnecessary_moves_match_brute_force(data, group):
     assignment = data.draw(valid_assignments(group))
     result = compare(group, "any", result=stable(assignment))
-    level = result.imbalance["sum_of_squares"].greedy
+    level = result.imbalance["sum_of_squares"].value
     fewest = min(
         moves
         for loads, moves in brute_force.reachable(group).items()

@@ -1,0 +1,227 @@
+"""Compare assignors with the optimum of a group, with the front, and level by level."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+
+from kassay.experiments.comparison.comparison import ComparedValue, Comparison, FrontDistance
+from kassay.experiments.comparison.front import front_distance
+from kassay.experiments.comparison.optimum import (
+    LIMITS,
+    CaseLimits,
+    fewest_moves_within,
+    solve_optimum,
+    without_racks,
+)
+from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.external_metrics import has_racks, off_rack
+from kassay.reference.model.group import Group, require_group
+from kassay.reference.model.metrics import MEASURES, Measure, measures, movement
+from kassay.reference.model.ownership import ownership
+from kassay.solver.constraints import Constraint
+from kassay.solver.evaluation import level_value, valid_placement, violated
+from kassay.solver.objective import Level
+from kassay.solver.problem import build_problem
+from kassay.solver.solution import Solution, level_keys
+
+_Criteria = tuple[int, int, int]  # imbalance, off-rack reads, moves
+
+
+def compare(
+    group: Group,
+    assignor: str,
+    *,
+    optimum: Solution | None = None,
+    result: StableResult | None = None,
+    limits: CaseLimits = LIMITS,
+) -> Comparison:
+    """Compare an assignor with the optimum on one group.
+
+    Capacities of members are ignored, because Kafka's assignors do not know them.
+
+    Parameters
+    ----------
+    assignor
+        One of `kassay.reference.assignors.ASSIGNORS`, or a custom assignor.
+    optimum, result
+        The group's `solve_optimum` and the assignor's `run_until_stable`, if they are known.
+
+    Examples
+    --------
+    >>> from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
+    >>> result = compare(NAMED_GROUPS["C"].group, "sticky")
+    >>> result.least_imbalance, result.movement.value, result.movement.optimum
+    (True, 2, 1)
+    """
+    require_group(group)
+    optimum = optimum or solve_optimum(group, limits=limits)
+    result = result or run_until_stable(group, assignor)
+    comparer = Comparer(group, optimum, limits=limits, start=result.assignment)
+    return comparer.compare(assignor, result)
+
+
+@dataclass(slots=True)
+class Comparer:
+    """Comparison of several results with the optimum of a group. Equal results share searches.
+
+    Parameters
+    ----------
+    start
+        Assignment that the searches for fewer moves start from; None if there are several
+        results, because a value should not depend on the order of their comparisons.
+    """
+
+    group: Group
+    optimum: Solution
+    limits: CaseLimits = LIMITS
+    start: Assignment | None = None
+    _moves: dict[tuple[int, int | None], int | None] = field(default_factory=dict)
+    _fronts: dict[_Criteria, FrontDistance] = field(default_factory=dict)
+
+    def compare(
+        self,
+        assignor: str,
+        result: StableResult,
+        *,
+        with_moves: bool = True,
+        with_front: bool = False,
+    ) -> Comparison:
+        """Compare the result of an assignor with the optimum.
+
+        ``with_moves`` searches the fewest moves within the imbalance of the result.
+        ``with_front`` computes the front, if the group has racks and owned partitions.
+        """
+        group, optimum = self.group, self.optimum
+        assignment = result.assignment if result.ending is Ending.OK else None
+        has_front = with_front and assignment is not None and has_racks(group)
+        front = None
+        if has_front and assignment is not None and ownership(group).owned_count:
+            front = self._front(assignor, assignment)
+        values = {} if assignment is None else measures(group, assignment)
+        optima = self._proven_optima()
+        within = None
+        if with_moves and assignment is not None and self._is_proven:
+            within = self._fewest_moves_of(assignment, front)
+        return Comparison(
+            case=group.id or "",
+            assignor=assignor,
+            ending=str(result.ending),
+            detail=result.detail,
+            rounds=result.rounds,
+            measure=self._measure,
+            proven=self._is_proven,
+            imbalance={
+                name: ComparedValue.with_optimum(values.get(name), optima.get(name))
+                for name in MEASURES
+            },
+            movement=ComparedValue.with_optimum(
+                None if assignment is None else movement(group, assignment),
+                optimum.movement.value if self._is_proven else None,
+            ),
+            movement_within=within,
+            front=front,
+        )
+
+    @property
+    def _measure(self) -> Measure:
+        return Measure(self.optimum.imbalance.name)
+
+    @property
+    def _is_proven(self) -> bool:
+        return self.optimum.imbalance.gap == 0 and self.optimum.movement.gap == 0
+
+    def _proven_optima(self) -> Mapping[Measure, int]:
+        """Return the proven minimum per imbalance measure. Measures without proof are missing."""
+        if self.optimum.assignment is None or self.optimum.imbalance.gap != 0:
+            return {}
+        values = measures(self.group, self.optimum.assignment)
+        measure = self._measure
+        return values if measure is Measure.SUM_OF_SQUARES else {measure: values[measure]}
+
+    def _imbalance(self, group: Group, assignment: Assignment) -> int:
+        return measures(group, assignment)[self._measure]
+
+    def _fewest_moves(self, imbalance: int, off_rack_reads: int | None = None) -> int | None:
+        """Return the `fewest_moves_within` both limits, None if the optimum is not proven."""
+        key = (imbalance, off_rack_reads)
+        if self._is_proven and key not in self._moves:
+            self._moves[key] = fewest_moves_within(
+                self.group, *key, optimum=self.optimum, limits=self.limits, start=self.start
+            )
+        return self._moves.get(key)
+
+    def _fewest_moves_of(self, assignment: Assignment, front: FrontDistance | None) -> int | None:
+        """Return the fewest moves with at most the imbalance and off-rack reads of a result."""
+        imbalance = self._imbalance(self.group, assignment)
+        fewest = self._fewest_moves(imbalance)
+        # A limit on off-rack reads changes nothing if the result itself has the fewest moves.
+        is_reached = fewest is None or fewest == movement(self.group, assignment)
+        if is_reached or not has_racks(self.group):
+            return fewest
+        if front is not None:
+            return front.moves.optimum
+        return self._fewest_moves(imbalance, off_rack(self.group, assignment))
+
+    def _front(self, assignor: str, assignment: Assignment) -> FrontDistance:
+        """Return the distance of a result to the front, and its moves if racks do not matter."""
+        group = self.group
+        imbalance, moves = self._imbalance(group, assignment), movement(group, assignment)
+        key = (imbalance, off_rack(group, assignment), moves)
+        fewest = self._fewest_moves(imbalance)
+        if key not in self._fronts:
+            self._fronts[key] = front_distance(
+                group,
+                assignment,
+                optimum=self.optimum,
+                limits=self.limits,
+                min_moves=fewest or 0,
+            )
+        plain = without_racks(group)
+        other = run_until_stable(plain, assignor).assignment
+        without = ComparedValue()
+        if other is not None:
+            without = ComparedValue.with_optimum(
+                movement(plain, other), self._fewest_moves(self._imbalance(plain, other))
+            )
+        return replace(
+            self._fronts[key],
+            moves_any_racks=ComparedValue.with_optimum(moves, fewest),
+            moves_without_racks=without,
+        )
+
+
+def compare_levels(
+    group: Group,
+    assignor: str,
+    *,
+    levels: Sequence[Level],
+    optimum: Solution,
+    constraints: Sequence[Constraint] = (),
+) -> Comparison:
+    """Compare an assignor with the optimum of levels and constraints, level by level.
+
+    ``optimum`` is the `solve_optimum` of the same levels and constraints.
+    """
+    result = run_until_stable(group, assignor)
+    proven = [level.value if level.is_proven else None for level in optimum.levels]
+    keys = level_keys(level.name for level in levels)
+    values: Sequence[int | None] = [None] * len(levels)
+    broken: tuple[str, ...] = ()
+    if result.ending is Ending.OK and result.assignment is not None:
+        problem = build_problem(group)
+        placement = valid_placement(problem, result.assignment)
+        values = [level_value(problem, level, placement) for level in levels]
+        broken = tuple(map(str, violated(problem, constraints, placement)))
+    return Comparison(
+        case=group.id or "",
+        assignor=assignor,
+        ending=str(result.ending),
+        detail=result.detail,
+        rounds=result.rounds,
+        levels={
+            key: ComparedValue.with_optimum(value, best)
+            for key, value, best in zip_longest(keys, values, proven)
+        },
+        violated=broken,
+    )

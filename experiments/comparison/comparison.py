@@ -1,0 +1,169 @@
+"""Result of the comparison of an assignment: its values, and the best values.
+
+A *heuristic gap* is the value of an assignment minus the optimum. It is None unless the optimum is
+proven. An *optimality gap* is the solver's value minus its bound; heuristic gaps do not include it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kassay.reference.model import notebook_tables
+from kassay.reference.model.metrics import Measure
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedValue:
+    """Value of an assignment, and the best value that it is compared with.
+
+    Parameters
+    ----------
+    value
+        Value of the assignment, None if it is unknown.
+    best, bound
+        Best known value, and a proven lower bound on the optimum; None if they are unknown.
+    """
+
+    value: int | None = None
+    best: int | None = None
+    bound: int | None = None
+
+    @classmethod
+    def with_optimum(cls, value: int | None, optimum: int | None) -> "ComparedValue":
+        """Create the comparison of a value with a proven optimum, or None if it is unknown."""
+        return cls(value, optimum, optimum)
+
+    @property
+    def optimum(self) -> int | None:
+        """Return the best value, or None if it is not proven."""
+        return self.best if self.best == self.bound else None
+
+    @property
+    def gap(self) -> int | None:
+        """Return the heuristic gap: value minus optimum, or None if either is unknown."""
+        if self.value is None or self.optimum is None:
+            return None
+        return self.value - self.optimum
+
+    @property
+    def is_improvable(self) -> bool:
+        """Return whether a better value is known."""
+        return self.value is not None and self.best is not None and self.best < self.value
+
+    @property
+    def greedy(self) -> int | None:
+        """Return `value`, which has this name in the output of ``kassay compare``."""
+        return self.value
+
+
+UNKNOWN = ComparedValue()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontDistance:
+    """Distance of an assignment to the front of imbalance, off-rack reads and moves.
+
+    An assignment is on the front if no assignment is better in one criterion and at least as good
+    in both others. Off-rack reads are partitions without a replica in the rack of their member.
+
+    Parameters
+    ----------
+    imbalance, off_rack, moves
+        Value of each criterion, and its best value with both other criteria at most those of the
+        assignment.
+    moves_any_racks
+        Moves of the assignment, and the fewest moves with at most its imbalance.
+    moves_without_racks
+        Moves of the assignor on the same group without racks, and the fewest moves with at most
+        the imbalance of that assignment.
+    """
+
+    imbalance: ComparedValue
+    off_rack: ComparedValue
+    moves: ComparedValue
+    moves_any_racks: ComparedValue = UNKNOWN
+    moves_without_racks: ComparedValue = UNKNOWN
+
+    @property
+    def is_on_front(self) -> bool | None:
+        """Return whether the assignment is on the front, or None if this is not proven."""
+        criteria = (self.imbalance, self.off_rack, self.moves)
+        if any(one.is_improvable for one in criteria):
+            return False
+        return True if all(one.bound == one.value for one in criteria) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Comparison of an assignor's result on one group with the optimum.
+
+    Parameters
+    ----------
+    ending
+        How the assignor ended, see `Ending`. Its values are None unless the ending is ``ok``.
+    rounds
+        Rebalances until nothing was withheld; more than 1 only for ``cooperative-sticky``,
+        which is measured by its stable assignment.
+    measure
+        Measure that the optimum minimises: ``sum_of_squares`` for equal weights, and this optimum
+        minimises every measure; otherwise ``makespan``, and the optima of the other
+        measures are None.
+    proven
+        Whether both levels of the optimum are proven.
+    movement
+        Partitions that the assignor moves, and the fewest moves to any assignment with minimum
+        imbalance.
+    movement_within
+        Fewest moves to any assignment whose imbalance and off-rack reads are at most those of the
+        assignor. Off-rack reads are partitions without a replica in the rack of their member.
+    front
+        Distance to the front, if it was computed.
+    levels
+        Values and proven optima by JSON key of the level, of `compare_levels`.
+    violated
+        Constraints that the assignor's result violates, as text.
+    """
+
+    case: str
+    assignor: str
+    ending: str
+    detail: str | None = None
+    rounds: int
+    measure: Measure | None = None
+    proven: bool | None = None
+    imbalance: Mapping[Measure, ComparedValue] = field(default_factory=dict)
+    movement: ComparedValue = UNKNOWN
+    movement_within: int | None = None
+    front: FrontDistance | None = None
+    levels: Mapping[str, ComparedValue] = field(default_factory=dict)
+    violated: tuple[str, ...] = ()
+
+    @property
+    def imbalance_gap(self) -> int | None:
+        """Return the assignor's imbalance, in terms of ``measure``, minus the minimum imbalance."""
+        return None if self.measure is None else self.imbalance[self.measure].gap
+
+    @property
+    def least_imbalance(self) -> bool | None:
+        """Return whether the assignor reaches the minimum imbalance, or None if unknown."""
+        return None if self.imbalance_gap is None else self.imbalance_gap == 0
+
+    @property
+    def movement_gap(self) -> int | None:
+        """Return the assignor's number of moves minus the optimum's number of moves.
+
+        Return None if the assignor misses the minimum imbalance.
+        """
+        return self.movement.gap if self.least_imbalance else None
+
+    @property
+    def unnecessary_moves(self) -> int | None:
+        """Return the number of unnecessary moves of the assignor, or None if unknown."""
+        return ComparedValue.with_optimum(self.movement.value, self.movement_within).gap
+
+    def _repr_html_(self) -> str:
+        """Return an HTML table of all imbalance measures and the moves, for notebooks."""
+        caption = f"{self.assignor} on {self.case}: {self.ending}"
+        rows = [(name, it.value, it.optimum, it.gap) for name, it in self.imbalance.items()]
+        moves = ("movement", self.movement.value, self.movement.optimum, self.movement_gap)
+        cells = [["–" if value is None else value for value in row] for row in (*rows, moves)]
+        return notebook_tables.table(caption, ("measure", "greedy", "optimum", "gap"), cells)
