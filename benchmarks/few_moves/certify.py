@@ -20,9 +20,9 @@ from benchmarks.few_moves.instances import Instance, instance, published_names
 from kassay.reference.documents.json_codec import group_document, parse_assignment
 from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.problem import Placement, Problem, build_problem
-from kassay.solver.weighted.few_moves import FewMovesSearch
-from kassay.solver.weighted.knapsack_subproblems import SCALE
-from kassay.solver.weighted.movement_bound import PricedMoves, price_and_branch
+from kassay.solver.weighted.bounds.knapsack_subproblems import SCALE
+from kassay.solver.weighted.bounds.movement_bound import PricedMoves, price_and_branch
+from kassay.solver.weighted.search.few_moves import FewMovesSearch
 
 FOLDER = Path(__file__).with_name("certificates")
 BEST_KNOWN = Path(__file__).with_name("best_known.json")

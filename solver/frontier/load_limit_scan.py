@@ -38,7 +38,7 @@ def scanned_points(
     ):
         return []
     # Imported here: only weighted groups need OR-Tools.
-    from kassay.solver.weighted.limited_moves import (  # noqa: PLC0415
+    from kassay.solver.weighted.search.limited_moves import (  # noqa: PLC0415
         makespan_bound_within,
         scan_load_limits,
     )

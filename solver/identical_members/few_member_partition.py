@@ -8,14 +8,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kassay.solver.identical_members.packing_heuristics import Packing
-from kassay.solver.identical_members.search_clock import SearchClock
-from kassay.solver.problem import Weights, exact_integers
-from kassay.solver.weighted.subset_enumeration import (
+from kassay.solver.enumeration.subset_enumeration import (
     EnumerationLimitError,
     enumerate_subsets,
     nearest_subset,
 )
+from kassay.solver.identical_members.packing_heuristics import Packing
+from kassay.solver.identical_members.search_clock import SearchClock
+from kassay.solver.problem import Weights, exact_integers
 
 _MAX_TRIES = 1_500
 

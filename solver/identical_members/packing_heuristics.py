@@ -10,10 +10,10 @@ from heapq import heapify, heapreplace
 
 import numpy as np
 
+from kassay.solver.enumeration.subset_enumeration import nearest_subset
 from kassay.solver.identical_members.lower_bounds import shared_weights_bound
 from kassay.solver.identical_members.search_clock import SearchClock
 from kassay.solver.problem import exact_integers
-from kassay.solver.weighted.subset_enumeration import nearest_subset
 
 _MAX_SPLIT = 22  # weights that are split exactly
 Packing = list[list[int]]  # weights per member

@@ -14,7 +14,7 @@ from kassay.solver.objective import HostImbalance, Imbalance, Level, Movement
 from kassay.solver.problem import Problem
 
 if TYPE_CHECKING:
-    from kassay.solver.weighted.overload_repair import LoadLimit
+    from kassay.solver.weighted.search.overload_repair import LoadLimit
 
 _TARGETS = 7
 """Number of load limits between the bound and the incumbent."""
@@ -35,7 +35,7 @@ def repair_overloads(pool: IncumbentPool, level: Level, bound: int, budget: Sear
     if problem.group.has_equal_speeds and not (problem.group.is_weighted and has_hosts):
         return
     # numpy.random would add to the start-up time of every command.
-    from kassay.solver.weighted.overload_repair import OverloadRepair  # noqa: PLC0415
+    from kassay.solver.weighted.search.overload_repair import OverloadRepair  # noqa: PLC0415
 
     loads = [*pool.limits(), (level, bound)]
     measured = [each for each, _ in loads if isinstance(each, Imbalance | HostImbalance)]
@@ -74,7 +74,7 @@ def repair_overloads(pool: IncumbentPool, level: Level, bound: int, budget: Sear
 
 def load_limits(problem: Problem, limits: Sequence[tuple[Level, int]]) -> "list[LoadLimit]":
     """Convert limits on makespans to maximum loads of members and hosts."""
-    from kassay.solver.weighted.overload_repair import LoadLimit  # noqa: PLC0415
+    from kassay.solver.weighted.search.overload_repair import LoadLimit  # noqa: PLC0415
 
     found = []
     for level, limit in limits:

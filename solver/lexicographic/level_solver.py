@@ -112,7 +112,7 @@ class LevelSolver:
                 and problem.group.has_equal_speeds
                 and not pool.constraints
             ):
-                from kassay.solver.weighted.solve_components import solve_components  # noqa: PLC0415
+                from kassay.solver.weighted.exact.component_optimum import solve_components  # noqa: PLC0415
 
                 exact = budget.share(2)
                 first = self.pool.reached[0].claim if self.pool.reached else None

@@ -40,11 +40,11 @@ def pack_identical(
         or not problem.group.has_equal_speeds
     ):
         return 0, Origin.PACKING
-    from kassay.solver.identical_members.search_clock import SearchClock  # noqa: PLC0415
-    from kassay.solver.identical_members.solve_components import (  # noqa: PLC0415
+    from kassay.solver.enumeration.subset_enumeration import MAX_ITEMS  # noqa: PLC0415
+    from kassay.solver.identical_members.component_packing import (  # noqa: PLC0415
         minimise_makespan,
     )
-    from kassay.solver.weighted.subset_enumeration import MAX_ITEMS  # noqa: PLC0415
+    from kassay.solver.identical_members.search_clock import SearchClock  # noqa: PLC0415
 
     rng = np.random.default_rng(budget.seed)
     clock = SearchClock.of(budget)
@@ -65,7 +65,7 @@ def balance_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -
         return 0
     if problem.partition_count < MIN_PARTITIONS or not problem.group.has_equal_speeds:
         return 0
-    from kassay.solver.weighted.load_local_search import LoadBalancer  # noqa: PLC0415
+    from kassay.solver.weighted.search.load_local_search import LoadBalancer  # noqa: PLC0415
 
     rng = np.random.default_rng(budget.seed)
     best = pool.value(level)
@@ -100,7 +100,7 @@ def limit_moves(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> 
         or not problem.group.has_equal_speeds
     ):
         return 0
-    from kassay.solver.weighted.limited_moves import LimitedMovesSearch  # noqa: PLC0415
+    from kassay.solver.weighted.search.limited_moves import LimitedMovesSearch  # noqa: PLC0415
 
     rng = np.random.default_rng(budget.seed)
     search = LimitedMovesSearch(problem, min(limits), pool.incumbent(level), rng)

@@ -19,7 +19,7 @@ from kassay.solver.problem import EXACT_IN_64_BITS
 from kassay.solver.solution import ProgressPoint
 
 if TYPE_CHECKING:
-    from kassay.solver.weighted.few_moves import FewMovesSearch
+    from kassay.solver.weighted.search.few_moves import FewMovesSearch
 
 # The first placement with few moves may take this many seconds, whatever the limit.
 _SECONDS_FOR_FEW_MOVES = 1.0
@@ -44,7 +44,7 @@ def add_few_moves(pool: IncumbentPool, budget: SearchBudget) -> None:
     best = pool.value(level)
     if max(problem.loads(owned)) <= best:
         return
-    from kassay.solver.weighted.few_moves import FewMovesSearch  # noqa: PLC0415
+    from kassay.solver.weighted.search.few_moves import FewMovesSearch  # noqa: PLC0415
 
     costs = np.ones(problem.partition_count, dtype=np.int64)
     soon = budget.at_least(_SECONDS_FOR_FEW_MOVES).until(_SECONDS_FOR_FEW_MOVES)
@@ -70,7 +70,7 @@ class MovementSearch:
         pool, problem, max_loads = self.pool, self.pool.problem, self.pool.max_loads()
         if max_loads is None or not self._is_applicable():
             return 0
-        from kassay.solver.weighted.few_moves import FewMovesSearch  # noqa: PLC0415
+        from kassay.solver.weighted.search.few_moves import FewMovesSearch  # noqa: PLC0415
 
         costs = movement_costs(problem, level)
         # CP-SAT improves little if there are many choices.
@@ -97,7 +97,7 @@ class MovementSearch:
             self._record_found(search, bound)
         if budget.seconds <= 0:
             return 0
-        from kassay.solver.weighted.movement_bound import price_and_branch  # noqa: PLC0415
+        from kassay.solver.weighted.bounds.movement_bound import price_and_branch  # noqa: PLC0415
 
         rest = budget.until(budget.seconds * (0.95 if is_large else 0.5))
         is_bound_hard = search is None or search.is_tight or not is_large

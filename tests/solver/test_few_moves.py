@@ -16,10 +16,10 @@ from kassay.solver.evaluation import level_value
 from kassay.solver.initial_solutions import keep_owned, longest_processing_time
 from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import build_problem
-from kassay.solver.weighted.exchange_beam import ExchangeBeam
-from kassay.solver.weighted.few_moves import FewMovesSearch
-from kassay.solver.weighted.movement_bound import exchange_bound, price_and_branch
-from kassay.solver.weighted.overload_annealing import OverloadAnnealing
+from kassay.solver.weighted.bounds.movement_bound import exchange_bound, price_and_branch
+from kassay.solver.weighted.search.exchange_beam import ExchangeBeam
+from kassay.solver.weighted.search.few_moves import FewMovesSearch
+from kassay.solver.weighted.search.overload_annealing import OverloadAnnealing
 from tests import brute_force
 from tests.solver.random_cases import limited_problems, weighted_problems
 

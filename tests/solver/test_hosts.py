@@ -24,7 +24,7 @@ from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.lexicographic.host_and_speed_search import load_limits
 from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import build_problem
-from kassay.solver.weighted.overload_repair import LoadLimit, OverloadRepair
+from kassay.solver.weighted.search.overload_repair import LoadLimit, OverloadRepair
 from tests.solver.random_cases import LevelsCase, host_cases, is_minimal_conflict
 
 GROUPS = int(os.environ.get("HOST_GROUPS", "240"))

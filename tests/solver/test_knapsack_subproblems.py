@@ -10,8 +10,8 @@ from kassay.reference import Group, Member, Topic
 from kassay.solver import Movement
 from kassay.solver.bounds.level_bounds import overload_moves_bound
 from kassay.solver.problem import Problem, build_problem
-from kassay.solver.weighted.knapsack_subproblems import INFEASIBLE, SCALE, MemberExchange
-from kassay.solver.weighted.movement_prices import ColumnGeneration
+from kassay.solver.weighted.bounds.knapsack_subproblems import INFEASIBLE, SCALE, MemberExchange
+from kassay.solver.weighted.bounds.movement_prices import ColumnGeneration
 from tests import brute_force
 from tests.solver.random_cases import weighted_problems
 from tests.solver.test_few_moves import crowded

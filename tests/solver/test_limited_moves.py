@@ -11,7 +11,7 @@ from kassay.solver.evaluation import level_value
 from kassay.solver.frontier.epsilon_constraint import geometric_moves
 from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.limits import SearchBudget
-from kassay.solver.weighted.limited_moves import LimitedMovesSearch, makespan_bound_within
+from kassay.solver.weighted.search.limited_moves import LimitedMovesSearch, makespan_bound_within
 from tests import brute_force
 from tests.log_normal_groups import log_normal_group
 from tests.solver.random_cases import weighted_problems

@@ -17,13 +17,13 @@ from kassay.solver import (
     solve,
 )
 from kassay.solver.bounds.level_bounds import makespan_bound
+from kassay.solver.enumeration.subset_enumeration import Subsets, enumerate_subsets
 from kassay.solver.initial_solutions import longest_processing_time
 from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import build_problem
-from kassay.solver.weighted.load_local_search import LoadBalancer
-from kassay.solver.weighted.reduced_costs import SCALE, reduced_costs
-from kassay.solver.weighted.solve_components import solve_components
-from kassay.solver.weighted.subset_enumeration import Subsets, enumerate_subsets
+from kassay.solver.weighted.exact.component_optimum import solve_components
+from kassay.solver.weighted.exact.reduced_costs import SCALE, reduced_costs
+from kassay.solver.weighted.search.load_local_search import LoadBalancer
 from tests import brute_force
 from tests.solver.random_cases import random_group
 

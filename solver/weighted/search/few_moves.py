@@ -10,9 +10,9 @@ import numpy as np
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.evaluation import moves_cost
 from kassay.solver.problem import Ints, Placement, Problem
-from kassay.solver.weighted.exchange_beam import ExchangeBeam
-from kassay.solver.weighted.greedy_initial_solution import OverloadMoves
-from kassay.solver.weighted.overload_annealing import OverloadAnnealing
+from kassay.solver.weighted.search.exchange_beam import ExchangeBeam
+from kassay.solver.weighted.search.overload_annealing import OverloadAnnealing
+from kassay.solver.weighted.search.overload_removal import OverloadRemoval
 
 _MEMBERS = 5
 _MAX_DRAWS = 40  # random moves that choose the members; a small group has fewer
@@ -70,7 +70,7 @@ class FewMovesSearch:
         self, start: Placement, may_continue: Callable[[], bool] = lambda: True
     ) -> Placement | None:
         """Find a first placement within the maximum load; return None on failure."""
-        placement = OverloadMoves(self.problem, self.max_load).relieve(start, may_continue)
+        placement = OverloadRemoval(self.problem, self.max_load).run(start, may_continue)
         if placement is None and self.problem.member_count <= _MAX_BEAM_MEMBERS:
             members = self._by_load(start, range(self.problem.member_count))
             beam = self._beam(start, members)
@@ -116,7 +116,7 @@ class FewMovesSearch:
         if np.count_nonzero(np.isin(placement, members)) > _MAX_PARTITIONS or len(members) < 2:
             return None
         # Imported here: loading OR-Tools takes longer than the search in a small group.
-        from kassay.solver.weighted.cpsat_reassignment import reassign  # noqa: PLC0415
+        from kassay.solver.weighted.search.cpsat_reassignment import reassign  # noqa: PLC0415
 
         seed = int(self.rng.integers(2**31))
         return reassign(

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kassay.solver.enumeration.subset_enumeration import EnumerationLimitError
 from kassay.solver.problem import Ints
-from kassay.solver.weighted.subset_enumeration import EnumerationLimitError
 
 _MAX_PARTIAL = 3_000_000
 _MAX_PAIRS = 400_000_000

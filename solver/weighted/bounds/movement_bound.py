@@ -1,7 +1,7 @@
 """Bound movement under maximum loads by column generation, and derive placements.
 
 Column generation finds prices by weight, then prices of single partitions. The integer knapsacks
-of `kassay.solver.weighted.knapsack_subproblems` prove the bound. An integer program over the
+of `kassay.solver.weighted.bounds.knapsack_subproblems` prove the bound. An integer program over the
 patterns that column generation found gives placements (restricted master heuristic: Joncour et
 al., "Column generation based primal heuristics", 2010).
 """
@@ -13,9 +13,9 @@ import numpy as np
 
 from kassay.solver.evaluation import moves_cost
 from kassay.solver.problem import Ints, Placement, Problem
-from kassay.solver.weighted.knapsack_subproblems import SCALE, MemberExchange
-from kassay.solver.weighted.movement_prices import ColumnGeneration
-from kassay.solver.weighted.pattern_selection import select_patterns
+from kassay.solver.weighted.bounds.knapsack_subproblems import SCALE, MemberExchange
+from kassay.solver.weighted.bounds.movement_prices import ColumnGeneration
+from kassay.solver.weighted.bounds.pattern_selection import select_patterns
 
 _GRID = 2000
 _MAX_CELLS = 200_000_000

@@ -13,7 +13,7 @@ import numpy as np
 
 from kassay.solver.bounds.level_bounds import min_count
 from kassay.solver.problem import Ints, Placement, Problem
-from kassay.solver.weighted.member_exchanges import Exchange, ExchangeLimits, MemberExchanges
+from kassay.solver.weighted.search.member_exchanges import Exchange, ExchangeLimits, MemberExchanges
 
 _LOOSE_VALUE = 0.3  # estimated number of moves that a loose partition saves
 _NOISE = 0.3  # random noise of the score, in moves

@@ -10,8 +10,8 @@ from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import Movement
 from kassay.solver.problem import Placement, Problem
-from kassay.solver.weighted.few_moves import FewMovesSearch
-from kassay.solver.weighted.movement_bound import exchange_bound
+from kassay.solver.weighted.bounds.movement_bound import exchange_bound
+from kassay.solver.weighted.search.few_moves import FewMovesSearch
 
 _STEPS = 24
 """Number of load limits of each scan: geometric, then linear in the excess over the bound."""

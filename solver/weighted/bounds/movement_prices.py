@@ -17,7 +17,7 @@ from scipy.optimize import linprog
 
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.problem import Ints
-from kassay.solver.weighted.knapsack_subproblems import (
+from kassay.solver.weighted.bounds.knapsack_subproblems import (
     INFEASIBLE,
     SCALE,
     ExchangePattern,

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
+from kassay.solver.enumeration.subset_enumeration import Subsets
 from kassay.solver.problem import Ints
-from kassay.solver.weighted.subset_enumeration import Subsets
 
 SCALE = 2**16
 _EXACT_IN_FLOATS = 2**53

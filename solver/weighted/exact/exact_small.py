@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 from kassay.reference.model.metrics import Measure
 from kassay.solver.bounds.level_bounds import load_window
 from kassay.solver.bounds.most_even_loads import even_loads
-from kassay.solver.evaluation import imbalance_of
-from kassay.solver.problem import Ints, Problem, Weights
-from kassay.solver.weighted.reduced_costs import SCALE, reduced_costs
-from kassay.solver.weighted.set_partitioning import PricedSubsets, partitions_by_price
-from kassay.solver.weighted.subset_enumeration import (
+from kassay.solver.enumeration.subset_enumeration import (
     EnumerationLimitError,
     Subsets,
     enumerate_subsets,
 )
+from kassay.solver.evaluation import imbalance_of
+from kassay.solver.problem import Ints, Problem, Weights
+from kassay.solver.weighted.exact.reduced_costs import SCALE, reduced_costs
+from kassay.solver.weighted.exact.set_partitioning import PricedSubsets, partitions_by_price
 
 _NOISE = 64
 _MAX_COST = 2**24

@@ -1,4 +1,4 @@
-"""Find a first placement within a maximum load: move partitions of overloaded members."""
+"""Remove the overload of a placement by greedy moves and exchanges of partitions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from kassay.solver.problem import Ints, Placement, Problem
 
 
 @dataclass(frozen=True)
-class OverloadMoves:
+class OverloadRemoval:
     """Greedy moves of partitions away from overloaded members, one after the other."""
 
     problem: Problem
     max_load: int
 
-    def relieve(
+    def run(
         self, start: Placement, may_continue: Callable[[], bool] = lambda: True
     ) -> Placement | None:
         """Move partitions from overloaded members to others; return None on failure.

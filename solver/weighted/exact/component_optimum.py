@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
+from kassay.solver.enumeration.subset_enumeration import MAX_ITEMS
 from kassay.solver.evaluation import level_value, movement_costs
 from kassay.solver.objective import Imbalance, Level, Movement
 from kassay.solver.problem import Placement, Problem, Weights, connected_components
-from kassay.solver.weighted.exact_small import Subproblem, allowed_items, solve_small
-from kassay.solver.weighted.subset_enumeration import MAX_ITEMS
+from kassay.solver.weighted.exact.exact_small import Subproblem, allowed_items, solve_small
 
 _MAX_MEMBERS = 12
 

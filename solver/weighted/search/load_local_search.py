@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model.metrics import Measure
+from kassay.solver.enumeration.subset_enumeration import nearest_subset
 from kassay.solver.problem import Placement, Problem, Weights
-from kassay.solver.weighted.exact_small import Subproblem, allowed_items, solve_small
-from kassay.solver.weighted.subset_enumeration import nearest_subset
+from kassay.solver.weighted.exact.exact_small import Subproblem, allowed_items, solve_small
 
 # Maximum numbers of partitions that two members, or more members, are reassigned at once.
 _MAX_PAIR_ITEMS = 22

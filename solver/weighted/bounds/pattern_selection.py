@@ -9,7 +9,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.evaluation import moves_cost
 from kassay.solver.problem import Placement
-from kassay.solver.weighted.knapsack_subproblems import ExchangePattern, MemberExchange
+from kassay.solver.weighted.bounds.knapsack_subproblems import ExchangePattern, MemberExchange
 
 _NODES = 200  # limit of a search without a clock
 

@@ -1,0 +1,1 @@
+"""Bounds on the moves of groups with different weights, by column generation."""

@@ -1,0 +1,1 @@
+"""Exact methods for small groups with different weights."""
