@@ -13,7 +13,7 @@ import typer
 from docs import command_reference
 from kassay.experiments.cli import COMMANDS, app
 from kassay.experiments.implementations import installation
-from kassay.experiments.simulation.script_parser import parse_script
+from kassay.experiments.simulation.scripts.script_parser import parse_script
 from kassay.reference.documents.json_codec import parse_group
 from tools.insert_published_numbers import HEADLINE, markdown_table, replace_numbers
 

@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from kassay.experiments.planning.own_assignor import own_assignor
-from kassay.experiments.planning.planning_start import planning_start
-from kassay.experiments.simulation.environment import SimulationOptions
+from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
+from kassay.experiments.planning.preparation.planning_start import planning_start
+from kassay.experiments.simulation.cluster.environment import SimulationOptions
 from kassay.experiments.simulation.policies import POLICIES
-from kassay.experiments.simulation.script import (
+from kassay.experiments.simulation.scripts.script import (
     Action,
     MemberPlan,
     Script,
@@ -130,7 +130,7 @@ def forecast(
 
 def current_assignor(group: Group, current: str | None = None) -> str:
     """Return the assignor that a group uses, or ``current`` if the source does not show it."""
-    name = own_assignor(group).name or current
+    name = identify_assignor(group).name or current
     if name is None:
         raise InputError(
             f"group {group.id!r}: the source does not show the assignor; give --current NAME"
@@ -150,7 +150,7 @@ def _configurations(
     protocol = POLICIES[own].protocol
     if any(member.instance_id is None for member in group.members):
         yield Configuration(name=f"{own}, static members", steps=((own,),), is_static=True)
-    offered = own_assignor(group)
+    offered = identify_assignor(group)
     if assignors is None:
         names = ("sticky", "cooperative-sticky", CONSUMER_PROTOCOL)
         # A change from the consumer protocol to the classic protocol needs a stop of the group.

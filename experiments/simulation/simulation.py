@@ -3,13 +3,13 @@
 from dataclasses import dataclass, replace
 from functools import partial
 
-from kassay.experiments.simulation.classic_protocol_client import ClassicProtocolClient
-from kassay.experiments.simulation.consumer import Consumer
-from kassay.experiments.simulation.consumer_protocol_client import ConsumerProtocolClient
-from kassay.experiments.simulation.environment import Environment, SimulationOptions
+from kassay.experiments.simulation.cluster.environment import Environment, SimulationOptions
+from kassay.experiments.simulation.consumers.classic_protocol_client import ClassicProtocolClient
+from kassay.experiments.simulation.consumers.consumer import Consumer
+from kassay.experiments.simulation.consumers.consumer_protocol_client import ConsumerProtocolClient
 from kassay.experiments.simulation.policies import Policy
-from kassay.experiments.simulation.script import Action, MemberPlan, Script, ScriptEvent
-from kassay.experiments.simulation.simulation_result import SimulationResult
+from kassay.experiments.simulation.results.simulation_result import SimulationResult
+from kassay.experiments.simulation.scripts.script import Action, MemberPlan, Script, ScriptEvent
 from kassay.reference.assignors import RebalanceProtocol
 from kassay.reference.model.topic_partitions import Partitions
 
@@ -84,16 +84,16 @@ class Simulation:
         end = self.script.until if until is None else until
         self.clock.run(min(end, self.script.measured_from - 1))
         start = self._totals()
-        traffic = self.environment.traffic
-        traffic.max_lag = 0
+        offsets = self.environment.offsets
+        offsets.max_lag = 0
         self.clock.run(end)
         result = self.environment.result
         result.moves, result.unowned_ms, result.unowned_messages, result.reread_messages = (
             after - before for after, before in zip(self._totals(), start, strict=True)
         )
         result.intervals = self.environment.ownership.intervals or []
-        result.lag = traffic.lag(self.clock.now)
-        result.max_lag = traffic.max_lag
+        result.lag = offsets.lag(self.clock.now)
+        result.max_lag = offsets.max_lag
         return result
 
     def run_segment(self, end: int) -> SegmentCost:
@@ -115,7 +115,7 @@ class Simulation:
             ownership.moves,
             ownership.unowned_ms,
             ownership.unowned_messages,
-            self.environment.traffic.reread_messages,
+            self.environment.offsets.reread_messages,
         )
 
     def _continue_group(self, initial: InitialGroup) -> None:
@@ -204,7 +204,7 @@ def simulate(script: Script, policy: Policy, *, keep_intervals: bool = False) ->
     Examples
     --------
     >>> from kassay.experiments.simulation.policies import POLICIES
-    >>> from kassay.experiments.simulation.built_in_scripts import load_script
+    >>> from kassay.experiments.simulation.scripts.built_in_scripts import load_script
     >>> result = simulate(load_script("scale-out"), POLICIES["sticky"])
     >>> len(result.completed), result.moves
     (5, 18)

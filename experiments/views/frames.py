@@ -5,7 +5,7 @@ from functools import singledispatch
 from typing import TYPE_CHECKING
 
 from kassay.experiments.comparison.comparison import Comparison
-from kassay.experiments.planning.plan_result import Plan
+from kassay.experiments.planning.group_plan.plan_result import Plan
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group

@@ -11,8 +11,8 @@ from confluent_kafka import Consumer, TopicPartition
 from jpype import JClass
 
 from kassay.experiments.cli import main
-from kassay.experiments.planning.plan import plan
-from kassay.experiments.planning.plan_files import static_assignment, sticky_seed
+from kassay.experiments.planning.group_plan.plan import plan
+from kassay.experiments.planning.plan_output.plan_files import static_assignment, sticky_seed
 from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
 from kassay.reference.assignors import assign
 from kassay.reference.model.ownership import rejoin

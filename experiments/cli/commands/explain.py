@@ -19,8 +19,11 @@ from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.experiments.comparison.optimum import keep_owners
 from kassay.experiments.implementations.convergence import run_until_stable
 from kassay.experiments.implementations.library_catalogue import is_library_assignor
-from kassay.experiments.planning.own_assignor import own_assignor
-from kassay.experiments.planning.weighted_explanation import WeightedExplanation, explain_weighted
+from kassay.experiments.planning.moves.explain_maximum_load import (
+    WeightedExplanation,
+    explain_weighted,
+)
+from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
 from kassay.reference.assignors import run_assignor
 from kassay.reference.documents.json_codec import load_assignment
 from kassay.reference.model.assignment import Assignment, violations
@@ -114,7 +117,7 @@ def _explained(
 
     If the assignor fails, return the reason of the failure instead of the assignment.
     """
-    own = own_assignor(group)
+    own = identify_assignor(group)
     record: dict[str, object] = {"id": group.id}
     if own.name is not None or own.libraries:
         record["own_assignor"] = own.record()

@@ -19,7 +19,7 @@ from kassay.experiments.planning.forecast import (
     forecast as forecast_changes,
 )
 from kassay.experiments.planning.forecast_recommendation import Criterion, Recommendation, recommend
-from kassay.experiments.planning.own_assignor import own_assignor
+from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
 from kassay.experiments.simulation.simulation import SegmentCost
 from kassay.reference.model.group import Group
 
@@ -119,7 +119,7 @@ def _record(
     return {
         "id": group.id,
         "current": current,
-        "own_assignor": own_assignor(group).record(),
+        "own_assignor": identify_assignor(group).record(),
         "forecasts": [
             {
                 "configuration": one.configuration.name,

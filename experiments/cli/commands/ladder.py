@@ -20,8 +20,13 @@ from kassay.experiments.cli.options import (
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
 from kassay.experiments.cli.read_groups import STDIN, ParsedGroup, read_source
 from kassay.experiments.cli.write_results import Record, TableLayout, error_record
-from kassay.experiments.planning.autoscaler_values import Autoscaler, autoscaler_values
-from kassay.experiments.planning.drain_time import Backlog, PartitionValues, lag_of, spread_backlog
+from kassay.experiments.planning.scenarios.autoscaler_values import Autoscaler, autoscaler_values
+from kassay.experiments.planning.scenarios.drain_time import (
+    Backlog,
+    PartitionValues,
+    lag_of,
+    spread_backlog,
+)
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_annotations import WeightSource

@@ -17,15 +17,15 @@ from kassay.experiments.cli.options.objective_options import ObjectiveOptions
 from kassay.experiments.cli.options.option_checks import given_options
 from kassay.experiments.cli.read_groups import name_of, read_source
 from kassay.experiments.cli.write_results import error_record, json_line, without_control_characters
-from kassay.experiments.planning.own_assignor import installed_client
-from kassay.experiments.planning.plan import GROWTH
-from kassay.experiments.planning.plan import plan as plan_group
-from kassay.experiments.planning.plan_directory import directory_names, write_plan
-from kassay.experiments.planning.plan_result import Plan
-from kassay.experiments.planning.plan_sentences import verdict
-from kassay.experiments.planning.planning_start import planning_start
-from kassay.experiments.planning.render_plan import render_summary
-from kassay.experiments.planning.scenario_spec import parse_growth
+from kassay.experiments.planning.group_plan.plan import GROWTH
+from kassay.experiments.planning.group_plan.plan import plan as plan_group
+from kassay.experiments.planning.group_plan.plan_result import Plan
+from kassay.experiments.planning.plan_output.plan_directory import directory_names, write_plan
+from kassay.experiments.planning.plan_output.plan_sentences import verdict
+from kassay.experiments.planning.plan_output.render_plan import render_summary
+from kassay.experiments.planning.preparation.identify_assignor import installed_client
+from kassay.experiments.planning.preparation.planning_start import planning_start
+from kassay.experiments.planning.scenarios.scenario_spec import parse_growth
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group

@@ -7,13 +7,13 @@ import typer
 from kassay.experiments.cli.options import output_options
 from kassay.experiments.cli.write_results import print_records, print_table
 from kassay.experiments.implementations.library_catalogue import parse_library_version
-from kassay.experiments.simulation.built_in_scripts import BUILT_IN_SCRIPTS, load_script
-from kassay.experiments.simulation.cost import SimulationCost, cost_of
-from kassay.experiments.simulation.mixed_libraries import with_library_shares
+from kassay.experiments.simulation.cluster.mixed_libraries import with_library_shares
 from kassay.experiments.simulation.policies import POLICIES, policy_named
-from kassay.experiments.simulation.result_formats import simulation_document, timeline
+from kassay.experiments.simulation.results.result_formats import simulation_document, timeline
+from kassay.experiments.simulation.results.simulation_cost import SimulationCost, cost_of
+from kassay.experiments.simulation.results.simulation_result import SimulationResult
+from kassay.experiments.simulation.scripts.built_in_scripts import BUILT_IN_SCRIPTS, load_script
 from kassay.experiments.simulation.simulation import simulate as run
-from kassay.experiments.simulation.simulation_result import SimulationResult
 from kassay.reference.model.errors import InputError
 
 
@@ -105,7 +105,7 @@ def simulate(
         applied = policy_named(name)
         result = run(script, applied, keep_intervals=plot is not None)
         if plot is not None:
-            from kassay.experiments.simulation.timeline_figure import draw_timeline
+            from kassay.experiments.simulation.results.timeline_figure import draw_timeline
 
             draw_timeline(result, plot)
         if output_format is output_options.Format.TABLE:

@@ -30,18 +30,22 @@ from kassay.experiments.history.prometheus_metrics import (
     metrics_text,
     replace_file,
 )
-from kassay.experiments.planning.plan import plan
-from kassay.experiments.planning.plan_directory import PLAN_PAGE, directory_names, write_plan
-from kassay.experiments.planning.plan_files import to_json
-from kassay.experiments.planning.planning_start import planning_start
-from kassay.experiments.planning.render_survey import render_survey
-from kassay.experiments.planning.survey import (
+from kassay.experiments.planning.group_plan.plan import plan
+from kassay.experiments.planning.plan_output.plan_directory import (
+    PLAN_PAGE,
+    directory_names,
+    write_plan,
+)
+from kassay.experiments.planning.plan_output.plan_files import to_json
+from kassay.experiments.planning.preparation.planning_start import planning_start
+from kassay.experiments.planning.survey.render_survey import render_survey
+from kassay.experiments.planning.survey.survey_processes import SurveySettings, survey_groups
+from kassay.experiments.planning.survey.survey_result import (
     MoveHistory,
     Survey,
     SurveyedGroup,
     UnsurveyedGroup,
 )
-from kassay.experiments.planning.survey_processes import SurveySettings, survey_groups
 from kassay.experiments.sources.capture_files import EmptyGroups
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group

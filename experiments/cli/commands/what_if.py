@@ -20,12 +20,15 @@ from kassay.experiments.cli.options.objective_options import ObjectiveOptions
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
 from kassay.experiments.cli.read_groups import STDIN, read_source
 from kassay.experiments.cli.write_results import Record, TableLayout, error_record
-from kassay.experiments.planning.group_changes import MEAN_WEIGHT, added_weight
-from kassay.experiments.planning.own_assignor import own_assignor
-from kassay.experiments.planning.planning_start import RebalancingGroupError, planning_start
-from kassay.experiments.planning.scenario_spec import ScenarioSpec
-from kassay.experiments.planning.what_if import ScenarioResult, current_state, scenarios
-from kassay.experiments.planning.what_if import what_if as solve_scenario
+from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
+from kassay.experiments.planning.preparation.planning_start import (
+    RebalancingGroupError,
+    planning_start,
+)
+from kassay.experiments.planning.scenarios.group_changes import MEAN_WEIGHT, added_weight
+from kassay.experiments.planning.scenarios.scenario_spec import ScenarioSpec
+from kassay.experiments.planning.scenarios.what_if import ScenarioResult, current_state, scenarios
+from kassay.experiments.planning.scenarios.what_if import what_if as solve_scenario
 from kassay.reference.model.group import Group
 from kassay.solver.solution import Status
 
@@ -128,7 +131,7 @@ def what_if(
             for scenario in (*scenarios(group, ()), *changed)
             if not STOP.is_set()
         ]
-        own = own_assignor(group)
+        own = identify_assignor(group)
         if assignor is None and own.port is not None and not own.is_ported:
             print_note(f"group {group.id!r}: {own}")
         _print_assumed_weights(group, partitions or (), new_weight)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from kassay.experiments.cli.options.option_checks import check_name
-from kassay.experiments.planning.group_changes import find_member
+from kassay.experiments.planning.scenarios.group_changes import find_member
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure

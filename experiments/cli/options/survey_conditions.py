@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import typer
 
-from kassay.experiments.planning.survey import SurveyedGroup
+from kassay.experiments.planning.survey.survey_result import SurveyedGroup
 
 _VALUES: dict[str, Callable[[SurveyedGroup], Fraction | int]] = {
     "gap": lambda group: group.gap,

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from kassay.experiments.planning.group_changes import repartition
-from kassay.experiments.planning.plan import plan
+from kassay.experiments.planning.group_plan.plan import plan
+from kassay.experiments.planning.scenarios.group_changes import repartition
 from kassay.reference.assignors import assign
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.group_annotations import Client, GroupStatus

@@ -2,7 +2,7 @@ from fractions import Fraction
 
 import pytest
 
-from kassay.experiments.planning import group_changes
+from kassay.experiments.planning.scenarios import group_changes
 from kassay.reference import Group, InputError, Member, Topic
 from kassay.reference.model.metrics import movement
 from kassay.reference.model.ownership import rejoin

@@ -10,10 +10,13 @@ import jsonschema
 import pytest
 from hypothesis import given, settings
 
-from kassay.experiments import planning
-from kassay.experiments.planning import plan_files
-from kassay.experiments.planning.plan import plan
-from kassay.experiments.planning.render_plan import render_html, render_ticket, short_names
+from kassay.experiments.planning.group_plan.plan import plan
+from kassay.experiments.planning.plan_output import plan_files
+from kassay.experiments.planning.plan_output.render_plan import (
+    render_html,
+    render_ticket,
+    short_names,
+)
 from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
 from kassay.reference import Group, Member, Topic
 from kassay.reference.documents.json_codec import parse_group
@@ -22,7 +25,7 @@ from kassay.reference.model.metrics import loads, movement
 from kassay.reference.protocol.subscription_messages import decode_sticky_user_data
 from tests.strategies import groups
 
-SCHEMA = json.loads((Path(planning.__file__).parent / "plan.schema.json").read_text())
+SCHEMA = json.loads((Path(plan_files.__file__).parent / "plan.schema.json").read_text())
 
 
 @given(groups(weighted=True))

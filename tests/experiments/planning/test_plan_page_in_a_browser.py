@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from kassay.experiments.comparison.optimum import CaseLimits
-from kassay.experiments.planning.plan import plan
-from kassay.experiments.planning.render_plan import render_html
+from kassay.experiments.planning.group_plan.plan import plan
+from kassay.experiments.planning.plan_output.render_plan import render_html
 from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
 from kassay.experiments.views.load_captures import load_captures
 from kassay.solver import HostImbalance, Imbalance, Movement

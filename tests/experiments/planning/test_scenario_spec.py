@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from kassay.experiments.planning.scenario_spec import ScenarioSpec
-from kassay.experiments.planning.what_if import scenarios, what_if
+from kassay.experiments.planning.scenarios.scenario_spec import ScenarioSpec
+from kassay.experiments.planning.scenarios.what_if import scenarios, what_if
 from kassay.reference import Group, InputError, Member, Topic
 from kassay.reference.model.errors import UsageError
 

@@ -7,15 +7,15 @@ from fractions import Fraction
 
 import pytest
 
-from kassay.experiments.planning import survey_processes
-from kassay.experiments.planning.survey import (
+from kassay.experiments.planning.survey import survey_processes
+from kassay.experiments.planning.survey.survey_processes import SurveySettings, survey_groups
+from kassay.experiments.planning.survey.survey_result import (
     MoveHistory,
     Survey,
     SurveyedGroup,
     UnsurveyedGroup,
     survey_group,
 )
-from kassay.experiments.planning.survey_processes import SurveySettings, survey_groups
 from kassay.reference import Group, Member, Topic
 from kassay.reference.model.group_annotations import GroupStatus
 from tests.brute_force import loads_of, optimum, owners, partitions_to_place, reachable

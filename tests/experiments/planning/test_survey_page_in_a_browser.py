@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from kassay.experiments.planning.render_survey import render_survey
-from kassay.experiments.planning.survey import Survey, UnsurveyedGroup
-from kassay.experiments.planning.survey_processes import survey_groups
+from kassay.experiments.planning.survey.render_survey import render_survey
+from kassay.experiments.planning.survey.survey_processes import survey_groups
+from kassay.experiments.planning.survey.survey_result import Survey, UnsurveyedGroup
 from tests.experiments.report.accessibility import FAINT, FAULTS
 from tests.experiments.report.browser import BROWSER_MARKS, PAPER_WIDTH, Browser, axe_violations
 from tests.random_groups import random_group

@@ -11,9 +11,13 @@ from collections import Counter
 import pytest
 
 from kassay.experiments.comparison.optimum import CaseLimits
-from kassay.experiments.planning.plan import plan
-from kassay.experiments.planning.plan_files import plan_document
-from kassay.experiments.planning.render_plan import render_html, render_summary, render_ticket
+from kassay.experiments.planning.group_plan.plan import plan
+from kassay.experiments.planning.plan_output.plan_files import plan_document
+from kassay.experiments.planning.plan_output.render_plan import (
+    render_html,
+    render_summary,
+    render_ticket,
+)
 from kassay.reference import Group, Member, Topic
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.metrics import loads, movement

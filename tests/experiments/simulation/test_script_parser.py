@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kassay.experiments.simulation.built_in_scripts import BUILT_IN_SCRIPTS, load_script
-from kassay.experiments.simulation.script import Action
-from kassay.experiments.simulation.script_parser import parse_script
+from kassay.experiments.simulation.scripts.built_in_scripts import BUILT_IN_SCRIPTS, load_script
+from kassay.experiments.simulation.scripts.script import Action
+from kassay.experiments.simulation.scripts.script_parser import parse_script
 from kassay.reference.model.errors import InputError
 
 GOOD = """\

@@ -18,8 +18,8 @@ from kassay.experiments.history.rebalances import (
     find_rebalances,
 )
 from kassay.experiments.history.reconstruct_generations import reconstruct_generations
-from kassay.experiments.planning.own_assignor import own_assignor
-from kassay.experiments.planning.plan import plan
+from kassay.experiments.planning.group_plan.plan import plan
+from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
 from kassay.experiments.sources.capture_files import import_groups, load_metadata
 from kassay.experiments.sources.import_options import AssumedSubscriptions, ImportOptions
 from kassay.experiments.sources.live_cluster.cluster_interface import LiveGroup
@@ -82,8 +82,8 @@ def test_the_client_library_of_live_groups_is_recognised(name: str) -> None:
     group = live_groups()[name]
     assert {member.client.library for member in group.members} == {library}
     by_broker = assignor in CONSUMER_PROTOCOL
-    assert own_assignor(group).is_ported is (by_broker or library == "java")
-    assert str(own_assignor(group)).startswith(
+    assert identify_assignor(group).is_ported is (by_broker or library == "java")
+    assert str(identify_assignor(group)).startswith(
         f"The broker assigns the partitions, with {assignor}."
         if by_broker
         else f"The group runs {assignor} of {'the Java client' if library == 'java' else library}."

@@ -2,7 +2,13 @@ import pandas as pd
 import pytest
 
 from kassay.experiments.simulation.policies import POLICIES
-from kassay.experiments.simulation.script import Action, MemberPlan, Script, ScriptEvent, TopicPlan
+from kassay.experiments.simulation.scripts.script import (
+    Action,
+    MemberPlan,
+    Script,
+    ScriptEvent,
+    TopicPlan,
+)
 from kassay.experiments.simulation.simulation import simulate
 from kassay.experiments.study.statistics.stream_rates import (
     CONSUMER,

@@ -1,0 +1,1 @@
+"""Plan of one group: planned assignment, alternatives and actions."""

@@ -1,0 +1,90 @@
+"""Options of a plan: alternative assignments with more or fewer moves."""
+
+from dataclasses import dataclass, field
+
+from kassay.experiments.planning.group_plan.assignor_outcomes import (
+    AssignmentMetrics,
+    assignment_metrics,
+)
+from kassay.experiments.planning.moves.move_schedule import MoveBatch, schedule_moves
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import Measure
+from kassay.solver.frontier.frontier_points import Frontier
+from kassay.solver.solution import LevelValue, Solution
+
+FEW_MOVES = 10
+"""Maximum number of moves of the option ``ten best moves``."""
+RECOMMENDED, BEST_MOVES, BALANCED = "plan", "ten best moves", "perfect balance"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanOption:
+    """Option of a plan: an assignment with its imbalance, moves and their lower bounds.
+
+    The bound on imbalance holds for the option's number of moves or fewer; the bound on moves
+    for the option's imbalance or less.
+    """
+
+    name: str
+    assignment: Assignment = field(repr=False)
+    metrics: AssignmentMetrics
+    imbalance: LevelValue
+    movement: LevelValue
+    batches: tuple[MoveBatch, ...] = field(repr=False)
+
+
+def plan_options(
+    group: Group, solution: Solution, optimum: Solution, frontier: Frontier
+) -> tuple[PlanOption, ...]:
+    """List the planned assignment and alternatives, in ascending order of moves."""
+    measure = Measure(solution.imbalance.name)
+    options = [_of_solution(group, RECOMMENDED, solution, measure)]
+    few = [point for point in frontier.points if point.movement.value <= FEW_MOVES]
+    top = optimum.movement.value
+    if few and top > FEW_MOVES and few[-1].movement.value != solution.movement.value:
+        point = few[-1]
+        options.append(
+            _option(
+                group,
+                BEST_MOVES,
+                point.assignment,
+                levels=(point.imbalance, point.movement),
+                measure=measure,
+            )
+        )
+    planned = (solution.imbalance.value, solution.movement.value)
+    if optimum.assignment is not None and planned != (optimum.imbalance.value, top):
+        options.append(_of_solution(group, BALANCED, optimum, measure))
+    return tuple(options)
+
+
+def _of_solution(group: Group, name: str, solution: Solution, measure: Measure) -> PlanOption:
+    if solution.assignment is None:
+        raise LookupError(f"the plan option {name!r} has no assignment")
+    levels = (solution.imbalance, solution.movement)
+    return _option(group, name, solution.assignment, levels=levels, measure=measure)
+
+
+def _option(
+    group: Group,
+    name: str,
+    assignment: Assignment,
+    *,
+    levels: tuple[LevelValue, LevelValue],
+    measure: Measure,
+) -> PlanOption:
+    imbalance, movement = levels
+    return PlanOption(
+        name=name,
+        assignment=assignment,
+        metrics=assignment_metrics(group, assignment),
+        imbalance=imbalance,
+        movement=movement,
+        batches=schedule_moves(group, assignment, measure=scheduled_measure(measure)),
+    )
+
+
+def scheduled_measure(measure: Measure) -> Measure:
+    """Return the measure that the schedule shows: for leximax, the sum of squares."""
+    return Measure.SUM_OF_SQUARES if measure is Measure.LEXIMAX else measure

@@ -1,0 +1,105 @@
+"""Data classes of a plan for one group: planned assignment, moves and alternatives."""
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from kassay.experiments.planning.group_plan.actions import RecommendedAction
+from kassay.experiments.planning.group_plan.assignor_outcomes import (
+    AssignmentMetrics,
+    AssignorOutcome,
+)
+from kassay.experiments.planning.group_plan.plan_alternatives import PlanOption
+from kassay.experiments.planning.group_plan.rack_locality import RackLocality
+from kassay.experiments.planning.moves.explained_steps import MoveStep
+from kassay.experiments.planning.moves.move_schedule import Move, MoveBatch
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.group import Group
+from kassay.solver.constraints import Constraint
+from kassay.solver.frontier.frontier_points import Frontier
+from kassay.solver.objective import Level
+from kassay.solver.sizing.member_loss import MemberLosses
+from kassay.solver.sizing.members_needed import Sizing
+from kassay.solver.solution import LevelValue, Solution
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrowthSizing:
+    """Number of members needed to keep the planned maximum load when traffic grows.
+
+    ``makespan`` is in current units: the planned maximum load divided by the growth factor.
+    """
+
+    growth: Fraction
+    makespan: int
+    sizing: Sizing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Plan for one group: current state, planned assignment, moves and alternatives.
+
+    Parameters
+    ----------
+    current
+        Owned partitions count with their owners, the others with their least loaded subscriber.
+    unowned
+        Consumed partitions without an owner, as ``topic-number``.
+    idle
+        Members without a consumed topic.
+    racks
+        None for a group without racks.
+    levels, constraints
+        Objective of the plan.
+    solution
+        Planned assignment, with value and bound per level.
+    optimum
+        Assignment with minimum imbalance without tolerance and limit on moves.
+    makespan
+        Maximum load of the planned assignment, and a lower bound on the maximum load.
+    growth_sizings
+        Empty if the weights are lag, which is a backlog and not a load.
+    steps
+        The moves in order, as steps that lower the loads.
+    options
+        The planned assignment and the alternatives to it.
+    actions
+        Effective actions instead of the list of moves, those with the fewest moves first.
+    interrupted
+        Whether the event ``stop`` of the limits ended the searches. The plan is the best one
+        found until then; alternatives, assignors, sizings and losses may be missing.
+    """
+
+    group: Group
+    current: AssignmentMetrics
+    unowned: tuple[str, ...]
+    idle: tuple[str, ...]
+    racks: RackLocality | None
+    levels: tuple[Level, ...]
+    constraints: tuple[Constraint, ...]
+    solution: Solution = field(repr=False)
+    optimum: Solution = field(repr=False)
+    planned: AssignmentMetrics
+    makespan: LevelValue
+    moves: tuple[Move, ...]
+    batches: tuple[MoveBatch, ...]
+    steps: tuple[MoveStep, ...]
+    options: tuple[PlanOption, ...]
+    frontier: Frontier
+    assignor_outcomes: tuple[AssignorOutcome, ...]
+    client: str | None
+    actions: tuple[RecommendedAction, ...]
+    growth_sizings: tuple[GrowthSizing, ...]
+    member_losses: MemberLosses
+    interrupted: bool
+
+    @property
+    def assignment(self) -> Assignment:
+        """Return the planned assignment."""
+        if self.solution.assignment is None:
+            raise LookupError("the plan has no assignment")
+        return self.solution.assignment
+
+    @property
+    def movement(self) -> int:
+        """Return the number of owned partitions that move to another member."""
+        return sum(1 for move in self.moves if move.source is not None)

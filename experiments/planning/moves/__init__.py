@@ -1,0 +1,1 @@
+"""Moves between two assignments: order, steps and explanations."""

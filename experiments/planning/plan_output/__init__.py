@@ -1,0 +1,1 @@
+"""Page, ticket, text and files of a plan."""

@@ -1,0 +1,159 @@
+"""Describe a plan in sentences: benefit, options and ignored objectives."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+
+from kassay.experiments.planning.group_plan.actions import count_of
+from kassay.experiments.planning.group_plan.host_loads import host_loads
+from kassay.experiments.planning.group_plan.plan_alternatives import RECOMMENDED
+from kassay.experiments.planning.group_plan.plan_result import Plan
+from kassay.reference.model.group_annotations import WeightSource
+from kassay.reference.model.metrics import Measure, relative_loads
+from kassay.solver.objective import HOST_LEVELS, Movement
+from kassay.solver.solution import LevelValue
+
+_WEIGHTS = {
+    WeightSource.LAG: "loads are sums of lag, in messages. Lag is a backlog, not a load: this plan "
+    "spreads the backlog",
+    WeightSource.RATE: "loads are sums of rates, in messages appended between two samples. The "
+    "rate is the load of consumers that read new records",
+    WeightSource.SIZE: "loads are sums of sizes, in bytes on disk of the largest replica. Size is "
+    "the load of consumers that read topics from the beginning; use rates for consumers that read "
+    "new records",
+    WeightSource.FILE: "loads are sums of the weights in the given file or table",
+}
+
+
+def verdict(plan: Plan) -> str:
+    """Describe in one sentence the moves of the plan and the change of the maximum load."""
+    before, after = plan.current.makespan, plan.planned.makespan
+    if not plan.moves:
+        return f"Nothing to do: {_unchanged(plan)}."
+    placed = len(plan.moves) - plan.movement
+    parts = []
+    if plan.movement:
+        parts.append(count_of(plan.movement, "move"))
+    if placed:
+        parts.append(f"{count_of(placed, 'partition')} without an owner")
+    gain = f" ({(after - before) / before:+.0%})" if before and after != before else ""
+    change = (
+        f"lower the maximum load from {before:,} to {after:,}{gain}"
+        if after < before
+        else f"keep the maximum load at {after:,} and even out the other loads"
+        if after == before
+        else f"give a maximum load of {after:,}"
+    )
+    return f"{' and '.join(parts)} {change}; {quality(plan)}."
+
+
+def quality(plan: Plan) -> str:
+    """Describe how far the planned maximum load is from the proven minimum."""
+    bound = plan.makespan.bound
+    if plan.makespan.gap == 0:
+        return "the maximum load is the proven minimum"
+    if not bound:
+        return "the minimum is not known"
+    return f"that is at most {plan.makespan.gap / bound:.1%} above the minimum"
+
+
+def _unchanged(plan: Plan) -> str:
+    tolerance = next((level.tolerance for level in plan.levels if level.tolerance), None)
+    if plan.solution.status != "optimal":
+        return "no better assignment was found; optimality is not proven"
+    if tolerance is not None:
+        share = f"{float(tolerance.relative):.0%}"
+        return f"the current assignment is within {share} of the minimum imbalance, with proof"
+    return "the current assignment is optimal, with proof"
+
+
+def option_summary(plan: Plan) -> Iterator[str]:
+    """Yield one line of text per option of the plan, with its moves and imbalance."""
+    for option in plan.options:
+        name = "this plan" if option.name == RECOMMENDED else option.name
+        measure = (
+            f"maximum load {option.imbalance.value:,}"
+            if option.imbalance.name == Measure.MAKESPAN
+            else f"maximum load {option.metrics.makespan:,}, "
+            f"{option.imbalance.name.replace('_', ' ')} {option.imbalance.value:,}"
+        )
+        further = ""
+        if option.name == RECOMMENDED:
+            known = (*Measure, Movement.name)
+            further = "".join(
+                f", {level.name.replace('_', ' ')} {level.value:,} ({bound_text(level)})"
+                for level in plan.solution.levels
+                if level.name not in known
+            )
+        yield (
+            f"{name}: {count_of(option.movement.value, 'move')} ({bound_text(option.movement)}), "
+            f"{measure} ({bound_text(option.imbalance)}){further}"
+        )
+
+
+def bound_text(level: LevelValue | None) -> str:
+    """Format the lower bound of a value, or ``proven`` if the value is optimal."""
+    if level is None:
+        return "not found within the time limit"
+    return "proven" if level.gap == 0 else f"lower bound {level.bound:,}"
+
+
+def not_considered(plan: Plan) -> list[str]:
+    """List objectives, such as rack locality, that the plan ignores but the user can add."""
+    names = {level.name for level in plan.levels}
+    ignored = []
+    if plan.racks is not None and "cross_rack" not in names and plan.racks.current:
+        ignored.append(
+            f"racks: {plan.racks.current:,} of {plan.group.partition_count:,} partitions are read "
+            f"across racks now, {plan.racks.planned:,} in this plan; consider them with --racks"
+        )
+    hosts = host_loads(plan.group, plan.assignment)
+    if names.isdisjoint(HOST_LEVELS) and hosts:
+        current = max(one.relative_current for one in hosts)
+        planned = max(one.relative_planned for one in hosts)
+        ignored.append(
+            f"hosts: the maximum relative load of a host is {current:,} now and {planned:,} in "
+            "this plan; balance hosts with --by-host"
+        )
+    if len(plan.group.topics) > 1 and "topic_spread" not in names:
+        ignored.append(
+            "spread of each topic over its members; consider it with --level topic_spread"
+        )
+    return ignored
+
+
+def weight_text(plan: Plan) -> str:
+    """Describe the unit of the loads, and which other weights are available."""
+    group = plan.group
+    if group.weight_source is not None:
+        text = _WEIGHTS[group.weight_source]
+    elif group.common_weight != 1:
+        text = "loads are sums of partition weights; the source does not name their quantity"
+    else:
+        text = (
+            "loads are numbers of partitions: every partition counts 1. Use rates (--weights rate "
+            "at import) if partitions differ in traffic, sizes if consumers reprocess whole "
+            "topics. Lag is a backlog, not a load: use it only to spread an existing backlog"
+        )
+    if not group.has_equal_speeds:
+        multiple = max(relative_loads(group, {m.id: m.speed for m in group.members}).values())
+        text += (
+            f". Members differ in speed: maximum loads are loads divided by the speed of the "
+            f"member, times {multiple}"
+        )
+    others = [f"--weights {one}" for one in group.available_weights if one != group.weight_source]
+    if not others:
+        return text
+    return f"{text}. The source of the group allows {' and '.join(others)} at import"
+
+
+def further_commands(
+    plan: Plan, directory: str, source: Sequence[str], selected: Sequence[str]
+) -> Iterator[str]:
+    """Yield commands for the plan in ``directory``, and for the source of its group.
+
+    ``source`` and ``selected`` are arguments as in `render_summary`.
+    """
+    yield f"kassay compare {shlex.quote(f'{directory}/after.jsonl')} --format table"
+    yield f"kassay plan {shlex.join([*source, *selected])} --max-moves 10 -o plan-10"
+    if plan.group.weight_source is not WeightSource.LAG:
+        yield f"kassay what-if {shlex.join(source)} --members +0..+2 --format table"

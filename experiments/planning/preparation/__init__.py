@@ -1,0 +1,1 @@
+"""Start, objectives and current assignor of a group that is planned."""

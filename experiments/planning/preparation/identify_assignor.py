@@ -1,0 +1,189 @@
+"""Identify the assignor that a group uses, and the program that implements it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kassay.experiments.implementations.installation import driver_command, is_installed
+from kassay.experiments.implementations.library_catalogue import (
+    libraries,
+    parse_library_assignor,
+    parse_library_version,
+)
+from kassay.reference.assignors import ASSIGNORS, RebalanceProtocol, Release
+from kassay.reference.model.group import Group
+from kassay.reference.model.group_annotations import Protocol
+
+_JAVA = "java"
+_BROKER_ASSIGNORS = frozenset(
+    name for name, port in ASSIGNORS.items() if port.protocol is RebalanceProtocol.CONSUMER
+)
+_CLASSIC = (
+    frozenset(name for name, port in ASSIGNORS.items() if port.release is Release.NEWEST)
+    - _BROKER_ASSIGNORS
+)
+_OFFERED = {
+    "librdkafka": {"range", "roundrobin", "cooperative-sticky"} | _BROKER_ASSIGNORS,
+    "sarama": _CLASSIC,
+    "franz-go": _CLASSIC,
+    "kafka-go": {"range", "roundrobin"},
+    "kafkajs": frozenset[str](),
+    "kafka-python": _CLASSIC,
+    "aiokafka": {"range", "roundrobin", "sticky"},
+    "kafka-streams": frozenset[str](),
+}
+"""Ported assignors that each client library offers."""
+
+
+class Implementation(StrEnum):
+    """Kind of program that implements the assignor of a group."""
+
+    BROKER = "broker"
+    JAVA = "java"
+    OTHER = "other"  # at least one member has another client library
+    UNKNOWN = "unknown"  # the client library of at least one member is not known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentifiedAssignor:
+    """Assignor that a group uses, and the program that implements it, as far as known.
+
+    Parameters
+    ----------
+    name
+        Name as in ``kassay.assign``; None if the source does not show it.
+    libraries
+        Client libraries of the members that were recognised.
+    client
+        Library whose own assignors were run on the group, with its version.
+    """
+
+    name: str | None
+    implementation: Implementation
+    libraries: tuple[str, ...]
+    client: str | None = None
+
+    @property
+    def port(self) -> str | None:
+        """Return the name of the port of this assignor, or None if kassay has no port."""
+        return self.name if self.name in ASSIGNORS else None
+
+    @property
+    def is_ported(self) -> bool:
+        """Return whether kassay has a port of the exact implementation that the group uses."""
+        known = (Implementation.BROKER, Implementation.JAVA)
+        return self.port is not None and self.implementation in known
+
+    def offers(self, assignor: str) -> bool:
+        """Return whether all recognised client libraries of the members offer an assignor."""
+        return all(assignor in _OFFERED.get(library, ASSIGNORS) for library in self.libraries)
+
+    def record(self) -> dict[str, object]:
+        """Return the assignor as a JSON object."""
+        return {
+            "name": self.name,
+            "implementation": str(self.implementation),
+            "libraries": list(self.libraries),
+            "is_ported": self.is_ported,
+            "description": str(self),
+        }
+
+    def __str__(self) -> str:
+        """Describe the assignor, and note if results of kassay's port can differ from it."""
+        if self.name is None:
+            text = "The source does not show the assignor that the group runs."
+            is_known = self.implementation in {Implementation.BROKER, Implementation.JAVA}
+            return text if is_known else f"{text} {self._results('each assignor')}"
+        if self.implementation is Implementation.BROKER:
+            return f"The broker assigns the partitions, with {self.name}."
+        text = f"The group runs {self.name}{self._origin}."
+        if self.port is None:
+            return f"{text} kassay has no port of this assignor."
+        return text if self.is_ported else f"{text} {self._results(self.name)}"
+
+    @property
+    def _is_other(self) -> bool:
+        return self.implementation is Implementation.OTHER
+
+    @property
+    def _origin(self) -> str:
+        if self.implementation is Implementation.JAVA:
+            return " of the Java client"
+        if not self._is_other:
+            return "; its client library is not known"
+        if len(self.libraries) == 1:
+            return f" of {self.libraries[0]}"
+        return f"; its members have several client libraries: {', '.join(self.libraries)}"
+
+    def _results(self, name: str) -> str:
+        if self.client is not None:
+            library = self.client.partition("@")[0]
+            return (
+                f"The results of names with {library} in this output are those of {self.client}; "
+                "all other results are those of the Java client and the broker."
+            )
+        other = self.libraries[0] if len(self.libraries) == 1 and self._is_other else None
+        return (
+            f"The results of {name} in this output are those of the Java client; "
+            f"{other or 'another library'} can assign other partitions."
+        )
+
+
+def runs_in_client(name: str) -> bool:
+    """Return whether an assignor runs in a client instead of the broker."""
+    return name not in _BROKER_ASSIGNORS
+
+
+def installed_client(group: Group) -> str | None:
+    """Return the client library of all members, if it is recognised and installed."""
+    own = identify_assignor(group)
+    client = own.libraries[0] if len(own.libraries) == 1 else ""
+    if own.implementation is not Implementation.OTHER or client not in libraries():
+        return None
+    return client if is_installed(*parse_library_version(client)) else None
+
+
+def client_assignors(client: str) -> tuple[str, ...]:
+    """Return the names of the assignors of an installed client library ``LIBRARY[@VERSION]``.
+
+    Raises
+    ------
+    InputError
+        If the library is unknown or not installed.
+    """
+    library, version = parse_library_version(client)
+    names = tuple(f"{library.name}@{version}:{name}" for name in library.assignors_of(version))
+    driver_command(parse_library_assignor(names[0]))
+    return names
+
+
+def identify_assignor(group: Group, *, client: str | None = None) -> IdentifiedAssignor:
+    """Identify the assignor that a group uses, and the program that implements it.
+
+    In the classic protocol, the client library of the leader computes the assignment.
+    ``client`` is the library whose own assignors were run on the group, with its version.
+
+    Examples
+    --------
+    >>> from kassay.reference.model.client import Client
+    >>> from kassay.reference.model.group import Member
+    >>> from kassay.reference.model.group_status import GroupStatus
+    >>> member = Member(id="a", subscription=(), client=Client(library="sarama"))
+    >>> group = Group(topics=(), members=(member,), status=GroupStatus(assignor="range"))
+    >>> own = identify_assignor(group)
+    >>> own.is_ported, str(own)[:31]
+    (False, 'The group runs range of sarama.')
+    """
+    name = group.status.registered_assignor
+    found = {member.client.library for member in group.members}
+    recognised = tuple(sorted(library for library in found if library is not None))
+    if group.status.protocol is Protocol.CONSUMER or name in _BROKER_ASSIGNORS:
+        implementation = Implementation.BROKER
+    elif set(recognised) - {_JAVA}:
+        implementation = Implementation.OTHER
+    elif found == {_JAVA}:
+        implementation = Implementation.JAVA
+    else:
+        implementation = Implementation.UNKNOWN
+    return IdentifiedAssignor(
+        name=name, implementation=implementation, libraries=recognised, client=client
+    )

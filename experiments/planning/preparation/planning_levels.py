@@ -1,0 +1,66 @@
+"""Levels of a plan, which are objectives that are minimised in order, and its maximum load."""
+
+from collections.abc import Iterable, Sequence
+
+from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import Measure, measures
+from kassay.solver.bounds.level_bounds import level_bound
+from kassay.solver.constraints import Constraint, MaxMoves
+from kassay.solver.objective import (
+    Imbalance,
+    Level,
+    Movement,
+    Tolerance,
+    default_measure,
+    ordered_levels,
+    planning_tolerance,
+)
+from kassay.solver.problem import build_problem
+from kassay.solver.solution import LevelValue, Solution
+
+
+def planning_levels(
+    group: Group,
+    *,
+    measure: Measure | str | None = None,
+    tolerance: Tolerance | None = None,
+    further: Sequence[Level] = (),
+) -> tuple[Level, ...]:
+    """Return the levels of a plan, with a default tolerance of 2 % if weights differ.
+
+    If weights are equal, or for the measure leximax, the default tolerance is 0.
+    """
+    if tolerance is None:
+        tolerance = planning_tolerance(group, measure)
+    return ordered_levels(group, measure=measure, tolerance=tolerance, further=further)
+
+
+def exact_levels(group: Group, levels: Sequence[Level]) -> tuple[Level, ...]:
+    """Return two levels: imbalance without tolerance, then movement."""
+    measures = [level.measure for level in levels if isinstance(level, Imbalance)]
+    return (Imbalance(measures[0] if measures else default_measure(group)), Movement())
+
+
+def without_move_limit(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
+    """Remove limits on the number of moves from the constraints."""
+    return tuple(rule for rule in constraints if not isinstance(rule, MaxMoves))
+
+
+def makespan_of(group: Group, solution: Solution) -> LevelValue | None:
+    """Return the maximum load of a solution, with a lower bound.
+
+    If members differ in speed, it is the maximum relative load. With equal weights and speeds,
+    minimum sum of squares implies minimum makespan (docs/problem.md). For any other measure, and
+    if another level precedes imbalance, the bound is computed without search.
+    """
+    if solution.assignment is None:
+        return None
+    value = measures(group, solution.assignment)[Measure.MAKESPAN]
+    first = solution.levels[0]
+    if first.name == Measure.MAKESPAN:
+        bound = first.bound
+    elif first.name in list(Measure) and first.gap == 0 and group.uniform_weight is not None:
+        bound = value
+    else:
+        bound = level_bound(build_problem(group), Imbalance(Measure.MAKESPAN))
+    return LevelValue("makespan", value, min(value, bound))

@@ -1,0 +1,1 @@
+"""Changed groups: what-if scenarios, drain time and autoscaler values."""

@@ -1,0 +1,220 @@
+"""Solve what-if scenarios: find the optimum of a group after changes to the group."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from itertools import product
+from time import perf_counter
+
+from kassay.experiments.implementations.convergence import Ending, run_until_stable
+from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
+from kassay.experiments.planning.preparation.planning_levels import makespan_of, planning_levels
+from kassay.experiments.planning.scenarios.group_changes import Change
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import loads, participants, relative_loads
+from kassay.reference.model.metrics import movement as count_moves
+from kassay.solver.constraints import Constraint
+from kassay.solver.limits import SearchLimits
+from kassay.solver.objective import Level
+from kassay.solver.sizing.resized_groups import with_valid_ownership
+from kassay.solver.solution import LevelValue, Solution, Status, value_and_bound
+from kassay.solver.solve import solve
+
+AS_IS, OPTIMUM = "current", "optimum"
+"""Names of the first two scenarios: the current group, and the optimum without changes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """What-if scenario: a changed group, with a name that lists the changes."""
+
+    name: str
+    group: Group
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssignorLoads:
+    """Result of a rebalance with one assignor: maximum load and moves, or None after failure."""
+
+    assignor: str
+    ending: str
+    makespan: int | None
+    movement: int | None
+
+    def record(self) -> dict[str, object]:
+        """Return the result as a JSON object."""
+        return {
+            "assignor": self.assignor,
+            "ending": self.ending,
+            "makespan": self.makespan,
+            "movement": self.movement,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurrentState:
+    """Current state of a group: load per member, and number of partitions without an owner."""
+
+    members: int
+    partitions: int
+    makespan: int
+    loads: dict[str, int]
+    placed: int
+
+    def record(self) -> dict[str, object]:
+        """Return the current state as a JSON object."""
+        return {
+            "scenario": AS_IS,
+            "members": self.members,
+            "partitions": self.partitions,
+            "status": "current",
+            "makespan": {"value": self.makespan, "bound": self.makespan},
+            "movement": {"value": 0, "bound": 0},
+            "placed": self.placed,
+            "loads": self.loads,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScenarioResult:
+    """Result of a what-if scenario: the optimum, and the result of an assignor.
+
+    Only consumed partitions and members with a consumed topic count. ``makespan`` and
+    ``movement`` are None without an assignment; ``placed`` partitions have no owner;
+    ``topics_without_subscribers`` have a subscriber in the current group only.
+    """
+
+    scenario: Scenario
+    members: int
+    partitions: int
+    status: Status
+    makespan: LevelValue | None
+    movement: LevelValue | None
+    placed: int
+    topics_without_subscribers: tuple[str, ...]
+    seconds: float
+    solution: Solution = field(repr=False)
+    rebalance: AssignorLoads | None = None
+
+    def record(self) -> dict[str, object]:
+        """Return the result as a JSON object."""
+        return {
+            "scenario": self.scenario.name,
+            "members": self.members,
+            "partitions": self.partitions,
+            "status": str(self.status),
+            "makespan": value_and_bound(self.makespan),
+            "movement": value_and_bound(self.movement),
+            "levels": self.solution.values_by_level(),
+            "placed": self.placed,
+            "topics_without_subscribers": list(self.topics_without_subscribers),
+            "assignor": None if self.rebalance is None else self.rebalance.record(),
+            "seconds": round(self.seconds, 3),
+            "proof": self.solution.proof_by_level(),
+        }
+
+
+def scenarios(
+    group: Group, alternatives: Iterable[Sequence[tuple[str, Change]]]
+) -> Iterator[Scenario]:
+    """Yield one scenario for each combination of alternative changes.
+
+    A scenario has one alternative of each kind of change.
+
+    ``alternatives`` has the named changes per kind. The kinds apply in this order.
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> from kassay.experiments.planning.scenarios.group_changes import add_members
+    >>> from kassay.reference.model.group import Member, Topic
+    >>> group = Group(
+    ...     topics=(Topic(name="t", partitions=4),),
+    ...     members=(Member(id="a", subscription=("t",)),),
+    ... )
+    >>> kinds = [[(f"members +{n}", partial(add_members, count=n)) for n in (0, 1, 3)]]
+    >>> [(one.scenario.name, one.makespan.value) for one in map(what_if, scenarios(group, kinds))]
+    [('members +0', 4), ('members +1', 2), ('members +3', 1)]
+    """
+    current = with_valid_ownership(group)
+    for combination in product(*alternatives):
+        changed = reduce(lambda result, change: change[1](result), combination, current)
+        yield Scenario(name=", ".join(name for name, _ in combination) or OPTIMUM, group=changed)
+
+
+def current_state(group: Group) -> CurrentState:
+    """Compute the load per member from the owned partitions of a group."""
+    subscribers = group.subscribers()
+    partitions = sum(topic.partitions for topic in group.topics if subscribers[topic.name])
+    owned = with_valid_ownership(group)
+    held = loads(group, Assignment({member.id: member.owned for member in owned.members}))
+    return CurrentState(
+        members=len(participants(group)),
+        partitions=partitions,
+        makespan=max(relative_loads(group, held).values(), default=0),
+        loads=held,
+        placed=partitions - sum(len(member.owned) for member in owned.members),
+    )
+
+
+def assignor_loads(group: Group, assignor: str) -> AssignorLoads:
+    """Rebalance a group with one assignor, and return the maximum load and moves."""
+    stable = run_until_stable(group, assignor)
+    if stable.ending is not Ending.OK or stable.assignment is None:
+        return AssignorLoads(
+            assignor=assignor, ending=str(stable.ending), makespan=None, movement=None
+        )
+    return AssignorLoads(
+        assignor=assignor,
+        ending=str(stable.ending),
+        makespan=max(loads(group, stable.assignment).values(), default=0),
+        movement=count_moves(group, stable.assignment),
+    )
+
+
+def what_if(
+    scenario: Scenario,
+    *,
+    before: Group | None = None,
+    levels: Sequence[Level] | None = None,
+    constraints: Iterable[Constraint] = (),
+    assignor: str | None = None,
+    limits: SearchLimits = SearchLimits(),
+    seed: int = 0,
+) -> ScenarioResult:
+    """Find the optimal assignment of a scenario, and run an assignor for comparison.
+
+    ``before`` is the unchanged group. The default assignor is the port with the name of the
+    assignor that the group runs, see `identify_assignor`.
+    """
+    group = scenario.group
+    begin = perf_counter()
+    solution = solve(
+        group,
+        levels=planning_levels(group) if levels is None else levels,
+        constraints=constraints,
+        limits=limits,
+        seed=seed,
+    )
+    seconds = perf_counter() - begin
+    assignor = None if limits.is_stopped else assignor or identify_assignor(group).port
+    subscribers = group.subscribers()
+    partitions = sum(topic.partitions for topic in group.topics if subscribers[topic.name])
+    owned = sum(len(member.owned) for member in with_valid_ownership(group).members)
+    current = {} if before is None else before.subscribers()
+    return ScenarioResult(
+        scenario=scenario,
+        members=len(participants(group)),
+        partitions=partitions,
+        status=solution.status,
+        makespan=makespan_of(group, solution),
+        movement=None if solution.assignment is None else solution.movement,
+        placed=partitions - owned,
+        topics_without_subscribers=tuple(
+            topic for topic, members in current.items() if members and not subscribers.get(topic)
+        ),
+        seconds=seconds,
+        solution=solution,
+        rebalance=None if assignor is None else assignor_loads(group, assignor),
+    )

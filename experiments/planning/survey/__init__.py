@@ -1,0 +1,1 @@
+"""Survey of many groups."""

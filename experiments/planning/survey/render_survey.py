@@ -1,0 +1,50 @@
+"""Render a survey of many groups as an HTML page."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import quote
+
+from kassay.experiments.planning.survey.survey_result import Survey, SurveyedGroup
+from kassay.experiments.plotting.page_templates import environment
+from kassay.reference.documents.csv_writer import write_csv
+
+_TEMPLATES = Path(__file__).parents[1] / "templates"
+_COLUMNS = (
+    *("rank", "group", "gap", "gap limit", "maximum load", "planned maximum load", "bound"),
+    *("spread", "planned spread", "idle", "planned idle", "hot", "moves", "placed"),
+    *("unnecessary moves", "members", "partitions"),
+)
+
+
+def render_survey(survey: Survey, *, source: str, plans: Mapping[str | None, str]) -> str:
+    """Render a survey as an HTML page. Equal surveys give equal bytes.
+
+    ``source`` is the name of the source. ``plans`` maps the id of a group to the path of its plan
+    page, relative to the page of the survey.
+    """
+    links = {id: quote(path) for id, path in plans.items()}
+    template = environment(_TEMPLATES, autoescape=True).get_template("survey.html.j2")
+    return template.render(
+        survey=survey,
+        totals=survey.totals(),
+        source=source,
+        links=links,
+        has_history=any(group.history is not None for group in survey.groups),
+        survey_csv=survey_csv(survey),
+    )
+
+
+def survey_csv(survey: Survey) -> str:
+    """Convert a survey to CSV text, one line per group in the order of the ranks."""
+    return write_csv(_COLUMNS, (_row(rank, group) for rank, group in enumerate(survey.groups, 1)))
+
+
+def _row(rank: int, group: SurveyedGroup) -> tuple[object, ...]:
+    before, after = group.current, group.planned
+    return (
+        *(rank, group.id or "", f"{float(group.gap):.4f}", f"{float(group.gap_limit):.4f}"),
+        *(before.makespan, after.makespan, group.makespan.bound, before.spread, after.spread),
+        *(before.idle, after.idle, group.hot, group.moves.value, group.placed),
+        "" if group.unnecessary_moves is None else group.unnecessary_moves,
+        *(group.members, group.partitions),
+    )

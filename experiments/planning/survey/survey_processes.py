@@ -1,0 +1,181 @@
+"""Survey many groups within one time limit, on several processes."""
+
+import multiprocessing
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from itertools import chain, islice
+from threading import Event
+
+from kassay.experiments.planning.survey.survey_result import (
+    MoveHistory,
+    SurveyResult,
+    UnsurveyedGroup,
+    survey_group,
+)
+from kassay.reference.model.group import Group
+from kassay.solver.limits import SearchLimits
+
+Progress = Callable[[int, int], None]
+"""Function that is called with the number of finished groups and of all groups."""
+_MIN_GROUPS_PER_PROCESS = 20
+"""Minimum number of groups for which the start of a further process saves time."""
+_LIGHT_PARTITIONS = 2_000
+"""Maximum number of partitions of equal weight for which a plan takes only milliseconds."""
+_STOP_SECONDS = 0.2
+"""Time between two checks of the event that stops the survey."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SurveySettings:
+    """Settings of a survey.
+
+    Parameters
+    ----------
+    seconds
+        Time limit in seconds for all groups together.
+    processes
+        Maximum number of processes.
+    seed
+        Random seed of the searches.
+    stop
+        Event that ends the survey. The results found until then are yielded.
+    """
+
+    seconds: float = 60.0
+    processes: int = 1
+    seed: int = 0
+    stop: Event | None = None
+
+    @property
+    def is_stopped(self) -> bool:
+        """Return whether the event ``stop`` is set."""
+        return self.stop is not None and self.stop.is_set()
+
+
+def survey_groups(
+    groups: Sequence[Group],
+    *,
+    histories: Mapping[str, MoveHistory] | None = None,
+    settings: SurveySettings = SurveySettings(),
+    progress: Progress | None = None,
+) -> Iterator[SurveyResult]:
+    """Survey groups, and yield each result as soon as it is found.
+
+    Groups with equal weights come first, because their optimum takes milliseconds. The other
+    groups share the time that is left, on several processes. A group that ends its process
+    yields an `UnsurveyedGroup`; the survey continues with the other groups.
+    """
+    deadline = time.monotonic() + settings.seconds
+    known = histories or {}
+    light = [group for group in groups if _is_light(group)]
+    heavy = [group for group in groups if not _is_light(group)]
+    processes = min(settings.processes, len(heavy) // _MIN_GROUPS_PER_PROCESS)
+    survey = _in_processes if processes > 1 else _in_this_process
+    results = chain(
+        _in_this_process(light, known, settings, deadline), survey(heavy, known, settings, deadline)
+    )
+    for done, result in enumerate(results, 1):
+        if progress is not None:
+            progress(done, len(groups))
+        yield result
+
+
+def _is_light(group: Group) -> bool:
+    return not group.is_weighted and group.partition_count <= _LIGHT_PARTITIONS
+
+
+def _in_this_process(
+    groups: Sequence[Group],
+    histories: Mapping[str, MoveHistory],
+    settings: SurveySettings,
+    deadline: float,
+) -> Iterator[SurveyResult]:
+    for number, group in enumerate(groups):
+        if settings.is_stopped:
+            return
+        seconds = max(0.0, deadline - time.monotonic()) / (len(groups) - number)
+        limits = SearchLimits(time=seconds, stop=settings.stop)
+        history = histories.get(group.id or "")
+        yield survey_group(group, history=history, limits=limits, seed=settings.seed)
+
+
+def _in_processes(
+    groups: Sequence[Group],
+    histories: Mapping[str, MoveHistory],
+    settings: SurveySettings,
+    deadline: float,
+) -> Iterator[SurveyResult]:
+    """Survey groups in child processes, with at most two waiting groups per process."""
+    waiting, left = iter(groups), len(groups)
+    running: dict[Future[SurveyResult], Group] = {}
+    pool = _new_pool(settings.processes)
+    try:
+        while left and not settings.is_stopped:
+            for group in islice(waiting, 2 * settings.processes - len(running)):
+                seconds = max(0.0, deadline - time.monotonic()) * settings.processes / left
+                task = pool.submit(
+                    _survey_alone, group, histories.get(group.id or ""), seconds, settings.seed
+                )
+                running[task] = group
+            finished = wait(running, timeout=_STOP_SECONDS, return_when=FIRST_COMPLETED).done
+            lost = []
+            for task in finished:
+                group = running.pop(task)
+                if isinstance(task.exception(), BrokenProcessPool):
+                    lost.append(group)
+                else:
+                    left -= 1
+                    yield task.result()
+            if lost:
+                pool, left = _new_pool(settings.processes), left - len(lost) - len(running)
+                for group in (*lost, *running.values()):
+                    yield _survey_isolated(group, histories, settings)
+                running.clear()
+    finally:
+        _end(pool)
+
+
+def _new_pool(processes: int) -> ProcessPoolExecutor:
+    # A forked child of this process, which can have threads, could wait forever for a lock.
+    # The fork server has no threads, and imports the solver only once for all child processes.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    return ProcessPoolExecutor(processes, mp_context=context, initializer=_ignore_interrupts)
+
+
+def _ignore_interrupts() -> None:
+    """Leave Ctrl-C to the parent process, which ends its child processes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _survey_alone(
+    group: Group, history: MoveHistory | None, seconds: float, seed: int
+) -> SurveyResult:
+    return survey_group(group, history=history, limits=SearchLimits(time=seconds), seed=seed)
+
+
+def _survey_isolated(
+    group: Group, histories: Mapping[str, MoveHistory], settings: SurveySettings
+) -> SurveyResult:
+    """Survey one group alone in a new process, because it may have ended the previous one."""
+    pool = _new_pool(1)
+    history = histories.get(group.id or "")
+    try:
+        return pool.submit(_survey_alone, group, history, 1.0, settings.seed).result()
+    except BrokenProcessPool:
+        reason = "the process that surveyed this group ended, possibly without memory"
+        return UnsurveyedGroup(id=group.id, reason=reason)
+    finally:
+        _end(pool)
+
+
+def _end(pool: ProcessPoolExecutor) -> None:
+    """End the processes of a pool without waiting for running searches."""
+    processes = list((pool._processes or {}).values())  # noqa: SLF001 - kill_workers: Python 3.14
+    pool.shutdown(wait=False, cancel_futures=True)
+    for process in processes:
+        process.kill()

@@ -1,0 +1,287 @@
+"""Survey of many groups: the gain of an optimal plan per group, ranked."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from kassay.experiments.comparison.optimum import keep_owners
+from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
+from kassay.experiments.planning.preparation.planning_levels import makespan_of, planning_levels
+from kassay.experiments.planning.preparation.planning_start import planning_start
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.errors import KassayError
+from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import (
+    Measure,
+    load_vector,
+    measures,
+    member_units,
+    movement,
+)
+from kassay.reference.model.ownership import NO_OWNER, ownership
+from kassay.solver.limits import SearchLimits
+from kassay.solver.solution import LevelValue, value_and_bound
+from kassay.solver.solve import solve
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadSummary:
+    """Maximum load and spread of an assignment, and the number of members without load."""
+
+    makespan: int
+    spread: int
+    idle: int
+
+    @classmethod
+    def of(cls, group: Group, assignment: Assignment) -> "LoadSummary":
+        """Summarise the loads of an assignment.
+
+        Members without a consumed topic are idle, and do not count in the spread.
+        """
+        values = measures(group, assignment)
+        return cls(
+            makespan=values[Measure.MAKESPAN],
+            spread=values[Measure.SPREAD],
+            idle=len(group.members) - sum(load > 0 for load in load_vector(group, assignment)),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveHistory:
+    """Moves in the recorded rebalances of a group. Only proven rebalances count."""
+
+    rebalances: int
+    moves: int
+    unnecessary: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SurveyedGroup:
+    """Gain of an optimal plan for one group: loads before and after the plan, and moves.
+
+    Parameters
+    ----------
+    members, partitions
+        Members of the group, and partitions of the topics with a subscriber.
+    current, planned
+        Loads now and after the plan. Partitions without an owner count with their least loaded
+        subscriber.
+    makespan
+        Planned maximum load, and a lower bound on the maximum load.
+    moves
+        Moves of the plan, and a lower bound for its imbalance.
+    placed
+        Partitions without an owner, which the plan assigns.
+    hot
+        Members with a load above the planned maximum load.
+    history
+        None if no history of the group is given.
+    """
+
+    id: str | None
+    state: str | None
+    assignor: str | None
+    weights: str | None
+    members: int
+    partitions: int
+    current: LoadSummary
+    planned: LoadSummary
+    makespan: LevelValue
+    moves: LevelValue
+    placed: int
+    hot: int
+    history: MoveHistory | None
+
+    @property
+    def gap(self) -> Fraction:
+        """Return the plan's decrease of the maximum load, divided by the planned maximum load."""
+        return _excess(self.current.makespan, self.planned.makespan)
+
+    @property
+    def gap_limit(self) -> Fraction:
+        """Return an upper limit of the gap, which follows from the bound on the maximum load."""
+        return _excess(self.current.makespan, self.makespan.bound)
+
+    @property
+    def unnecessary_moves(self) -> int | None:
+        """Return the number of unnecessary moves in the history, or None if it is not known."""
+        return None if self.history is None else self.history.unnecessary
+
+    @property
+    def has_gain(self) -> bool:
+        """Return whether the plan changes maximum load, spread or number of idle members."""
+        before, after = self.current, self.planned
+        return (before.makespan, before.spread, before.idle) != (
+            after.makespan,
+            after.spread,
+            after.idle,
+        )
+
+    def rank_key(self) -> tuple[object, ...]:
+        """Return the key by which groups are ranked, in ascending order.
+
+        The gap comes first, then the decrease of the spread relative to the planned maximum
+        load, the unnecessary moves of the history, the decrease of idle members, hot members,
+        and the id.
+        """
+        before, after = self.current, self.planned
+        return (
+            -self.gap,
+            -_share(before.spread - after.spread, after.makespan),
+            -(self.unnecessary_moves or 0),
+            after.idle - before.idle,
+            -self.hot,
+            self.id or "",
+        )
+
+    def record(self) -> dict[str, object]:
+        """Return the result as a JSON object."""
+        before, after = self.current, self.planned
+        return {
+            "id": self.id,
+            **({} if self.state is None else {"state": self.state}),
+            "assignor": self.assignor,
+            "weights": self.weights,
+            "members": self.members,
+            "partitions": self.partitions,
+            "gap": round(float(self.gap), 4),
+            "gap_limit": round(float(self.gap_limit), 4),
+            "makespan": {"current": before.makespan, "planned": after.makespan}
+            | {"bound": self.makespan.bound},
+            "spread": {"current": before.spread, "planned": after.spread},
+            "idle": {"current": before.idle, "planned": after.idle},
+            "hot": self.hot,
+            "moves": value_and_bound(self.moves),
+            "placed": self.placed,
+            "history": None
+            if self.history is None
+            else {
+                "rebalances": self.history.rebalances,
+                "moves": self.history.moves,
+                "unnecessary_moves": self.history.unnecessary,
+            },
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnsurveyedGroup:
+    """Group for which no plan exists, with the reason."""
+
+    id: str | None
+    reason: str
+
+    def record(self) -> dict[str, object]:
+        """Return the reason as a JSON object."""
+        return {"id": self.id, "error": self.reason}
+
+
+SurveyResult = SurveyedGroup | UnsurveyedGroup
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """Ranked results of a survey. Groups without a plan come last."""
+
+    groups: tuple[SurveyedGroup, ...]
+    unsurveyed: tuple[UnsurveyedGroup, ...]
+    interrupted: bool = False
+
+    @classmethod
+    def of(cls, results: Iterable[SurveyResult], *, interrupted: bool = False) -> "Survey":
+        """Rank the results of a survey."""
+        listed = list(results)
+        surveyed = [one for one in listed if isinstance(one, SurveyedGroup)]
+        failed = [one for one in listed if isinstance(one, UnsurveyedGroup)]
+        return cls(
+            groups=tuple(sorted(surveyed, key=SurveyedGroup.rank_key)),
+            unsurveyed=tuple(sorted(failed, key=lambda one: one.id or "")),
+            interrupted=interrupted,
+        )
+
+    def totals(self) -> dict[str, int]:
+        """Return the sums over all groups."""
+        groups = self.groups
+        return {
+            "groups": len(groups) + len(self.unsurveyed),
+            "errors": len(self.unsurveyed),
+            "groups_with_gain": sum(one.has_gain for one in groups),
+            "groups_with_gap": sum(one.gap > 0 for one in groups),
+            "not_proven": sum(one.makespan.gap > 0 for one in groups),
+            "members": sum(one.members for one in groups),
+            "partitions": sum(one.partitions for one in groups),
+            "idle_members": sum(one.current.idle for one in groups),
+            "idle_members_planned": sum(one.planned.idle for one in groups),
+            "hot_members": sum(one.hot for one in groups),
+            "moves": sum(one.moves.value for one in groups),
+            "placed": sum(one.placed for one in groups),
+            "unnecessary_moves": sum(one.unnecessary_moves or 0 for one in groups),
+        }
+
+
+def survey_group(
+    group: Group,
+    *,
+    history: MoveHistory | None = None,
+    limits: SearchLimits = SearchLimits(),
+    seed: int = 0,
+) -> SurveyResult:
+    """Compute the gain of an optimal plan for one group.
+
+    The plan has the objective of `plan`. Its searches stop at the time limit; the result then
+    has the best plan found and its bounds.
+
+    Examples
+    --------
+    >>> from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
+    >>> result = survey_group(NAMED_GROUPS["E"].group)
+    >>> result.current.makespan, result.planned.makespan, float(result.gap)
+    (11, 10, 0.1)
+    """
+    try:
+        return _surveyed(planning_start(group), history, limits, seed)
+    except KassayError as error:
+        return UnsurveyedGroup(id=group.id, reason=str(error))
+    except Exception as error:  # noqa: BLE001 - one bad group must not end the survey
+        reason = f"internal error: {type(error).__name__}: {error}"
+        return UnsurveyedGroup(id=group.id, reason=reason)
+
+
+def _surveyed(
+    group: Group, history: MoveHistory | None, limits: SearchLimits, seed: int
+) -> SurveyResult:
+    levels = planning_levels(group)
+    solution = solve(group, levels=levels, limits=limits, seed=seed)
+    makespan = makespan_of(group, solution)
+    if solution.assignment is None or makespan is None:
+        reason = "; ".join(solution.conflict) or "no assignment found within the time limit"
+        return UnsurveyedGroup(id=group.id, reason=reason)
+    current, planned = keep_owners(group), LoadSummary.of(group, solution.assignment)
+    relative = member_units(group).relative_loads(load_vector(group, current))
+    subscribers = group.subscribers()
+    consumed = [topic for topic in group.topics if subscribers[topic.name]]
+    owners = ownership(group).owners
+    moved = movement(group, solution.assignment)
+    return SurveyedGroup(
+        id=group.id,
+        state=group.status.state,
+        assignor=identify_assignor(group).name,
+        weights=None if group.weight_source is None else str(group.weight_source),
+        members=len(group.members),
+        partitions=sum(topic.partitions for topic in consumed),
+        current=LoadSummary.of(group, current),
+        planned=planned,
+        makespan=LevelValue("makespan", planned.makespan, min(planned.makespan, makespan.bound)),
+        moves=LevelValue("movement", moved, min(moved, solution.movement.bound)),
+        placed=sum(int((owners[topic.name] == NO_OWNER).sum()) for topic in consumed),
+        hot=sum(load > planned.makespan for load in relative),
+        history=history,
+    )
+
+
+def _excess(value: int, reference: int) -> Fraction:
+    """Return the relative excess of a value, or 0 if the reference is 0."""
+    return _share(max(0, value - reference), reference)
+
+
+def _share(part: int, whole: int) -> Fraction:
+    return Fraction(part, whole) if whole else Fraction(0)

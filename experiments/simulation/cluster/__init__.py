@@ -1,0 +1,1 @@
+"""Simulated cluster: broker, topics, offsets and recorded rebalances."""

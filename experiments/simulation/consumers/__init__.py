@@ -1,0 +1,1 @@
+"""Simulated consumers of the classic and the consumer protocol."""

@@ -1,0 +1,304 @@
+"""Simulated consumer that uses the classic group protocol.
+
+Upstream: org.apache.kafka.clients.consumer.internals.AbstractCoordinator and
+ConsumerCoordinator, kafka-clients 4.x.
+"""
+
+from enum import Enum, auto
+from functools import partial
+
+from kassay.experiments.simulation.cluster.environment import Environment
+from kassay.experiments.simulation.consumers.consumer import RETRIABLE, Consumer
+from kassay.experiments.simulation.scripts.script import MemberPlan
+from kassay.reference.assignors import RebalanceProtocol
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.assignor_result import LivelockError
+from kassay.reference.model.group import NO_GENERATION
+from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
+from kassay.reference.protocol import requests
+from kassay.reference.protocol.classic_records import MemberMetadata
+from kassay.reference.protocol.requests import NO_ERROR, UNKNOWN_MEMBER, ErrorCode
+from kassay.reference.protocol.subscription_messages import ConsumerSubscription, StickyUserData
+
+_UNBOUNDED = 1 << 40
+"""Duration of an assignment that does not terminate: longer than any run, in ms."""
+
+
+class Phase(Enum):
+    """Membership state of a classic consumer, from joining to a stable generation."""
+
+    UNJOINED = auto()
+    JOINING = auto()
+    SYNCING = auto()
+    STABLE = auto()
+
+
+_UNJOINED, _JOINING, _SYNCING, _STABLE = Phase
+
+
+class ClassicProtocolClient(Consumer):
+    """Simulated consumer of the classic protocol, which joins, syncs and sends heartbeats."""
+
+    phase: Phase
+    generation: int
+    user_data: StickyUserData | None
+    assigned_counts: dict[str, int] | None = None
+    """Partition counts that the consumer, as leader, used for the last assignment."""
+
+    def __init__(self, environment: Environment, plan: MemberPlan) -> None:
+        super().__init__(environment, plan)
+        self._assignors = plan.assignors or (environment.policy.name,)
+        protocols = {environment.policy_of(name).protocol for name in self._assignors}
+        self._is_eager = RebalanceProtocol.EAGER in protocols
+        self._selected: str | None = None
+
+    @property
+    def commit_generation(self) -> int:
+        """Return the generation in which the consumer commits offsets."""
+        return self.generation
+
+    def _reset(self) -> None:
+        self.phase = _UNJOINED
+        self._reset_membership()
+        self.user_data = None
+        self.assigned_counts = None
+        self._selected = None
+        self._rejoin_needed = False
+
+    def _reset_membership(self) -> None:
+        self.member_id = UNKNOWN_MEMBER
+        self.generation = NO_GENERATION
+
+    def _continue_membership(self, generation: int) -> None:
+        self.phase, self.generation = _STABLE, generation
+        self._selected = self._assignors[0]
+        self.user_data = StickyUserData(self.owned, generation)
+        self.environment.recorder.store_user_data(self.member_id, self.user_data)
+        self._heartbeat_timer.start(self.environment.random_delay(self._settings.heartbeat))
+
+    def member_metadata(self) -> MemberMetadata:
+        """Return the metadata that the coordinator stores about this member."""
+        return MemberMetadata(
+            self.member_id,
+            self.instance_id,
+            self.name,
+            f"/{self.name}",
+            self._settings.max_poll,
+            self._settings.session,
+            self._subscription(self._assignors[0]),
+            self.owned,
+        )
+
+    # ---- Join phase and sync phase --------------------------------------------------
+
+    def _join_group(self) -> None:
+        """Revoke partitions as the rebalance protocol requires, then send a JoinGroup request."""
+        if self.is_suspended:
+            self._rejoin_needed = True
+            return
+        self._rejoin_needed = False
+        if self.generation == NO_GENERATION:
+            self._release(self.owned)
+            self._resume()
+        elif self._is_eager:
+            self._commit()
+            self._release(self.owned)
+            self._resume()
+        elif any(topic not in self.plan.topics for topic in self.owned.topics):
+            self._commit()
+            unsubscribed = [tp for tp in self.owned if tp.topic not in self.plan.topics]
+            self._release(Partitions.of(unsubscribed))
+        self._send_join()
+
+    def _send_join(self) -> None:
+        self.phase = _JOINING
+        self._must_reach_coordinator = False
+        request = requests.JoinRequest(
+            self.member_id,
+            tuple(
+                requests.SupportedProtocol(name, self._subscription(name))
+                for name in self._assignors
+            ),
+            self.name,
+            self.instance_id,
+            self._settings.session,
+            self._settings.max_poll,
+        )
+        self._broker.join(request, self._response_to(self._on_join))
+
+    def _subscription(self, assignor: str) -> ConsumerSubscription:
+        """Return the subscription that the consumer sends for one of its assignors.
+
+        Only the assignor of the last assignment has user data.
+        """
+        data = self.user_data if assignor == self._selected else None
+        owned = NO_PARTITIONS if self._is_eager else self.owned
+        if self.environment.policy_of(assignor).protocol is RebalanceProtocol.COOPERATIVE:
+            data = None if data is None else StickyUserData(None, data.generation)
+        elif assignor != "sticky":
+            data = None
+        return ConsumerSubscription(self.topics, owned, self.generation, self.plan.rack, data)
+
+    def _on_join(self, response: requests.JoinResponse) -> None:
+        code = response.code
+        if code is NO_ERROR:
+            self._joined(response)
+        elif code is ErrorCode.MEMBER_ID_REQUIRED:
+            self.member_id = response.member_id
+            self._send_join()
+        elif code is ErrorCode.UNKNOWN_MEMBER_ID:
+            self._reset_membership()
+            self._join_group()
+        elif code in RETRIABLE:
+            self._schedule(self._join_group, self._settings.backoff)
+        else:
+            self._fail(code)
+
+    def _joined(self, response: requests.JoinResponse) -> None:
+        self.member_id = response.member_id
+        self.generation = response.generation
+        self._selected = response.protocol
+        self.phase = _SYNCING
+        self.assigned_counts = None
+        self._schedule_heartbeat()
+        if response.leader == self.member_id:
+            self.assigned_counts = self.environment.partition_counts()
+        if not response.members or response.skip_assignment:
+            self._send_sync(None)
+            return
+        policy = self.environment.policy_of(response.protocol)
+        group = self.environment.recorder.group_of(response.members, policy)
+        leading = self.environment.policy_of_leader(
+            self.member_id, response.generation, response.protocol
+        )
+        assignment = self.environment.assign(group, response.generation, leading)
+        if isinstance(assignment, LivelockError):
+            self.suspend(_UNBOUNDED, frozen=False)
+        elif not isinstance(assignment, Assignment):
+            self.leave()
+        elif self.plan.assignment_time:
+            send = partial(self._send_sync, dict(assignment))
+            self._schedule(send, self.plan.assignment_time)
+        else:
+            self._send_sync(dict(assignment))
+
+    def _send_sync(self, assignments: dict[str, Partitions] | None) -> None:
+        self._must_reach_coordinator = False
+        request = requests.SyncRequest(
+            self.member_id, self.generation, assignments, self.instance_id
+        )
+        self._broker.sync(request, self._response_to(self._on_sync))
+
+    def _on_sync(self, response: requests.SyncResponse) -> None:
+        code = response.code
+        if code is NO_ERROR:
+            self._on_assignment(response.assignment)
+        elif code in RETRIABLE:
+            self._schedule(self._join_group, self._settings.backoff)
+        elif code is ErrorCode.FENCED_INSTANCE_ID:
+            self._fail(code)
+        else:
+            if code is ErrorCode.UNKNOWN_MEMBER_ID:
+                self._reset_membership()
+            elif code is ErrorCode.ILLEGAL_GENERATION:
+                self.generation = NO_GENERATION
+            self._join_group()
+
+    def _on_assignment(self, assigned: Partitions) -> None:
+        """Apply an assignment, and join again if the assignment revokes partitions."""
+        self.phase = _STABLE
+        revoked = NO_PARTITIONS
+        if not len(self.owned):
+            self._acquire(assigned)
+        elif self.owned != assigned:
+            new, old = frozenset(assigned), frozenset(self.owned)
+            revoked = Partitions.of(tp for tp in self.owned if tp not in new)
+            if len(revoked):
+                self._commit()
+                self._release(revoked)
+            self._acquire(Partitions.of(tp for tp in assigned if tp not in old))
+        self._resume()
+        self.user_data = StickyUserData(assigned, self.generation)
+        self.environment.recorder.store_user_data(self.member_id, self.user_data)
+        if len(revoked) or self._rejoin_needed:
+            self._join_group()
+
+    # ---- Heartbeats -----------------------------------------------------------------
+
+    def _schedule_heartbeat(self) -> None:
+        drift = self.environment.random_delay(self._settings.drift)
+        self._heartbeat_timer.start(self._settings.heartbeat + drift)
+
+    def _heartbeat(self) -> None:
+        """Send a heartbeat, unless the consumer is frozen or not a member."""
+        self._schedule_heartbeat()
+        if self.is_frozen or self.phase in (_UNJOINED, _JOINING):
+            return
+        code = self._broker.heartbeat(self.member_id, self.generation, self.instance_id)
+        if code is not NO_ERROR:
+            receive = partial(self._on_heartbeat, code, self.generation)
+            self._clock.after(self.environment.latency(), receive)
+
+    def _on_heartbeat(self, code: ErrorCode, generation: int) -> None:
+        if generation != self.generation or not self.is_up or self.phase is not _STABLE:
+            return
+        if code is ErrorCode.REBALANCE_IN_PROGRESS:
+            if not self._rejoin_needed:
+                self._rejoin_needed = True
+                delay = self.environment.random_delay(self._settings.poll)
+                self._schedule(self._join_group, delay)
+        elif code is ErrorCode.FENCED_INSTANCE_ID:
+            self._fail(code)
+        elif code is ErrorCode.UNKNOWN_MEMBER_ID:
+            self._reset_membership()
+            self._join_group()
+        elif code is ErrorCode.ILLEGAL_GENERATION:
+            self.generation = NO_GENERATION
+            self._join_group()
+
+    # ---- Suspension and departure ---------------------------------------------------
+
+    def _verify_membership(self) -> None:
+        if self.phase is not _STABLE or self._rejoin_needed:
+            self._continue()
+            return
+        code = self._broker.heartbeat(self.member_id, self.generation, self.instance_id)
+        self._response_to(self._on_verification)(code)
+
+    def _on_verification(self, code: ErrorCode) -> None:
+        if code is NO_ERROR:
+            self._must_reach_coordinator = False
+            self._resume()
+        elif code in RETRIABLE:
+            self._schedule(self._verify_membership, self._settings.backoff)
+        else:
+            self._on_heartbeat(code, self.generation)
+
+    def _continue(self) -> None:
+        if self._rejoin_needed and self.phase in (_STABLE, _UNJOINED):
+            self._join_group()
+        elif self.phase is _STABLE:
+            self._resume()
+
+    def _on_max_poll_exceeded(self) -> None:
+        self._leave_group()
+        self._request_number += 1
+        self.phase = _UNJOINED
+        self._reset_membership()
+        self._rejoin_needed = True
+
+    def _leave_group(self) -> None:
+        if self.instance_id is None and self.member_id:
+            self._broker.leave(self.member_id, None)
+
+    def _on_subscription_change(self) -> None:
+        if self.phase is _STABLE:
+            self._join_group()
+        else:
+            self._rejoin_needed = True
+
+    def refresh_metadata(self) -> None:
+        """Join again if this member is the leader and partition counts have changed."""
+        counts = self.assigned_counts
+        if counts is not None and counts != self.environment.partition_counts():
+            self._on_subscription_change()

@@ -1,0 +1,1 @@
+"""Results of simulations: rebalances, ownership intervals and costs."""

@@ -1,0 +1,1 @@
+"""Scripts of simulations, and their parser."""

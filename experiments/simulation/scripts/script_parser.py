@@ -1,0 +1,258 @@
+"""Parser of simulation scripts. Error messages name file, line and field."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import TypeVar
+
+from kassay.experiments.implementations.library_catalogue import (
+    is_library_assignor,
+    parse_library_assignor,
+    parse_library_version,
+)
+from kassay.experiments.simulation.policies import POLICIES
+from kassay.experiments.simulation.scripts import script
+from kassay.experiments.simulation.scripts.script import Action, MemberPlan, ScriptEvent, TopicPlan
+from kassay.reference.coordinator.config import CoordinatorConfig
+from kassay.reference.documents.config_nodes import ConfigNode, format_choices, read_nodes
+from kassay.reference.model.errors import InputError
+
+_DURATION = re.compile(r"(\d+)(ms|s|m|h)")
+_MAX_PARTITIONS, _MAX_MEMBERS, _MAX_TIMES = 1_000_000, 10_000, 100_000
+_UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
+_T = TypeVar("_T", script.Settings, CoordinatorConfig)
+
+_EVENT_KEYS: dict[Action, tuple[str, ...]] = {
+    Action.JOIN: ("member",),
+    Action.LEAVE: ("member",),
+    Action.CRASH: ("member",),
+    Action.RESTART: ("member", "for"),
+    Action.FREEZE: ("member", "for"),
+    Action.STALL: ("member", "for"),
+    Action.SUBSCRIBE: ("member", "topics"),
+    Action.GROW: ("topic", "partitions"),
+    Action.FAIL_OVER: ("for",),
+}
+_MEMBER_KEYS = {"assigning": "assignment_time", "starts": "start_at"}
+"""Former keys of members, still accepted, and their present names."""
+
+
+def parse_script(text: str, name: str) -> script.Script:
+    """Parse a simulation script in YAML or JSON.
+
+    ``name`` is the file name in error messages.
+
+    Examples
+    --------
+    >>> parse_script("topics: {orders: 2}", "bad.yaml")
+    Traceback (most recent call last):
+    kassay...InputError: bad.yaml:1: the document: 'members' is missing
+    """
+    root = read_nodes(text, name)
+    keys = ("name", "policies", "topics", "members", "events", "until", "seed", "settings")
+    items = root.only(*keys, "broker")
+    _require(root, items, "topics", "members")
+    topics = tuple(_topic(key, node) for key, node in items["topics"].items().items())
+    known = {topic.name: topic for topic in topics}
+    members = tuple(_members(items["members"], known))
+    settings = _settings(items.get("settings"), script.Settings(), _duration)
+    parsed = script.Script(
+        name=items["name"].text() if "name" in items else name,
+        topics=topics,
+        members=members,
+        settings=settings,
+        broker=_settings(items.get("broker"), CoordinatorConfig(), _broker_value),
+        seed=items["seed"].integer() if "seed" in items else 0,
+    )
+    if "until" in items:
+        parsed = replace(parsed, until=_duration(items["until"]))
+    if "policies" in items:
+        parsed = replace(parsed, policies=_policies(items["policies"]))
+    if "settings" in items:
+        _check_settings(items["settings"], settings)
+    if "events" in items:
+        events = tuple(_events(items["events"], members, known))
+        parsed = replace(parsed, events=events)
+    return parsed
+
+
+def _require(node: ConfigNode, items: Mapping[str, ConfigNode], *keys: str) -> None:
+    for key in keys:
+        if key not in items:
+            node.fail(f"{key!r} is missing")
+
+
+def _topic(name: str, node: ConfigNode) -> TopicPlan:
+    if not isinstance(node.value, dict):
+        return TopicPlan(name=name, partitions=node.integer(maximum=_MAX_PARTITIONS))
+    items = node.only("partitions", "rate")
+    _require(node, items, "partitions")
+    rate = items["rate"].integer() if "rate" in items else 0
+    partitions = items["partitions"].integer(maximum=_MAX_PARTITIONS)
+    return TopicPlan(name=name, partitions=partitions, rate=rate)
+
+
+def _members(node: ConfigNode, topics: Mapping[str, TopicPlan]) -> Iterable[MemberPlan]:
+    ids: set[str] = set()
+    for element in node.elements():
+        for member in _numbered_members(element, topics):
+            if member.id in ids:
+                element.fail(f"member {member.id!r} is listed twice")
+            ids.add(member.id)
+            yield member
+
+
+def _numbered_members(node: ConfigNode, topics: Mapping[str, TopicPlan]) -> tuple[MemberPlan, ...]:
+    """Parse an entry of the member list, which may create several numbered members.
+
+    ``count`` creates members that are numbered from 0.
+    """
+    keys = ("id", "count", "topics", "static", "rack", "rate", "every", "library")
+    items = node.only(*keys, *_MEMBER_KEYS.values(), *_MEMBER_KEYS)
+    items = {_MEMBER_KEYS.get(key, key): value for key, value in items.items()}
+    _require(node, items, "id", "topics")
+    plan = MemberPlan(
+        id=items["id"].text(),
+        topics=_topics(items["topics"], topics),
+        static=items["static"].flag() if "static" in items else False,
+        rack=items["rack"].text() if "rack" in items else None,
+        rate=items["rate"].integer(1) if "rate" in items else None,
+        assignment_time=_optional_duration(items, "assignment_time"),
+        start_at=_optional_duration(items, "start_at"),
+        library=_library(items["library"]) if "library" in items else None,
+    )
+    every = _optional_duration(items, "every")
+    if "count" not in items:
+        if every:
+            items["every"].fail("requires 'count'")
+        return (plan,)
+    count = items["count"].integer(1, _MAX_MEMBERS)
+    width = len(str(count - 1))
+    return tuple(
+        replace(plan, id=f"{plan.id}{n:0{width}d}", start_at=plan.start_at + n * every)
+        for n in range(count)
+    )
+
+
+def _library(node: ConfigNode) -> str:
+    try:
+        parse_library_version(node.text())
+    except InputError as error:
+        node.fail(str(error))
+    return node.text()
+
+
+def _topics(node: ConfigNode, topics: Mapping[str, TopicPlan]) -> tuple[str, ...]:
+    names: list[str] = []
+    for element in node.elements():
+        name = _known(element, topics, "topic")
+        if name in names:
+            element.fail(f"topic {name!r} is listed twice")
+        names.append(name)
+    return tuple(names)
+
+
+def _known(node: ConfigNode, names: Mapping[str, object], kind: str) -> str:
+    """Return the string of a YAML node. Raise an error if the string is not in ``names``."""
+    if node.text() not in names:
+        known = format_choices(names)
+        node.fail(f"unknown {kind} {node.text()!r}, expected one of {known}")
+    return node.text()
+
+
+def _events(
+    node: ConfigNode, plans: Iterable[MemberPlan], topics: Mapping[str, TopicPlan]
+) -> Iterable[ScriptEvent]:
+    members = {member.id: None for member in plans}
+    for element in node.elements():
+        items = element.items()
+        _require(element, items, "at", "do")
+        action = Action(_known(items["do"], {action.value: None for action in Action}, "action"))
+        keys = _EVENT_KEYS[action]
+        element.only("at", "do", "every", "times", *keys)
+        for key in keys:
+            if key not in items:
+                element.fail(f"action {action} requires the key {key!r}")
+        event = _event(action, items, topics, members)
+        if ("every" in items) != ("times" in items):
+            element.fail("'every' and 'times' must be given together")
+        every = _optional_duration(items, "every")
+        times = items["times"].integer(1, _MAX_TIMES) if "times" in items else 1
+        yield from (replace(event, at=event.at + n * every) for n in range(times))
+
+
+def _event(
+    action: Action,
+    items: Mapping[str, ConfigNode],
+    topics: Mapping[str, TopicPlan],
+    members: dict[str, None],
+) -> ScriptEvent:
+    event = ScriptEvent(
+        at=_duration(items["at"]),
+        action=action,
+        duration=_optional_duration(items, "for"),
+        topics=_topics(items["topics"], topics) if "topics" in items else (),
+    )
+    if action is Action.JOIN:
+        (member,) = _numbered_members(items["member"], topics)
+        if member.id in members:
+            items["member"].fail(f"member {member.id!r} exists already")
+        members[member.id] = None
+        return replace(event, member=member.id, new_member=member)
+    if "member" in items:
+        return replace(event, member=_known(items["member"], members, "member"))
+    if action is Action.GROW:
+        topic = _known(items["topic"], topics, "topic")
+        count = items["partitions"].integer(topics[topic].partitions, _MAX_PARTITIONS)
+        return replace(event, topic=topic, partitions=count)
+    return event
+
+
+def _policies(node: ConfigNode) -> tuple[str, ...]:
+    elements: Sequence[ConfigNode] = node.elements() if isinstance(node.value, list) else [node]
+    if not elements:
+        node.fail("at least one policy is required")
+    return tuple(map(_policy, elements))
+
+
+def _policy(node: ConfigNode) -> str:
+    """Check the name of a policy, and return its complete name."""
+    name = node.text()
+    if is_library_assignor(name):
+        return str(parse_library_assignor(name))
+    return _known(node, POLICIES, "policy")
+
+
+def _settings(node: ConfigNode | None, default: _T, parse: Callable[[ConfigNode], int]) -> _T:
+    if node is None:
+        return default
+    items = node.only(*(field.name for field in fields(default)))
+    return replace(default, **{key: parse(value) for key, value in items.items()})
+
+
+def _check_settings(node: ConfigNode, settings: script.Settings) -> None:
+    if not 0 < settings.heartbeat < min(settings.session, settings.max_poll):
+        node.fail(
+            f"heartbeat must be above 0 and below session and max_poll, got {settings.heartbeat} ms"
+        )
+    for name in ("poll", "commit", "backoff"):
+        if getattr(settings, name) == 0:
+            node.fail(f"{name} must be above 0 ms, got 0 ms")
+
+
+def _broker_value(node: ConfigNode) -> int:
+    return node.integer(1) if node.path.endswith("max_size") else _duration(node)
+
+
+def _optional_duration(items: Mapping[str, ConfigNode], key: str) -> int:
+    return _duration(items[key]) if key in items else 0
+
+
+def _duration(node: ConfigNode) -> int:
+    """Convert a duration such as ``30s`` to milliseconds."""
+    if node.value == 0 and not isinstance(node.value, bool):
+        return 0
+    match = _DURATION.fullmatch(node.value) if isinstance(node.value, str) else None
+    if match is None:
+        node.fail(f"expected a time such as 500ms, 30s or 5m, got {node.value!r}")
+    return int(match[1]) * _UNITS[match[2]]

@@ -1,0 +1,123 @@
+"""The assignor of a group is stated with the client library or broker that implements it."""
+
+import pytest
+
+from kassay.experiments.implementations import convergence
+from kassay.experiments.implementations.runner import RunResult
+from kassay.experiments.planning.group_plan.plan import plan
+from kassay.experiments.planning.plan_output.plan_files import plan_document
+from kassay.experiments.planning.plan_output.render_plan import (
+    render_html,
+    render_summary,
+    render_ticket,
+)
+from kassay.experiments.planning.preparation import identify_assignor as identify_assignor_module
+from kassay.experiments.planning.preparation.identify_assignor import (
+    identify_assignor,
+    installed_client,
+)
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.errors import InputError
+from kassay.reference.model.group import Group, Member, Topic
+from kassay.reference.model.group_annotations import Client, GroupStatus
+
+JAVA_RESULTS = "The results of range in this output are those of the Java client"
+
+
+def group(*libraries: str | None, assignor: str | None = "range", **status: str) -> Group:
+    """Return a group with one member per library; the first member owns all partitions."""
+    members = [
+        Member(
+            id=f"m{number}",
+            subscription=("t",),
+            owned=() if number else [("t", n) for n in range(6)],
+            client=Client(library=library),
+        )
+        for number, library in enumerate(libraries)
+    ]
+    return Group(
+        id="g",
+        topics=(Topic(name="t", partitions=6),),
+        members=tuple(members),
+        status=GroupStatus(assignor=assignor, **status),
+    )
+
+
+@pytest.mark.parametrize(
+    ("libraries", "sentence"),
+    [
+        (("java", "java"), "The group runs range of the Java client."),
+        (("sarama",), f"The group runs range of sarama. {JAVA_RESULTS}; sarama can assign"),
+        ((None, "librdkafka"), f"The group runs range of librdkafka. {JAVA_RESULTS}; librdkafka"),
+        (("java", "franz-go"), "its members have several client libraries: franz-go, java. The"),
+        ((None,), "its client library is not known. The results of range in this output are"),
+        (("java", None), f"its client library is not known. {JAVA_RESULTS}; another library can"),
+    ],
+)
+def test_the_library_is_named_and_results_of_java_are_not_those_of_others(libraries, sentence):
+    own = identify_assignor(group(*libraries))
+    assert sentence in str(own)
+    assert own.is_ported is (libraries == ("java", "java"))
+
+
+def test_an_assignor_without_a_port_is_named():
+    own = identify_assignor(group("kafkajs", assignor="RoundRobinAssigner"))
+    assert str(own) == (
+        "The group runs RoundRobinAssigner of kafkajs. kassay has no port of this assignor."
+    )
+    assert own.port is None
+
+
+def test_a_source_without_assignor_is_stated():
+    text = "The source does not show the assignor that the group runs."
+    unknown = str(identify_assignor(group(None, assignor=None)))
+    assert unknown.startswith(f"{text} The results of each assignor in this output are those of")
+    assert str(identify_assignor(group("java", assignor=None))) == text
+    named = str(identify_assignor(group("sarama", assignor=None)))
+    assert named.startswith(f"{text} The results of each assignor in this output are")
+
+
+def actions(planned: Group) -> list[str]:
+    return [one["action"] for one in plan_document(plan(planned))["actions"]]
+
+
+def test_a_plan_recommends_only_assignors_of_the_library():
+    java = actions(group("java", "java", assignor="sticky"))
+    assert any(text.startswith("trigger a rebalance: sticky then balances") for text in java)
+    librdkafka = actions(group("librdkafka", "librdkafka", assignor="range"))
+    assert any("switch the assignor to cooperative-sticky (computed with" in x for x in librdkafka)
+    assert any("switch the assignor to uniform (3 moves" in text for text in librdkafka)
+    assert not any("to sticky" in text or "trigger" in text for text in librdkafka)
+    assert actions(group("kafkajs", "kafkajs", assignor="RoundRobinAssigner")) == []
+
+
+@pytest.mark.parametrize("render", [render_html, render_ticket])
+def test_pages_of_a_plan_name_the_library(render):
+    assert "The group runs range of sarama." in render(plan(group("sarama", "sarama")))
+
+
+def test_the_first_screen_names_the_library():
+    text = render_summary(plan(group("sarama", "sarama")), directory="out")
+    assert "Assignor: The group runs range of sarama. The results of range" in text
+
+
+def test_a_plan_with_the_client_shows_the_results_of_its_own_assignors(monkeypatch):
+    lists = {"m0": [("t", 0), ("t", 1), ("t", 2)], "m1": [("t", 3), ("t", 4), ("t", 5)]}
+    answer = RunResult(assignment=Assignment(lists))
+    monkeypatch.setattr(convergence, "run", lambda _group, _assignor: answer)
+    monkeypatch.setattr(identify_assignor_module, "driver_command", lambda _: ("driver",))
+    result = plan(group("sarama", "sarama", assignor="sticky"), client="sarama@1.43.3")
+    names = [outcome.assignor for outcome in result.assignor_outcomes]
+    assert names[:3] == [f"sarama@1.43.3:{name}" for name in ("range", "roundrobin", "sticky")]
+    texts = [one.text for one in result.actions]
+    assert any(text.startswith("trigger a rebalance: sticky of sarama@1.43.3") for text in texts)
+    assert not any("of Java" in text for text in texts)
+    summary = render_summary(result, directory="out")
+    assert "those of sarama@1.43.3; all other results are those of the Java client" in summary
+
+
+def test_a_client_that_is_not_installed_is_an_input_error(tmp_path, monkeypatch):
+    monkeypatch.setenv("KASSAY_IMPLEMENTATIONS", str(tmp_path))
+    assert installed_client(group("sarama", "sarama")) is None
+    with pytest.raises(InputError, match="is not installed"):
+        plan(group("sarama", "sarama"), client="sarama@1.40.1")
