@@ -20,8 +20,6 @@ import pyarrow.parquet as pq
 from benchmarks.memory import peak_memory, sampled_peak
 from benchmarks.timing import KASSAY, Timing, print_json, print_table, run_alone
 from kassay.experiments.comparison.optimum import LIMITS
-from kassay.experiments.report.assignor_summary import NAMED_FAMILY
-from kassay.experiments.report.output_reader import load_summary
 from kassay.experiments.report.study_report import render
 from kassay.experiments.spark.output_files import CASES_FOLDER, new_run
 from kassay.experiments.spark.session import spark_session
@@ -34,6 +32,8 @@ from kassay.experiments.study.batches import Batch, batches_of
 from kassay.experiments.study.case import ImportedCases, Stratum, cases_of
 from kassay.experiments.study.families.registry import USUAL
 from kassay.experiments.study.manifest import configuration, manifest
+from kassay.experiments.study.output_reader import load_summary
+from kassay.experiments.study.summary_scopes import NAMED_FAMILY
 from kassay.reference.assignors import ASSIGNORS
 
 GROUPS = 10_000_000

@@ -14,8 +14,6 @@ from pathlib import Path
 
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.report import TEMPLATES
-from kassay.experiments.report.assignor_summary import NAMED_FAMILY
-from kassay.experiments.report.output_reader import StudySummary, load_summary
 from kassay.experiments.report.parameter_section import family_table
 from kassay.experiments.report.report_table import ReportTable
 from kassay.experiments.report.study_report import (
@@ -23,6 +21,8 @@ from kassay.experiments.report.study_report import (
     group_counts,
     template_values,
 )
+from kassay.experiments.study.output_reader import StudySummary, load_summary
+from kassay.experiments.study.summary_scopes import NAMED_FAMILY
 from kassay.reference.model.errors import InputError
 from tools.library_tables import library_tables
 

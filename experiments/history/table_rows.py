@@ -7,12 +7,12 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
+from kassay.experiments.comparison.comparison_row import ComparisonRow, comparison_row
 from kassay.experiments.comparison.optimum import LIMITS, CaseLimits
 from kassay.experiments.history.generations import generation_of, generation_row
 from kassay.experiments.history.group_records import Row, from_row
 from kassay.experiments.history.rebalances import Rebalance, compare_result, find_rebalances
 from kassay.experiments.history.reconstruct_generations import reconstruct_generations
-from kassay.experiments.study.table_rows import ComparisonRow, comparison_row
 from kassay.reference.documents.json_codec import (
     assignment_document,
     group_document,
@@ -22,6 +22,9 @@ from kassay.reference.documents.json_codec import (
 from kassay.reference.model.ownership import rejoin
 
 _NO_COMPARISON = dict.fromkeys(field.name for field in fields(ComparisonRow))
+
+FOLLOWED = "followed"
+"""Folder with the rebalances that ``kassay history --follow`` writes, one folder per batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

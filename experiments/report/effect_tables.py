@@ -10,9 +10,9 @@ import pandas as pd
 
 from kassay.experiments.plotting.page_figures import Plot, forest_plot
 from kassay.experiments.plotting.page_templates import digits_in_groups
-from kassay.experiments.report.assignor_summary import GENERATED, scope_rows
-from kassay.experiments.report.output_reader import StudySummary
+from kassay.experiments.report.assignor_summary import scope_rows
 from kassay.experiments.report.report_table import ReportTable, interval_text, number_text, p_text
+from kassay.experiments.study.output_reader import StudySummary
 from kassay.experiments.study.statistics.marginal_effects import (
     NO_EVENT,
     OUTCOMES,
@@ -29,6 +29,7 @@ from kassay.experiments.study.statistics.random_effects import (
     share_effect,
 )
 from kassay.experiments.study.statistics.significance import SIGNIFICANT, holm
+from kassay.experiments.study.summary_scopes import GENERATED
 
 _COLUMNS = (
     *("families", "groups", "mean of the families (95 %)", "another family (95 %)"),

@@ -7,14 +7,13 @@ from typing import Any
 
 import pandas as pd
 
+from kassay.experiments.history.table_rows import FOLLOWED
 from kassay.experiments.plotting.page_figures import Plot, step_lines
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.report import TEMPLATES
-from kassay.experiments.report.output_reader import read_table, verified_manifest
+from kassay.experiments.study.output_reader import read_table, verified_manifest
 from kassay.reference.model.errors import InputError
 
-FOLLOWED = "followed"
-"""Folder with the rebalances that ``kassay history --follow`` writes, one folder per batch."""
 _DRAWN_GROUPS = 12
 _COLUMNS = [
     *("group", "incarnation", "generation", "timestamp", "assignor", "measure", "least_imbalance"),

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import pandas as pd
 
 from kassay.experiments.report.assignor_summary import main_scope, scope_rows
-from kassay.experiments.report.output_reader import StudySummary
 from kassay.experiments.report.report_table import ReportTable
+from kassay.experiments.study.output_reader import StudySummary
 from kassay.experiments.study.statistics.significance import SIGNIFICANT
 from kassay.experiments.study.statistics.within_family_correlations import MEASURED, within_families
 

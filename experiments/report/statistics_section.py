@@ -9,8 +9,8 @@ import pandas as pd
 
 from kassay.experiments.plotting.page_figures import Plot, cumulative_shares
 from kassay.experiments.report.assignor_summary import main_scope, scope_rows
-from kassay.experiments.report.output_reader import StudySummary
 from kassay.experiments.report.report_table import ReportTable
+from kassay.experiments.study.output_reader import StudySummary
 from kassay.experiments.study.statistics.paired_comparison import PairedComparison, compare_pairs
 from kassay.experiments.study.statistics.performance_profiles import (
     PROFILED,

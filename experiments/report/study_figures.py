@@ -8,12 +8,8 @@ import pandas as pd
 
 from kassay.experiments.plotting.page_figures import Plot, dot_plot, stacked_bars
 from kassay.experiments.plotting.page_templates import BLUE, ORANGE
-from kassay.experiments.report.assignor_summary import (
-    AssignorSummary,
-    Proportion,
-    assignors_of,
-    families_of,
-)
+from kassay.experiments.report.assignor_summary import AssignorSummary, Proportion
+from kassay.experiments.study.summary_scopes import assignors_of, families_of
 
 _SUBSCRIPTIONS = {"equal": BLUE, "mixed": ORANGE}
 _OUTCOMES = {"missed": BLUE, "wasteful": ORANGE}

@@ -9,14 +9,11 @@ from kassay.experiments.plotting.page_figures import STEPS, Plot
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.report import TEMPLATES, study_figures
 from kassay.experiments.report.assignor_summary import (
-    APART,
     AssignorSummary,
     Proportion,
-    assignors_of,
     by_family,
     by_scope,
     by_subscriptions,
-    compared_assignors,
     main_scope,
     scope_rows,
 )
@@ -28,7 +25,6 @@ from kassay.experiments.report.assignor_tables import (
     subscriptions_table,
 )
 from kassay.experiments.report.effect_tables import effect_section
-from kassay.experiments.report.output_reader import StudySummary
 from kassay.experiments.report.parameter_section import parameter_section
 from kassay.experiments.report.rack_section import rack_section
 from kassay.experiments.report.report_table import ReportTable
@@ -37,6 +33,8 @@ from kassay.experiments.report.study_figures import GAP_BINS, MOVE_BINS
 from kassay.experiments.report.trajectory_section import trajectory_sections
 from kassay.experiments.report.worst_groups import named_groups, worst_groups
 from kassay.experiments.study.case import IMPORTED
+from kassay.experiments.study.output_reader import StudySummary
+from kassay.experiments.study.summary_scopes import APART, assignors_of, compared_assignors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

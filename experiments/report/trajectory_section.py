@@ -8,17 +8,13 @@ from typing import Any
 
 import pandas as pd
 
-from kassay.experiments.report.assignor_summary import (
-    assignors_of,
-    compared_assignors,
-)
 from kassay.experiments.report.effect_tables import (
     effects_table,
     stream_models,
 )
-from kassay.experiments.report.output_reader import StudySummary
 from kassay.experiments.report.report_table import ReportTable, interval_text, number_text, p_text
 from kassay.experiments.report.sensitivity_table import sensitivity_table
+from kassay.experiments.study.output_reader import StudySummary
 from kassay.experiments.study.statistics.significance import holm
 from kassay.experiments.study.statistics.stream_rates import (
     RATES,
@@ -26,6 +22,7 @@ from kassay.experiments.study.statistics.stream_rates import (
     StreamPair,
     StreamTotals,
 )
+from kassay.experiments.study.summary_scopes import assignors_of, compared_assignors
 from kassay.experiments.study.trajectories import OPTIMUM
 
 _SIZES = ((2, 7), (8, 15), (16, 31), (32, 99), (100, 1000))  # members at the start of a stream

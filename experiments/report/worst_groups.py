@@ -10,9 +10,9 @@ from kassay.experiments.comparison.optimum import CaseLimits, solve_optimum
 from kassay.experiments.implementations.convergence import run_until_stable
 from kassay.experiments.implementations.runner import run
 from kassay.experiments.plotting.assignment_figure import AssignmentPanel, draw_assignment
-from kassay.experiments.report.assignor_summary import COMPARED_ASSIGNORS
-from kassay.experiments.report.output_reader import StudySummary
 from kassay.experiments.study.case import Case
+from kassay.experiments.study.output_reader import StudySummary
+from kassay.experiments.study.summary_scopes import COMPARED_ASSIGNORS
 from kassay.reference.documents.json_codec import group_document, parse_assignment, parse_group
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.assignor_result import LivelockError

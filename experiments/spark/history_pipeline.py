@@ -18,7 +18,6 @@ from kassay.experiments.history.table_rows import (
     last_document,
     rebalance_rows,
 )
-from kassay.experiments.report.output_reader import location
 from kassay.experiments.spark.arrow_map import Row, map_batches, map_rows
 from kassay.experiments.spark.history_schemas import (
     COMMITS,
@@ -29,6 +28,7 @@ from kassay.experiments.spark.history_schemas import (
     RECORDS,
 )
 from kassay.experiments.spark.output_files import PARQUET_OPTIONS, new_run, uri_of, write_manifest
+from kassay.experiments.study.output_reader import location
 from kassay.reference.protocol.record_schemas import OFFSET_COMMIT_KINDS, RecordType
 
 RECORD_SETTINGS = {"spark.sql.execution.arrow.maxRecordsPerBatch": "8192"}

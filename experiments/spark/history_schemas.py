@@ -4,9 +4,9 @@ from functools import partial
 
 import pyarrow as pa
 
+from kassay.experiments.comparison.comparison_row import ComparisonRow
 from kassay.experiments.history.table_rows import RebalanceRow
 from kassay.experiments.spark.study_schemas import schema_of
-from kassay.experiments.study.table_rows import ComparisonRow
 
 _INT, _TEXT, _TEXTS = pa.int64(), pa.string(), pa.list_(pa.string())
 _required = partial(pa.field, nullable=False)

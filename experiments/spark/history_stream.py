@@ -14,7 +14,7 @@ from kassay.experiments.comparison.optimum import LIMITS, CaseLimits
 from kassay.experiments.history.group_follower import GroupFollower
 from kassay.experiments.history.group_records import from_row
 from kassay.experiments.history.prometheus_metrics import metrics_text, replace_file
-from kassay.experiments.report.history_report import FOLLOWED
+from kassay.experiments.history.table_rows import FOLLOWED
 from kassay.experiments.spark.history_pipeline import (
     ClusterMetadata,
     compare_rebalances,

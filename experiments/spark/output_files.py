@@ -18,7 +18,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
-from kassay.experiments.report.output_reader import (
+from kassay.experiments.study.output_reader import (
     MANIFESTS,
     FileDigests,
     FileState,

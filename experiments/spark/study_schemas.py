@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from kassay.experiments.comparison.comparison_row import ComparisonRow
 from kassay.experiments.study import table_rows
 
 _ARROW = {int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str: pa.string()}
@@ -33,7 +34,7 @@ TABLES: Mapping[str, pa.Schema] = {
     "groups": schema_of(table_rows.GroupRow),
     "assignments": schema_of(table_rows.AssignmentRow),
     "optima": schema_of(table_rows.OptimumRow),
-    "comparisons": schema_of(table_rows.ComparisonRow),
+    "comparisons": schema_of(ComparisonRow),
     "timings": schema_of(table_rows.TimingRow),
     "rebalances": schema_of(table_rows.RebalanceRow),
     "front_distances": schema_of(table_rows.FrontDistanceRow),

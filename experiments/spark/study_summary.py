@@ -12,15 +12,6 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
-from kassay.experiments.report.assignor_summary import (
-    APART,
-    COMPARED_ASSIGNORS,
-    GENERATED,
-    NAMED_FAMILY,
-    WORST_CANDIDATES,
-    assignors_of,
-    compared_assignors,
-)
 from kassay.experiments.spark.arrow_map import Row, map_rows
 from kassay.experiments.spark.output_files import PARQUET_OPTIONS
 from kassay.experiments.spark.result_sums import (
@@ -37,6 +28,15 @@ from kassay.experiments.study.case_digests import GROUP_FIELDS, RESULT_FIELDS, s
 from kassay.experiments.study.evaluate_case import DRAWN_MEMBERS, DRAWN_PARTITIONS
 from kassay.experiments.study.families.registry import FAMILIES
 from kassay.experiments.study.statistics.performance_profiles import PROFILED, RATIOS
+from kassay.experiments.study.summary_scopes import (
+    APART,
+    COMPARED_ASSIGNORS,
+    GENERATED,
+    NAMED_FAMILY,
+    WORST_CANDIDATES,
+    assignors_of,
+    compared_assignors,
+)
 
 _PROVEN = "c -> c.proven AND c.ending <> 'error'"
 _ANSWERED = "proven AND ending = 'ok'"

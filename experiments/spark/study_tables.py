@@ -1,31 +1,22 @@
 """Read the cases of a study as Spark DataFrames, and find the complete runs of its batches."""
 
-import json
 import re
 from collections.abc import Container, Sequence
-from pathlib import Path
-from typing import Any
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from kassay.experiments.report.output_reader import MANIFESTS, read_manifest, verified_manifest
 from kassay.experiments.spark.output_files import (
     CASES_FOLDER,
-    SUMMARY_FOLDER,
     local_copy,
-    new_run,
     uri_of,
-    write_manifest,
 )
 from kassay.experiments.spark.study_schemas import CASES, KEY, LISTS, POSITION, STUDY, TABLES
-from kassay.experiments.spark.study_summary import write_summary
 from kassay.experiments.study.batches import Batch
-from kassay.reference.model.errors import InputError
+from kassay.experiments.study.output_reader import read_manifest
 
-_OLD_MANIFEST = "manifest.json"
 _RUN_OF_FILE = r"/batch=(\d+)/run=([^/]+)/[^/]+$"
 
 
@@ -110,63 +101,3 @@ def study_tables(spark: SparkSession, output: str) -> dict[str, DataFrame]:
     optima = cases.where("optima IS NOT NULL").select(key, "optima.*")
     tables = {name: cases.select(key, F.inline(name)) for name in LISTS}
     return {"groups": cases.select("groups.*"), "optima": optima, **tables}
-
-
-def convert_study(spark: SparkSession, old: Path, output: str) -> None:
-    """Summarise a study that an earlier version wrote, and write the summary to ``output``.
-
-    The first layout has one directory per table, and a single file as manifest.
-
-    Raises
-    ------
-    InputError
-        If the study is incomplete or damaged, or if its tables do not have the numbers of rows in
-        the manifest.
-    """
-    run = new_run()
-    summary = f"{SUMMARY_FOLDER}/run={run}"
-    if (old / _OLD_MANIFEST).exists() or not (old / MANIFESTS).exists():
-        manifest = _old_manifest(old)
-        cases = _nested(spark, old)
-    else:
-        manifest = verified_manifest(old)
-        folders = [name for name in manifest["folders"] if name.startswith(f"{CASES_FOLDER}/")]
-        cases = read_cases(spark, uri_of(str(old)), folders)
-    expected = dict(manifest["rows"])
-    rows = write_summary(cases, f"{uri_of(output)}/{summary}")
-    found = {name: rows.get(name) for name in expected}  # the old layout has no later tables
-    if found != expected:
-        raise InputError(f"{old}: the tables have {found} rows, the manifest has {expected}")
-    document = {**manifest, "summary": summary}
-    write_manifest(spark, output, run, document, folders=[summary])
-
-
-def _old_manifest(old: Path) -> dict[str, Any]:
-    try:
-        manifest = json.loads((old / _OLD_MANIFEST).read_text(encoding="utf-8"))
-        return {**manifest, "rows": dict(manifest["rows"])}
-    except (OSError, ValueError, KeyError, TypeError):
-        raise InputError(f"{old} contains no complete study: no valid {_OLD_MANIFEST}") from None
-
-
-def _nested(spark: SparkSession, old: Path) -> DataFrame:
-    """Join the tables of the old layout into one table with one row per case."""
-
-    def read(name: str) -> DataFrame:
-        schema = from_arrow_schema(TABLES[name])
-        return spark.read.schema(schema).parquet((old.absolute() / name).as_uri())
-
-    def row(name: str) -> Column:
-        return F.struct(*(column for column in TABLES[name].names if column != KEY))
-
-    cases = read("groups").select(KEY, F.struct(*TABLES["groups"].names).alias("groups"))
-    cases = cases.join(read("optima").select(KEY, row("optima").alias("optima")), KEY, "left")
-    for name in ("assignments", "comparisons", "timings"):
-        # Both lists are sorted by assignor, their first column.
-        lists = read(name).groupBy(KEY).agg(F.sort_array(F.collect_list(row(name))).alias(name))
-        cases = cases.join(lists, KEY, "left")
-        # A group that could not be built has no rows.
-        cases = cases.withColumn(name, F.expr(f"coalesce({name}, array())"))
-    later = ("rebalances", "front_distances")
-    types = {name: from_arrow_schema(CASES)[name].dataType for name in later}
-    return cases.withColumns({name: F.array().cast(kind) for name, kind in types.items()})

@@ -8,12 +8,8 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import fields
 
-from kassay.experiments.study.table_rows import (
-    CaseRecord,
-    ComparisonRow,
-    FrontDistanceRow,
-    RebalanceRow,
-)
+from kassay.experiments.comparison.comparison_row import ComparisonRow
+from kassay.experiments.study.table_rows import CaseRecord, FrontDistanceRow, RebalanceRow
 
 GROUP_FIELDS = ("family", "seed", "start", "renaming_hash")
 RESULT_FIELDS = {

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from kassay.experiments.comparison.compare import Comparer
 from kassay.experiments.comparison.comparison import Comparison
+from kassay.experiments.comparison.comparison_row import ComparisonRow, comparison_row
 from kassay.experiments.comparison.optimum import LIMITS, CaseLimits, solve_optimum
 from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
 from kassay.experiments.implementations.installation import NotInstalledError
@@ -23,12 +24,10 @@ from kassay.experiments.study.renaming_hash import renaming_hash
 from kassay.experiments.study.table_rows import (
     AssignmentRow,
     CaseRecord,
-    ComparisonRow,
     FrontDistanceRow,
     GroupRow,
     OptimumRow,
     TimingRow,
-    comparison_row,
     front_distance_row,
 )
 from kassay.experiments.study.trajectories import OPTIMUM, compare_trajectories

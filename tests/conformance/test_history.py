@@ -18,7 +18,7 @@ import pyarrow.dataset
 import pytest
 
 from kassay.experiments.cli import main
-from kassay.experiments.report.output_reader import read_manifest
+from kassay.experiments.study.output_reader import read_manifest
 from kassay.reference import Group, Member, Topic
 from tests import brute_force
 from tests.conformance.admin import GroupView, Pairs, administrator

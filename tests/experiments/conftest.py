@@ -8,7 +8,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kassay.experiments.comparison.optimum import LIMITS
-from kassay.experiments.report.output_reader import StudySummary, load_summary, read_manifest
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.spark.study_pipeline import write_study
 from kassay.experiments.study.case import (
@@ -20,6 +19,7 @@ from kassay.experiments.study.case import (
     cases_of,
 )
 from kassay.experiments.study.manifest import configuration, manifest
+from kassay.experiments.study.output_reader import StudySummary, load_summary, read_manifest
 
 ASSIGNORS = ("range", "roundrobin")
 FAMILIES = ("named", "equal-join", "mixed-fresh", "mixed-join", "mixed-churn")

@@ -16,7 +16,6 @@ from kassay.experiments.cli.options import (
     spark_options,
 )
 from kassay.experiments.history.live_topic import list_cluster_topics
-from kassay.experiments.report.output_reader import check_writable
 from kassay.experiments.sources.capture_files import load_metadata
 from kassay.experiments.sources.tool_documents.document_rows import DocumentRows
 from kassay.experiments.spark import record_sources
@@ -31,6 +30,7 @@ from kassay.experiments.spark.history_pipeline import (
 from kassay.experiments.spark.history_stream import follow
 from kassay.experiments.spark.session import CONNECT, spark_session
 from kassay.experiments.study.manifest import manifest
+from kassay.experiments.study.output_reader import check_writable
 
 _FOLLOW_PANEL = "Options for following a cluster"
 

@@ -26,11 +26,11 @@ from kassay.experiments.counterexamples.gallery_page import render_gallery
 from kassay.experiments.counterexamples.shortcomings import CounterexampleOptions, Shortcoming
 from kassay.experiments.counterexamples.shrinking import size_of
 from kassay.experiments.implementations.custom_assignor_names import is_custom_assignor
-from kassay.experiments.report.output_reader import check_writable
 from kassay.experiments.spark.counterexample_search import search_cases
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.study.case import JoinedCases, ListedCases, cases_of, imported_cases
 from kassay.experiments.study.families.registry import FAMILIES
+from kassay.experiments.study.output_reader import check_writable
 from kassay.reference.documents.json_codec import group_document, parse_group
 from kassay.reference.model.errors import UsageError
 

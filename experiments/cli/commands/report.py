@@ -11,13 +11,13 @@ from kassay.experiments.cli.options import output_options, spark_options
 from kassay.experiments.cli.write_results import write_text
 from kassay.experiments.report import history_report
 from kassay.experiments.report.assignor_tables import read_weights
-from kassay.experiments.report.output_reader import (
+from kassay.experiments.report.study_report import Report, render
+from kassay.experiments.study.output_reader import (
     FileDigests,
     load_summary,
     location,
     verified_manifest,
 )
-from kassay.experiments.report.study_report import Report, render
 from kassay.reference.documents.csv_writer import formulas_as_text
 from kassay.reference.model.errors import UsageError
 

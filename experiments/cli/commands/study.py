@@ -22,22 +22,21 @@ from kassay.experiments.cli.read_groups import name_of, read_group_documents
 from kassay.experiments.cli.write_results import print_table
 from kassay.experiments.comparison.optimum import CaseLimits
 from kassay.experiments.report.assignor_summary import by_scope
-from kassay.experiments.report.output_reader import (
+from kassay.experiments.spark.output_files import delete_abandoned_runs, read_summary
+from kassay.experiments.spark.session import spark_session
+from kassay.experiments.spark.study_pipeline import read_documents, study_digest, write_study
+from kassay.experiments.study.batches import BATCH_CASES
+from kassay.experiments.study.case import Cases, ImportedCases, JoinedCases, cases_of
+from kassay.experiments.study.configuration import read_config
+from kassay.experiments.study.families.registry import FAMILIES, USUAL
+from kassay.experiments.study.manifest import configuration, manifest
+from kassay.experiments.study.output_reader import (
     StudySummary,
     check_writable,
     load_summary,
     location,
     read_manifest,
 )
-from kassay.experiments.spark.output_files import delete_abandoned_runs, read_summary
-from kassay.experiments.spark.session import spark_session
-from kassay.experiments.spark.study_pipeline import read_documents, study_digest, write_study
-from kassay.experiments.spark.study_tables import convert_study
-from kassay.experiments.study.batches import BATCH_CASES
-from kassay.experiments.study.case import Cases, ImportedCases, JoinedCases, cases_of
-from kassay.experiments.study.configuration import read_config
-from kassay.experiments.study.families.registry import FAMILIES, USUAL
-from kassay.experiments.study.manifest import configuration, manifest
 from kassay.experiments.study.statistics.stream_rates import RATES, StreamTotals
 from kassay.reference.documents.text_files import open_text
 from kassay.reference.model.errors import InputError, UsageError
@@ -106,14 +105,6 @@ def study(
             "same command continues the study.",
         ),
     ] = None,
-    convert: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Run no study. Summarise the study that an earlier version of kassay study wrote "
-            "to this directory.",
-        ),
-    ] = None,
 ) -> None:
     """Compare assignors with the proven optimum on many groups, with Spark.
 
@@ -125,16 +116,6 @@ def study(
     Example: `kassay study --groups groups.jsonl --cases 1000 -o out/study`
     """
     begin = time.perf_counter()
-    if convert is not None:
-        if config is not None or clean or stop_after is not None:
-            raise typer.BadParameter(
-                "--convert cannot be combined with CONFIG, --clean or --stop-after"
-            )
-        check_writable(output)
-        with spark_session(master=spark.master, settings=spark.settings()) as session:
-            convert_study(session, convert, output)
-            _print_summary(read_summary(session, output))
-        return
     if config is None:
         plan = _plan_from_options(options, custom.names(options.assignor or ()))
     else:

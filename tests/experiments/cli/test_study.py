@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kassay.experiments.report.output_reader import load_summary, read_manifest
 from kassay.experiments.study.configuration import read_config
+from kassay.experiments.study.output_reader import load_summary, read_manifest
 
 GOOD = '{"id": "mine", "topics": {"t": 3}, "members": [{"id": "a", "topics": ["t"]}]}\n'
 BAD = '{"id": "bad", "topics": {"t": -1}, "members": []}\n'
@@ -79,7 +79,6 @@ def run_process(*arguments):
         (["--cases", "0", "--family", "mixed-join"], "there is no group to study"),
         (["--output", "s4://bucket/study"], "unknown scheme 's4'"),
         (["--output", "/proc/study"], "/proc/study"),
-        (["--convert", "old", "--clean"], "--convert cannot be combined with CONFIG, --clean"),
     ],
 )
 def test_invalid_studies_fail_before_spark_starts(kassay, tmp_path, monkeypatch, options, message):

@@ -9,12 +9,12 @@ import pandas as pd
 import pytest
 
 from kassay.experiments.comparison.optimum import LIMITS
-from kassay.experiments.report.output_reader import load_summary, read_manifest
 from kassay.experiments.report.rack_section import rack_section
 from kassay.experiments.report.study_report import render
 from kassay.experiments.spark.study_pipeline import write_study
 from kassay.experiments.study.case import ImportedCases, cases_of
 from kassay.experiments.study.manifest import configuration, manifest
+from kassay.experiments.study.output_reader import load_summary, read_manifest
 from tests.experiments.conftest import stored_rows
 from tools.insert_published_numbers import render_places
 

@@ -15,13 +15,14 @@ from kassay.experiments.plotting.assignment_figure import draw_assignment
 from kassay.experiments.report import assignor_summary as summary
 from kassay.experiments.report.assignor_summary import Proportion
 from kassay.experiments.report.assignor_tables import mix_table, read_weights
-from kassay.experiments.report.output_reader import load_summary
 from kassay.experiments.report.study_figures import GAP_BINS, distributions
 from kassay.experiments.report.study_report import render, template_values
 from kassay.experiments.report.worst_groups import named_groups, worst_groups
+from kassay.experiments.study import summary_scopes
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
+from kassay.experiments.study.output_reader import load_summary
 from kassay.reference import Assignment, InputError
 from kassay.reference.assignors import assign
 from kassay.reference.documents.json_codec import parse_group
@@ -366,7 +367,7 @@ def test_results_by_family_have_the_digest_of_the_family(results, facts):
 
 def test_each_family_has_a_figure(comparisons, facts):
     shown = [plot.title for plot in facts["family_plots"]]
-    assert shown == list(summary.families_of(row["family"] for row in comparisons))
+    assert shown == list(summary_scopes.families_of(row["family"] for row in comparisons))
 
 
 def test_the_command_writes_one_csv_per_figure_and_table(study_directory, tmp_path, capsys):

@@ -2,10 +2,10 @@
 
 import pytest
 
-from kassay.experiments.report.output_reader import load_summary, read_manifest
 from kassay.experiments.spark.study_pipeline import write_study
 from kassay.experiments.study.case import ImportedCases, JoinedCases
 from kassay.experiments.study.configuration import read_config
+from kassay.experiments.study.output_reader import load_summary, read_manifest
 from tests.experiments.cli.conftest import kassay
 from tests.experiments.conftest import stored_rows
 

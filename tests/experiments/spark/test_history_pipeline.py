@@ -15,10 +15,10 @@ from pyspark.sql import SparkSession
 
 from kassay.experiments.history.table_rows import compared_row, generation_rows, rebalance_rows
 from kassay.experiments.report.history_report import is_history, render
-from kassay.experiments.report.output_reader import read_manifest
 from kassay.experiments.spark.capture_source import register
 from kassay.experiments.spark.history_pipeline import GROUPS, ClusterMetadata, write_history
 from kassay.experiments.spark.record_sources import read_files
+from kassay.experiments.study.output_reader import read_manifest
 from kassay.reference.model.errors import InputError
 from tests.experiments.history.sample_records import PARTITION_COUNTS, decode_rows, sample_rows
 

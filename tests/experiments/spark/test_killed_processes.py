@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kassay.experiments.report.output_reader import load_summary, read_manifest
+from kassay.experiments.study.output_reader import load_summary, read_manifest
 from tests.experiments.conftest import stored_rows
 from tests.experiments.spark.services import cluster
 

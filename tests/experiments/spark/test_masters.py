@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kassay.experiments.report.output_reader import read_manifest
+from kassay.experiments.study.output_reader import read_manifest
 from tests.experiments.history.sample_records import sample_rows
 from tests.experiments.spark.conftest import tables_of
 from tests.experiments.spark.services import SPARK_HOME, cluster, connect_server, run_kassay

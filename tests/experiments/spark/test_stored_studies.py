@@ -7,13 +7,13 @@ from functools import partial
 import pytest
 
 from kassay.experiments.comparison.optimum import LIMITS
-from kassay.experiments.report.output_reader import load_summary, read_manifest
 from kassay.experiments.spark.output_files import delete_abandoned_runs
 from kassay.experiments.spark.study_pipeline import write_study
 from kassay.experiments.spark.study_tables import complete_runs
 from kassay.experiments.study.batches import batches_of
 from kassay.experiments.study.case import ImportedCases, cases_of
 from kassay.experiments.study.manifest import configuration, manifest
+from kassay.experiments.study.output_reader import load_summary, read_manifest
 from tests.experiments.conftest import stored_rows
 
 pytestmark = pytest.mark.spark

@@ -8,7 +8,6 @@ import pytest
 from pyspark.errors import PySparkException
 
 from kassay.experiments.comparison.optimum import CaseLimits
-from kassay.experiments.report.output_reader import load_summary, read_manifest
 from kassay.experiments.spark.code_distribution import code_identity
 from kassay.experiments.spark.output_files import delete_abandoned_runs
 from kassay.experiments.spark.study_pipeline import evaluate_cases, read_documents, write_study
@@ -25,6 +24,7 @@ from kassay.experiments.study.case import (
     imported_cases,
 )
 from kassay.experiments.study.evaluate_case import evaluate_case
+from kassay.experiments.study.output_reader import load_summary, read_manifest
 from kassay.reference.model.errors import InputError, RunError
 from tests.experiments.conftest import stored_rows
 from tests.experiments.spark import crashing_evaluations as faults

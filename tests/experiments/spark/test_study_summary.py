@@ -1,18 +1,16 @@
 """The tables of counts equal counts of the rows in plain Python."""
 
-import json
 from collections import Counter
 from types import SimpleNamespace
 
 import pytest
 
-from kassay.experiments.report.output_reader import load_summary, read_manifest
-from kassay.experiments.spark.study_tables import convert_study, study_tables
+from kassay.experiments.spark.study_tables import study_tables
 from kassay.experiments.study.case_digests import GROUP_FIELDS, case_digest, family_digest
+from kassay.experiments.study.output_reader import read_manifest
 from kassay.experiments.study.statistics.performance_profiles import RATIOS
 from kassay.experiments.study.statistics.within_family_correlations import rank_correlation
 from kassay.experiments.study.table_rows import CaseRecord, GroupRow
-from kassay.reference.model.errors import InputError
 from kassay.reference.model.metrics import MEASURES
 from tests.experiments.conftest import stored_rows
 
@@ -207,31 +205,6 @@ def test_candidates_are_ordered_by_their_gaps(results):
             assert gaps == sorted(gaps, reverse=True)
 
 
-def test_a_study_of_an_earlier_version_is_summarised_again(
-    spark, study_directory, results, tmp_path
-):
-    convert_study(spark, study_directory, str(tmp_path))
-    found = load_summary(tmp_path)
-    assert found.manifest["rows"] == results.manifest["rows"]
-    assert _lines(found.cells) == _lines(results.cells)
-    assert _lines(found.families) == _lines(results.families)
-
-
-def test_a_study_in_the_old_layout_is_converted(spark, study_directory, results, tmp_path):
-    old, new = tmp_path / "old", str(tmp_path / "new")
-    rows = results.manifest["rows"]
-    for name, table in study_tables(spark, str(study_directory)).items():
-        table.repartition(3).write.parquet((old / name).as_uri())
-    (old / "manifest.json").write_text(json.dumps({"rows": rows}))
-    convert_study(spark, old, new)
-    found = load_summary(tmp_path / "new")
-    assert found.manifest["rows"] == rows
-    for name in ("families", "outcomes", "gaps", "pairs", "parameters", "profiles", "gap_sums"):
-        assert _lines(getattr(found, name)) == _lines(getattr(results, name))
-    (old / "manifest.json").write_text(json.dumps({"rows": {**rows, "groups": 1}}))
-    with pytest.raises(InputError, match="the tables have"):
-        convert_study(spark, old, new)
-
-
-def _lines(table):
-    return sorted(map(str, table.to_dict("records")))
+def test_the_tables_have_the_rows_of_the_manifest(spark, study_directory, results):
+    tables = study_tables(spark, str(study_directory))
+    assert {name: table.count() for name, table in tables.items()} == results.manifest["rows"]
