@@ -47,9 +47,7 @@ def extend(tmp_path: Path):
     """Return a function that applies a section and runs a command with the changed packages."""
     for folder in (*FOLDERS, "kassay"):
         skipped = shutil.ignore_patterns("__pycache__", "notebooks")
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=skipped)
-    for folder in FOLDERS:
-        (tmp_path / "kassay" / folder).symlink_to(tmp_path / folder)
+        shutil.copytree(ROOT / folder, tmp_path / folder, symlinks=True, ignore=skipped)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
 
     def run(title: str, line: str) -> list[Any]:
