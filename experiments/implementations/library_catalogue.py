@@ -40,7 +40,7 @@ class OfferedAssignor:
     is_repeatable: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class UpstreamChange:
     """A change of assignors in a version of a library, which can change assignments."""
 
@@ -138,11 +138,7 @@ def libraries() -> Mapping[str, Library]:
             versions=tuple(fields["versions"]),
             packaged=fields.get("packaged", {}),
             changes=tuple(
-                UpstreamChange(
-                    version=change["version"],
-                    assignors=tuple(change["assignors"]),
-                    text=change["text"],
-                )
+                UpstreamChange(change["version"], tuple(change["assignors"]), change["text"])
                 for change in fields.get("changes", ())
             ),
             assignors={

@@ -25,7 +25,7 @@ DRIVERS = Path(__file__).with_name("drivers")
 _INSTALL_SECONDS = 1800
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Runtime:
     """Runtime of drivers, such as the JVM.
 
@@ -227,41 +227,11 @@ def _c_command(_library: Library, directory: Path) -> tuple[str, ...]:
 RUNTIMES: Mapping[str, Runtime] = {
     runtime.name: runtime
     for runtime in (
-        Runtime(
-            name="jvm",
-            programs=("java", "javac", "mvn"),
-            needs="JDK 17+ and Maven",
-            install=_install_jvm,
-            command=_jvm_command,
-        ),
-        Runtime(
-            name="go",
-            programs=("go",),
-            needs="Go 1.24+",
-            install=_install_go,
-            command=_go_command,
-        ),
-        Runtime(
-            name="python",
-            programs=(),
-            needs="Python 3.11+ with pip",
-            install=_install_python,
-            command=_python_command,
-        ),
-        Runtime(
-            name="node",
-            programs=("node", "npm"),
-            needs="Node 20+ and npm",
-            install=_install_node,
-            command=_node_command,
-        ),
-        Runtime(
-            name="c",
-            programs=("cc", "make", "npm"),
-            needs="C compiler, make and npm",
-            install=_install_c,
-            command=_c_command,
-        ),
+        Runtime("jvm", ("java", "javac", "mvn"), "JDK 17+ and Maven", _install_jvm, _jvm_command),
+        Runtime("go", ("go",), "Go 1.24+", _install_go, _go_command),
+        Runtime("python", (), "Python 3.11+ with pip", _install_python, _python_command),
+        Runtime("node", ("node", "npm"), "Node 20+ and npm", _install_node, _node_command),
+        Runtime("c", ("cc", "make", "npm"), "C compiler, make and npm", _install_c, _c_command),
     )
 }
 """The runtimes by name."""

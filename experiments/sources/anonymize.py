@@ -1,18 +1,21 @@
 """Anonymize groups: replace names of topics, members and hosts by numbered names."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from kassay.experiments.sources.recognise_library import LIBRARIES
 from kassay.reference.assignors import ASSIGNORS
 from kassay.reference.java.hash_codes import utf16_key
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.group_annotations import Client
-from kassay.reference.model.topic_partitions import Partitions
 
 PUBLIC_NAMES = LIBRARIES | frozenset(ASSIGNORS)
 """Names of client libraries and assignors that stay."""
 
+_KINDS = ["group", "topic", "member", "instance", "rack", "client", "host", "library", "assignor"]
+_Rename = Callable[[str, str], str]
+"""Function that returns the new name for a kind and a name."""
 NewNames = Mapping[str, Mapping[str, str]]
 """New name by old name, for each kind of name (topic, member, host, ...).
 
@@ -37,30 +40,16 @@ def anonymize(groups: Sequence[Group]) -> tuple[list[Group], NewNames]:
     >>> names["topic"]
     {'cards': 'topic-1'}
     """
-    names = {kind: _numbered(kind, found) for kind, found in _collect(groups).items()}
-    return [_rename_group(group, names) for group in groups], names
+    found: dict[str, set[str]] = {kind: set() for kind in _KINDS}
 
+    def collect(kind: str, name: str) -> str:
+        found[kind].add(name)
+        return name
 
-def _collect(groups: Iterable[Group]) -> dict[str, set[str]]:
-    kinds = ("group", "topic", "member", "instance", "rack", "client", "host", "library")
-    found: dict[str, set[str | None]] = {kind: set() for kind in (*kinds, "assignor")}
     for group in groups:
-        found["group"].add(group.id)
-        found["assignor"].add(group.status.assignor)
-        for topic in group.topics:
-            found["topic"].add(topic.name)
-            found["rack"].update(rack for racks in topic.racks or () for rack in racks)
-        for member in group.members:
-            found["topic"].update(member.subscription)
-            found["topic"].update(topic for topic, _ in (*member.owned, *(member.target or ())))
-            found["topic"].update(topic for topic, _ in member.streams)
-            found["member"].add(member.id)
-            found["instance"].add(member.instance_id)
-            found["rack"].add(member.rack)
-            found["client"].add(member.client.id)
-            found["host"].add(member.client.host)
-            found["library"].add(member.client.library)
-    return {kind: {name for name in names if name is not None} for kind, names in found.items()}
+        _rename_group(group, collect)
+    names = {kind: _numbered(kind, old_names) for kind, old_names in found.items()}
+    return [_rename_group(group, lambda kind, name: names[kind][name]) for group in groups], names
 
 
 def _numbered(kind: str, names: Iterable[str]) -> dict[str, str]:
@@ -72,48 +61,42 @@ def _numbered(kind: str, names: Iterable[str]) -> dict[str, str]:
     return table
 
 
-def _rename_group(group: Group, names: NewNames) -> Group:
-    assignor = _new(names, "assignor", group.status.assignor)
+def _rename_group(group: Group, rename: _Rename) -> Group:
     return replace(
         group,
-        id=_new(names, "group", group.id),
-        topics=tuple(_rename_topic(topic, names) for topic in group.topics),
-        members=tuple(_rename_member(member, names) for member in group.members),
+        id=_optional(rename, "group", group.id),
+        topics=tuple(_rename_topic(topic, rename) for topic in group.topics),
+        members=tuple(_rename_member(member, rename) for member in group.members),
         notes=(),
-        status=replace(group.status, assignor=assignor),
+        status=replace(group.status, assignor=_optional(rename, "assignor", group.status.assignor)),
     )
 
 
-def _rename_topic(topic: Topic, names: NewNames) -> Topic:
+def _rename_topic(topic: Topic, rename: _Rename) -> Topic:
     racks = topic.racks
     if racks is not None:
-        racks = tuple(tuple(_new(names, "rack", rack) for rack in row) for row in racks)
-    return replace(topic, name=names["topic"][topic.name], racks=racks, id=None)
+        racks = tuple(tuple(_optional(rename, "rack", rack) for rack in row) for row in racks)
+    return replace(topic, name=rename("topic", topic.name), racks=racks, id=None)
 
 
-def _rename_member(member: Member, names: NewNames) -> Member:
-    topics = names["topic"]
-    client = member.client
+def _rename_member(member: Member, rename: _Rename) -> Member:
+    rename_topic, client = partial(rename, "topic"), member.client
     return replace(
         member,
-        id=names["member"][member.id],
-        subscription=tuple(topics[topic] for topic in member.subscription),
-        owned=_rename_partitions(member.owned, topics),
-        target=None if member.target is None else _rename_partitions(member.target, topics),
-        streams=tuple((topics[topic], count) for topic, count in member.streams),
-        instance_id=_new(names, "instance", member.instance_id),
-        rack=_new(names, "rack", member.rack),
+        id=rename("member", member.id),
+        subscription=tuple(map(rename_topic, member.subscription)),
+        owned=member.owned.rename_topics(rename_topic),
+        target=None if member.target is None else member.target.rename_topics(rename_topic),
+        streams=tuple((rename_topic(topic), count) for topic, count in member.streams),
+        instance_id=_optional(rename, "instance", member.instance_id),
+        rack=_optional(rename, "rack", member.rack),
         client=Client(
-            id=_new(names, "client", client.id),
-            host=_new(names, "host", client.host),
-            library=_new(names, "library", client.library),
+            id=_optional(rename, "client", client.id),
+            host=_optional(rename, "host", client.host),
+            library=_optional(rename, "library", client.library),
         ),
     )
 
 
-def _rename_partitions(partitions: Partitions, topics: Mapping[str, str]) -> Partitions:
-    return Partitions.of((topics[topic], number) for topic, number in partitions)
-
-
-def _new(names: NewNames, kind: str, name: str | None) -> str | None:
-    return None if name is None else names[kind][name]
+def _optional(rename: _Rename, kind: str, name: str | None) -> str | None:
+    return None if name is None else rename(kind, name)

@@ -1,12 +1,12 @@
 """Partition weights from the lag, the append rate, the size on disk or a weights file."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.merge_captures import ObservedGroup, PartitionKey
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.group import Group, Topic
+from kassay.reference.model.group import Group
 from kassay.reference.model.group_annotations import WeightSource
 
 
@@ -14,18 +14,15 @@ def topic_weights(
     observed: ObservedGroup, topic: str, count: int, options: ImportOptions, notes: list[str]
 ) -> tuple[int, ...] | None:
     """Return the weights of a topic's partitions, or None for equal weights."""
-    where = f"group {observed.id!r}"
     match options.weight_source:
         case None:
             return None
-        case WeightSource.FILE:
-            return _from_table(options.weight_table or {}, topic, count, where)
         case WeightSource.RATE:
             return tuple(_rate(observed, (topic, number), notes) for number in range(count))
-        case WeightSource.SIZE:
-            return _from_sizes(options.sizes or {}, topic, count, where)
         case WeightSource.LAG:
             return tuple(_lag(observed, (topic, n), options, notes) for n in range(count))
+        case WeightSource.FILE | WeightSource.SIZE:
+            return _given_weights(options, topic, count, f"group {observed.id!r}")
 
 
 def available_weights(observed: ObservedGroup, options: ImportOptions) -> tuple[WeightSource, ...]:
@@ -48,18 +45,18 @@ def with_weights(group: Group, options: ImportOptions) -> Group:
             f"set weights when the group is imported: kassay import --weights {source}"
         )
 
-    def weights(topic: Topic) -> tuple[int, ...]:
-        if source is WeightSource.SIZE:
-            return _from_sizes(options.sizes or {}, topic.name, topic.partitions, where)
-        return _from_table(options.weight_table or {}, topic.name, topic.partitions, where)
-
-    topics = (replace(topic, weights=weights(topic)) for topic in group.topics)
-    return replace(group, topics=tuple(topics), weight_source=source)
+    topics = tuple(
+        replace(topic, weights=_given_weights(options, topic.name, topic.partitions, where))
+        for topic in group.topics
+    )
+    return replace(group, topics=topics, weight_source=source)
 
 
-def _from_table(
-    table: Mapping[str, Sequence[int]], topic: str, count: int, where: str
-) -> tuple[int, ...]:
+def _given_weights(options: ImportOptions, topic: str, count: int, where: str) -> tuple[int, ...]:
+    """Return the weights of a topic's partitions from the file of sizes or of weights."""
+    table = options.weight_table
+    if table is None:
+        return _from_sizes(options.sizes or {}, topic, count, where)
     if topic not in table:
         raise InputError(f"{where}: no weights are given for topic {topic!r}")
     if len(table[topic]) != count:

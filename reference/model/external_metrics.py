@@ -9,12 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from kassay.reference.model.assignment import Assignment, held_counts
-from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import (
     balance_score,
-    loads,
-    movement_count,
     participant_indices,
     spread,
 )
@@ -124,37 +121,6 @@ def off_rack(group: Group, assignment: Assignment) -> int:
         for tp in assignment[member.id]
         if tp in known
     )
-
-
-def r_score(group: Group, assignment: Assignment, *, capacity: int) -> float:
-    """Return the moved weight divided by the capacity of one member (Landau et al., 2024).
-
-    Raises
-    ------
-    UsageError
-        If the capacity is not positive.
-    """
-    if capacity <= 0:
-        raise UsageError(f"capacity must be positive, got {capacity}")
-    return movement_count(group, assignment).moved_weight / capacity
-
-
-def streams_cost(
-    group: Group, assignment: Assignment, *, traffic_cost: int = 1, non_overlap_cost: int = 10
-) -> int:
-    """Return Kafka Streams' rack-aware objective: weighted off-rack traffic and moves (KIP-925)."""
-    moved = movement_count(group, assignment).moved
-    return traffic_cost * off_rack(group, assignment) + non_overlap_cost * moved
-
-
-def count_then_load(group: Group, assignment: Assignment) -> tuple[int, int]:
-    """Return the spread of the partition counts and the spread of the loads.
-
-    Lag-based assignors compare members first by partition count, then by load.
-    """
-    active = [group.members[index].id for index in participant_indices(group)]
-    counts = [len(assignment.get(member, ())) for member in active]
-    return spread(counts), spread(list(loads(group, assignment).values()))
 
 
 def per_topic_spread(group: Group, assignment: Assignment) -> int:

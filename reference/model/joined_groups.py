@@ -1,12 +1,12 @@
 """Join groups that share hosts to one group, and split the joined group again."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group, Member, Topic
-from kassay.reference.model.topic_partitions import Partitions
 
 SEPARATOR = "/"
 """Separator of the group id and the name in a joined group; topics cannot contain it."""
@@ -48,8 +48,10 @@ def join_groups(groups: Sequence[Group]) -> Group:
         )
     return Group(
         id="+".join(ids),
-        topics=tuple(_topic(group.id, topic) for group in groups for topic in group.topics),
-        members=tuple(_member(group.id, member) for group in groups for member in group.members),
+        topics=tuple(_joined_topic(group.id, topic) for group in groups for topic in group.topics),
+        members=tuple(
+            _joined_member(group.id, member) for group in groups for member in group.members
+        ),
         weight_source=sources.pop(),
     )
 
@@ -76,9 +78,15 @@ def split_group(group: Group) -> list[Group]:
             group,
             id=id,
             topics=tuple(
-                _renamed_topic(topic) for topic in group.topics if _prefix(topic.name) == id
+                replace(topic, name=_without_prefix(topic.name))
+                for topic in group.topics
+                if _prefix(topic.name) == id
             ),
-            members=tuple(_renamed_member(one) for one in group.members if _prefix(one.id) == id),
+            members=tuple(
+                _rename_member(replace(member, target=None), _without_prefix)
+                for member in group.members
+                if _prefix(member.id) == id
+            ),
         )
         for id in ids
     ]
@@ -88,11 +96,15 @@ def join_assignments(parts: Mapping[str, Assignment]) -> Assignment:
     """Join the assignments of groups, by group id, to one of the joined group."""
     return Assignment(
         {
-            f"{id}{SEPARATOR}{member}": _partitions(id, partitions)
+            _with_prefix(id, member): partitions.rename_topics(partial(_with_prefix, id))
             for id, assignment in parts.items()
             for member, partitions in assignment.items()
         }
     )
+
+
+def _with_prefix(group: str | None, name: str) -> str:
+    return f"{group}{SEPARATOR}{name}"
 
 
 def _prefix(name: str) -> str:
@@ -103,41 +115,29 @@ def _without_prefix(name: str) -> str:
     return name.partition(SEPARATOR)[2]
 
 
-def _renamed_topic(topic: Topic) -> Topic:
-    return replace(topic, name=_without_prefix(topic.name))
-
-
-def _renamed_member(member: Member) -> Member:
-    return replace(
-        member,
-        id=_without_prefix(member.id),
-        subscription=tuple(map(_without_prefix, member.subscription)),
-        owned=Partitions.of((_without_prefix(topic), number) for topic, number in member.owned),
-        target=None,
-        streams=tuple((_without_prefix(topic), count) for topic, count in member.streams),
-    )
-
-
 def _has_weights(group: Group) -> bool:
     return any(topic.weights is not None for topic in group.topics)
 
 
-def _topic(group: str | None, topic: Topic) -> Topic:
-    return replace(topic, name=f"{group}{SEPARATOR}{topic.name}", id=None)
+def _joined_topic(group: str | None, topic: Topic) -> Topic:
+    return replace(topic, name=_with_prefix(group, topic.name), id=None)
 
 
-def _member(group: str | None, member: Member) -> Member:
-    prefix = f"{group}{SEPARATOR}"
+def _joined_member(group: str | None, member: Member) -> Member:
+    instance = member.instance_id
     return replace(
-        member,
-        id=prefix + member.id,
-        subscription=tuple(prefix + topic for topic in member.subscription),
-        owned=_partitions(group, member.owned),
-        target=None if member.target is None else _partitions(group, member.target),
-        streams=tuple((prefix + topic, count) for topic, count in member.streams),
-        instance_id=None if member.instance_id is None else prefix + member.instance_id,
+        _rename_member(member, partial(_with_prefix, group)),
+        instance_id=None if instance is None else _with_prefix(group, instance),
     )
 
 
-def _partitions(group: str | None, partitions: Partitions) -> Partitions:
-    return Partitions.of((f"{group}{SEPARATOR}{topic}", number) for topic, number in partitions)
+def _rename_member(member: Member, rename: Callable[[str], str]) -> Member:
+    """Rename a member and its topics."""
+    return replace(
+        member,
+        id=rename(member.id),
+        subscription=tuple(map(rename, member.subscription)),
+        owned=member.owned.rename_topics(rename),
+        target=None if member.target is None else member.target.rename_topics(rename),
+        streams=tuple((rename(topic), count) for topic, count in member.streams),
+    )

@@ -1,6 +1,6 @@
 """Topic partitions, and immutable lists of topic partitions with 8 bytes per partition."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import NamedTuple, Self, overload
 
@@ -102,6 +102,10 @@ class Partitions(Sequence[TopicPartition]):
             parts.append(part)
             start = end
         return parts
+
+    def rename_topics(self, rename: Callable[[str], str]) -> "Partitions":
+        """Return the list with other topic names."""
+        return Partitions(tuple(map(rename, self.topics)), self.codes, self.numbers)
 
     def to_list(self) -> list[TopicPartition]:
         """Return the partitions as a list of `TopicPartition`."""

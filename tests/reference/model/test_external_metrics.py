@@ -1,7 +1,6 @@
 import math
 from itertools import combinations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,20 +21,6 @@ RACKED = Group(
 def test_off_rack_counts_only_known_racks_of_members_and_partitions():
     assert metrics.off_rack(RACKED, Assignment({"a": [("t", 0), ("t", 1), ("t", 2)]})) == 1
     assert metrics.off_rack(RACKED, Assignment({"b": [("t", 0), ("t", 1), ("t", 2)]})) == 0
-
-
-def test_streams_cost_is_weighted_traffic_plus_moves():
-    moved = Assignment({"a": [("t", 2)], "b": [("t", 0), ("t", 1)]})
-    assert metrics.streams_cost(RACKED, moved) == 1 * 0 + 10 * 1
-    kept = Assignment({"a": [("t", 0)], "b": [("t", 1), ("t", 2)]})
-    assert metrics.streams_cost(RACKED, kept) == 1 * 1 + 10 * 0
-
-
-def test_r_score_is_the_moved_weight_over_capacity():
-    assignment = Assignment({"a": [("t", 2)], "b": [("t", 0), ("t", 1)]})
-    assert metrics.r_score(RACKED, assignment, capacity=4) == 0.25
-    with pytest.raises(ValueError, match="capacity must be positive, got 0"):
-        metrics.r_score(RACKED, assignment, capacity=0)
 
 
 def test_kafka_accepts_group_a_as_balanced_although_it_is_not_optimal():
@@ -101,4 +86,3 @@ def test_per_topic_spread_detects_a_topic_on_one_member():
     even = Assignment({"a": [("t", 0), ("u", 1)], "b": [("u", 0), ("t", 1)]})
     assert metrics.per_topic_spread(group, concentrated) == 4
     assert metrics.per_topic_spread(group, even) == 0
-    assert metrics.count_then_load(group, concentrated) == (0, 0)
