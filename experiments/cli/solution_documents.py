@@ -12,7 +12,7 @@ from kassay.reference.documents.json_codec import (
     document_id,
     parse_assignment,
 )
-from kassay.reference.documents.json_text import LocatedDocument, read_json_documents
+from kassay.reference.documents.json_values import LocatedDocument, read_json_documents
 from kassay.reference.documents.text_files import open_text
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError

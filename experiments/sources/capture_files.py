@@ -119,13 +119,14 @@ def _import_texts(
                 unreadable.append(Path(text.name))
             if not (is_unrelated and text.from_directory):
                 yield ImportedGroup(text.group, error=str(error))
-    groups = merge_captures(captures, unreadable_files=unreadable)
-    known = options.partition_counts or options.minimum_counts or options.sizes
-    if names and known and not (groups or unreadable or documents):
-        problem = "the files contain only partition counts or sizes, no group"
-        yield ImportedGroup(None, error=f"{', '.join(names)}: {problem}")
-    for name in sorted(groups):
-        yield _import_group(groups[name], options, document=documents.get(name), empty=empty)
+    if names:
+        groups = merge_captures(captures, unreadable_files=unreadable)
+        if not (groups or unreadable or documents):
+            yield from _without_groups(names, options)
+        yield from (
+            _import_group(groups[id], options, document=documents.get(id), empty=empty)
+            for id in sorted(groups)
+        )
 
 
 def load_metadata(path: Path) -> DocumentRows:
@@ -231,6 +232,12 @@ def _with_options(group: Group, options: ImportOptions) -> Group:
     if options.hosts is not None or options.speeds is not None:
         group = with_hosts_and_speeds(group, options)
     return group if options.weight_source is None else with_weights(group, options)
+
+
+def _without_groups(names: Sequence[str], options: ImportOptions) -> Iterator[ImportedGroup]:
+    if options.partition_counts or options.minimum_counts or options.sizes:
+        problem = "the files contain only partition counts or sizes, no group"
+        yield ImportedGroup(None, error=f"{', '.join(names)}: {problem}")
 
 
 def _import_group(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from kassay.experiments.sources.import_options import HostRule, ImportOptions
-from kassay.reference.documents.document_fields import as_text, format_value
+from kassay.reference.documents.json_values import as_text, format_value
 from kassay.reference.documents.text_files import read_json_object
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group, Member

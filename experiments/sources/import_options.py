@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kassay.experiments.sources.merge_captures import PartitionKey
 from kassay.experiments.sources.tool_documents.document_rows import Counts
-from kassay.reference.documents.document_fields import as_object, as_texts
+from kassay.reference.documents.json_values import as_object, as_texts
 from kassay.reference.documents.text_files import read_json_object
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Member

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from kassay.reference.documents.document_fields import (
+from kassay.reference.documents.json_values import (
+    LocatedDocument,
     as_array,
     as_integer,
     as_integers,
@@ -19,8 +20,9 @@ from kassay.reference.documents.document_fields import (
     as_text,
     as_texts,
     check_keys,
+    parse_json,
+    read_json_documents,
 )
-from kassay.reference.documents.json_text import LocatedDocument, parse_json, read_json_documents
 from kassay.reference.documents.member_documents import (
     member_document,
     member_packer,

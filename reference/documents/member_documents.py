@@ -7,7 +7,7 @@ one by one only if one of them is invalid.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kassay.reference.documents.document_fields import (
+from kassay.reference.documents.json_values import (
     as_array,
     as_integer,
     as_integers,

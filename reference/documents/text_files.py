@@ -10,8 +10,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import BinaryIO, TextIO, cast
 
-from kassay.reference.documents.document_fields import as_object
-from kassay.reference.documents.json_text import parse_json
+from kassay.reference.documents.json_values import as_object, parse_json
 from kassay.reference.model.errors import InputError
 
 STDIN = Path("-")

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from kassay.reference.documents.document_fields import (
+from kassay.reference.documents.json_codec import assignment_document, parse_assignment
+from kassay.reference.documents.json_values import (
     as_array,
     as_integer,
     as_integers,
@@ -10,7 +11,6 @@ from kassay.reference.documents.document_fields import (
     as_text,
     check_keys,
 )
-from kassay.reference.documents.json_codec import assignment_document, parse_assignment
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError
 from kassay.solver.certificate.certificate import (

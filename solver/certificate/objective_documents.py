@@ -5,7 +5,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from kassay.reference.documents.document_fields import (
+from kassay.reference.documents.json_values import (
     as_array,
     as_integer,
     as_object,

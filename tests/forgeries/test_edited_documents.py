@@ -14,7 +14,7 @@ import pytest
 from kassay.experiments.cli.solution_check import Question, check_solution
 from kassay.experiments.cli.solution_documents import parse_solution, solution_record
 from kassay.reference import InputError
-from kassay.reference.documents.json_text import LocatedDocument
+from kassay.reference.documents.json_values import LocatedDocument
 from kassay.solver import Certificate, certificate_errors, solve
 from kassay.solver.certificate.certificate import Proof
 from kassay.solver.certificate.check import conflict_errors

@@ -22,8 +22,7 @@ from kassay.experiments.sources.tool_documents.monitoring_tools import (
     read_rest_resource,
 )
 from kassay.experiments.sources.tool_documents.prometheus import is_metrics, parse_metrics
-from kassay.reference.documents.document_fields import as_object
-from kassay.reference.documents.json_text import read_json_documents
+from kassay.reference.documents.json_values import as_object, read_json_documents
 from kassay.reference.model.errors import InputError
 
 

@@ -4,14 +4,16 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from kassay.reference.documents.document_fields import (
+from kassay.reference.documents.json_values import (
     as_array,
     as_integer,
     as_object,
+    as_optional_integer,
+    as_optional_text,
     as_text,
     format_value,
+    parse_json,
 )
-from kassay.reference.documents.json_text import parse_json
 from kassay.reference.documents.text_files import error_at
 from kassay.reference.model.errors import InputError
 
@@ -20,7 +22,10 @@ _MAX_COUNT = 2**31
 
 @dataclass(frozen=True, slots=True)
 class JsonFields:
-    """Typed access to the fields of a JSON object. Errors state the position of the value.
+    """Typed access to the fields of a JSON object.
+
+    A missing value, or one of another type, is an InputError that states its position. The optional
+    values are None if they are missing or null.
 
     Examples
     --------
@@ -33,22 +38,16 @@ class JsonFields:
     where: str
 
     def inner(self, key: str) -> "JsonFields":
-        """Return the JSON object at a key.
-
-        Raise InputError if the value is missing or has another type.
-        """
+        """Return the JSON object at a key."""
         where = f"{self.where}.{key}"
         return JsonFields(as_object(self._required(key), where), where)
 
     def optional_inner(self, key: str) -> "JsonFields | None":
-        """Return the JSON object at a key, or None if the value is missing or null."""
+        """Return the JSON object at a key, or None."""
         return None if self.table.get(key) is None else self.inner(key)
 
     def each(self, key: str) -> list["JsonFields"]:
-        """Return the JSON objects in the array at a key.
-
-        Raise InputError if the array is missing.
-        """
+        """Return the JSON objects in the array at a key."""
         where = f"{self.where}.{key}"
         return [
             JsonFields(as_object(value, f"{where}[{index}]"), f"{where}[{index}]")
@@ -56,31 +55,26 @@ class JsonFields:
         ]
 
     def text(self, key: str) -> str:
-        """Return the string at a key. Raise InputError if the string is missing or empty."""
+        """Return the string at a key, which must not be empty."""
         value = as_text(self._required(key), f"{self.where}.{key}")
         if not value:
             raise InputError(f"{self.where}.{key}: must not be empty")
         return value
 
     def optional_text(self, key: str) -> str | None:
-        """Return the string at a key, or None if the value is missing, null or empty."""
-        value = self.table.get(key)
-        return None if value is None else as_text(value, f"{self.where}.{key}") or None
+        """Return the string at a key, or None, also for an empty string."""
+        return as_optional_text(self.table.get(key), f"{self.where}.{key}") or None
 
     def integer(self, key: str) -> int:
-        """Return the integer at a key. Raise InputError if there is no integer."""
+        """Return the integer at a key."""
         return as_integer(self._required(key), f"{self.where}.{key}")
 
     def optional_integer(self, key: str) -> int | None:
-        """Return the integer at a key, or None if the value is missing or null."""
-        value = self.table.get(key)
-        return None if value is None else as_integer(value, f"{self.where}.{key}")
+        """Return the integer at a key, or None."""
+        return as_optional_integer(self.table.get(key), f"{self.where}.{key}")
 
     def count(self, key: str) -> int:
-        """Return the partition number or partition count at a key.
-
-        Raise InputError unless it is from 0 to 2^31 - 1.
-        """
+        """Return the partition number or partition count at a key, from 0 to 2^31 - 1."""
         value = self.integer(key)
         if not 0 <= value < _MAX_COUNT:
             raise InputError(
