@@ -2,7 +2,8 @@
 
 The families of a study are a choice, and their results differ more than the sampling of groups
 explains. A random-effects estimate therefore has the family as random effect. Its interval
-contains the differences between the families; the prediction interval is for one more family.
+takes the differences between the families into account; the prediction interval is for one more
+family.
 """
 
 import math
