@@ -14,7 +14,7 @@ from kassay.experiments.implementations.library_catalogue import (
 from kassay.experiments.study.batches import BATCH_CASES
 from kassay.experiments.study.case import IMPORTED, Cases, JoinedCases, family_cases
 from kassay.experiments.study.families.registry import FAMILIES
-from kassay.reference.assignors import ASSIGNORS
+from kassay.reference.assignors import ASSIGNORS, DEFAULT_ASSIGNORS
 from kassay.reference.documents.config_nodes import ConfigNode, read_nodes
 from kassay.reference.model.errors import InputError
 
@@ -39,7 +39,7 @@ class StudyConfig:
     name: str  # of the file
     digest: str  # SHA-256 of the file
     families: Mapping[str, int | None]  # seeds per family; None for all groups
-    assignors: tuple[str, ...] = tuple(ASSIGNORS)
+    assignors: tuple[str, ...] = DEFAULT_ASSIGNORS
     first_seed: int = 0
     groups: tuple[str | Path, ...] = ()  # files of group documents, and URIs
     drawn: int | None = None  # cases with smaller seeds keep documents; None for all

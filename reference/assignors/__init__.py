@@ -91,6 +91,11 @@ ASSIGNORS: Mapping[str, Port] = MappingProxyType({port.name: port for port in _P
 """The ports by name. ``uniform-4.0`` is the uniform assignor of 4.0 brokers, which moves
 partitions of balanced groups (KAFKA-18688)."""
 
+DEFAULT_ASSIGNORS = tuple(
+    port.name for port in _PORTS if port.release is not Release.ZOOKEEPER_CONSUMER
+)
+"""Names of the assignors that comparisons and studies run if no assignor is given."""
+
 
 def assign(group: Group, name: str) -> Assignment:
     """Assign the partitions of a group with a port of a Kafka assignor.

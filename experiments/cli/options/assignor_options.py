@@ -22,7 +22,7 @@ from kassay.experiments.implementations.library_catalogue import (
     is_library_assignor,
     parse_library_assignor,
 )
-from kassay.reference.assignors import ASSIGNORS
+from kassay.reference.assignors import ASSIGNORS, DEFAULT_ASSIGNORS
 from kassay.reference.model.errors import InputError, UsageError
 
 
@@ -47,7 +47,7 @@ def _known_assignor(name: str | None) -> str | None:
 
 
 def _known_assignors(names: list[str] | None) -> list[str]:
-    return list(dict.fromkeys(map(known_assignor, names or ASSIGNORS)))
+    return list(dict.fromkeys(map(known_assignor, names or DEFAULT_ASSIGNORS)))
 
 
 _LIBRARIES = (
@@ -71,7 +71,7 @@ AssignorNames = Annotated[
         callback=_known_assignors,
         metavar="NAME",
         help=f"Kafka assignor, repeatable: {', '.join(ASSIGNORS)}; {_LIBRARIES}",
-        show_default="all Kafka assignors",
+        show_default="all but legacy-range and legacy-roundrobin",
     ),
 ]
 
