@@ -14,13 +14,14 @@ from kassay.solver.certificate.certificate import (
     LevelClaim,
     Origin,
     PriceTable,
+    price_counts,
     prices_prove,
 )
 from kassay.solver.certificate.level_claims import improves, level_limits, value_of
 from kassay.solver.certificate.refutation import PartitionPrices, cases_refute
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
 from kassay.solver.evaluation import check_levels, valid_placement, violated
-from kassay.solver.evidence.price_search import find_prices, price_counts
+from kassay.solver.evidence.price_search import find_prices
 from kassay.solver.improvement.transfer_chains import improving_chain
 from kassay.solver.objective import Level, default_levels
 from kassay.solver.problem import Placement, Problem, build_problem

@@ -25,7 +25,7 @@ from kassay.reference.model.metrics import (
 )
 from kassay.reference.model.ownership import ownership
 from kassay.reference.model.topic_partitions import NO_PARTITIONS
-from kassay.solver.evidence.price_search import price_counts
+from kassay.solver.certificate.certificate import price_counts
 from kassay.solver.flow.hull_search import HullSearch
 from kassay.solver.flow.optimal_flow import optimal_counts
 from kassay.solver.flow.optimal_loads_by_cuts import LevelSet, level_sets

@@ -9,8 +9,11 @@ from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
 from kassay.solver.certificate.refutation import PartitionPrices
 from kassay.solver.constraints import Constraint
+from kassay.solver.improvement.residual_network import node_prices
 from kassay.solver.improvement.transfer_chains import Transfer
 from kassay.solver.objective import Imbalance, Level, Movement, MovementCost
+from kassay.solver.problem import Ints
+from kassay.solver.subscription_network import SubscriptionNetwork
 
 Price = tuple[int, int]  # squared load, movement; compared lexicographically
 
@@ -150,6 +153,20 @@ class PriceTable:
 
     members: Mapping[str, Price]
     topics: Mapping[str, Price]
+
+
+def price_counts(network: SubscriptionNetwork, counts: Ints, *, moved: int) -> PriceTable | None:
+    """Return node prices that prove the partition counts per topic and member optimal.
+
+    Return None if the counts are not optimal.
+    """
+    prices = node_prices(network, counts)
+    if prices.chain is not None or moved > network.min_movement(counts):
+        return None
+    return PriceTable(
+        members=dict(zip(network.member_ids, prices.pairs(prices.members), strict=True)),
+        topics=dict(zip(network.topic_names, prices.pairs(prices.topics), strict=True)),
+    )
 
 
 def prices_prove(group: Group, levels: Sequence[Level]) -> bool:

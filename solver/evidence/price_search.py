@@ -1,36 +1,19 @@
-"""Prices that prove bounds and conflicts: node prices, and partition prices found by search."""
+"""Search for partition prices that prove that no assignment meets constraints and limits."""
 
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from kassay.solver.certificate.certificate import PriceTable
 from kassay.solver.certificate.refutation import PartitionPrices, relaxation_refuted
 from kassay.solver.certificate.relaxed_problem import Limit, Relaxation, build_relaxation
 from kassay.solver.constraints import Constraint
 from kassay.solver.evidence.dual_prices import DualPrices, solve_dual
-from kassay.solver.improvement.residual_network import node_prices
-from kassay.solver.problem import Ints, Problem
-from kassay.solver.subscription_network import SubscriptionNetwork
+from kassay.solver.problem import Problem
 
 _MAX_CELLS = 300_000
 # Dual values are rounded to multiples of 1 / denominator, for each of these denominators.
 _DENOMINATORS = (1, 2, 3, 4, 6, 10, 12, 60, 840, 10_000)
 _MAX_THRESHOLDS = 60
-
-
-def price_counts(network: SubscriptionNetwork, counts: Ints, *, moved: int) -> PriceTable | None:
-    """Return node prices that prove the partition counts per topic and member optimal.
-
-    Return None if the counts are not optimal.
-    """
-    prices = node_prices(network, counts)
-    if prices.chain is not None or moved > network.min_movement(counts):
-        return None
-    return PriceTable(
-        members=dict(zip(network.member_ids, prices.pairs(prices.members), strict=True)),
-        topics=dict(zip(network.topic_names, prices.pairs(prices.topics), strict=True)),
-    )
 
 
 def find_prices(

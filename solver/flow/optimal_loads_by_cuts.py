@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kassay.solver.flow.maximum_flow import MaximumFlow, maximum_flow
+from kassay.solver.flow.network_flows import MaximumFlow, maximum_flow
 from kassay.solver.limits import FlowClock
 from kassay.solver.problem import Ints
 from kassay.solver.subscription_network import SubscriptionNetwork

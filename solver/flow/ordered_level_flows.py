@@ -19,11 +19,10 @@ from kassay.solver.certificate.certificate import Origin
 from kassay.solver.constraints import Constraint
 from kassay.solver.evaluation import level_value, load_units, violated
 from kassay.solver.flow.conflicting_constraints import find_conflict_by_flow
-from kassay.solver.flow.costed_arcs import CostedArcs, LoadPieces
-from kassay.solver.flow.optimal_flow import optimal_counts
+from kassay.solver.flow.network_flows import CostedArcs
+from kassay.solver.flow.optimal_flow import optimal_counts, spread_received_partitions
 from kassay.solver.flow.optimal_loads_by_cuts import is_feasible
-from kassay.solver.flow.priced_flow import LoadWindows
-from kassay.solver.flow.spread_received_partitions import spread_received_partitions
+from kassay.solver.flow.priced_flow import LoadPieces, LoadWindows
 from kassay.solver.incumbent_pool import FlowLevels
 from kassay.solver.limits import FlowClock
 from kassay.solver.objective import HostImbalance, Imbalance, Level, Movement, MovementCost
@@ -214,6 +213,7 @@ class _OrderedFlows:
         windows = LoadWindows.around(self.flow[part])
         while self.clock.may_start():
             pieces = LoadPieces.of(self.low[part], self.high[part], windows, factors)
+            pieces = pieces.without_empty()
             arcs = self._arcs_with(part, pieces)
             flows = arcs.min_cost_flow(self._supply())
             if flows is None:

@@ -1,11 +1,12 @@
-"""Minimum cost flow with a price per unit of squared load and per move."""
+"""Minimum cost flows of a subscription network, with prices of squared loads and moves."""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from kassay.solver.flow.min_cost_flow import SinkArcs, min_cost_counts
+from kassay.reference.model.errors import InternalError
+from kassay.solver.flow.network_flows import CostedArcs
 from kassay.solver.problem import Ints
 from kassay.solver.subscription_network import SubscriptionNetwork
 
@@ -40,6 +41,84 @@ class LoadWindows:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class LoadPieces:
+    """Arcs of members or hosts, divided into pieces with ascending cost per unit of load."""
+
+    unit: Ints
+    capacity: Ints
+    cost: Ints
+    units: int
+
+    @classmethod
+    def of(cls, low: Ints, high: Ints, windows: LoadWindows, factors: Ints) -> "LoadPieces":
+        """Divide the loads from ``low`` to ``high``: below, in and above the windows."""
+        first = np.clip(windows.low, low, high)
+        last = np.clip(windows.high, low, high)
+        units = np.arange(len(low))
+        inside = np.repeat(units, last - first)
+        step = np.arange(len(inside)) - np.repeat(np.cumsum(last - first) - last, last - first)
+        unit = np.concatenate([units, inside, units])
+        capacity = np.concatenate([first - low, np.ones(len(inside), dtype=np.int64), high - last])
+        cost = factors[unit] * np.concatenate([2 * first - 1, 2 * step + 1, 2 * last + 1])
+        return cls(unit, capacity, cost, len(low))
+
+    def without_empty(self) -> "LoadPieces":
+        """Return the pieces with a capacity above 0."""
+        used = self.capacity > 0
+        return LoadPieces(self.unit[used], self.capacity[used], self.cost[used], self.units)
+
+    def sums(self, values: Ints) -> Ints:
+        """Return the sum of the values of the pieces, per member or host."""
+        sums = np.zeros(self.units, dtype=np.int64)
+        np.add.at(sums, self.unit, values)
+        return sums
+
+
+@dataclass(frozen=True, slots=True)
+class SinkArcs:
+    """Arcs from members to sinks, as columns: member, sink, cost and capacity."""
+
+    member: Ints
+    sink: Ints
+    cost: Ints
+    capacity: Ints
+
+
+def min_cost_counts(
+    network: SubscriptionNetwork,
+    arcs: Ints,
+    *,
+    move_cost: int,
+    sink_arcs: SinkArcs,
+    demand: Ints,
+) -> Ints:
+    """Return the number of partitions per arc in a minimum cost flow.
+
+    A partition costs ``move_cost`` unless the member owns one more of the topic. ``demand`` is
+    the flow that must end at each member, followed by each sink.
+    """
+    owning = arcs[network.owned[arcs] > 0]
+    member = network.topics + network.head
+    sink = network.topics + network.members + sink_arcs.sink
+    tails = [network.tail[arcs], network.tail[owning], network.topics + sink_arcs.member]
+    supplied = network.supply[network.tail[arcs]]
+    costs = [np.full(len(arcs), move_cost), np.zeros(len(owning), int), sink_arcs.cost]
+    costed = CostedArcs(
+        tail=np.concatenate(tails),
+        head=np.concatenate([member[arcs], member[owning], sink]),
+        capacity=np.concatenate([supplied, network.owned[owning], sink_arcs.capacity]),
+        cost=np.concatenate(costs).astype(np.int64),
+    )
+    flows = costed.min_cost_flow(np.concatenate([network.supply, -demand]))
+    if flows is None:
+        raise InternalError("OR-Tools found no minimum cost flow")
+    counts = np.zeros(len(network.tail), dtype=np.int64)
+    counts[arcs] = flows[: len(arcs)]
+    counts[owning] += flows[len(arcs) : len(arcs) + len(owning)]
+    return counts
+
+
 def flow_point(network: SubscriptionNetwork, counts: Ints) -> FlowPoint:
     """Compute the moves and the sum of squared loads of partition counts per arc."""
     squares = int((network.loads(counts) ** 2).sum())
@@ -55,31 +134,18 @@ def cheapest_point(
     the highest cost that occurs there; above it, the lowest. The result is optimal if no load is
     outside its window. Otherwise windows are widened.
     """
+    none = np.zeros(network.members, dtype=np.int64)
+    factors = np.full(network.members, square_cost)
+    demand = np.append(none, network.supply.sum())
+    arcs = np.arange(len(network.tail))
     while True:
-        sinks = _sink_arcs(network, windows, square_cost)
-        demand = np.zeros(network.members + 1, dtype=np.int64)
-        demand[-1] = network.supply.sum()
-        arcs = np.arange(len(network.tail))
+        pieces = LoadPieces.of(none, network.max_counts, windows, factors)
+        sinks = SinkArcs(pieces.unit, np.zeros_like(pieces.unit), pieces.cost, pieces.capacity)
         counts = min_cost_counts(network, arcs, move_cost=move_cost, sink_arcs=sinks, demand=demand)
         loads = network.loads(counts)
         if ((loads >= windows.low) & (loads <= windows.high)).all():
             return flow_point(network, counts)
         windows = windows.widened(loads)
-
-
-def _sink_arcs(network: SubscriptionNetwork, windows: LoadWindows, cost: int) -> SinkArcs:
-    top = network.max_counts
-    low, high = np.minimum(windows.low, top), np.minimum(windows.high, top)
-    members = np.arange(network.members)
-    inside = np.repeat(members, high - low)
-    steps = np.arange(len(inside)) - np.repeat(np.cumsum(high - low) - high, high - low)
-    member = np.concatenate([members, inside, members])
-    return SinkArcs(
-        member=member,
-        sink=np.zeros(len(member), dtype=np.int64),
-        cost=cost * np.concatenate([2 * low - 1, 2 * steps + 1, 2 * high + 1]),
-        capacity=np.concatenate([low, np.ones(len(inside), dtype=np.int64), top - high]),
-    )
 
 
 def fewest_moves_point(network: SubscriptionNetwork, windows: LoadWindows) -> FlowPoint:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model.errors import InternalError
-from kassay.solver.flow.maximum_flow import MAX_SMALL_ARCS
+from kassay.solver.flow.network_flows import MAX_SMALL_ARCS
 from kassay.solver.flow.optimal_loads_by_cuts import LevelSet
 from kassay.solver.problem import Ints
 from kassay.solver.subscription_network import SubscriptionNetwork
