@@ -20,7 +20,7 @@ from kassay.solver.certificate.certificate import (
 from kassay.solver.certificate.level_claims import improves, level_limits, value_of
 from kassay.solver.certificate.refutation import PartitionPrices, cases_refute
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
-from kassay.solver.evaluation import check_levels, valid_placement, violated
+from kassay.solver.evaluation import check_levels, violated
 from kassay.solver.evidence.price_search import find_prices
 from kassay.solver.improvement.transfer_chains import improving_chain
 from kassay.solver.objective import Level, default_levels
@@ -80,7 +80,7 @@ def certify(
     if not isinstance(assignment, Assignment):
         raise UsageError("the solution has no assignment and no conflict to certify")
     problem = build_problem(group)
-    placement = valid_placement(problem, assignment)
+    placement = problem.valid_placement(assignment)
     stated = stated or _counted_certificate(group, assignment, levels, tuple(constraints))
     rules = (*group_constraints(group), *stated.constraints)
     for rule in violated(problem, rules, placement):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import assert_never
 
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
@@ -151,8 +152,10 @@ def _errors(
             topics = [(topic, None) for topic in constraint.topics]
         case Separated():
             topics = [(tp.topic, tp.partition) for tp in constraint.partitions]
-        case _:
+        case Capacity() | MaxPartitions() | MaxMoves():
             pass
+        case _:
+            assert_never(constraint)
     for topic, number in topics:
         if topic not in counts:
             yield f"no topic {topic!r} in the group"

@@ -7,8 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model import metrics
-from kassay.reference.model.assignment import Assignment, violations
-from kassay.reference.model.errors import InternalError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.load_units import LoadUnits
 from kassay.reference.model.metrics import Measure
@@ -201,14 +199,3 @@ def separated_partitions(problem: Problem, constraint: constraints.Separated) ->
     """
     indices = (problem.partition_index.get(TopicPartition(*tp)) for tp in constraint.partitions)
     return [partition for partition in indices if partition is not None]
-
-
-def valid_placement(problem: Problem, assignment: Assignment) -> Placement:
-    """Convert a valid assignment to a placement. Raise UsageError if it is not valid."""
-    violation = next(violations(problem.group, assignment), None)
-    if violation is not None:
-        raise UsageError(f"the assignment is not valid: {violation}")
-    placement = problem.to_placement(assignment)
-    if placement is None:
-        raise InternalError("a valid assignment leaves partitions without a member")
-    return placement

@@ -1,12 +1,13 @@
 """Known placements and bounds of a running search, and limits of finished levels."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from kassay.solver.bounds.level_bounds import max_loads_within
 from kassay.solver.certificate.certificate import LevelClaim, Origin, PriceTable
 from kassay.solver.constraints import Constraint
 from kassay.solver.evaluation import level_value, violated
+from kassay.solver.limits import FlowClock
 from kassay.solver.objective import Level
 from kassay.solver.problem import Placement, Problem
 
@@ -23,6 +24,10 @@ class FlowLevels:
     prices: PriceTable | None = None
     conflict: tuple[Constraint, ...] = ()  # infeasible constraints
     is_complete: bool = False
+
+
+FlowMethod = Callable[[Problem, Sequence[Level], Sequence[Constraint], FlowClock], FlowLevels]
+"""Function that solves or bounds the first levels of a problem by network flows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kassay.reference.model.assignment import Assignment, assignees
+from kassay.reference.model.assignment import Assignment, assignee_column, violations
 from kassay.reference.model.derived_values_cache import cached
+from kassay.reference.model.errors import InternalError, UsageError
 from kassay.reference.model.group import Group, Topic
 from kassay.reference.model.load_units import LoadUnits
 from kassay.reference.model.metrics import host_units, member_units, participant_indices
@@ -100,6 +101,10 @@ class Problem:
         members = self.group.members
         return {members[index].id: member for member, index in enumerate(self.members)}
 
+    def member_id(self, member: int) -> str:
+        """Return the id of a member of the problem."""
+        return self.group.members[self.members[member]].id
+
     @cached_property
     def partition_index(self) -> dict[TopicPartition, int]:
         """Index of each partition, by topic name and partition number."""
@@ -128,16 +133,20 @@ class Problem:
 
     def to_placement(self, assignment: Assignment) -> Placement | None:
         """Convert an assignment to a placement, or return None if a partition is unassigned."""
-        assigned = assignees(self.group, assignment)
-        member_of = np.full(len(self.group.members) + 1, NO_OWNER, dtype=np.int32)
-        member_of[list(self.members)] = np.arange(self.member_count, dtype=np.int32)
-        placement = np.full(self.partition_count, NO_OWNER, dtype=np.int32)
-        for index, topic in enumerate(self.group.topics):
-            partitions = self.topic == index
-            if partitions.any():
-                placement[partitions] = member_of[assigned[topic.name]]
+        is_placed = np.repeat(self.consumer_set_of_topic >= 0, topic_starts(self.group).counts)
+        assigned = assignee_column(self.group, assignment)[is_placed]
+        placement = _member_numbers(self.group, self.members)[assigned]
         valid = (placement != NO_OWNER) & self.may_consume[self.consumer_set, placement]
         return placement if valid.all() else None
+
+    def valid_placement(self, assignment: Assignment) -> Placement:
+        """Convert a valid assignment to a placement. Raise UsageError if it is not valid."""
+        for violation in violations(self.group, assignment):
+            raise UsageError(f"the assignment is not valid: {violation}")
+        placement = self.to_placement(assignment)
+        if placement is None:
+            raise InternalError("a valid assignment leaves partitions without a member")
+        return placement
 
 
 def exact_integers(values: Sequence[int]) -> Weights:
@@ -153,8 +162,7 @@ def exact_integers(values: Sequence[int]) -> Weights:
 def build_problem(group: Group) -> Problem:
     """Convert a group to the arrays of an optimisation problem, once per group."""
     members = participant_indices(group)
-    member_of = np.full(len(group.members) + 1, NO_OWNER, dtype=np.int32)
-    member_of[list(members)] = np.arange(len(members), dtype=np.int32)
+    member_of = _member_numbers(group, members)
     subscribers = group.subscribers()
     sets: dict[tuple[int, ...], int] = {}
     consumer_set_of_topic = np.full(len(group.topics), -1, dtype=np.int32)
@@ -183,6 +191,13 @@ def build_problem(group: Group) -> Problem:
     for column in (problem.topic, problem.number, problem.weight, problem.owner):
         column.setflags(write=False)
     return problem
+
+
+def _member_numbers(group: Group, members: Sequence[int]) -> Column:
+    """Return the number in the problem of each group member; the last entry is for no owner."""
+    numbers = np.full(len(group.members) + 1, NO_OWNER, dtype=np.int32)
+    numbers[list(members)] = np.arange(len(members), dtype=np.int32)
+    return numbers
 
 
 def _weights(topics: list[Topic]) -> Weights:

@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
+from typing import NamedTuple
 
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.errors import UsageError
+from kassay.reference.model.errors import InternalError, UsageError
 from kassay.reference.model.group import Group, require_group
 from kassay.solver.certificate.certificate import (
     Certificate,
@@ -17,8 +18,11 @@ from kassay.solver.certificate.certificate import (
     prices_prove,
 )
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
-from kassay.solver.evaluation import check_levels, level_value
-from kassay.solver.incumbent_pool import FlowLevels
+from kassay.solver.evaluation import check_levels, level_value, violated
+from kassay.solver.flow import optimal_flow
+from kassay.solver.flow.flow_levels import solve_levels_by_flow
+from kassay.solver.flow.ordered_level_flows import solve_ordered_levels
+from kassay.solver.incumbent_pool import FlowMethod
 from kassay.solver.lexicographic.solve_levels import LexicographicResult, solve_levels
 from kassay.solver.limits import FlowClock, SearchBudget, SearchLimits
 from kassay.solver.objective import HostImbalance, Level, default_levels
@@ -76,20 +80,13 @@ def solve(
     levels = default_levels(group) if levels is None else tuple(levels)
     constraints = tuple(constraints)
     rules = (*group_constraints(group), *constraints)
-    is_pure = _is_pure_flow(group, levels, rules, Method(method))
+    _check_request(group, levels, rules, Method(method))
     problem = build_problem(group)
     built = time.monotonic()
     budget = SearchBudget(start + limits.time, limits, seed)
-    used, result = _search(
-        problem,
-        levels,
-        rules,
-        initial_assignment,
-        budget,
-        seconds_to_build=built - start,
-        is_pure=is_pure,
-        is_auto=Method(method) is Method.AUTO,
-    )
+    clock = FlowClock(budget, optimal_flow.expected_seconds(problem, built - start))
+    request = _Request(problem, levels, rules, Method(method), initial_assignment, clock)
+    used, result = _run_first_method(request)
     solved = time.monotonic()
     solution = _solution(problem, used, result, constraints)
     end = time.monotonic()
@@ -98,84 +95,121 @@ def solve(
     return replace(solution, seconds=end - start, timings=timings, group=group, progress=progress)
 
 
-def _is_pure_flow(
+def _check_request(
     group: Group, levels: Sequence[Level], rules: Sequence[Constraint], method: Method
-) -> bool:
-    """Check the levels and constraints, and return whether one network flow is sufficient."""
+) -> None:
+    """Check that levels and constraints fit the group, and that the method applies to them."""
     if not levels:
         raise UsageError("levels is empty; pass at least one level, for example Imbalance()")
     check_constraints(group, rules)
     check_levels(group, levels)
-    is_pure = not rules and prices_prove(group, levels)
-    if method is Method.FLOW and not is_pure:
+    if method is Method.FLOW and (rules or not prices_prove(group, levels)):
         raise UsageError(
             "the method 'flow' requires equal weights, and the levels imbalance (sum_of_squares or "
             "leximax), then movement; it supports neither tolerances nor constraints"
         )
-    return is_pure and method is not Method.CP_SAT
 
 
-def _search(
-    problem: Problem,
-    levels: Sequence[Level],
-    rules: Sequence[Constraint],
-    initial_assignment: Assignment | None,
-    budget: SearchBudget,
-    *,
-    seconds_to_build: float,
-    is_pure: bool,
-    is_auto: bool,
-) -> tuple[Method, LexicographicResult]:
-    """Solve a problem by one network flow if possible, otherwise level by level.
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """Problem with levels and constraints, and the properties that decide how it is solved."""
 
-    Return the method that was used, and the result.
-    """
-    flow = None
-    if is_pure or (is_auto and problem.group.common_weight and problem.partition_count):
-        # Imported here, because different weights do not need flows.
-        from kassay.solver.flow.optimal_flow import expected_seconds  # noqa: PLC0415
+    problem: Problem
+    levels: tuple[Level, ...]
+    rules: tuple[Constraint, ...]
+    method: Method
+    initial_assignment: Assignment | None
+    clock: FlowClock
 
-        clock = FlowClock(budget, expected_seconds(problem, seconds_to_build))
-        pure = _solve_by_flow(problem, levels, clock) if is_pure else None
-        if pure is not None:
-            return Method.FLOW, pure
-        if is_auto and problem.partition_count:
-            flow = partial(_flow_method(problem, levels), problem, levels, rules, clock)
-    result = solve_levels(
+    def is_one_flow(self) -> bool:
+        """Return whether one flow finds and proves the optimum of all levels."""
+        is_permitted = self.method is not Method.CP_SAT and not self.rules
+        return is_permitted and prices_prove(self.problem.group, self.levels)
+
+    def has_flows(self) -> bool:
+        """Return whether counts of partitions describe an assignment, so that flows apply."""
+        return bool(
+            self.method is Method.AUTO
+            and self.problem.group.common_weight
+            and self.problem.partition_count
+        )
+
+    def has_plain_flows(self) -> bool:
+        """Return whether flows apply, and all loads count equally, without hosts and speeds."""
+        has_hosts = any(isinstance(level, HostImbalance) for level in self.levels)
+        return self.has_flows() and self.problem.group.has_equal_speeds and not has_hosts
+
+    def is_automatic(self) -> bool:
+        """Return whether the method is not prescribed."""
+        return self.method is Method.AUTO
+
+
+def _by_one_flow(request: _Request) -> LexicographicResult | None:
+    """Solve all levels by one minimum cost flow, or return None if there is too little time."""
+    problem = request.problem
+    flow = optimal_flow.solve_flow(problem, request.clock)
+    if flow is None:
+        return None
+    values = [(level, level_value(problem, level, flow.placement)) for level in request.levels]
+    claims = tuple(LevelClaim(level, value, value, Origin.PRICES) for level, value in values)
+    return LexicographicResult(flow.placement, claims, flow.prices)
+
+
+def _by_levels(request: _Request, flow: FlowMethod | None = None) -> LexicographicResult:
+    """Solve one level after the other, with placements and bounds of flows if a method is given."""
+    problem, levels, rules, clock = request.problem, request.levels, request.rules, request.clock
+    return solve_levels(
         problem,
         levels=levels,
         constraints=rules,
-        initial_assignment=initial_assignment,
-        budget=budget,
-        flow=flow,
-        enumerates=is_auto,
+        initial_assignment=request.initial_assignment,
+        budget=clock.budget,
+        flow=None if flow is None else partial(flow, problem, levels, rules, clock),
+        enumerates=request.is_automatic(),
     )
-    by_flow = flow is not None and result.is_proven_by(_FLOW_ORIGINS)
-    return Method.FLOW if by_flow else Method.CP_SAT, result
 
 
-def _flow_method(problem: Problem, levels: Sequence[Level]) -> Callable[..., FlowLevels]:
-    """Return the function that solves or bounds the first levels by network flows."""
-    if problem.group.has_equal_speeds and not any(isinstance(one, HostImbalance) for one in levels):
-        from kassay.solver.flow.flow_levels import solve_levels_by_flow  # noqa: PLC0415
+class _Row(NamedTuple):
+    """Row of the table of methods: condition, method, and reason for the method."""
 
-        return solve_levels_by_flow
-    from kassay.solver.flow.ordered_level_flows import solve_ordered_levels  # noqa: PLC0415
-
-    return solve_ordered_levels
+    applies: Callable[[_Request], bool]
+    run: Callable[[_Request], LexicographicResult | None]
+    reason: str
 
 
-def _solve_by_flow(
-    problem: Problem, levels: Sequence[Level], clock: FlowClock
-) -> LexicographicResult | None:
-    from kassay.solver.flow.optimal_flow import solve_flow  # noqa: PLC0415
+_METHODS = (
+    _Row(
+        _Request.is_one_flow,
+        _by_one_flow,
+        "one flow is fastest, and its node prices prove all levels",
+    ),
+    _Row(
+        _Request.has_plain_flows,
+        partial(_by_levels, flow=solve_levels_by_flow),
+        "flows of equal weights solve or bound the first two levels, whatever the constraints",
+    ),
+    _Row(
+        _Request.has_flows,
+        partial(_by_levels, flow=solve_ordered_levels),
+        "flows also minimise the convex costs of hosts and of members of different speed",
+    ),
+    _Row(
+        lambda _: True,
+        _by_levels,
+        "small groups are enumerated unless a method is prescribed; others need a search per level",
+    ),
+)
+"""Methods in the order of preference. The first one that applies and has a result is used."""
 
-    flow = solve_flow(problem, clock)
-    if flow is None:
-        return None
-    values = [(level, level_value(problem, level, flow.placement)) for level in levels]
-    claims = tuple(LevelClaim(level, value, value, Origin.PRICES) for level, value in values)
-    return LexicographicResult(flow.placement, claims, flow.prices)
+
+def _run_first_method(request: _Request) -> tuple[Method, LexicographicResult]:
+    """Return the result of the first method in the table that has one, and its public name."""
+    for row in _METHODS:
+        result = row.run(request) if row.applies(request) else None
+        if result is not None:
+            by_flow = row.run is not _by_levels and result.is_proven_by(_FLOW_ORIGINS)
+            return Method.FLOW if by_flow else Method.CP_SAT, result
+    raise InternalError("no method applies")
 
 
 def _solution(
@@ -184,6 +218,7 @@ def _solution(
     result: LexicographicResult,
     constraints: tuple[Constraint, ...],
 ) -> Solution:
+    """Convert a result to a solution, after a check of its placement."""
     if result.placement is None:
         if not result.conflict:
             return Solution(None, str(method))
@@ -194,6 +229,9 @@ def _solution(
             certificate=Certificate((), constraints=constraints, conflict=conflict),
             conflict=tuple(map(str, result.conflict)),
         )
+    rules = (*group_constraints(problem.group), *constraints)
+    for rule in violated(problem, rules, result.placement):
+        raise InternalError(f"the result of the method {method} violates a constraint: {rule}")
     return Solution(
         assignment=problem.to_assignment(result.placement),
         method=str(method),

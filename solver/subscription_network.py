@@ -9,12 +9,22 @@ partition is a topic of its own with fewer arcs.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import assert_never
 
 import numpy as np
 
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.reference.model.topic_partitions import Column
-from kassay.solver.constraints import Capacity, Constraint, Forbidden, MaxPartitions, Pinned
+from kassay.solver.constraints import (
+    Capacity,
+    Colocated,
+    Constraint,
+    Forbidden,
+    MaxMoves,
+    MaxPartitions,
+    Pinned,
+    Separated,
+)
 from kassay.solver.problem import Ints, Placement, Problem
 
 
@@ -190,18 +200,25 @@ class _Restrictions:
                 self._limit(constraint, member, self.problem.group.common_weight or 1)
             case MaxPartitions():
                 self._limit(constraint, member, 1)
-            case Pinned() if constraint.topic in self._places:
-                partition = self._places[constraint.topic][0] + constraint.partition
-                self.pinned.setdefault(partition, set()).add(member)
-            case Forbidden() if constraint.topic in self._places and member != NO_OWNER:
-                first, topic = self._places[constraint.topic]
-                if constraint.partition is None:
-                    rest = self.consumers[topic]
-                    self.consumers[topic] = rest[rest != member]
-                else:
-                    self.forbidden.setdefault(first + constraint.partition, set()).add(member)
+            case Pinned():
+                if constraint.topic in self._places:
+                    partition = self._places[constraint.topic][0] + constraint.partition
+                    self.pinned.setdefault(partition, set()).add(member)
+            case Forbidden():
+                if constraint.topic in self._places and member != NO_OWNER:
+                    self._forbid(constraint, member)
+            case MaxMoves() | Colocated() | Separated():
+                pass  # a network cannot express them
             case _:
-                pass
+                assert_never(constraint)
+
+    def _forbid(self, constraint: Forbidden, member: int) -> None:
+        first, topic = self._places[constraint.topic]
+        if constraint.partition is None:
+            rest = self.consumers[topic]
+            self.consumers[topic] = rest[rest != member]
+        else:
+            self.forbidden.setdefault(first + constraint.partition, set()).add(member)
 
     def _limit(self, constraint: Capacity | MaxPartitions, member: int, weight: int) -> None:
         limit = min(constraint.limit // weight, self.problem.partition_count)

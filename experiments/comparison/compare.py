@@ -20,7 +20,7 @@ from kassay.reference.model.group import Group, require_group
 from kassay.reference.model.metrics import MEASURES, Measure, measures, movement
 from kassay.reference.model.ownership import ownership
 from kassay.solver.constraints import Constraint
-from kassay.solver.evaluation import level_value, valid_placement, violated
+from kassay.solver.evaluation import level_value, violated
 from kassay.solver.objective import Level
 from kassay.solver.problem import build_problem
 from kassay.solver.solution import Solution, level_keys
@@ -210,7 +210,7 @@ def compare_levels(
     broken: tuple[str, ...] = ()
     if result.ending is Ending.OK and result.assignment is not None:
         problem = build_problem(group)
-        placement = valid_placement(problem, result.assignment)
+        placement = problem.valid_placement(result.assignment)
         values = [level_value(problem, level, placement) for level in levels]
         broken = tuple(map(str, violated(problem, constraints, placement)))
     return Comparison(

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Any
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, require_group
-from kassay.solver.evaluation import valid_placement
 from kassay.solver.problem import build_problem
 from kassay.solver.subscription_network import build_network
 
@@ -67,7 +66,7 @@ def residual_network(group: Group, assignment: Assignment) -> "nx.MultiDiGraph[A
     require_group(group)
     problem = build_problem(group)
     network = build_network(problem)
-    counts = network.counts(valid_placement(problem, assignment))
+    counts = network.counts(problem.valid_placement(assignment))
     graph: nx.MultiDiGraph[Any] = nx.MultiDiGraph()
     loads = network.loads(counts).tolist()
     for name, load in zip(network.member_ids, loads, strict=True):

@@ -87,11 +87,6 @@ def assignee_column(group: Group, assignment: Assignment) -> Column:
     return _check(group, assignment).column
 
 
-def assignees(group: Group, assignment: Assignment) -> dict[str, Column]:
-    """Return the index of the member that gets each partition, as one array per topic."""
-    return topic_starts(group).by_topic(assignee_column(group, assignment))
-
-
 @cached_per_group
 def held_counts(group: Group, assignment: Assignment) -> NDArray[np.int64]:
     """Return a matrix: number of assigned partitions per topic (row) and member (column)."""

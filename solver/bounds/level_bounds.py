@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from heapq import merge
 from itertools import accumulate
+from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +69,8 @@ def level_bound(
                 not problem.may_consume[problem.consumer_set[list(block)]].all(axis=0).any()
                 for block in colocation_blocks(problem, level)
             )
+        case _:
+            assert_never(level)
     return bound
 
 

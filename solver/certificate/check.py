@@ -38,7 +38,7 @@ from kassay.solver.certificate.certificate import (
 from kassay.solver.certificate.level_claims import improves, level_limits, value_of
 from kassay.solver.certificate.refutation import cases_refute, prices_refute
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
-from kassay.solver.evaluation import check_levels, valid_placement, violated
+from kassay.solver.evaluation import check_levels, violated
 from kassay.solver.improvement.transfer_chains import apply_chain, improving_chain
 from kassay.solver.objective import Level
 from kassay.solver.problem import Ints, Problem, build_problem
@@ -152,7 +152,7 @@ def _invalid_assignments(
         problem = build_problem(group)
         rules = (*group_constraints(group), *certificate.constraints)
         for name, one in named:
-            for rule in violated(problem, rules, valid_placement(problem, one)):
+            for rule in violated(problem, rules, problem.valid_placement(one)):
                 yield f"{name} violates a constraint: {rule}"
 
 
@@ -262,7 +262,7 @@ def _chain_errors(group: Group, assignment: Assignment, certificate: Certificate
 def _price_errors(group: Group, assignment: Assignment, prices: PriceTable) -> Iterator[str]:
     problem = build_problem(group)
     network = build_network(problem)
-    counts = network.counts(valid_placement(problem, assignment))
+    counts = network.counts(problem.valid_placement(assignment))
     missing = [
         f"{kind} {name!r} has no price"
         for kind, names, table in (

@@ -12,7 +12,7 @@ from kassay.reference.model.metrics import (
 )
 from kassay.solver.certificate.certificate import Certificate, LevelClaim
 from kassay.solver.constraints import group_constraints
-from kassay.solver.evaluation import imbalance_of, level_value, valid_placement, violated
+from kassay.solver.evaluation import imbalance_of, level_value, violated
 from kassay.solver.improvement.transfer_chains import Transfer, apply_chain
 from kassay.solver.objective import HostImbalance, Imbalance, Level, Movement, MovementCost
 from kassay.solver.problem import build_problem
@@ -32,7 +32,7 @@ def value_of(group: Group, assignment: Assignment, level: Level) -> int:
             return movement_count(group, assignment).moved_weight
         case _:
             problem = build_problem(group)
-            return level_value(problem, level, valid_placement(problem, assignment))
+            return level_value(problem, level, problem.valid_placement(assignment))
 
 
 def level_limits(
@@ -56,7 +56,7 @@ def improves(
     better = apply_chain(group, assignment, chain)
     rules = (*group_constraints(group), *certificate.constraints)
     problem = build_problem(group)
-    if any(violated(problem, rules, valid_placement(problem, better))):
+    if any(violated(problem, rules, problem.valid_placement(better))):
         return False
     levels = [claim.level for claim in certificate.claims]
     values, improved = (

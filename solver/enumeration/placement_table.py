@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,9 +72,11 @@ class PlacementTable:
                 apart = self.members[:, separated_partitions(self.problem, constraint)]
                 ordered = np.sort(apart, axis=1)
                 return np.asarray((ordered[:, 1:] != ordered[:, :-1]).all(axis=1), dtype=np.bool_)
-            case _:
-                # `_choices` has already applied the constraints Pinned and Forbidden.
+            case constraints.Pinned() | constraints.Forbidden():
+                # `_choices` has already applied them.
                 return np.ones(len(self.members), dtype=np.bool_)
+            case _:
+                assert_never(constraint)
 
     def _is_within(
         self,

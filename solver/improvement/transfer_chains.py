@@ -4,16 +4,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kassay.reference.model.assignment import Assignment, assignees
+from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import movement
-from kassay.reference.model.ownership import NO_OWNER, ownership
+from kassay.reference.model.ownership import NO_OWNER
 from kassay.reference.model.topic_partitions import TopicPartition
-from kassay.solver.evaluation import valid_placement
 from kassay.solver.improvement.residual_network import Step, node_prices
-from kassay.solver.problem import Ints, build_problem
+from kassay.solver.problem import Placement, build_problem
 from kassay.solver.subscription_network import SubscriptionNetwork, build_network
 
 
@@ -44,10 +44,11 @@ def improving_chain(group: Group, assignment: Assignment) -> tuple[Transfer, ...
     """
     problem = build_problem(group)
     network = build_network(problem)
-    counts = network.counts(valid_placement(problem, assignment))
+    placement = problem.valid_placement(assignment)
+    counts = network.counts(placement)
     loads = network.loads(counts)
     chain = node_prices(network, counts).chain
-    choice = _PartitionChoice(group, assignment, network)
+    choice = _PartitionChoice(network, placement)
     if chain is not None and loads[chain[0].giver] > loads[chain[-1].taker] + 1:
         return choice.transfers(chain)
     if movement(group, assignment) > network.min_movement(counts):
@@ -74,57 +75,52 @@ def apply_chain(group: Group, assignment: Assignment, chain: tuple[Transfer, ...
 class _PartitionChoice:
     """Choice of partitions for a chain of transfers, with the current member of each partition."""
 
-    def __init__(self, group: Group, assignment: Assignment, network: SubscriptionNetwork) -> None:
-        self.network = network
-        self.ids = [member.id for member in group.members]
-        self.assignee = {
-            topic: column.copy() for topic, column in assignees(group, assignment).items()
-        }
-        self.owner = ownership(group).owners
+    def __init__(self, network: SubscriptionNetwork, placement: Placement) -> None:
+        self.problem = network.problem
+        self.topic = network.topic
+        self.placement = placement.copy()
 
     def transfers(self, chain: tuple[Step, ...]) -> tuple[Transfer, ...]:
         """Choose a partition for each transfer of a chain."""
-        names, members = self.network.topic_names, self.network.problem.members
-        return tuple(
-            transfer
-            for step in chain
-            for transfer in self._step(names[step.topic], members[step.giver], members[step.taker])
-        )
+        return tuple(transfer for step in chain for transfer in self._step(step))
 
     def exchange(self) -> tuple[Transfer, ...]:
         """Find two partitions of a topic that two members can exchange to reduce movement."""
-        for topic, assignee in self.assignee.items():
-            owner = self.owner[topic]
-            moved = (owner != NO_OWNER) & (assignee != NO_OWNER) & (assignee != owner)
-            for number in np.flatnonzero(moved).tolist():
-                taker, giver = int(owner[number]), int(assignee[number])
-                foreign = np.flatnonzero((assignee == taker) & (owner != taker))
-                if len(foreign):
-                    back = self._prefer_owned(topic, foreign, giver)
-                    return (
-                        self._transfer(topic, number, giver, taker),
-                        self._transfer(topic, back, taker, giver),
-                    )
+        owner, placement = self.problem.owner, self.placement
+        for partition in np.flatnonzero((owner != NO_OWNER) & (owner != placement)).tolist():
+            taker, giver = int(owner[partition]), int(placement[partition])
+            inside = self.topic == self.topic[partition]
+            foreign = np.flatnonzero(inside & (placement == taker) & (owner != taker))
+            if len(foreign):
+                back = self._prefer_owned(foreign, giver)
+                return self._transfer(partition, taker), self._transfer(back, giver)
         return ()
 
-    def _step(self, topic: str, giver: int, taker: int) -> Iterator[Transfer]:
-        assignee, owner = self.assignee[topic], self.owner[topic]
-        assigned = np.flatnonzero(assignee == giver)
-        foreign = assigned[owner[assigned] != giver]
-        number = self._prefer_owned(topic, foreign if len(foreign) else assigned, taker)
-        elsewhere = np.flatnonzero((owner == taker) & (assignee != taker) & (assignee != NO_OWNER))
-        if owner[number] == taker or not len(elsewhere):
-            yield self._transfer(topic, number, giver, taker)
+    def _step(self, step: Step) -> Iterator[Transfer]:
+        owner, placement = self.problem.owner, self.placement
+        inside = self.topic == step.topic
+        assigned = np.flatnonzero(inside & (placement == step.giver))
+        foreign = assigned[owner[assigned] != step.giver]
+        partition = self._prefer_owned(foreign if len(foreign) else assigned, step.taker)
+        elsewhere = np.flatnonzero(inside & (owner == step.taker) & (placement != step.taker))
+        if owner[partition] == step.taker or not len(elsewhere):
+            yield self._transfer(partition, step.taker)
             return
         # A third member has a partition that the taker owns, and exchanges it.
-        third = int(assignee[elsewhere[0]])
-        yield self._transfer(topic, number, giver, third)
-        yield self._transfer(topic, int(elsewhere[0]), third, taker)
+        exchanged = int(elsewhere[0])
+        yield self._transfer(partition, int(placement[exchanged]))
+        yield self._transfer(exchanged, step.taker)
 
-    def _prefer_owned(self, topic: str, numbers: Ints, taker: int) -> int:
-        owned = numbers[self.owner[topic][numbers] == taker]
-        return int(owned[0] if len(owned) else numbers[0])
+    def _prefer_owned(self, partitions: NDArray[np.intp], taker: int) -> int:
+        owned = partitions[self.problem.owner[partitions] == taker]
+        return int(owned[0] if len(owned) else partitions[0])
 
-    def _transfer(self, topic: str, number: int, giver: int, taker: int) -> Transfer:
-        self.assignee[topic][number] = taker
-        return Transfer(TopicPartition(topic, number), self.ids[giver], self.ids[taker])
+    def _transfer(self, partition: int, taker: int) -> Transfer:
+        problem, giver = self.problem, int(self.placement[partition])
+        self.placement[partition] = taker
+        topic = problem.group.topics[problem.topic[partition]].name
+        return Transfer(
+            TopicPartition(topic, int(problem.number[partition])),
+            problem.member_id(giver),
+            problem.member_id(taker),
+        )

@@ -9,7 +9,6 @@ from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.reference.model.value_checks import MAX_WEIGHT
-from kassay.solver.evaluation import valid_placement
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance
 from kassay.solver.problem import Placement, Problem, build_problem
@@ -86,7 +85,7 @@ def member_loss(
     3
     """
     problem = build_problem(group)
-    placement = problem.owner if assignment is None else valid_placement(problem, assignment)
+    placement = problem.owner if assignment is None else problem.valid_placement(assignment)
     losses = []
     for lost in range(problem.member_count):
         if limits.is_stopped:

@@ -3,7 +3,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kassay.reference import Assignment, Group, Member, Topic, violations
-from kassay.reference.model.assignment import assignees
+from kassay.reference.model.assignment import assignee_column
+from kassay.reference.model.partition_index import topic_starts
 from tests.strategies import groups, valid_assignments
 
 GROUP = Group(
@@ -74,9 +75,10 @@ def test_a_missing_and_a_repeated_partition_are_violations(data):
 def test_assignees_agree_with_the_partition_lists_of_the_members(data):
     group = data.draw(groups(messy=True))
     assignment = data.draw(valid_assignments(group))
+    columns = topic_starts(group).by_topic(assignee_column(group, assignment))
     found = {
         (group.members[index].id, topic, number)
-        for topic, column in assignees(group, assignment).items()
+        for topic, column in columns.items()
         for number, index in enumerate(column.tolist())
         if index >= 0
     }
