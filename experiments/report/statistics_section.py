@@ -17,7 +17,7 @@ from kassay.experiments.study.statistics.performance_profiles import (
     distribution,
     profile,
 )
-from kassay.experiments.study.statistics.rank_stability import agreement
+from kassay.experiments.study.statistics.ranking_agreement import ranking_agreement
 
 _PAIR_COLUMNS = (
     *("from → to", "groups", "minimum imbalance: won", "tied", "lost"),
@@ -39,7 +39,7 @@ def statistics_section(
     owned = gaps[gaps["owned"].fillna(value=False).astype(bool)]
     return {
         "pairs": _pair_table([compare_pairs(counts, one, two) for one, two in pairs]),
-        "ranks": _number_table(agreement(sums), "agreement-of-measures", "measure"),
+        "ranks": _number_table(ranking_agreement(sums), "agreement-of-measures", "measure"),
         "profiles": tuple(_profile_plot(profiles, each, names) for each in PROFILED),
         "distributions": tuple(
             _distribution_plot(rows, column, title, names)

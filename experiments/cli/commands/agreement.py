@@ -19,11 +19,7 @@ from kassay.experiments.cli.options import (
 from kassay.experiments.cli.options.option_checks import known_names
 from kassay.experiments.cli.read_groups import read_valid_groups
 from kassay.experiments.cli.write_results import print_records
-from kassay.experiments.comparison.optimum import CaseLimits
-from kassay.experiments.counterexamples.find_counterexample import is_valid_input
-from kassay.experiments.counterexamples.shrinking import shrink as shrink_while
-from kassay.experiments.implementations.installation import installed_versions
-from kassay.experiments.study.agreement import (
+from kassay.experiments.comparison.library_agreement import (
     Agreement,
     AgreementCounts,
     Runs,
@@ -31,6 +27,10 @@ from kassay.experiments.study.agreement import (
     compare_with_reference,
     empty_counts,
 )
+from kassay.experiments.comparison.optimum import CaseLimits
+from kassay.experiments.counterexamples.find_counterexample import is_valid_input
+from kassay.experiments.counterexamples.shrinking import shrink as shrink_while
+from kassay.experiments.implementations.installation import installed_versions
 from kassay.experiments.study.case import cases_of
 from kassay.experiments.study.families.registry import FAMILIES, USUAL
 from kassay.reference.documents.json_codec import group_document

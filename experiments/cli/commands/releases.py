@@ -11,10 +11,11 @@ from kassay.experiments.cli.options import assignor_options, output_options, sou
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
 from kassay.experiments.cli.read_groups import STDIN
 from kassay.experiments.cli.write_results import Record, TableLayout
+from kassay.experiments.comparison.library_agreement import sorted_loads
+from kassay.experiments.comparison.release_results import ReleaseResult, run_releases
 from kassay.experiments.implementations.custom_assignor_names import ANSWER_SECONDS
 from kassay.experiments.implementations.installation import installed_versions
 from kassay.experiments.implementations.library_catalogue import Library, parse_library_assignor
-from kassay.experiments.study.agreement import ReleaseResult, run_releases, sorted_loads
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import movement

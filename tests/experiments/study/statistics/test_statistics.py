@@ -12,7 +12,7 @@ from kassay.experiments.study.statistics.performance_profiles import (
     distribution,
     profile,
 )
-from kassay.experiments.study.statistics.rank_stability import agreement
+from kassay.experiments.study.statistics.ranking_agreement import ranking_agreement
 from kassay.experiments.study.statistics.significance import holm
 from kassay.experiments.study.statistics.within_family_correlations import (
     rank_correlation,
@@ -94,7 +94,7 @@ def test_measures_agree_if_they_order_all_pairs_of_assignors_equally():
     rows = gap_sums(
         one_spread=[1, 1, 1], two_spread=[2, 2, 0], one_makespan=[5, 1, 9], two_makespan=[6, 0, 0]
     )
-    found = agreement(rows)
+    found = ranking_agreement(rows)
     assert found.loc["spread", "spread"] == 1
     assert found.loc["spread", "makespan"] == pytest.approx((1 - 1 + 1) / 3)
 
@@ -103,12 +103,12 @@ def test_sums_of_several_families_are_added_before_the_order_is_compared():
     one = gap_sums(one_spread=[3, 0, 0], two_spread=[0, 1, 1]).assign(family="one")
     two = gap_sums(one_spread=[0, 0, 0], two_spread=[9, 1, 1]).assign(family="two")
     rows = pd.concat([one, two]).assign(scope="generated")
-    both = agreement(rows.assign(one_makespan=0, two_makespan=1))
+    both = ranking_agreement(rows.assign(one_makespan=0, two_makespan=1))
     assert both.loc["spread", "makespan"] == 1
 
 
 def test_a_measure_with_equal_gaps_has_no_rank_agreement():
-    found = agreement(gap_sums(one_spread=[1, 2, 3]))
+    found = ranking_agreement(gap_sums(one_spread=[1, 2, 3]))
     assert found["makespan"].isna().all()
 
 

@@ -5,20 +5,20 @@ from threading import Event
 
 import pytest
 
-from kassay.experiments.comparison.optimum import CaseLimits
-from kassay.experiments.implementations import runner
-from kassay.experiments.implementations.convergence import Ending, StableResult
-from kassay.experiments.implementations.library_catalogue import libraries
-from kassay.experiments.implementations.subprocess_assignor import close_processes
-from kassay.experiments.study.agreement import (
+from kassay.experiments.comparison.library_agreement import (
     Agreement,
     Runs,
     add_agreements,
     agreement_of,
     compare_with_reference,
     empty_counts,
-    run_releases,
 )
+from kassay.experiments.comparison.optimum import CaseLimits
+from kassay.experiments.comparison.release_results import run_releases
+from kassay.experiments.implementations import runner
+from kassay.experiments.implementations.convergence import Ending, StableResult
+from kassay.experiments.implementations.library_catalogue import libraries
+from kassay.experiments.implementations.subprocess_assignor import close_processes
 from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
 from kassay.reference import Assignment, Group, Member, Topic
 

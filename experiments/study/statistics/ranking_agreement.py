@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from kassay.reference.model.metrics import MEASURES
 
 
-def agreement(gap_sums: pd.DataFrame) -> pd.DataFrame:
+def ranking_agreement(gap_sums: pd.DataFrame) -> pd.DataFrame:
     """Return the agreement of each pair of measures on the order of two assignors.
 
     The value is Kendall's tau-b over the pairs of assignors: 1 if both measures order all pairs
@@ -23,7 +23,7 @@ def agreement(gap_sums: pd.DataFrame) -> pd.DataFrame:
     --------
     >>> sums = {f"{side}_{m}": [1, 3] for m in MEASURES for side in ("one", "two")}
     >>> rows = pd.DataFrame({"one": ["a", "a"], "two": ["b", "c"], **sums}).assign(one_spread=2)
-    >>> float(agreement(rows).loc["spread", "spread"])
+    >>> float(ranking_agreement(rows).loc["spread", "spread"])
     1.0
     """
     names = [str(name) for name in MEASURES]
