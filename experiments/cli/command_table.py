@@ -3,10 +3,9 @@
 import importlib
 from typing import Any
 
-import typer
 from typer.core import TyperCommand, TyperGroup
 
-from kassay.experiments.cli.options.option_groups import expand_options
+from kassay.experiments.cli.options.option_groups import ComposedCommand
 
 COMMANDS = {
     "import": "Convert captures of Kafka's tools, or groups of a cluster, to group documents.",
@@ -36,51 +35,25 @@ COMMANDS = {
 """One-line help of each command, equal to the first line of the command's docstring."""
 
 
-class _Command(TyperCommand):
-    """Typer command with short placeholders in its help."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the command's parameters, without Python types and ranges in the help."""
-        params: list[Any] = super().get_params(ctx)
-        for param in params:
-            param.min = param.max = None  # Used only by the help; typer checks the annotation.
-            if param.param_type_name == "argument":
-                param.display_type_rich = lambda ctx: ""  # noqa: ARG005
-            elif param.metavar is None:
-                param.metavar = ""
-        return params
-
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the words that follow the command name in the usage line."""
-        arguments = [p for p in self.get_params(ctx) if p.param_type_name == "argument"]
-        names = [p.metavar if p.required else f"[{p.metavar}]" for p in arguments]
-        return ["[OPTIONS]", *names]
-
-
 class _LazyCommand(TyperCommand):
     """Placeholder for a command, which imports the command's module when the command runs."""
 
-    def load(self) -> Any:
-        """Import the module of the command, and return the complete Typer command."""
-        name = "import_" if self.name == "import" else (self.name or "").replace("-", "_")
-        module = importlib.import_module(f"kassay.experiments.cli.commands.{name}")
-        command = typer.Typer(add_completion=False, rich_markup_mode="markdown")
-        command.command(self.name, cls=_Command)(expand_options(getattr(module, name)))
-        return typer.main.get_command(command)
+    def load(self) -> ComposedCommand:
+        """Import the module of the command, and return the complete command."""
+        name = self.name or ""
+        function = "import_" if name == "import" else name.replace("-", "_")
+        module = importlib.import_module(f"kassay.experiments.cli.commands.{function}")
+        return ComposedCommand(name, getattr(module, function))
 
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
         return self.load().make_context(info_name, args, *rest, **extra)
 
 
 class CommandTable(TyperGroup):
-    """Typer command group that lists all commands without importing their modules."""
+    """Typer command group of all commands, without importing their modules."""
 
-    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
-        """Return the names of all commands."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
-        """Return a placeholder for a command, which imports its module when it runs."""
-        if cmd_name not in COMMANDS:
-            return None
-        return _LazyCommand(name=cmd_name, short_help=COMMANDS[cmd_name])
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = {
+            name: _LazyCommand(name, short_help=text) for name, text in COMMANDS.items()
+        }

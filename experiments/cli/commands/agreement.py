@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -38,11 +39,13 @@ from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 
 
-def agreement(
-    *,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgreementOptions:
+    """Command-line options of ``kassay agreement``."""
+
     groups: Annotated[
         list[Path] | None, typer.Option(help="File of group documents; repeatable.")
-    ] = None,
+    ] = None
     family: Annotated[
         list[str] | None,
         typer.Option(
@@ -50,9 +53,9 @@ def agreement(
             help="Family of generated groups, repeatable.",
             show_default=f"{USUAL[0]} to {USUAL[-1]} without --groups",
         ),
-    ] = None,
-    cases: generated_group_options.Cases = 100,
-    first_seed: generated_group_options.FirstSeed = 0,
+    ] = None
+    cases: generated_group_options.Cases = 100
+    first_seed: generated_group_options.FirstSeed = 0
     assignor: Annotated[
         list[str] | None,
         typer.Option(
@@ -60,7 +63,7 @@ def agreement(
             help="Assignor of a library, such as sarama:sticky; repeatable.",
             show_default="all assignors of the installed libraries",
         ),
-    ] = None,
+    ] = None
     reference: Annotated[
         str | None,
         typer.Option(
@@ -68,7 +71,7 @@ def agreement(
             help="Reference assignor, with which the others are compared.",
             show_default="the port with the same name, or the port range",
         ),
-    ] = None,
+    ] = None
     orders: Annotated[
         int,
         typer.Option(
@@ -76,8 +79,8 @@ def agreement(
             help="Number of orders of the members per group: the order of the group, and random "
             "orders. The first member leads the group.",
         ),
-    ] = 1,
-    order_seed: Annotated[int, typer.Option(help="Random seed of the orders of the members.")] = 0,
+    ] = 1
+    order_seed: Annotated[int, typer.Option(help="Random seed of the orders of the members.")] = 0
     repeat: Annotated[
         int | None,
         typer.Option(
@@ -85,7 +88,7 @@ def agreement(
             help="Runs per group and order.",
             show_default="1, or 5 if the results of the assignor vary",
         ),
-    ] = None,
+    ] = None
     shrink: Annotated[
         int,
         typer.Option(
@@ -93,10 +96,15 @@ def agreement(
             help="Maximum number of groups to try while kassay shrinks the smallest group of each "
             "kind; 0 for no shrinking.",
         ),
-    ] = 0,
-    custom: assignor_options.CustomAssignors = assignor_options.CustomAssignors(),
-    output_format: output_options.OutputFormat = output_options.Format.TABLE,
-    limits: search_options.LimitOptions = search_options.LimitOptions(),
+    ] = 0
+    output_format: output_options.OutputFormat = output_options.Format.TABLE
+
+
+def agreement(
+    *,
+    options: AgreementOptions,
+    custom: assignor_options.CustomAssignors,
+    limits: search_options.LimitOptions,
 ) -> None:
     """Compare assignors of client libraries with Kafka's Java assignors.
 
@@ -116,27 +124,26 @@ def agreement(
 
     Example: `kassay agreement --assignor sarama:sticky --family mixed-leave`
     """
-    selected = [assignor_options.known_assignor(name) for name in assignor or _installed()]
+    selected = [assignor_options.known_assignor(name) for name in options.assignor or _installed()]
     names = custom.names(selected)
     if not names:
         raise UsageError("no library is installed: see kassay implementations, or give --assignor")
-    if reference is not None:
-        reference = assignor_options.known_assignor(reference)
-    imported, all_valid = read_valid_groups(groups or ())
-    families = family or ([] if groups else list(USUAL))
-    runs = Runs(orders=orders, seed=order_seed, repetitions=repeat)
+    reference = options.reference and assignor_options.known_assignor(options.reference)
+    imported, all_valid = read_valid_groups(options.groups or ())
+    families = options.family or ([] if options.groups else list(USUAL))
+    runs = Runs(orders=options.orders, seed=options.order_seed, repetitions=options.repeat)
     stoppable = limits.interruptible_limits()
     counts = empty_counts(names, reference=reference)
     # A call of an assignor can outlast the grace period after Ctrl-C. The counts are kept.
     with suppress(KeyboardInterrupt), stop_on_interrupt():
-        compared = _groups(imported, families, cases, first_seed)
+        compared = _groups(imported, families, options.cases, options.first_seed)
         add_agreements(counts, compared, reference=reference, runs=runs, limits=stoppable)
-        for one in counts.values() if shrink else ():
-            _shrink(one, shrink, runs, stoppable)
+        for one in counts.values() if options.shrink else ():
+            _shrink(one, options.shrink, runs, stoppable)
     found = list(counts.values())
     if STOP.is_set() and not any(one.agreements for one in found):
         exit_interrupted("no group is counted")
-    print_records(list(map(_record, found)), output_format, rows=list(map(_row, found)))
+    print_records(list(map(_record, found)), options.output_format, rows=list(map(_row, found)))
     if STOP.is_set():
         exit_interrupted("the output counts the groups compared until then")
     if not all_valid:

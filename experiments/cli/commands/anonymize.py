@@ -1,6 +1,7 @@
 """``kassay anonymize``: replace the names in group documents."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -14,17 +15,21 @@ from kassay.experiments.sources import anonymize as anonymization
 from kassay.reference.documents.json_codec import group_document
 
 
-def anonymize(
-    file: source_options.GroupFile = STDIN,
-    *,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnonymizeOptions:
+    """Command-line options of ``kassay anonymize``."""
+
+    file: source_options.GroupFile = STDIN
     names: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
             help="Write the old and new names to this JSON file. Keep the file secret.",
         ),
-    ] = None,
-) -> None:
+    ] = None
+
+
+def anonymize(*, options: AnonymizeOptions) -> None:
     """Replace the names in group documents, so that the documents can be shared.
 
     Equal names get equal new names in all groups. Replaces the names of groups, topics,
@@ -35,11 +40,11 @@ def anonymize(
 
     Example: `kassay anonymize groups.jsonl > shared.jsonl`
     """
-    groups, all_valid = read_valid_groups([file])
+    groups, all_valid = read_valid_groups([options.file])
     anonymous, new_names = anonymization.anonymize(groups)
     for group in anonymous:
         typer.echo(json_line(group_document(group)))
-    if names is not None:
-        write_text(names, json.dumps(new_names, ensure_ascii=False, indent=2) + "\n")
+    if options.names is not None:
+        write_text(options.names, json.dumps(new_names, ensure_ascii=False, indent=2) + "\n")
     if not all_valid:
         raise typer.Exit(BAD_INPUT)

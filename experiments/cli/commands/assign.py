@@ -1,10 +1,10 @@
 """``kassay assign``: run one assignor on each group."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from kassay.experiments.cli.options import assignor_options, output_options, source_options
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
-from kassay.experiments.cli.read_groups import STDIN
 from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.experiments.implementations.library_catalogue import uses_cooperative_protocol
 from kassay.experiments.implementations.runner import RunResult, run
@@ -15,13 +15,19 @@ from kassay.reference.model.assignor_result import LivelockError, UpstreamError
 from kassay.reference.model.group import Group
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssignOptions:
+    """Command-line options of ``kassay assign``."""
+
+    assignor: assignor_options.OptionalAssignorName = None
+    output_format: output_options.OutputFormat = output_options.Format.JSONL
+
+
 def assign(
-    file: source_options.GroupFile = STDIN,
     *,
-    source_data: source_options.SourceOptions = source_options.SourceOptions(),
-    assignor: assignor_options.OptionalAssignorName = None,
-    custom: assignor_options.CustomAssignors = assignor_options.CustomAssignors(),
-    output_format: output_options.OutputFormat = output_options.Format.JSONL,
+    options: AssignOptions,
+    source: source_options.GroupSource,
+    custom: assignor_options.CustomAssignors,
 ) -> None:
     """Assign partitions with one of Kafka's assignors or a custom assignor.
 
@@ -31,14 +37,14 @@ def assign(
 
     Example: `kassay assign --assignor sticky groups.jsonl`
     """
-    name = custom.single(assignor)
+    name = custom.single(options.assignor)
 
     def process(group: Group) -> GroupResult:
         record = _record(group, name, run(group, name))
         return GroupResult(record, reached=record["assignment"] is not None)
 
     layout = TableLayout(first=("member",), numbers=("partitions",), last=("assigned",), rows=_rows)
-    process_groups(file, process, output_format, layout, source_data.import_options())
+    process_groups(source.file, process, options.output_format, layout, source.import_options())
 
 
 def _record(group: Group, assignor: str, result: RunResult) -> dict[str, object]:

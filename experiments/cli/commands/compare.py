@@ -1,6 +1,7 @@
 """``kassay compare``: compare imbalance and moves of assignors with the optimum."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from kassay.experiments.cli.options import (
     assignor_options,
@@ -10,7 +11,6 @@ from kassay.experiments.cli.options import (
 )
 from kassay.experiments.cli.options.objective_options import ObjectiveOptions
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
-from kassay.experiments.cli.read_groups import STDIN
 from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.experiments.comparison.compare import compare as compare_with_optimum
 from kassay.experiments.comparison.compare import compare_levels
@@ -20,15 +20,21 @@ from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import leximax, loads
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompareOptions:
+    """Command-line options of ``kassay compare``."""
+
+    assignor: assignor_options.AssignorNames = None
+    output_format: output_options.OutputFormat = output_options.Format.JSONL
+
+
 def compare(
-    file: source_options.GroupFile = STDIN,
     *,
-    source_data: source_options.SourceOptions = source_options.SourceOptions(),
-    assignor: assignor_options.AssignorNames = None,
-    objective: ObjectiveOptions = ObjectiveOptions(),
-    custom: assignor_options.CustomAssignors = assignor_options.CustomAssignors(),
-    output_format: output_options.OutputFormat = output_options.Format.JSONL,
-    limits: search_options.LimitOptions = search_options.LimitOptions(),
+    options: CompareOptions,
+    source: source_options.GroupSource,
+    objective: ObjectiveOptions,
+    custom: assignor_options.CustomAssignors,
+    limits: search_options.LimitOptions,
 ) -> None:
     """Compare assignors with the proven optimum.
 
@@ -40,7 +46,7 @@ def compare(
 
     Example: `kassay compare groups.jsonl --assignor sticky --format table`
     """
-    names = custom.names(assignor or ())
+    names = custom.names(options.assignor or ())
     case_limits = limits.interruptible_limits()
 
     def process(group: Group) -> GroupResult:
@@ -61,7 +67,7 @@ def compare(
             last=("result",),
             rows=_level_rows,
         )
-    process_groups(file, process, output_format, layout, source_data.import_options())
+    process_groups(source.file, process, options.output_format, layout, source.import_options())
 
 
 def _record(group: Group, names: Sequence[str], limits: CaseLimits) -> dict[str, object]:

@@ -1,5 +1,7 @@
 """``kassay doctor``: check whether this machine meets kassay's requirements."""
 
+from dataclasses import dataclass
+
 import typer
 
 from kassay.experiments.cli.machine_checks import Check, run_checks
@@ -8,7 +10,14 @@ from kassay.experiments.cli.options import output_options
 from kassay.experiments.cli.write_results import print_records
 
 
-def doctor(output_format: output_options.OutputFormat = output_options.Format.TABLE) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoctorOptions:
+    """Command-line options of ``kassay doctor``."""
+
+    output_format: output_options.OutputFormat = output_options.Format.TABLE
+
+
+def doctor(*, options: DoctorOptions) -> None:
     """Check whether this machine meets the requirements of kassay.
 
     Imports each package, starts Java, checks memory, disk and network, and shows how to fix
@@ -20,7 +29,7 @@ def doctor(output_format: output_options.OutputFormat = output_options.Format.TA
     checks = list(run_checks())
     records = [{"name": c.name, "found": c.found, "fix": c.fix or None} for c in checks]
     rows = [_row(check) for check in checks]
-    print_records(records, output_format, rows=rows, text=4)
+    print_records(records, options.output_format, rows=rows, text=4)
     if not all(check.passed for check in checks):
         raise typer.Exit(NOT_REACHED)
 

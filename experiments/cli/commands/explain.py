@@ -1,6 +1,7 @@
 """``kassay explain``: find the chains of transfers that improve an assignment."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +15,6 @@ from kassay.experiments.cli.options import (
     source_options,
 )
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
-from kassay.experiments.cli.read_groups import STDIN
 from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.experiments.comparison.optimum import keep_owners
 from kassay.experiments.implementations.convergence import run_until_stable
@@ -40,20 +40,26 @@ _INTERRUPTED = "the search for an improvement was interrupted"
 _REPEATED_STATE = "the assignor does not terminate; its repeated state is explained"
 
 
-def explain(
-    file: source_options.GroupFile = STDIN,
-    *,
-    source_data: source_options.SourceOptions = source_options.SourceOptions(),
-    assignor: assignor_options.OptionalAssignorName = None,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainOptions:
+    """Command-line options of ``kassay explain``."""
+
+    assignor: assignor_options.OptionalAssignorName = None
     assignment: Annotated[
         Path | None,
         typer.Option(
             help="File with the assignment to explain; cannot be combined with --assignor."
         ),
-    ] = None,
-    plot: output_options.PlotFile = None,
+    ] = None
+    plot: output_options.PlotFile = None
+    output_format: output_options.OutputFormat = output_options.Format.JSONL
+
+
+def explain(
+    *,
+    options: ExplainOptions,
+    source: source_options.GroupSource,
     search: search_options.SearchOptions = search_options.SearchOptions(time_limit=20.0),
-    output_format: output_options.OutputFormat = output_options.Format.JSONL,
 ) -> None:
     """Explain why an assignment is not optimal, as chains of transfers.
 
@@ -75,13 +81,13 @@ def explain(
 
     Example: `kassay explain groups.jsonl --assignor sticky --format table`
     """
-    if assignor is not None and assignment is not None:
+    if options.assignor is not None and options.assignment is not None:
         raise typer.BadParameter("give at most one of --assignor and --assignment")
-    given = None if assignment is None else load_assignment(assignment)
-    files = output_options.numbered(plot)
+    given = None if options.assignment is None else load_assignment(options.assignment)
+    files = output_options.numbered(options.plot)
 
     def process(group: Group) -> GroupResult:
-        record, explained = _explained(group, assignor, given)
+        record, explained = _explained(group, options.assignor, given)
         if isinstance(explained, str):
             return GroupResult(record | {"failed": explained})
         violation = next(violations(group, explained), None)
@@ -100,14 +106,14 @@ def explain(
             reason = ""
         if not steps and not optimal:
             record["reason"] = _INTERRUPTED if STOP.is_set() else reason
-        if plot is not None:
+        if options.plot is not None:
             from kassay.experiments.plotting.improving_chain_figure import draw_improving_chains
 
             draw_improving_chains(steps, next(files), title=group.id)
         return GroupResult(record | {"optimal": optimal, "steps": [_step(step) for step in steps]})
 
     layout = TableLayout(first=("step", "improving chain", "by sticky"), rows=_rows)
-    process_groups(file, process, output_format, layout, source_data.import_options())
+    process_groups(source.file, process, options.output_format, layout, source.import_options())
 
 
 def _explained(

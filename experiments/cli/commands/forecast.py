@@ -1,6 +1,7 @@
 """``kassay forecast``: forecast the rebalances that a change of a group causes."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -8,7 +9,6 @@ import typer
 from kassay.experiments.cli.messages import print_note
 from kassay.experiments.cli.options import output_options, source_options
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
-from kassay.experiments.cli.read_groups import STDIN
 from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.experiments.planning.forecast import (
     Forecast,
@@ -24,10 +24,10 @@ from kassay.experiments.simulation.simulation import SegmentCost
 from kassay.reference.model.group import Group
 
 
-def forecast(
-    file: source_options.GroupFile = STDIN,
-    *,
-    source_data: source_options.SourceOptions = source_options.SourceOptions(),
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForecastOptions:
+    """Command-line options of ``kassay forecast``."""
+
     assignor: Annotated[
         list[str] | None,
         typer.Option(
@@ -35,11 +35,11 @@ def forecast(
             "and require the consumer protocol.",
             show_default="sticky, cooperative-sticky, uniform",
         ),
-    ] = None,
+    ] = None
     current: Annotated[
         str | None,
         typer.Option(help="Current assignor of groups for which the source does not show it."),
-    ] = None,
+    ] = None
     at_once: Annotated[
         list[int] | None,
         typer.Option(
@@ -47,19 +47,19 @@ def forecast(
             help="Number of members that restart at the same time; repeatable.",
             show_default="1",
         ),
-    ] = None,
+    ] = None
     downtime: Annotated[
         float, typer.Option(min=0, help="Time without the process of a restarting member.")
-    ] = 10.0,
+    ] = 10.0
     pause: Annotated[
         float,
         typer.Option(
             min=0.1, help="Time from the start of a restarted member to the stop of the next one."
         ),
-    ] = 30.0,
+    ] = 30.0
     session_timeout: Annotated[
         float, typer.Option(min=1, help="Session timeout of the members.")
-    ] = 45.0,
+    ] = 45.0
     criterion: Annotated[
         Criterion,
         typer.Option(
@@ -67,10 +67,12 @@ def forecast(
             help="Cost of a rolling restart that the recommendation minimises. unowned: "
             "partition-seconds without an owner.",
         ),
-    ] = Criterion.UNOWNED,
-    seed: Annotated[int, typer.Option(help="Random seed of the delays of heartbeats.")] = 0,
-    output_format: output_options.OutputFormat = output_options.Format.JSONL,
-) -> None:
+    ] = Criterion.UNOWNED
+    seed: Annotated[int, typer.Option(help="Random seed of the delays of heartbeats.")] = 0
+    output_format: output_options.OutputFormat = output_options.Format.JSONL
+
+
+def forecast(*, options: ForecastOptions, source: source_options.GroupSource) -> None:
     """Forecast the rebalances that a change of a group causes.
 
     kassay simulates each configuration from the current owners: the current one, static
@@ -84,21 +86,28 @@ def forecast(
     Example: `kassay forecast captures/ --at-once 1 --at-once 2 --format table`
     """
     settings = RestartSettings(
-        downtime=round(1000 * downtime),
-        pause=round(1000 * pause),
-        session=round(1000 * session_timeout),
-        seed=seed,
+        downtime=round(1000 * options.downtime),
+        pause=round(1000 * options.pause),
+        session=round(1000 * options.session_timeout),
+        seed=options.seed,
     )
-    sizes = at_once or [1]
+    sizes = options.at_once or [1]
 
     def process(group: Group) -> GroupResult:
         found = forecast_changes(
-            group, assignors=assignor, current=current, batch_sizes=sizes, settings=settings
+            group,
+            assignors=options.assignor,
+            current=options.current,
+            batch_sizes=sizes,
+            settings=settings,
         )
         record = _record(
-            group, found, current_assignor(group, current), recommend(found, criterion)
+            group,
+            found,
+            current_assignor(group, options.current),
+            recommend(found, options.criterion),
         )
-        if output_format is output_options.Format.TABLE:
+        if options.output_format is output_options.Format.TABLE:
             print_note(f"{group.id}: {_text(record)}")
         return GroupResult(record)
 
@@ -110,7 +119,7 @@ def forecast(
         ),
         rows=_rows,
     )
-    process_groups(file, process, output_format, layout, source_data.import_options())
+    process_groups(source.file, process, options.output_format, layout, source.import_options())
 
 
 def _record(

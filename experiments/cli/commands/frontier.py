@@ -1,6 +1,7 @@
 """``kassay frontier``: find the minimum imbalance for each number of moves."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -12,7 +13,6 @@ from kassay.experiments.cli.options import (
     source_options,
 )
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
-from kassay.experiments.cli.read_groups import STDIN
 from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.reference.documents.json_codec import assignment_document
 from kassay.reference.model.group import Group
@@ -21,11 +21,11 @@ from kassay.solver.frontier.frontier import frontier as find_frontier
 from kassay.solver.frontier.frontier_points import Frontier
 
 
-def frontier(
-    file: source_options.GroupFile = STDIN,
-    *,
-    source_data: source_options.SourceOptions = source_options.SourceOptions(),
-    imbalance: objective_options.ImbalanceMeasure = None,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontierOptions:
+    """Command-line options of ``kassay frontier``."""
+
+    imbalance: objective_options.ImbalanceMeasure = None
     points: Annotated[
         int | None,
         typer.Option(
@@ -34,14 +34,20 @@ def frontier(
             "The numbers of moves of the points grow geometrically.",
             show_default="all",
         ),
-    ] = None,
-    plot: output_options.PlotFile = None,
+    ] = None
+    plot: output_options.PlotFile = None
     assignments: Annotated[
         bool,
         typer.Option("--assignments", help="Include the assignment of each point of the frontier."),
-    ] = False,
-    search: search_options.SearchOptions = search_options.SearchOptions(),
-    output_format: output_options.OutputFormat = output_options.Format.JSONL,
+    ] = False
+    output_format: output_options.OutputFormat = output_options.Format.JSONL
+
+
+def frontier(
+    *,
+    options: FrontierOptions,
+    source: source_options.GroupSource,
+    search: search_options.SearchOptions,
 ) -> None:
     """Find the minimum imbalance for each number of moves.
 
@@ -51,19 +57,23 @@ def frontier(
 
     Example: `kassay frontier groups.jsonl --plot frontier.svg --format table`
     """
-    files = output_options.numbered(plot)
+    files = output_options.numbered(options.plot)
 
     def process(group: Group) -> GroupResult:
         result = find_frontier(
-            group, measure=imbalance, max_points=points, limits=search.limits(), seed=search.seed
+            group,
+            measure=options.imbalance,
+            max_points=options.points,
+            limits=search.limits(),
+            seed=search.seed,
         )
-        if plot is not None:
+        if options.plot is not None:
             from kassay.experiments.plotting.frontier_drawing import FrontierCurve
             from kassay.experiments.plotting.frontier_figure import draw_frontier
 
             curve = FrontierCurve.of(result)
             draw_frontier(curve, next(files), measure=str(result.measure), title=group.id)
-        record = _record(group, result, assignments)
+        record = _record(group, result, options.assignments)
         return GroupResult(record, reached=bool(result.points))
 
     layout = TableLayout(
@@ -72,7 +82,7 @@ def frontier(
         last=("proven",),
         rows=_rows,
     )
-    process_groups(file, process, output_format, layout, source_data.import_options())
+    process_groups(source.file, process, options.output_format, layout, source.import_options())
 
 
 def _record(group: Group, result: Frontier, assignments: bool) -> dict[str, object]:

@@ -74,7 +74,10 @@ class FollowOptions:
     ] = 30.0
 
 
-def history(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryOptions:
+    """Command-line options of ``kassay history``."""
+
     paths: Annotated[
         list[str] | None,
         typer.Argument(
@@ -83,19 +86,23 @@ def history(
             "s3a://, or output of kafka-dump-log.sh --offsets-decoder in .txt, .log and .out "
             "files, plain or compressed with gzip.",
         ),
-    ] = None,
-    *,
-    output: output_options.OutputLocation,
-    metadata: source_options.Metadata = None,
-    cluster: source_options.ClusterOptions = source_options.ClusterOptions(),
-    following: FollowOptions = FollowOptions(),
-    spark: spark_options.SparkOptions = spark_options.SparkOptions(),
+    ] = None
+    output: output_options.OutputLocation
+    metadata: source_options.Metadata = None
     tasks: Annotated[
         int,
         typer.Option(
             "--tasks", min=1, help="Number of Spark tasks among which the work is divided."
         ),
-    ] = 8,
+    ] = 8
+
+
+def history(
+    *,
+    options: HistoryOptions,
+    cluster: source_options.ClusterOptions,
+    following: FollowOptions,
+    spark: spark_options.SparkOptions,
     limits: search_options.LimitOptions = search_options.LimitOptions(deterministic_limit=2.0),
 ) -> None:
     """Reconstruct past rebalances from __consumer_offsets, with Spark.
@@ -108,7 +115,7 @@ def history(
     Example: `kassay history --bootstrap-server broker:9092 -o out/history`
     """
     begin = time.perf_counter()
-    if bool(paths) == (cluster.bootstrap_server is not None):
+    if bool(options.paths) == (cluster.bootstrap_server is not None):
         raise typer.BadParameter("give either PATH or --bootstrap-server, and not both")
     if not following.follow and following != FollowOptions():
         raise typer.BadParameter("--metrics, --interval and --quiet-period require --follow")
@@ -122,11 +129,11 @@ def history(
     settings = cluster.settings()
     if cluster.bootstrap_server is not None:
         settings["bootstrap.servers"] = cluster.bootstrap_server
-    check_writable(output)
-    known = _cluster_metadata(metadata, settings, cluster)
+    check_writable(options.output)
+    known = _cluster_metadata(options.metadata, settings, cluster)
     description = {
         "kind": "history",
-        "paths": sorted(PurePath(path).name for path in paths or ()),
+        "paths": sorted(PurePath(path).name for path in options.paths or ()),
         "limits": {"time": limits.time_limit, "deterministic": limits.deterministic_limit},
     }
     conf = RECORD_SETTINGS | spark.settings()
@@ -135,30 +142,30 @@ def history(
             follow(
                 session,
                 record_sources.stream_cluster(
-                    session, settings, timeout=cluster.timeout, tasks=tasks
+                    session, settings, timeout=cluster.timeout, tasks=options.tasks
                 ),
-                output,
+                options.output,
                 known=known,
-                tasks=tasks,
+                tasks=options.tasks,
                 interval=following.interval,
                 quiet_period=following.quiet_period,
                 metrics=following.metrics,
                 limits=limits.case_limits(),
             )
             return
-        if paths:
-            sources = record_sources.read_files(session, paths)
+        if options.paths:
+            sources = record_sources.read_files(session, options.paths)
         else:
             raw = record_sources.read_cluster(
-                session, settings, timeout=cluster.timeout, tasks=tasks
+                session, settings, timeout=cluster.timeout, tasks=options.tasks
             )
             sources = [decode_records(raw)]
         written = write_history(
             session,
             sources,
-            output,
+            options.output,
             known=known,
-            tasks=tasks,
+            tasks=options.tasks,
             limits=limits.case_limits(),
             manifest=lambda rows: manifest(
                 description,

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -41,9 +42,11 @@ _PRINTED = 10
 """Maximum number of counterexamples in the printed table."""
 
 
-def hunt(
-    *,
-    output: output_options.OutputDirectory,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HuntOptions:
+    """Command-line options of ``kassay hunt``."""
+
+    output: output_options.OutputDirectory
     shortcoming: Annotated[
         Shortcoming,
         typer.Option(
@@ -53,9 +56,8 @@ def hunt(
             "by the minimum possible maximum load. livelock: the assignor does not terminate. "
             "failure: the assignor throws an exception or returns an invalid assignment.",
         ),
-    ] = Shortcoming.IMBALANCE,
-    assignor: assignor_options.OptionalAssignorName = None,
-    custom: assignor_options.CustomAssignors = assignor_options.CustomAssignors(),
+    ] = Shortcoming.IMBALANCE
+    assignor: assignor_options.OptionalAssignorName = None
     family: Annotated[
         list[str] | None,
         typer.Option(
@@ -63,13 +65,13 @@ def hunt(
             help=f"Family of groups to search, repeatable: {', '.join(_FAMILIES)}.",
             show_default=EXHAUSTIVE,
         ),
-    ] = None,
+    ] = None
     members: Annotated[
         int,
         typer.Option(
             min=1, help=f"Maximum number of members per group in the family {EXHAUSTIVE}."
         ),
-    ] = 3,
+    ] = 3
     partitions: Annotated[
         int,
         typer.Option(
@@ -77,12 +79,12 @@ def hunt(
             help=f"Maximum number of partitions per group, over all topics, in the family "
             f"{EXHAUSTIVE}.",
         ),
-    ] = 4,
+    ] = 4
     groups: Annotated[
         list[Path] | None, typer.Option(help="File of group documents to search; repeatable.")
-    ] = None,
-    cases: generated_group_options.Cases = 1000,
-    first_seed: generated_group_options.FirstSeed = 0,
+    ] = None
+    cases: generated_group_options.Cases = 1000
+    first_seed: generated_group_options.FirstSeed = 0
     walk_steps: Annotated[
         int,
         typer.Option(
@@ -90,18 +92,24 @@ def hunt(
             help="Number of steps of each random walk, which starts from the shrunk group; 0 for "
             "no walks. No step increases the size of the group.",
         ),
-    ] = 0,
+    ] = 0
     walks: Annotated[
         int,
         typer.Option(
             min=1, help="Number of random walks per counterexample if --walk-steps is above 0."
         ),
-    ] = 2,
+    ] = 2
     top: Annotated[
         int, typer.Option(min=1, help="Maximum number of counterexamples drawn in gallery.html.")
-    ] = 24,
-    spark: spark_options.SparkOptions = spark_options.SparkOptions(),
-    tasks: spark_options.SparkTasks = None,
+    ] = 24
+    tasks: spark_options.SparkTasks = None
+
+
+def hunt(
+    *,
+    options: HuntOptions,
+    custom: assignor_options.CustomAssignors,
+    spark: spark_options.SparkOptions,
     limits: search_options.LimitOptions = search_options.LimitOptions(deterministic_limit=2.0),
 ) -> None:
     """Search for the smallest groups on which an assignor has a shortcoming.
@@ -117,18 +125,18 @@ def hunt(
 
     Example: `kassay hunt --assignor sticky --family small-worlds -o out/hunt`
     """
-    name = custom.single(assignor)
-    options = CounterexampleOptions(
+    name = custom.single(options.assignor)
+    target = CounterexampleOptions(
         assignor=name,
-        shortcoming=shortcoming,
+        shortcoming=options.shortcoming,
         limits=limits.case_limits(),
-        walk_steps=walk_steps,
-        walks=walks,
+        walk_steps=options.walk_steps,
+        walks=options.walks,
     )
-    families = family or ([] if groups else [EXHAUSTIVE])
-    documents, all_valid = read_group_documents(groups or ())
+    families = options.family or ([] if options.groups else [EXHAUSTIVE])
+    documents, all_valid = read_group_documents(options.groups or ())
     small_worlds = (
-        exhaustive_cases(members=members, partitions=partitions, assignor=name)
+        exhaustive_cases(members=options.members, partitions=options.partitions, assignor=name)
         if EXHAUSTIVE in families
         else ()
     )
@@ -137,7 +145,7 @@ def hunt(
         (
             imported_cases(documents, assignors=[name]),
             ListedCases(tuple(small_worlds)),
-            cases_of(seeded, seeds=cases, assignors=[name], first_seed=first_seed),
+            cases_of(seeded, seeds=options.cases, assignors=[name], first_seed=options.first_seed),
         )
     )
     if not len(searched):
@@ -145,16 +153,18 @@ def hunt(
     if is_custom_assignor(name):
         for case in (searched[number] for number in range(min(_FIRST_CASES, len(searched)))):
             check_deterministic(name, case.name, case.build())
-    check_writable(str(output))
+    check_writable(str(options.output))
     with spark_session(master=spark.master, settings=spark.settings()) as session:
-        results = search_cases(session, searched, options, tasks=tasks)
-        result = gallery(_show_finds(results, output / "found.jsonl"), options)
-    about = _description(options, [*families, *(["imported"] if documents else [])])
+        results = search_cases(session, searched, target, tasks=options.tasks)
+        result = gallery(_show_finds(results, options.output / "found.jsonl"), target)
+    about = _description(target, [*families, *(["imported"] if documents else [])])
     if EXHAUSTIVE in families:
-        about["small worlds"] = f"all groups up to {members} members and {partitions} partitions"
+        about["small worlds"] = (
+            f"all groups up to {options.members} members and {options.partitions} partitions"
+        )
     if any(FAMILIES[one].size is None for one in families if one in FAMILIES):
-        about["seeds"] = f"{cases}, from {first_seed}"
-    _write(result, output, about=about, top=top)
+        about["seeds"] = f"{options.cases}, from {options.first_seed}"
+    _write(result, options.output, about=about, top=options.top)
     _print_summary(result)
     if not all_valid:
         raise typer.Exit(BAD_INPUT)

@@ -1,6 +1,7 @@
 """``kassay implementations``: list and install client libraries with assignors."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -21,7 +22,10 @@ from kassay.experiments.implementations.library_catalogue import (
 from kassay.experiments.implementations.runtimes import RUNTIMES
 
 
-def implementations(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImplementationsOptions:
+    """Command-line options of ``kassay implementations``."""
+
     arguments: Annotated[
         list[str] | None,
         typer.Argument(
@@ -29,10 +33,11 @@ def implementations(
             help="Libraries to install. Without a version, kassay installs the newest listed "
             "version. The word available means all libraries with their programs on PATH.",
         ),
-    ] = None,
-    *,
-    output_format: output_options.OutputFormat = output_options.Format.TABLE,
-) -> None:
+    ] = None
+    output_format: output_options.OutputFormat = output_options.Format.TABLE
+
+
+def implementations(*, options: ImplementationsOptions) -> None:
     """List and install client libraries, to run their own assignors.
 
     An assignor of an installed library is named LIBRARY[@VERSION]:ASSIGNOR, such as
@@ -41,16 +46,16 @@ def implementations(
 
     Example: `kassay implementations install kafka-clients@2.4.0`
     """
-    if arguments:
-        _install(arguments)
+    if options.arguments:
+        _install(options.arguments)
         return
     installed: dict[str, list[str]] = {name: [] for name in libraries()}
     for library, version in installed_versions():
         installed[library.name].append(version)
     records = [_record(library, installed[library.name]) for library in libraries().values()]
-    if output_format is output_options.Format.TABLE:
+    if options.output_format is output_options.Format.TABLE:
         print_note(f"installed libraries are in {installations()}")
-    print_records(records, output_format, rows=list(map(_row, records)), text=6)
+    print_records(records, options.output_format, rows=list(map(_row, records)), text=6)
 
 
 def _install(arguments: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -19,7 +20,10 @@ from kassay.experiments.sources.capture_files import (
 from kassay.reference.documents.json_codec import group_document
 
 
-def import_(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportCommandOptions:
+    """Command-line options of ``kassay import``."""
+
     paths: Annotated[
         list[Path] | None,
         typer.Argument(
@@ -28,9 +32,7 @@ def import_(
             "captures taken at the same time, or - for standard input. Files may be compressed "
             "with gzip.",
         ),
-    ] = None,
-    *,
-    source_data: source_options.SourceOptions = source_options.SourceOptions(),
+    ] = None
     group: Annotated[
         list[str] | None,
         typer.Option(
@@ -38,17 +40,23 @@ def import_(
             "to read, repeatable.",
             show_default="captures: the file name; cluster: all groups",
         ),
-    ] = None,
+    ] = None
     skip_empty: Annotated[
         bool, typer.Option("--skip-empty", help="Skip groups without members.")
-    ] = False,
-    cluster: source_options.SampledClusterOptions = source_options.SampledClusterOptions(),
+    ] = False
     output: Annotated[
         Path | None,
         output_options.output_file(
             "File to write the group documents to.", default="standard output"
         ),
-    ] = None,
+    ] = None
+
+
+def import_(
+    *,
+    options: ImportCommandOptions,
+    source_data: source_options.SourceOptions,
+    cluster: source_options.SampledClusterOptions,
 ) -> None:
     """Convert captures of Kafka's tools, or groups of a cluster, to group documents.
 
@@ -60,18 +68,18 @@ def import_(
 
     Example: `kassay import --bootstrap-server broker:9092 --group orders | kassay compare -`
     """
-    groups = list(group or ())
-    _check_usage(paths, cluster, source_data, groups)
-    options = source_data.import_options()
-    empty = EmptyGroups.SKIP if skip_empty else EmptyGroups.KEEP
+    groups = list(options.group or ())
+    _check_usage(options.paths, cluster, source_data, groups)
+    known = source_data.import_options()
+    empty = EmptyGroups.SKIP if options.skip_empty else EmptyGroups.KEEP
     if cluster.bootstrap_server is None:
         id = groups[0] if groups else None
-        imported = import_groups(paths or (), options, stdin=sys.stdin, group=id, empty=empty)
-        if options.together:
+        imported = import_groups(options.paths or (), known, stdin=sys.stdin, group=id, empty=empty)
+        if known.together:
             imported = join_imported(imported)
     else:
-        imported = source_options.read_cluster(cluster, groups, options, empty=empty)
-    _write(imported, output)
+        imported = source_options.read_cluster(cluster, groups, known, empty=empty)
+    _write(imported, options.output)
 
 
 def _check_usage(

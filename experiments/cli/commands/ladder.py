@@ -67,11 +67,11 @@ class DrainOptions:
     ] = None
 
 
-def ladder(
-    file: source_options.GroupFile = STDIN,
-    *,
-    source_data: source_options.SourceOptions = source_options.SourceOptions(),
-    first: Annotated[int, typer.Option("--from", min=1, help="Smallest number of members.")] = 1,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LadderOptions:
+    """Command-line options of ``kassay ladder``."""
+
+    first: Annotated[int, typer.Option("--from", min=1, help="Smallest number of members.")] = 1
     last: Annotated[
         int | None,
         typer.Option(
@@ -80,19 +80,25 @@ def ladder(
             help="Largest number of members.",
             show_default="current number, or number of consumed partitions if higher",
         ),
-    ] = None,
-    like: capacity_options.SubscriptionLike = None,
-    allow_lag: capacity_options.AllowLag = False,
-    drain: DrainOptions = DrainOptions(),
+    ] = None
+    like: capacity_options.SubscriptionLike = None
+    allow_lag: capacity_options.AllowLag = False
     autoscaler: Annotated[
         Autoscaler | None,
         typer.Option(help="Print a manifest for this autoscaler, not the ladder."),
-    ] = None,
+    ] = None
     lag_threshold: Annotated[
         int, typer.Option(min=1, help="Lag per replica in the manifest, in messages.")
-    ] = 10,
-    search: search_options.SearchOptions = search_options.SearchOptions(),
-    output_format: output_options.OutputFormat = output_options.Format.JSONL,
+    ] = 10
+    output_format: output_options.OutputFormat = output_options.Format.JSONL
+
+
+def ladder(
+    *,
+    options: LadderOptions,
+    source: source_options.GroupSource,
+    drain: DrainOptions,
+    search: search_options.SearchOptions,
 ) -> None:
     """Find the numbers of members that lower the maximum load.
 
@@ -106,18 +112,28 @@ def ladder(
 
     Example: `kassay ladder groups.jsonl --autoscaler keda --lag-threshold 1000`
     """
-    if last is not None and first > last:
-        raise typer.BadParameter(f"--from must be at most --to, got {first} and {last}")
-    options, limits = source_data.import_options(), search.limits()
-    find = partial(scaling_ladder, like=like, allow_lag=allow_lag, limits=limits, seed=search.seed)
-    if autoscaler is not None:
-        find = partial(find, first=first, last=last)
-        _print_manifests(read_source(file, options), find, autoscaler, lag_threshold)
+    if options.last is not None and options.first > options.last:
+        raise typer.BadParameter(
+            f"--from must be at most --to, got {options.first} and {options.last}"
+        )
+    known, limits = source.import_options(), search.limits()
+    find = partial(
+        scaling_ladder,
+        like=options.like,
+        allow_lag=options.allow_lag,
+        limits=limits,
+        seed=search.seed,
+    )
+    if options.autoscaler is not None:
+        find = partial(find, first=options.first, last=options.last)
+        _print_manifests(
+            read_source(source.file, known), find, options.autoscaler, options.lag_threshold
+        )
         return
-    lags = _lags(file, drain, replace(source_data, weights=WeightSource.LAG.value))
+    lags = _lags(source.file, drain, replace(source, weights=WeightSource.LAG.value))
 
     def process(group: Group) -> GroupResult:
-        found = find(group, first=first, last=last)
+        found = find(group, first=options.first, last=options.last)
         backlog = _backlog(group, drain, lags)
         record = _record(group, found, backlog)
         record["topics"] = {
@@ -132,7 +148,7 @@ def ladder(
         last=("remark",),
         rows=_rows,
     )
-    process_groups(file, process, output_format, layout, options)
+    process_groups(source.file, process, options.output_format, layout, known)
 
 
 def _print_manifests(

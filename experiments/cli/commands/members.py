@@ -1,6 +1,7 @@
 """``kassay members``: find the minimum number of members for a maximum load."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -12,7 +13,6 @@ from kassay.experiments.cli.options import (
     source_options,
 )
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
-from kassay.experiments.cli.read_groups import STDIN
 from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.reference.model.group import Group
 from kassay.solver.limits import SearchLimits
@@ -21,34 +21,40 @@ from kassay.solver.sizing.members_needed import MemberCount, Sizing, members_nee
 from kassay.solver.solution import value_and_bound
 
 
-def members(
-    file: source_options.GroupFile = STDIN,
-    *,
-    source_data: source_options.SourceOptions = source_options.SourceOptions(),
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MembersOptions:
+    """Command-line options of ``kassay members``."""
+
     makespan: Annotated[
         int | None,
         typer.Option(min=0, help="Target for the maximum load of a member."),
-    ] = None,
-    capacity: capacity_options.Capacity = None,
+    ] = None
+    capacity: capacity_options.Capacity = None
     first: Annotated[
         int | None,
         typer.Option("--from", min=0, help="Smallest number of members to show."),
-    ] = None,
+    ] = None
     last: Annotated[
         int | None,
         typer.Option("--to", min=0, help="Largest number of members to show."),
-    ] = None,
-    like: capacity_options.SubscriptionLike = None,
-    allow_lag: capacity_options.AllowLag = False,
+    ] = None
+    like: capacity_options.SubscriptionLike = None
+    allow_lag: capacity_options.AllowLag = False
     resilience: Annotated[
         bool,
         typer.Option(
             "--resilience",
             help="Include the maximum load after the loss of one member, in the worst case.",
         ),
-    ] = False,
-    search: search_options.SearchOptions = search_options.SearchOptions(),
-    output_format: output_options.OutputFormat = output_options.Format.JSONL,
+    ] = False
+    output_format: output_options.OutputFormat = output_options.Format.JSONL
+
+
+def members(
+    *,
+    options: MembersOptions,
+    source: source_options.GroupSource,
+    search: search_options.SearchOptions,
 ) -> None:
     """Find the minimum number of members for a maximum load.
 
@@ -59,28 +65,34 @@ def members(
 
     Example: `kassay members groups.jsonl --makespan 100 --from 2 --to 12 --format table`
     """
-    if (makespan is None) == (capacity is None):
+    if (options.makespan is None) == (options.capacity is None):
         raise typer.BadParameter("give exactly one of --makespan and --capacity")
-    if (first is None) != (last is None):
+    if (options.first is None) != (options.last is None):
         raise typer.BadParameter("--from and --to must be given together")
-    if first is not None and last is not None and first > last:
-        raise typer.BadParameter(f"--from must be at most --to, got {first} and {last}")
-    sweep = range(0) if first is None or last is None else range(first, last + 1)
+    if options.first is not None and options.last is not None and options.first > options.last:
+        raise typer.BadParameter(
+            f"--from must be at most --to, got {options.first} and {options.last}"
+        )
+    sweep = (
+        range(0)
+        if options.first is None or options.last is None
+        else range(options.first, options.last + 1)
+    )
     limits = search.limits()
 
     def process(group: Group) -> GroupResult:
         sizing = members_needed(
             group,
-            makespan=makespan,
-            capacity=capacity,
-            like=like,
+            makespan=options.makespan,
+            capacity=options.capacity,
+            like=options.like,
             sweep=sweep,
-            allow_lag=allow_lag,
+            allow_lag=options.allow_lag,
             limits=limits,
             seed=search.seed,
         )
         record = _record(group, sizing, sweep)
-        if resilience and not limits.is_stopped:
+        if options.resilience and not limits.is_stopped:
             record["resilience"] = _resilience(group, sizing, limits, search.seed)
         return GroupResult(record, reached=sizing.needed is not None)
 
@@ -89,7 +101,7 @@ def members(
         last=("sufficient",),
         rows=_rows,
     )
-    process_groups(file, process, output_format, layout, source_data.import_options())
+    process_groups(source.file, process, options.output_format, layout, source.import_options())
 
 
 def _record(group: Group, sizing: Sizing, sweep: range) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from functools import partial
@@ -54,22 +55,23 @@ class Progress:
             print_note(f"{self.group}: {part}, {seconds:.0f} s of {self.limit:g} s")
 
 
-def plan(
-    source: source_options.Source,
-    *,
-    output: output_options.OutputDirectory,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanOptions:
+    """Command-line options of ``kassay plan``."""
+
+    source: source_options.Source
+    output: output_options.OutputDirectory
     group: Annotated[
         list[str] | None,
         typer.Option(help="Id of a group to plan; repeatable.", show_default="all groups"),
-    ] = None,
-    source_data: source_options.SourceOptions = source_options.SourceOptions(),
+    ] = None
     batch_size: Annotated[
         int,
         typer.Option(
             min=1,
             help="Maximum number of partitions that move at the same time, as one batch.",
         ),
-    ] = 1,
+    ] = 1
     growth: Annotated[
         list[str] | None,
         typer.Option(
@@ -78,7 +80,7 @@ def plan(
             "of members needed.",
             show_default="1, 1.25, 1.5, 2",
         ),
-    ] = None,
+    ] = None
     points: Annotated[
         int,
         typer.Option(
@@ -86,9 +88,7 @@ def plan(
             help="Maximum number of points of the frontier. A point shows the minimum imbalance "
             "for a number of moves.",
         ),
-    ] = 25,
-    objective: ObjectiveOptions = ObjectiveOptions(),
-    limits: search_options.LimitOptions = search_options.LimitOptions(time_limit=45.0),
+    ] = 25
     output_format: Annotated[
         SummaryFormat | None,
         typer.Option(
@@ -96,8 +96,8 @@ def plan(
             help="Output format. text: summary for people. jsonl: one JSON line per group.",
             show_default="text on a terminal, else jsonl",
         ),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Random seed of the search.")] = 0,
+    ] = None
+    seed: Annotated[int, typer.Option(help="Random seed of the search.")] = 0
     client: Annotated[
         str | None,
         typer.Option(
@@ -106,7 +106,15 @@ def plan(
             "its own assignors: see `kassay implementations`.",
             show_default="the library that the source shows, if it is installed",
         ),
-    ] = None,
+    ] = None
+
+
+def plan(
+    *,
+    options: PlanOptions,
+    source_data: source_options.SourceOptions,
+    objective: ObjectiveOptions,
+    limits: search_options.LimitOptions = search_options.LimitOptions(time_limit=45.0),
 ) -> None:
     """Plan the moves from the current to the optimal assignment of each group.
 
@@ -126,16 +134,22 @@ def plan(
 
     Example: `kassay plan captures/ --subscriptions equal -o plans/`
     """
-    factors = tuple(map(_factor, growth)) if growth else GROWTH
+    factors = tuple(map(_factor, options.growth)) if options.growth else GROWTH
     case_limits = limits.interruptible_limits()
-    as_text = sys.stdout.isatty() if output_format is None else output_format is SummaryFormat.TEXT
-    groups, all_valid = _read(source, source_data.import_options(), set(group or ()))
+    as_text = (
+        sys.stdout.isatty()
+        if options.output_format is None
+        else options.output_format is SummaryFormat.TEXT
+    )
+    groups, all_valid = _read(
+        options.source, source_data.import_options(), set(options.group or ())
+    )
     code = 0 if all_valid else BAD_INPUT
     names = directory_names(one.id for one in groups)
     for number, (name, one) in enumerate(zip(names, groups, strict=True), 1):
         if len(groups) > 1:
             print_note(f"{number} of {len(groups)}: {one.id}")
-        directory = output if len(groups) == 1 else output / name
+        directory = options.output if len(groups) == 1 else options.output / name
         try:
             start = planning_start(one)
             if start is not one:
@@ -145,13 +159,13 @@ def plan(
                 start,
                 levels=objective.planning_levels(start),
                 constraints=objective.constraints(start),
-                batch_size=batch_size,
+                batch_size=options.batch_size,
                 growth=factors,
-                points=points,
+                points=options.points,
                 limits=case_limits,
-                seed=seed,
+                seed=options.seed,
                 progress=Progress(one.id, limits.time_limit),
-                client=client or installed_client(start),
+                client=options.client or installed_client(start),
             )
             result = call_interruptibly(search, lost=f"group {one.id!r} has no plan")
         except InputError as error:
@@ -163,10 +177,10 @@ def plan(
             typer.echo(json_line({"id": one.id, "conflict": str(error)}))
         else:
             write_plan(result, directory)
-            options = given_options(source_data, objective, without=["--max-moves"])
-            selected = ["--group", one.id] if one.id and (group or len(groups) > 1) else []
+            given = given_options(source_data, objective, without=["--max-moves"])
+            selected = ["--group", one.id] if one.id and (options.group or len(groups) > 1) else []
             typer.echo(
-                _text(result, directory, source, options=options, selected=selected)
+                _text(result, directory, options.source, options=given, selected=selected)
                 if as_text
                 else _line(result, directory)
             )

@@ -1,6 +1,7 @@
 """``kassay releases``: run an assignor of each release of a library on each group."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated
 
@@ -9,7 +10,6 @@ import typer
 from kassay.experiments.cli.messages import print_note
 from kassay.experiments.cli.options import assignor_options, output_options, source_options
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
-from kassay.experiments.cli.read_groups import STDIN
 from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.experiments.comparison.library_agreement import sorted_loads
 from kassay.experiments.comparison.release_results import ReleaseResult, run_releases
@@ -23,19 +23,21 @@ from kassay.reference.model.metrics import movement
 _SHOWN_LOADS = 8
 
 
-def releases(
-    file: source_options.GroupFile = STDIN,
-    *,
-    source_data: source_options.SourceOptions = source_options.SourceOptions(),
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleasesOptions:
+    """Command-line options of ``kassay releases``."""
+
     assignor: Annotated[
         str,
         typer.Option(
             metavar="LIBRARY:ASSIGNOR", help="Assignor of a library, such as kafka-clients:sticky."
         ),
-    ],
-    assignor_timeout: assignor_options.AssignorTimeout = ANSWER_SECONDS,
-    output_format: output_options.OutputFormat = output_options.Format.TABLE,
-) -> None:
+    ]
+    assignor_timeout: assignor_options.AssignorTimeout = ANSWER_SECONDS
+    output_format: output_options.OutputFormat = output_options.Format.TABLE
+
+
+def releases(*, options: ReleasesOptions, source: source_options.GroupSource) -> None:
     """Run an assignor of each installed release of a library on each group.
 
     The output shows the releases from the oldest to the newest, the difference from the previous
@@ -46,19 +48,22 @@ def releases(
     Example: `kassay releases groups.jsonl --assignor kafka-clients:sticky`
     """
     try:
-        parsed = parse_library_assignor(assignor)
+        parsed = parse_library_assignor(options.assignor)
     except InputError as error:
         raise typer.BadParameter(str(error)) from None
     library, name = parsed.library, parsed.assignor.name
-    if assignor != f"{library.name}:{name}":
+    if options.assignor != f"{library.name}:{name}":
         raise typer.BadParameter(
             "--assignor: expected LIBRARY:ASSIGNOR without a version and a time limit, "
-            f"got {assignor!r}; all installed releases run, and --assignor-timeout sets the limit"
+            f"got {options.assignor!r}; all installed releases run, and --assignor-timeout sets "
+            "the limit"
         )
     versions = _installed(library, name)
 
     def process(group: Group) -> GroupResult:
-        results = list(run_releases(group, library, name, versions, seconds=assignor_timeout))
+        results = list(
+            run_releases(group, library, name, versions, seconds=options.assignor_timeout)
+        )
         return GroupResult(_record(group, f"{library.name}:{name}", results))
 
     layout = TableLayout(
@@ -67,7 +72,7 @@ def releases(
         last=("difference from the previous release", "known changes"),
         rows=_rows,
     )
-    process_groups(file, process, output_format, layout, source_data.import_options())
+    process_groups(source.file, process, options.output_format, layout, source.import_options())
 
 
 def _installed(library: Library, assignor: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -22,7 +23,10 @@ from kassay.reference.documents.csv_writer import formulas_as_text
 from kassay.reference.model.errors import UsageError
 
 
-def report(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportOptions:
+    """Command-line options of ``kassay report``."""
+
     source: Annotated[
         str,
         typer.Argument(
@@ -30,21 +34,20 @@ def report(
             help="Output of `kassay study` or `kassay history`: a path, or a URI of a Hadoop file "
             "system, which Spark reads.",
         ),
-    ],
-    *,
+    ]
     output: Annotated[
         Path | None, output_options.output_file("HTML file to write.", default="DIR/report.html")
-    ] = None,
+    ] = None
     markdown: Annotated[
         Path | None, typer.Option(help="Markdown file to write.", show_default="DIR/report.md")
-    ] = None,
+    ] = None
     only: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
             help="Write only this figure (CSV and SVG) or table (CSV) of a study; repeatable.",
         ),
-    ] = None,
+    ] = None
     weights: Annotated[
         Path | None,
         typer.Option(
@@ -53,7 +56,7 @@ def report(
             "of mixes then also shows the means with these weights. Other families have the "
             "weight 0.",
         ),
-    ] = None,
+    ] = None
     partial: Annotated[
         bool,
         typer.Option(
@@ -61,9 +64,10 @@ def report(
             help="Write the report even if the results of single cases are damaged. The summary "
             "must be undamaged.",
         ),
-    ] = False,
-    spark: spark_options.SparkOptions = spark_options.SparkOptions(),
-) -> None:
+    ] = False
+
+
+def report(*, options: ReportOptions, spark: spark_options.SparkOptions) -> None:
     """Write a report of the output of kassay study or kassay history.
 
     The report is one HTML page and a Markdown summary. The data of each figure and table of
@@ -73,27 +77,32 @@ def report(
 
     Example: `kassay report out/study --only effect-within-families`
     """
-    directory = location(source)
-    if directory is None and output is None:
-        raise typer.BadParameter(f"--output is required, because {source} is not a local directory")
-    is_uri = directory is None or source.startswith("file:")
-    page = output or Path(directory if is_uri and directory else source) / "report.html"
-    markdown = markdown or page.with_suffix(".md")
-    with _opened(source, directory, spark) as (opened, found):
-        manifest = verified_manifest(opened, found=found, partial=partial)
+    directory = location(options.source)
+    if directory is None and options.output is None:
+        raise typer.BadParameter(
+            f"--output is required, because {options.source} is not a local directory"
+        )
+    is_uri = directory is None or options.source.startswith("file:")
+    page = (
+        options.output
+        or Path(directory if is_uri and directory else options.source) / "report.html"
+    )
+    markdown = options.markdown or page.with_suffix(".md")
+    with _opened(options.source, directory, spark) as (opened, found):
+        manifest = verified_manifest(opened, found=found, partial=options.partial)
         if history_report.is_history(manifest):
-            for option, value in (("--only", only), ("--weights", weights)):
+            for option, value in (("--only", options.only), ("--weights", options.weights)):
                 if value:
                     raise typer.BadParameter(
                         f"{option} requires the output of kassay study, not of kassay history"
                     )
             texts = history_report.render(opened, manifest)
         else:
-            given = None if weights is None else read_weights(weights)
+            given = None if options.weights is None else read_weights(options.weights)
             study_report = render(load_summary(opened, manifest), weights=given)
             texts = study_report.html, study_report.markdown
-            _write_data(study_report, page.with_name(f"{page.stem}-data"), only)
-            if only:
+            _write_data(study_report, page.with_name(f"{page.stem}-data"), options.only)
+            if options.only:
                 return
     for path, text in zip((page, markdown), texts, strict=True):
         write_text(path, text)

@@ -1,5 +1,6 @@
 """``kassay simulate``: simulate consumer groups over time."""
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -46,7 +47,10 @@ def _parse_shares(texts: list[str]) -> dict[str, int]:
     return shares
 
 
-def simulate(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulateOptions:
+    """Command-line options of ``kassay simulate``."""
+
     scripts: Annotated[
         list[str],
         typer.Argument(
@@ -55,8 +59,7 @@ def simulate(
             f"{', '.join(BUILT_IN_SCRIPTS)}.",
             show_default=False,
         ),
-    ],
-    *,
+    ]
     policy: Annotated[
         list[str] | None,
         typer.Option(
@@ -65,7 +68,7 @@ def simulate(
             "installed library, such as kafka-clients@2.4.0:sticky (see `kassay implementations`).",
             show_default="the policies of the script",
         ),
-    ] = None,
+    ] = None
     library: Annotated[
         list[str] | None,
         typer.Option(
@@ -74,7 +77,7 @@ def simulate(
             "The library of the leader assigns. The other members use the policy's own library.",
             show_default="the libraries of the script",
         ),
-    ] = None,
+    ] = None
     output_format: Annotated[
         output_options.Format | None,
         typer.Option(
@@ -83,9 +86,11 @@ def simulate(
             "line per simulation. json: indented JSON.",
             show_default="a text timeline",
         ),
-    ] = None,
-    plot: output_options.TimelineFile = None,
-) -> None:
+    ] = None
+    plot: output_options.TimelineFile = None
+
+
+def simulate(*, options: SimulateOptions) -> None:
     """Simulate the rebalances of consumer groups over time.
 
     A script has topics, members and events, such as joins, leaves, crashes and stalls. A policy
@@ -93,25 +98,25 @@ def simulate(
 
     Example: `kassay simulate rolling-restart --policy sticky --policy uniform --format table`
     """
-    shares = _parse_shares(library or [])
-    loaded = [with_library_shares(load_script(script), shares) for script in scripts]
-    runs = [(script, name) for script in loaded for name in policy or script.policies]
-    if plot is not None and len(runs) != 1:
+    shares = _parse_shares(options.library or [])
+    loaded = [with_library_shares(load_script(script), shares) for script in options.scripts]
+    runs = [(script, name) for script in loaded for name in options.policy or script.policies]
+    if options.plot is not None and len(runs) != 1:
         raise typer.BadParameter(
             f"--plot requires one script and one policy, got {len(runs)} combinations"
         )
     costs: list[SimulationCost] = []
     for script, name in runs:
         applied = policy_named(name)
-        result = run(script, applied, keep_intervals=plot is not None)
-        if plot is not None:
+        result = run(script, applied, keep_intervals=options.plot is not None)
+        if options.plot is not None:
             from kassay.experiments.simulation.results.timeline_figure import draw_timeline
 
-            draw_timeline(result, plot)
-        if output_format is output_options.Format.TABLE:
+            draw_timeline(result, options.plot)
+        if options.output_format is output_options.Format.TABLE:
             costs.append(cost_of(result, applied, measured_from=script.measured_from))
         else:
-            _print(result, output_format)
+            _print(result, options.output_format)
     if costs:
         print_table([_row(cost) for cost in costs], text=2)
 

@@ -1,6 +1,7 @@
 """``kassay solve``: find the proven optimum of each group."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -9,7 +10,6 @@ from kassay.experiments.cli.interruption import STOP
 from kassay.experiments.cli.options import output_options, search_options, source_options
 from kassay.experiments.cli.options.objective_options import ObjectiveOptions
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
-from kassay.experiments.cli.read_groups import STDIN
 from kassay.experiments.cli.solution_documents import solution_record
 from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.reference.model.errors import InputError
@@ -19,26 +19,32 @@ from kassay.solver.solve import Method
 from kassay.solver.solve import solve as solve_group
 
 
-def solve(
-    file: source_options.GroupFile = STDIN,
-    *,
-    source_data: source_options.SourceOptions = source_options.SourceOptions(),
-    objective: ObjectiveOptions = ObjectiveOptions(),
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SolveOptions:
+    """Command-line options of ``kassay solve``."""
+
     method: Annotated[
         Method,
         typer.Option(help="Solution method. Method flow requires partitions of equal weight."),
-    ] = Method.AUTO,
-    search: search_options.SearchOptions = search_options.SearchOptions(),
+    ] = Method.AUTO
     require_optimal: Annotated[
         bool,
         typer.Option(
             "--require-optimal", help="Exit with code 1 if the assignment is not proven optimal."
         ),
-    ] = False,
+    ] = False
     certificate: Annotated[
         bool, typer.Option("--certificate", help="Include a certificate for `kassay verify`.")
-    ] = False,
-    output_format: output_options.OutputFormat = output_options.Format.JSONL,
+    ] = False
+    output_format: output_options.OutputFormat = output_options.Format.JSONL
+
+
+def solve(
+    *,
+    options: SolveOptions,
+    source: source_options.GroupSource,
+    objective: ObjectiveOptions,
+    search: search_options.SearchOptions,
 ) -> None:
     """Find the assignment with the fewest moves among those with minimum imbalance.
 
@@ -54,15 +60,17 @@ def solve(
                 group,
                 levels=objective.levels(group),
                 constraints=objective.constraints(group),
-                method=method,
+                method=options.method,
                 limits=search.limits(),
                 seed=search.seed,
             )
         except ValueError as error:
             # Includes methods and measures that do not support this group.
             raise InputError(f"group {group.id!r}: {error}") from error
-        record = solution_record(group, solution, certified=certificate and not STOP.is_set())
-        is_proven = solution.is_optimal or not require_optimal
+        record = solution_record(
+            group, solution, certified=options.certificate and not STOP.is_set()
+        )
+        is_proven = solution.is_optimal or not options.require_optimal
         return GroupResult(record, solution.assignment is not None and is_proven)
 
     layout = TableLayout(
@@ -70,7 +78,7 @@ def solve(
         numbers=("imbalance", "bound", "moves", "bound", "maximum load", "seconds"),
         rows=_rows,
     )
-    process_groups(file, process, output_format, layout, source_data.import_options())
+    process_groups(source.file, process, options.output_format, layout, source.import_options())
 
 
 def _rows(record: Record) -> Iterator[Sequence[object]]:

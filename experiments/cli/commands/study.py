@@ -50,7 +50,7 @@ _STREAM_RATES = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StudyOptions(search_options.LimitOptions):
+class StudiedGroups(search_options.LimitOptions):
     """Command-line options of a study, as an alternative to a configuration file."""
 
     groups: Annotated[
@@ -74,20 +74,18 @@ class StudyOptions(search_options.LimitOptions):
     assignor: assignor_options.AssignorNames = None
 
 
-def study(
-    context: typer.Context,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyOptions:
+    """Command-line options of ``kassay study``."""
+
     config: Annotated[
         Path | None,
         typer.Argument(
             metavar="CONFIG", help="YAML configuration file of the study, instead of options."
         ),
-    ] = None,
-    *,
-    output: output_options.OutputLocation,
-    options: StudyOptions = StudyOptions(deterministic_limit=2.0),
-    custom: assignor_options.CustomAssignors = assignor_options.CustomAssignors(),
-    spark: spark_options.SparkOptions = spark_options.SparkOptions(),
-    tasks: spark_options.SparkTasks = None,
+    ] = None
+    output: output_options.OutputLocation
+    tasks: spark_options.SparkTasks = None
     clean: Annotated[
         bool,
         typer.Option(
@@ -95,7 +93,7 @@ def study(
             help="After the study, delete the files of interrupted runs and of other studies from "
             "the output. No other study may use this output at the same time.",
         ),
-    ] = False,
+    ] = False
     stop_after: Annotated[
         float | None,
         typer.Option(
@@ -104,7 +102,16 @@ def study(
             help="Start no batch of cases after this time, and summarise the finished batches. The "
             "same command continues the study.",
         ),
-    ] = None,
+    ] = None
+
+
+def study(
+    *,
+    options: StudyOptions,
+    context: typer.Context,
+    studied: StudiedGroups = StudiedGroups(deterministic_limit=2.0),
+    custom: assignor_options.CustomAssignors,
+    spark: spark_options.SparkOptions,
 ) -> None:
     """Compare assignors with the proven optimum on many groups, with Spark.
 
@@ -116,15 +123,15 @@ def study(
     Example: `kassay study --groups groups.jsonl --cases 1000 -o out/study`
     """
     begin = time.perf_counter()
-    if config is None:
-        plan = _plan_from_options(options, custom.names(options.assignor or ()))
+    if options.config is None:
+        plan = _plan_from_options(studied, custom.names(studied.assignor or ()))
     else:
-        plan = _plan_from_file(context, config, custom.names())
+        plan = _plan_from_file(context, options.config, custom.names())
     if not (plan.documents or plan.uris or len(plan.generated)):
         raise UsageError("there is no group to study: give --groups, or --cases above 0")
-    results = None if plan.uris else _finished(plan, output)
+    results = None if plan.uris else _finished(plan, options.output)
     if results is None:
-        check_writable(output)
+        check_writable(options.output)
         with spark_session(master=spark.master, settings=spark.settings()) as session:
             documents, imported = None, ImportedCases(assignors=tuple(plan.assignors))
             if plan.documents or plan.uris:
@@ -134,13 +141,13 @@ def study(
             write_study(
                 session,
                 JoinedCases((imported, plan.generated)),
-                output,
+                options.output,
                 documents=documents,
-                tasks=tasks,
+                tasks=options.tasks,
                 largest_batch=plan.largest_batch,
                 limits=plan.limits,
                 drawn=plan.drawn,
-                stop_after=None if stop_after is None else 60 * stop_after,
+                stop_after=None if options.stop_after is None else 60 * options.stop_after,
                 manifest=lambda rows: manifest(
                     plan.describe(imported),
                     rows=rows,
@@ -150,11 +157,11 @@ def study(
                     },
                 ),
             )
-            results = read_summary(session, output)
-            if clean:
-                delete_abandoned_runs(output, results.manifest, spark=session)
-    elif clean:
-        delete_abandoned_runs(output, results.manifest)
+            results = read_summary(session, options.output)
+            if options.clean:
+                delete_abandoned_runs(options.output, results.manifest, spark=session)
+    elif options.clean:
+        delete_abandoned_runs(options.output, results.manifest)
     _print_summary(results)
     if not plan.all_valid:
         raise typer.Exit(BAD_INPUT)
@@ -214,7 +221,7 @@ def _read_groups(sources: Sequence[str | Path]) -> tuple[list[str], list[str], b
     return documents, [uri for uri, path in local.items() if path is None], all_valid
 
 
-def _plan_from_options(options: StudyOptions, assignors: list[str]) -> _StudyPlan:
+def _plan_from_options(options: StudiedGroups, assignors: list[str]) -> _StudyPlan:
     documents, uris, all_valid = _read_groups(options.groups or ())
     families = options.family or []
     limits, seeds, first_seed = options.case_limits(), options.cases, options.first_seed
@@ -237,7 +244,7 @@ def _plan_from_options(options: StudyOptions, assignors: list[str]) -> _StudyPla
 
 
 def _plan_from_file(context: typer.Context, path: Path, custom: list[str]) -> _StudyPlan:
-    for option in fields(StudyOptions):
+    for option in fields(StudiedGroups):
         source = context.get_parameter_source(option.name)
         if source is not None and source.name != "DEFAULT":
             name = f"--{option.name.replace('_', '-')}"

@@ -5,7 +5,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -55,7 +55,10 @@ _PLAN_SECONDS = 20.0
 """Time limit in seconds for each plan that the survey writes."""
 
 
-def survey(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SurveyOptions:
+    """Command-line options of ``kassay survey``."""
+
     source: Annotated[
         Path | None,
         typer.Argument(
@@ -64,17 +67,14 @@ def survey(
             "compressed with gzip, a directory with captures taken at the same time, or - for "
             "standard input. Omit SOURCE to read a cluster with --bootstrap-server.",
         ),
-    ] = None,
-    *,
-    source_data: source_options.SourceOptions = source_options.SourceOptions(),
-    cluster: source_options.SampledClusterOptions = source_options.SampledClusterOptions(),
+    ] = None
     history: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
             help="Output directory of kassay history, to show past unnecessary moves per group.",
         ),
-    ] = None,
+    ] = None
     fail_on: Annotated[
         list[str] | None,
         typer.Option(
@@ -83,7 +83,7 @@ def survey(
             "repeatable. Current assignment: maximum-load, spread, idle, hot. Plan: gap (in %), "
             "moves, placed (partitions without owner). History: unnecessary-moves.",
         ),
-    ] = None,
+    ] = None
     output: Annotated[
         Path | None,
         typer.Option(
@@ -92,7 +92,7 @@ def survey(
             metavar="DIR",
             help="Directory to write survey.html, survey.json and the plans to.",
         ),
-    ] = None,
+    ] = None
     plans: Annotated[
         int,
         typer.Option(
@@ -101,14 +101,14 @@ def survey(
             "the directory of --output. "
             "survey.html also links plans that kassay plan wrote to the same directory.",
         ),
-    ] = 10,
+    ] = 10
     metrics: Annotated[
         Path | None,
         typer.Option(help="File for the results in the text format of Prometheus."),
-    ] = None,
+    ] = None
     time_limit: Annotated[
         float, typer.Option(min=0, help="Time limit in seconds for all groups together.")
-    ] = 45.0,
+    ] = 45.0
     processes: Annotated[
         int,
         typer.Option(
@@ -117,8 +117,8 @@ def survey(
             help="Maximum number of processes.",
             show_default="number of processors",
         ),
-    ] = os.cpu_count() or 1,
-    seed: Annotated[int, typer.Option(help="Random seed of the searches.")] = 0,
+    ] = os.cpu_count() or 1
+    seed: Annotated[int, typer.Option(help="Random seed of the searches.")] = 0
     output_format: Annotated[
         output_options.Format | None,
         typer.Option(
@@ -127,7 +127,14 @@ def survey(
             "table: text table with totals.",
             show_default="table on a terminal, else jsonl",
         ),
-    ] = None,
+    ] = None
+
+
+def survey(
+    *,
+    options: SurveyOptions,
+    source_data: source_options.SourceOptions,
+    cluster: source_options.SampledClusterOptions,
 ) -> None:
     """Rank many groups by the gain of an optimal plan.
 
@@ -143,27 +150,37 @@ def survey(
 
     Example: `kassay survey --bootstrap-server broker:9092 --metrics kassay.prom`
     """
-    source_options.check_cluster_usage("SOURCE", source is not None, cluster, source_data)
-    conditions = [parse_condition(text) for text in fail_on or ()]
-    histories = _histories(history)
-    groups, failed = _read(source, cluster, source_data)
-    where = str(cluster.bootstrap_server if source is None else name_of(source))
+    source_options.check_cluster_usage("SOURCE", options.source is not None, cluster, source_data)
+    conditions = [parse_condition(text) for text in options.fail_on or ()]
+    histories = _histories(options.history)
+    groups, failed = _read(options.source, cluster, source_data)
+    where = str(cluster.bootstrap_server if options.source is None else name_of(options.source))
     if not groups and not failed:
         raise InputError(f"{where}: the input contains no group with members")
     [(repeated, count)] = Counter(group.id for group in groups).most_common(1) or [(None, 0)]
     if count > 1:
         name = "no id" if repeated is None else f"the id {repeated!r}"
         raise InputError(f"{where}: {count} groups have {name}; a survey requires different ids")
-    settings = SurveySettings(seconds=time_limit, processes=processes, seed=seed, stop=STOP)
+    settings = SurveySettings(
+        seconds=options.time_limit, processes=options.processes, seed=options.seed, stop=STOP
+    )
     result = call_interruptibly(
         lambda: _survey(groups, failed, histories, settings), lost="no group is surveyed"
     )
-    if metrics is not None:
-        replace_file(metrics, metrics_text(_metric_rows(result), SURVEY_METRICS))
-    _print(result, output_format)
-    if output is not None:
-        write = partial(_write_pages, result, groups, output, plans, source=where, seed=seed)
-        call_interruptibly(write, lost=f"{output} is incomplete")
+    if options.metrics is not None:
+        replace_file(options.metrics, metrics_text(_metric_rows(result), SURVEY_METRICS))
+    _print(result, options.output_format)
+    if options.output is not None:
+        write = partial(
+            _write_pages,
+            result,
+            groups,
+            options.output,
+            options.plans,
+            source=where,
+            seed=options.seed,
+        )
+        call_interruptibly(write, lost=f"{options.output} is incomplete")
     if STOP.is_set():
         exit_interrupted("the output has the groups and plans finished until then")
     _exit(result, conditions)

@@ -1,5 +1,6 @@
 """``kassay verify``: check the validity and optimality of given assignments."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -15,25 +16,28 @@ from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 
 
-def verify(
-    file: source_options.GroupFile = STDIN,
-    *,
-    source_data: source_options.SourceOptions = source_options.SourceOptions(),
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyOptions:
+    """Command-line options of ``kassay verify``."""
+
     assignment: Annotated[
         Path,
         typer.Option(
             help="File with the assignments to check, one per group, as written by kassay assign "
             "or kassay solve. - for standard input."
         ),
-    ],
-    objective: ObjectiveOptions = ObjectiveOptions(),
+    ]
     require_optimal: Annotated[
         bool,
         typer.Option(
             "--require-optimal", help="Exit with code 1 if an assignment is not proven optimal."
         ),
-    ] = False,
-    output_format: output_options.OutputFormat = output_options.Format.JSONL,
+    ] = False
+    output_format: output_options.OutputFormat = output_options.Format.JSONL
+
+
+def verify(
+    *, options: VerifyOptions, source: source_options.GroupSource, objective: ObjectiveOptions
 ) -> None:
     """Check assignments and their certificates without a solver.
 
@@ -50,11 +54,11 @@ def verify(
 
     Example: `kassay solve g.json --certificate > s.json; kassay verify g.json --assignment s.json`
     """
-    if file == STDIN and assignment == STDIN:
+    if source.file == STDIN and options.assignment == STDIN:
         raise typer.BadParameter(
             "SOURCE and --assignment cannot both be standard input; give a file for one of them"
         )
-    solutions = SolutionFile(assignment)
+    solutions = SolutionFile(options.assignment)
 
     def process(group: Group) -> GroupResult:
         solution = solutions.take(group)
@@ -62,6 +66,8 @@ def verify(
             question = Question(group, objective.levels(group), objective.constraints(group))
         except UsageError as error:
             raise InputError(f"group {group.id!r}: {error}") from error
-        return check_solution(question, solution, require_optimal=require_optimal)
+        return check_solution(question, solution, require_optimal=options.require_optimal)
 
-    process_groups(file, process, output_format=output_format, options=source_data.import_options())
+    process_groups(
+        source.file, process, output_format=options.output_format, options=source.import_options()
+    )

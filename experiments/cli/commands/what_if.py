@@ -1,7 +1,7 @@
 """``kassay what-if``: find the optimal assignment of each group after changes."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -33,9 +33,11 @@ from kassay.reference.model.group import Group
 from kassay.solver.solution import Status
 
 
-def what_if(
-    source: source_options.Source = STDIN,
-    *,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhatIfOptions:
+    """Command-line options of ``kassay what-if``."""
+
+    source: source_options.Source = STDIN
     members: Annotated[
         str | None,
         typer.Option(
@@ -43,29 +45,28 @@ def what_if(
             help="Number of members: a number (8), a difference (+2, -1), a range (5..50, "
             "+0..+10), a range with a step (5..50:5) or a list (8,12).",
         ),
-    ] = None,
-    like: capacity_options.SubscriptionLike = None,
-    allow_lag: capacity_options.AllowLag = False,
+    ] = None
+    like: capacity_options.SubscriptionLike = None
+    allow_lag: capacity_options.AllowLag = False
     without: Annotated[
         list[str] | None,
         typer.Option(metavar="MEMBER", help="Remove this member; repeatable."),
-    ] = None,
+    ] = None
     partitions: Annotated[
         list[str] | None,
         typer.Option(metavar="TOPIC=N", help="Set the partition count of a topic; repeatable."),
-    ] = None,
+    ] = None
     subscribe: Annotated[
         list[str] | None,
         typer.Option(metavar="MEMBER=TOPIC", help="Subscribe a member to a topic; repeatable."),
-    ] = None,
-    source_data: source_options.SourceOptions = source_options.SourceOptions(),
+    ] = None
     growth: Annotated[
         str | None,
         typer.Option(
             metavar="FACTOR,...",
             help="Traffic growth factors, separated by commas; each multiplies all weights.",
         ),
-    ] = None,
+    ] = None
     new_weight: Annotated[
         str,
         typer.Option(
@@ -73,13 +74,19 @@ def what_if(
             help="Weight of each partition that --partitions adds to a weighted topic: mean is the "
             "rounded-up mean weight of the topic; N is an integer.",
         ),
-    ] = MEAN_WEIGHT,
-    capacity: capacity_options.Capacity = None,
-    assignor: assignor_options.OptionalAssignorName = None,
-    objective: ObjectiveOptions = ObjectiveOptions(),
-    plot: output_options.PlotFile = None,
-    search: search_options.SearchOptions = search_options.SearchOptions(),
-    output_format: output_options.OutputFormat = output_options.Format.JSONL,
+    ] = MEAN_WEIGHT
+    capacity: capacity_options.Capacity = None
+    assignor: assignor_options.OptionalAssignorName = None
+    plot: output_options.PlotFile = None
+    output_format: output_options.OutputFormat = output_options.Format.JSONL
+
+
+def what_if(
+    *,
+    options: WhatIfOptions,
+    source_data: source_options.SourceOptions,
+    objective: ObjectiveOptions,
+    search: search_options.SearchOptions,
 ) -> None:
     """Find the optimal assignment of a group after changes to the group.
 
@@ -96,21 +103,21 @@ def what_if(
     table = source_data.weight_file
     if table is not None:
         source_data = replace(source_data, weights="none")
-    groups = read_source(source, source_data.import_options())
+    groups = read_source(options.source, source_data.import_options())
     spec = ScenarioSpec(
-        members=members,
-        like=like,
-        allow_lag=allow_lag,
-        without=tuple(without or ()),
-        partitions=tuple(partitions or ()),
-        subscriptions=tuple(subscribe or ()),
+        members=options.members,
+        like=options.like,
+        allow_lag=options.allow_lag,
+        without=tuple(options.without or ()),
+        partitions=tuple(options.partitions or ()),
+        subscriptions=tuple(options.subscribe or ()),
         weights=table,
-        growth=growth,
-        new_weight=new_weight,
-        capacity=capacity,
+        growth=options.growth,
+        new_weight=options.new_weight,
+        capacity=options.capacity,
     )
     alternatives = spec.alternatives()
-    files = output_options.numbered(plot)
+    files = output_options.numbered(options.plot)
 
     def process(group: Group) -> GroupResult:
         try:
@@ -124,7 +131,7 @@ def what_if(
                 before=group,
                 levels=objective.planning_levels(scenario.group),
                 constraints=objective.constraints(scenario.group),
-                assignor=assignor,
+                assignor=options.assignor,
                 limits=search.limits(),
                 seed=search.seed,
             )
@@ -132,10 +139,10 @@ def what_if(
             if not STOP.is_set()
         ]
         own = identify_assignor(group)
-        if assignor is None and own.port is not None and not own.is_ported:
+        if options.assignor is None and own.port is not None and not own.is_ported:
             print_note(f"group {group.id!r}: {own}")
-        _print_assumed_weights(group, partitions or (), new_weight)
-        if plot is not None:
+        _print_assumed_weights(group, options.partitions or (), options.new_weight)
+        if options.plot is not None:
             _plot(results, next(files), group.id)
         return GroupResult(
             {
@@ -155,7 +162,9 @@ def what_if(
         last=("assignor", "status"),
         rows=_rows,
     )
-    process_groups(source, process, output_format=output_format, layout=layout, groups=groups)
+    process_groups(
+        options.source, process, output_format=options.output_format, layout=layout, groups=groups
+    )
 
 
 def _print_assumed_weights(group: Group, partitions: Sequence[str], new_weight: str) -> None:

