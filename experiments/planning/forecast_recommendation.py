@@ -9,6 +9,8 @@ from kassay.experiments.simulation.policies import POLICIES
 from kassay.experiments.simulation.simulation import SegmentCost
 from kassay.reference.assignors import RebalanceProtocol
 
+_UNOWNED = "partition-seconds without an owner"
+
 
 class Criterion(StrEnum):
     """Cost that decides between configurations."""
@@ -16,13 +18,6 @@ class Criterion(StrEnum):
     UNOWNED = "unowned"
     MOVES = "moves"
     REBALANCES = "rebalances"
-
-
-_CRITERIA = {
-    Criterion.UNOWNED: "partition-seconds without an owner",
-    Criterion.MOVES: "moves",
-    Criterion.REBALANCES: "rebalances",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,41 +37,40 @@ def recommend(
     The other costs decide between equal values of the criterion. The reason compares the result
     with the current configuration and the first batch size.
     """
-
-    def cost(one: Forecast) -> tuple[int, ...]:
-        costs = {
-            Criterion.UNOWNED: one.restart.unowned_ms,
-            Criterion.MOVES: one.restart.moves,
-            Criterion.REBALANCES: one.restart.rebalances,
-        }
-        return costs[criterion], *costs.values()
-
-    first = forecasts[0]
-    best = min(forecasts, key=cost)
-    name, size = best.configuration.name, best.batch_size
-    if best is first:
+    best = min(forecasts, key=lambda one: _costs(one.restart, criterion))
+    old, new = forecasts[0].restart, best.restart
+    if best is forecasts[0]:
+        unit = _UNOWNED if criterion is Criterion.UNOWNED else str(criterion)
+        reason = f"a rolling restart has {_text(new)}; no other configuration has fewer {unit}"
+    else:
         reason = (
-            f"a rolling restart has {_seconds(first.restart)} partition-seconds without an owner, "
-            f"{first.restart.rebalances} rebalances and {first.restart.moves} moves; no other "
-            f"configuration has fewer {_CRITERIA[criterion]}"
+            f"a rolling restart has {_seconds(new)} instead of {_seconds(old)} {_UNOWNED}, "
+            f"{new.rebalances} instead of {old.rebalances} rebalances, and "
+            f"{new.moves} instead of {old.moves} moves: {_cause(best)}"
         )
-        return Recommendation(configuration=name, batch_size=size, reason=reason)
-    reason = (
-        f"a rolling restart has {_seconds(best.restart)} instead of {_seconds(first.restart)} "
-        f"partition-seconds without an owner, {best.restart.rebalances} instead of "
-        f"{first.restart.rebalances} rebalances, and {best.restart.moves} instead of "
-        f"{first.restart.moves} moves: {_cause(best)}"
-    )
     if best.change is not None:
-        reason += (
-            f". The change itself has {_seconds(best.change)} partition-seconds without an owner, "
-            f"{best.change.rebalances} rebalances and {best.change.moves} moves"
-        )
-    return Recommendation(configuration=name, batch_size=size, reason=reason)
+        reason += f". The change itself has {_text(best.change)}"
+    return Recommendation(
+        configuration=best.configuration.name, batch_size=best.batch_size, reason=reason
+    )
+
+
+def _costs(cost: SegmentCost, criterion: Criterion) -> tuple[int, ...]:
+    """Return the cost of a criterion, and then all costs, which decide between equal values."""
+    costs = {
+        Criterion.UNOWNED: cost.unowned_ms,
+        Criterion.MOVES: cost.moves,
+        Criterion.REBALANCES: cost.rebalances,
+    }
+    return costs[criterion], *costs.values()
 
 
 def _seconds(cost: SegmentCost) -> str:
     return f"{cost.unowned_ms / 1000:.1f}"
+
+
+def _text(cost: SegmentCost) -> str:
+    return f"{_seconds(cost)} {_UNOWNED}, {cost.rebalances} rebalances and {cost.moves} moves"
 
 
 def _cause(best: Forecast) -> str:

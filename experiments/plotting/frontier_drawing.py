@@ -37,8 +37,8 @@ class FrontierCurve:
     def of(cls, frontier: Frontier, prefixes: Sequence[Point] = ()) -> "FrontierCurve":
         """Create the drawing data of a frontier."""
         return cls(
-            points=[(one.movement.value, one.imbalance.value) for one in frontier.points],
-            bounds=[(one.movement.value, one.imbalance.bound) for one in frontier.points],
+            points=[(one.moves, one.imbalance) for one in frontier.table()],
+            bounds=[(one.moves, one.imbalance_bound) for one in frontier.table()],
             prefixes=prefixes,
         )
 

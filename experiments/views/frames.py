@@ -5,7 +5,7 @@ from functools import singledispatch
 from typing import TYPE_CHECKING
 
 from kassay.experiments.comparison.comparison import Comparison
-from kassay.experiments.planning.group_plan.plan_result import Plan
+from kassay.experiments.planning.group_plan.plan_result import MOVE_COLUMNS, Plan
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
@@ -100,26 +100,11 @@ def _(comparison: Comparison) -> Rows:
 
 @_rows.register
 def _(frontier: Frontier) -> Rows:
-    for point in frontier.points:
-        yield {
-            "moves": point.movement.value,
-            "moves bound": point.movement.bound,
-            str(frontier.measure): point.imbalance.value,
-            f"{frontier.measure} bound": point.imbalance.bound,
-            "proven": point.is_proven,
-        }
+    measure = str(frontier.measure)
+    columns = ("moves", "moves bound", measure, f"{measure} bound", "proven")
+    return [dict(zip(columns, row, strict=True)) for row in frontier.table()]
 
 
 @_rows.register
 def _(plan: Plan) -> Rows:
-    for number, batch in enumerate(plan.batches, 1):
-        for move in batch.moves:
-            yield {
-                "batch": number,
-                "topic": move.topic,
-                "partition": move.partition,
-                "from": move.source,
-                "to": move.target,
-                "weight": move.weight,
-                "maximum load after": batch.makespan,
-            }
+    return [dict(zip(MOVE_COLUMNS, row, strict=True)) for row in plan.move_rows()]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InternalError
@@ -27,6 +28,25 @@ class FrontierPoint:
         return self.movement.is_proven and self.imbalance.is_proven
 
 
+class FrontierRow(NamedTuple):
+    """Row of the table of frontier points, which all outputs of a frontier read."""
+
+    moves: int
+    moves_bound: int
+    imbalance: int
+    imbalance_bound: int
+    is_proven: bool
+
+    def record(self) -> dict[str, object]:
+        """Return the row as a JSON object."""
+        return {
+            "moves": self.moves,
+            "imbalance": self.imbalance,
+            "bound": {"moves": self.moves_bound, "imbalance": self.imbalance_bound},
+            "proven": self.is_proven,
+        }
+
+
 @dataclass(frozen=True, slots=True)
 class Frontier:
     """Non-dominated points (moves, imbalance), by ascending number of moves.
@@ -45,6 +65,19 @@ class Frontier:
     points: tuple[FrontierPoint, ...]
     complete: bool
     conflict: tuple[str, ...] = ()
+
+    def table(self) -> list[FrontierRow]:
+        """Return one row per point, by ascending number of moves."""
+        return [
+            FrontierRow(
+                moves=one.movement.value,
+                moves_bound=one.movement.bound,
+                imbalance=one.imbalance.value,
+                imbalance_bound=one.imbalance.bound,
+                is_proven=one.is_proven,
+            )
+            for one in self.points
+        ]
 
 
 def frontier_point(solution: Solution) -> FrontierPoint:

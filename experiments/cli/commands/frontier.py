@@ -87,14 +87,8 @@ def frontier(
 
 def _record(group: Group, result: Frontier, assignments: bool) -> dict[str, object]:
     points = []
-    for point in result.points:
-        entry: dict[str, object] = {
-            "moves": point.movement.value,
-            "imbalance": point.imbalance.value,
-            "bound": {"moves": point.movement.bound, "imbalance": point.imbalance.bound},
-            "proven": point.is_proven,
-            "loads": loads(group, point.assignment),
-        }
+    for row, point in zip(result.table(), result.points, strict=True):
+        entry = row.record() | {"loads": loads(group, point.assignment)}
         if assignments:
             entry["assignment"] = assignment_document(point.assignment)
         points.append(entry)

@@ -1,5 +1,6 @@
 """Data classes of a plan for one group: planned assignment, moves and alternatives."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -20,6 +21,9 @@ from kassay.solver.objective import Level
 from kassay.solver.sizing.member_loss import MemberLosses
 from kassay.solver.sizing.members_needed import Sizing
 from kassay.solver.solution import LevelValue, Solution
+
+MOVE_COLUMNS = ("batch", "topic", "partition", "from", "to", "weight", "maximum load after")
+"""Columns of the table of moves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,3 +107,10 @@ class Plan:
     def movement(self) -> int:
         """Return the number of owned partitions that move to another member."""
         return sum(1 for move in self.moves if move.source is not None)
+
+    def move_rows(self) -> Iterator[tuple[object, ...]]:
+        """Yield the values of `MOVE_COLUMNS` for each move, in execution order."""
+        for number, batch in enumerate(self.batches, 1):
+            for move in batch.moves:
+                key = (move.topic, move.partition, move.source, move.target, move.weight)
+                yield (number, *key, batch.makespan)

@@ -4,6 +4,8 @@ import json
 from base64 import b64encode
 from collections.abc import Iterable
 from dataclasses import asdict
+from itertools import groupby
+from operator import attrgetter
 
 from kassay.experiments.planning.group_plan.assignor_outcomes import (
     AssignmentMetrics,
@@ -11,7 +13,7 @@ from kassay.experiments.planning.group_plan.assignor_outcomes import (
 )
 from kassay.experiments.planning.group_plan.host_loads import host_loads
 from kassay.experiments.planning.group_plan.plan_alternatives import PlanOption
-from kassay.experiments.planning.group_plan.plan_result import GrowthSizing, Plan
+from kassay.experiments.planning.group_plan.plan_result import MOVE_COLUMNS, GrowthSizing, Plan
 from kassay.experiments.planning.group_plan.rack_locality import RackLocality
 from kassay.experiments.planning.moves.move_schedule import MoveBatch
 from kassay.experiments.planning.plan_output.plan_sentences import not_considered, verdict
@@ -20,7 +22,6 @@ from kassay.reference.documents.csv_writer import write_csv
 from kassay.reference.documents.json_codec import assignment_document, group_document
 from kassay.reference.model.ownership import rejoin
 from kassay.reference.protocol.subscription_messages import StickyUserData, encode_sticky_user_data
-from kassay.solver.frontier.frontier_points import Frontier
 from kassay.solver.solution import LevelValue, value_and_bound
 
 VERSION = 3
@@ -55,7 +56,11 @@ def plan_document(plan: Plan) -> dict[str, object]:
         "options": [_option(option) for option in plan.options],
         "batches": _batches(plan.batches),
         "assignment": assignment_document(plan.assignment),
-        "frontier": _frontier(plan.frontier),
+        "frontier": {
+            "measure": str(plan.frontier.measure),
+            "complete": plan.frontier.complete,
+            "points": [row.record() for row in plan.frontier.table()],
+        },
         "steps": [
             {"step": str(step), "moves": len(step.moves), "makespan": list(step.makespan)}
             for step in plan.steps
@@ -86,21 +91,7 @@ def to_json(document: object) -> str:
 
 def moves_csv(plan: Plan) -> str:
     """Convert the moves of a plan to CSV text, one line per move in execution order."""
-    rows = (
-        (
-            number,
-            move.topic,
-            move.partition,
-            move.source or "",
-            move.target,
-            move.weight,
-            batch.makespan,
-        )
-        for number, batch in enumerate(plan.batches, 1)
-        for move in batch.moves
-    )
-    header = ("batch", "topic", "partition", "from", "to", "weight", "maximum load after")
-    return write_csv(header, rows)
+    return write_csv(MOVE_COLUMNS, plan.move_rows())
 
 
 def loads_csv(plan: Plan) -> str:
@@ -112,12 +103,13 @@ def loads_csv(plan: Plan) -> str:
 
 def static_assignment(plan: Plan) -> dict[str, object]:
     """Return the partitions that each consumer passes to ``KafkaConsumer.assign()``."""
-    members: dict[str, dict[str, list[int]]] = {}
-    for member, partitions in plan.assignment.items():
-        topics: dict[str, list[int]] = {}
-        for topic, number in sorted(partitions):
-            topics.setdefault(topic, []).append(number)
-        members[member] = topics
+    members = {
+        member: {
+            topic: [one.partition for one in found]
+            for topic, found in groupby(sorted(partitions), key=attrgetter("topic"))
+        }
+        for member, partitions in plan.assignment.items()
+    }
     return {"group": plan.group.id, "members": members}
 
 
@@ -159,22 +151,6 @@ def _level(level: LevelValue) -> dict[str, object]:
         "bound": level.bound,
         "tolerance": level.slack,
         "proof": str(level.proof),
-    }
-
-
-def _frontier(found: Frontier) -> dict[str, object]:
-    return {
-        "measure": str(found.measure),
-        "complete": found.complete,
-        "points": [
-            {
-                "moves": point.movement.value,
-                "imbalance": point.imbalance.value,
-                "bound": {"moves": point.movement.bound, "imbalance": point.imbalance.bound},
-                "proven": point.is_proven,
-            }
-            for point in found.points
-        ],
     }
 
 

@@ -1,19 +1,20 @@
 """Render a plan as an HTML page, a Markdown ticket and a text summary."""
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import jinja2
+from markupsafe import Markup
 
-from kassay.experiments.planning.group_plan.actions import RecommendedAction, count_of
+from kassay.experiments.planning.group_plan.actions import count_of
 from kassay.experiments.planning.group_plan.host_loads import host_loads
 from kassay.experiments.planning.group_plan.plan_alternatives import scheduled_measure
 from kassay.experiments.planning.group_plan.plan_result import Plan
-from kassay.experiments.planning.plan_output.move_choice import move_choice
 from kassay.experiments.planning.plan_output.plan_files import loads_csv, moves_csv
 from kassay.experiments.planning.plan_output.plan_sentences import (
     bound_text,
@@ -25,14 +26,13 @@ from kassay.experiments.planning.plan_output.plan_sentences import (
     weight_text,
 )
 from kassay.experiments.planning.preparation.identify_assignor import (
-    IdentifiedAssignor,
     identify_assignor,
 )
 from kassay.experiments.plotting.assignment_figure import draw_assignment
 from kassay.experiments.plotting.frontier_drawing import FrontierCurve, frontier_svg
 from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.model.group import Member
-from kassay.reference.model.metrics import host_units
+from kassay.reference.model.metrics import Measure, host_units
 from kassay.solver.objective import HostImbalance
 from kassay.solver.solution import LevelValue
 
@@ -41,23 +41,10 @@ _TEMPLATES = Path(__file__).parents[1] / "templates"
 _MARKDOWN = re.compile(r"[\\`*_{}\[\]<>#|!]")
 _FIRST_STEPS = 3
 _MAX_DRAWN_PARTITIONS = 150
+_COMPUTED_MEASURES = (Measure.MAKESPAN, Measure.SUM_OF_SQUARES)
+"""Measures that the script of the page can compute from the loads."""
 _MAX_LISTED_MOVES = 500
 """Maximum number of moves on the HTML page; ``moves.csv`` has all moves."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemberLoadRow:
-    """Row of the page's load table: current and planned load of one member.
-
-    Percentages refer to the maximum load of both assignments.
-    """
-
-    member: str
-    current: int
-    planned: int
-    current_percent: float
-    planned_percent: float
-    is_overloaded: bool
 
 
 def render_html(plan: Plan) -> str:
@@ -87,48 +74,23 @@ def render_summary(
     return _environment(autoescape=False).get_template("summary.txt.j2").render(**context)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FirstStep:
-    """One of the first steps of a plan, with the maximum load before and after the step."""
-
-    text: str
-    before: int
-    after: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FirstScreen:
-    """Summary at the top of the plan page and in the terminal."""
-
-    verdict: str
-    quality: str
-    actions: Sequence[RecommendedAction]
-    first_steps: Sequence[FirstStep]
-    options: Sequence[str]
-    not_considered: Sequence[str]
-    weights: str
-    assignor: IdentifiedAssignor
-    levels: str
-    commands: Sequence[str]
-
-
-def _summary(plan: Plan, short: Mapping[str, str], commands: Sequence[str]) -> FirstScreen:
-    steps = [
-        FirstStep(text=_shorten(str(step), short), before=step.makespan[0], after=step.makespan[1])
-        for step in plan.steps[:_FIRST_STEPS]
-    ]
-    return FirstScreen(
-        verdict=_shorten(verdict(plan), short),
-        quality=quality(plan),
-        actions=[replace(one, text=_shorten(one.text, short)) for one in plan.actions],
-        first_steps=steps,
-        options=list(option_summary(plan)),
-        not_considered=not_considered(plan),
-        weights=weight_text(plan),
-        assignor=identify_assignor(plan.group, client=plan.client),
-        levels=", then ".join(_level_text(level) for level in plan.solution.levels),
-        commands=commands,
-    )
+def _summary(plan: Plan, short: Mapping[str, str], commands: Sequence[str]) -> dict[str, object]:
+    """Return the values at the top of the page, of the ticket and of the text summary."""
+    return {
+        "verdict": _shorten(verdict(plan), short),
+        "quality": quality(plan),
+        "actions": [replace(one, text=_shorten(one.text, short)) for one in plan.actions],
+        "first_steps": [
+            {"text": _shorten(str(step), short), "makespan": step.makespan}
+            for step in plan.steps[:_FIRST_STEPS]
+        ],
+        "options": list(option_summary(plan)),
+        "not_considered": not_considered(plan),
+        "weights": weight_text(plan),
+        "assignor": identify_assignor(plan.group, client=plan.client),
+        "levels": ", then ".join(_level_text(level) for level in plan.solution.levels),
+        "commands": commands,
+    }
 
 
 def _level_text(level: LevelValue) -> str:
@@ -169,11 +131,11 @@ def _context(
 def _page_context(plan: Plan) -> dict[str, object]:
     """Compute the template values that only the HTML page uses."""
     is_drawn = plan.group.partition_count <= _MAX_DRAWN_PARTITIONS
-    rows = _rows(plan)
+    rows = _load_rows(plan)
     return {
         "rows": rows,
         "host_of": {one.id: one.client.host for one in plan.group.members},
-        "choice": move_choice(plan, {row.member: number for number, row in enumerate(rows)}),
+        "choice": _move_choice(plan, [str(row["member"]) for row in rows]),
         "drawing": draw_assignment(
             plan.group,
             plan.assignment,
@@ -182,22 +144,49 @@ def _page_context(plan: Plan) -> dict[str, object]:
         )
         if is_drawn
         else "",
-        "frontier_svg": _draw_frontier(plan),
+        "frontier_svg": frontier_svg(frontier_curve(plan), measure=str(plan.frontier.measure))
+        if len(plan.frontier.points) > 1
+        else "",
         "frontier_csv": "moves,imbalance,bound\n"
         + "".join(
-            f"{point.movement.value},{point.imbalance.value},{point.imbalance.bound}\n"
-            for point in plan.frontier.points
+            f"{row.moves},{row.imbalance},{row.imbalance_bound}\n" for row in plan.frontier.table()
         ),
         "moves_csv": moves_csv(plan),
         "loads_csv": loads_csv(plan),
     }
 
 
-def _draw_frontier(plan: Plan) -> str:
-    """Draw the frontier of a plan as SVG, or return "" for fewer than two points."""
-    if len(plan.frontier.points) < 2:
-        return ""
-    return frontier_svg(frontier_curve(plan), measure=str(plan.frontier.measure))
+def _move_choice(plan: Plan, members: Sequence[str]) -> Markup | None:
+    """Return the data with which the page shows the loads after any number of moves, as JSON.
+
+    ``members`` are the members in the order of the load table. The loads before the first
+    move include the partitions without an owner, which the plan assigns first. The result is None
+    for a plan without moves, or for members of different speed.
+    """
+    row_of = {member: row for row, member in enumerate(members)}
+    moves = [
+        (row_of[move.source], row_of[move.target], move.weight)
+        for batch in plan.batches
+        for move in batch.moves
+        if move.source is not None
+    ]
+    if not moves or not plan.group.has_equal_speeds:
+        return None
+    loads = [plan.planned.loads[member] for member in members]
+    for source, target, weight in moves:
+        loads[source] += weight
+        loads[target] -= weight
+    measure = plan.frontier.measure
+    points = [
+        (row.moves, row.imbalance, row.imbalance_bound)
+        for row in plan.frontier.table()
+        if measure in _COMPUTED_MEASURES
+    ]
+    text = json.dumps(
+        {"loads": loads, "moves": moves, "measure": str(measure), "frontier": points},
+        separators=(",", ":"),
+    )
+    return Markup(text)  # noqa: S704 - only numbers and the name of a measure
 
 
 def frontier_curve(plan: Plan) -> FrontierCurve:
@@ -239,21 +228,21 @@ def _shorten(text: str, short: Mapping[str, str]) -> str:
     return text
 
 
-def _rows(plan: Plan) -> tuple[MemberLoadRow, ...]:
-    current, planned = plan.current, plan.planned
-    maximum = max(current.makespan, planned.makespan, 1)
-    rows = (
-        MemberLoadRow(
-            member=member,
-            current=load,
-            planned=planned.loads[member],
-            current_percent=round(100 * load / maximum, 1),
-            planned_percent=round(100 * planned.loads[member] / maximum, 1),
-            is_overloaded=load > planned.makespan,
-        )
-        for member, load in current.loads.items()
-    )
-    return tuple(sorted(rows, key=lambda row: (-row.current, row.member)))
+def _load_rows(plan: Plan) -> list[dict[str, object]]:
+    """Return the rows of the load table. Percentages refer to the maximum of both assignments."""
+    planned = plan.planned
+    maximum = max(plan.current.makespan, planned.makespan, 1)
+    return [
+        {
+            "member": member,
+            "current": load,
+            "planned": planned.loads[member],
+            "current_percent": round(100 * load / maximum, 1),
+            "planned_percent": round(100 * planned.loads[member] / maximum, 1),
+            "is_overloaded": load > planned.makespan,
+        }
+        for member, load in sorted(plan.current.loads.items(), key=lambda one: (-one[1], one[0]))
+    ]
 
 
 def _environment(*, autoescape: bool) -> jinja2.Environment:

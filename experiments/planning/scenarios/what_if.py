@@ -1,7 +1,7 @@
 """Solve what-if scenarios: find the optimum of a group after changes to the group."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import reduce
 from itertools import product
 from time import perf_counter
@@ -12,8 +12,7 @@ from kassay.experiments.planning.preparation.planning_levels import makespan_of,
 from kassay.experiments.planning.scenarios.group_changes import Change
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import loads, participants, relative_loads
-from kassay.reference.model.metrics import movement as count_moves
+from kassay.reference.model.metrics import loads, movement, participants, relative_loads
 from kassay.solver.constraints import Constraint
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Level
@@ -41,15 +40,6 @@ class AssignorLoads:
     ending: str
     makespan: int | None
     movement: int | None
-
-    def record(self) -> dict[str, object]:
-        """Return the result as a JSON object."""
-        return {
-            "assignor": self.assignor,
-            "ending": self.ending,
-            "makespan": self.makespan,
-            "movement": self.movement,
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +99,7 @@ class ScenarioResult:
             "levels": self.solution.values_by_level(),
             "placed": self.placed,
             "topics_without_subscribers": list(self.topics_without_subscribers),
-            "assignor": None if self.rebalance is None else self.rebalance.record(),
+            "assignor": None if self.rebalance is None else asdict(self.rebalance),
             "seconds": round(self.seconds, 3),
             "proof": self.solution.proof_by_level(),
         }
@@ -118,9 +108,7 @@ class ScenarioResult:
 def scenarios(
     group: Group, alternatives: Iterable[Sequence[tuple[str, Change]]]
 ) -> Iterator[Scenario]:
-    """Yield one scenario for each combination of alternative changes.
-
-    A scenario has one alternative of each kind of change.
+    """Yield one scenario for each combination of alternative changes, one of each kind.
 
     ``alternatives`` has the named changes per kind. The kinds apply in this order.
 
@@ -161,15 +149,12 @@ def current_state(group: Group) -> CurrentState:
 def assignor_loads(group: Group, assignor: str) -> AssignorLoads:
     """Rebalance a group with one assignor, and return the maximum load and moves."""
     stable = run_until_stable(group, assignor)
-    if stable.ending is not Ending.OK or stable.assignment is None:
-        return AssignorLoads(
-            assignor=assignor, ending=str(stable.ending), makespan=None, movement=None
-        )
+    makespan = moves = None
+    if stable.ending is Ending.OK and stable.assignment is not None:
+        makespan = max(loads(group, stable.assignment).values(), default=0)
+        moves = movement(group, stable.assignment)
     return AssignorLoads(
-        assignor=assignor,
-        ending=str(stable.ending),
-        makespan=max(loads(group, stable.assignment).values(), default=0),
-        movement=count_moves(group, stable.assignment),
+        assignor=assignor, ending=str(stable.ending), makespan=makespan, movement=moves
     )
 
 

@@ -69,16 +69,12 @@ def survey_groups(
     groups share the time that is left, on several processes. A group that ends its process
     yields an `UnsurveyedGroup`; the survey continues with the other groups.
     """
-    deadline = time.monotonic() + settings.seconds
-    known = histories or {}
-    light = [group for group in groups if _is_light(group)]
     heavy = [group for group in groups if not _is_light(group)]
+    light = [group for group in groups if _is_light(group)]
+    surveyor = _Surveyor(histories or {}, settings, time.monotonic() + settings.seconds)
     processes = min(settings.processes, len(heavy) // _MIN_GROUPS_PER_PROCESS)
-    survey = _in_processes if processes > 1 else _in_this_process
-    results = chain(
-        _in_this_process(light, known, settings, deadline), survey(heavy, known, settings, deadline)
-    )
-    for done, result in enumerate(results, 1):
+    survey = surveyor.in_processes if processes > 1 else surveyor.in_this_process
+    for done, result in enumerate(chain(surveyor.in_this_process(light), survey(heavy)), 1):
         if progress is not None:
             progress(done, len(groups))
         yield result
@@ -88,55 +84,76 @@ def _is_light(group: Group) -> bool:
     return not group.is_weighted and group.partition_count <= _LIGHT_PARTITIONS
 
 
-def _in_this_process(
-    groups: Sequence[Group],
-    histories: Mapping[str, MoveHistory],
-    settings: SurveySettings,
-    deadline: float,
-) -> Iterator[SurveyResult]:
-    for number, group in enumerate(groups):
-        if settings.is_stopped:
-            return
-        seconds = max(0.0, deadline - time.monotonic()) / (len(groups) - number)
-        limits = SearchLimits(time=seconds, stop=settings.stop)
-        history = histories.get(group.id or "")
-        yield survey_group(group, history=history, limits=limits, seed=settings.seed)
+@dataclass(frozen=True, slots=True)
+class _Surveyor:
+    """Surveyor of groups, which share the time until the deadline."""
 
+    histories: Mapping[str, MoveHistory]
+    settings: SurveySettings
+    deadline: float
 
-def _in_processes(
-    groups: Sequence[Group],
-    histories: Mapping[str, MoveHistory],
-    settings: SurveySettings,
-    deadline: float,
-) -> Iterator[SurveyResult]:
-    """Survey groups in child processes, with at most two waiting groups per process."""
-    waiting, left = iter(groups), len(groups)
-    running: dict[Future[SurveyResult], Group] = {}
-    pool = _new_pool(settings.processes)
-    try:
-        while left and not settings.is_stopped:
-            for group in islice(waiting, 2 * settings.processes - len(running)):
-                seconds = max(0.0, deadline - time.monotonic()) * settings.processes / left
-                task = pool.submit(
-                    _survey_alone, group, histories.get(group.id or ""), seconds, settings.seed
-                )
-                running[task] = group
-            finished = wait(running, timeout=_STOP_SECONDS, return_when=FIRST_COMPLETED).done
-            lost = []
-            for task in finished:
-                group = running.pop(task)
-                if isinstance(task.exception(), BrokenProcessPool):
-                    lost.append(group)
-                else:
-                    left -= 1
-                    yield task.result()
-            if lost:
-                pool, left = _new_pool(settings.processes), left - len(lost) - len(running)
-                for group in (*lost, *running.values()):
-                    yield _survey_isolated(group, histories, settings)
-                running.clear()
-    finally:
-        _end(pool)
+    def in_this_process(self, groups: Sequence[Group]) -> Iterator[SurveyResult]:
+        for number, group in enumerate(groups):
+            if self.settings.is_stopped:
+                return
+            limits = SearchLimits(
+                time=self._time_left() / (len(groups) - number), stop=self.settings.stop
+            )
+            yield survey_group(
+                group, history=self._history(group), limits=limits, seed=self.settings.seed
+            )
+
+    def in_processes(self, groups: Sequence[Group]) -> Iterator[SurveyResult]:
+        """Survey groups in child processes, with at most two waiting groups per process."""
+        processes = self.settings.processes
+        waiting, left = iter(groups), len(groups)
+        running: dict[Future[SurveyResult], Group] = {}
+        pool = _new_pool(processes)
+        try:
+            while left and not self.settings.is_stopped:
+                for group in islice(waiting, 2 * processes - len(running)):
+                    seconds = self._time_left() * processes / left
+                    running[self._submit(pool, group, seconds)] = group
+                finished = wait(running, timeout=_STOP_SECONDS, return_when=FIRST_COMPLETED).done
+                lost = []
+                for task in finished:
+                    group = running.pop(task)
+                    if isinstance(task.exception(), BrokenProcessPool):
+                        lost.append(group)
+                    else:
+                        left -= 1
+                        yield task.result()
+                if lost:
+                    pool, left = _new_pool(processes), left - len(lost) - len(running)
+                    yield from map(self._isolated, (*lost, *running.values()))
+                    running.clear()
+        finally:
+            _end(pool)
+
+    def _isolated(self, group: Group) -> SurveyResult:
+        """Survey one group alone in a new process, because it may have ended the previous one."""
+        pool = _new_pool(1)
+        try:
+            return self._submit(pool, group, 1.0).result()
+        except BrokenProcessPool:
+            reason = "the process that surveyed this group ended, possibly without memory"
+            return UnsurveyedGroup(id=group.id, reason=reason)
+        finally:
+            _end(pool)
+
+    def _submit(
+        self, pool: ProcessPoolExecutor, group: Group, seconds: float
+    ) -> Future[SurveyResult]:
+        limits, history = SearchLimits(time=seconds), self._history(group)
+        return pool.submit(
+            survey_group, group, history=history, limits=limits, seed=self.settings.seed
+        )
+
+    def _time_left(self) -> float:
+        return max(0.0, self.deadline - time.monotonic())
+
+    def _history(self, group: Group) -> MoveHistory | None:
+        return self.histories.get(group.id or "")
 
 
 def _new_pool(processes: int) -> ProcessPoolExecutor:
@@ -150,27 +167,6 @@ def _new_pool(processes: int) -> ProcessPoolExecutor:
 def _ignore_interrupts() -> None:
     """Leave Ctrl-C to the parent process, which ends its child processes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _survey_alone(
-    group: Group, history: MoveHistory | None, seconds: float, seed: int
-) -> SurveyResult:
-    return survey_group(group, history=history, limits=SearchLimits(time=seconds), seed=seed)
-
-
-def _survey_isolated(
-    group: Group, histories: Mapping[str, MoveHistory], settings: SurveySettings
-) -> SurveyResult:
-    """Survey one group alone in a new process, because it may have ended the previous one."""
-    pool = _new_pool(1)
-    history = histories.get(group.id or "")
-    try:
-        return pool.submit(_survey_alone, group, history, 1.0, settings.seed).result()
-    except BrokenProcessPool:
-        reason = "the process that surveyed this group ended, possibly without memory"
-        return UnsurveyedGroup(id=group.id, reason=reason)
-    finally:
-        _end(pool)
 
 
 def _end(pool: ProcessPoolExecutor) -> None:

@@ -1,7 +1,7 @@
 """Survey of many groups: the gain of an optimal plan per group, ranked."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 
 from kassay.experiments.comparison.optimum import keep_owners
@@ -11,13 +11,7 @@ from kassay.experiments.planning.preparation.planning_start import planning_star
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import KassayError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import (
-    Measure,
-    load_vector,
-    measures,
-    member_units,
-    movement,
-)
+from kassay.reference.model.metrics import Measure, load_vector, measures, member_units, movement
 from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.solver.limits import SearchLimits
 from kassay.solver.solution import LevelValue, value_and_bound
@@ -110,12 +104,7 @@ class SurveyedGroup:
     @property
     def has_gain(self) -> bool:
         """Return whether the plan changes maximum load, spread or number of idle members."""
-        before, after = self.current, self.planned
-        return (before.makespan, before.spread, before.idle) != (
-            after.makespan,
-            after.spread,
-            after.idle,
-        )
+        return self.current != self.planned
 
     def rank_key(self) -> tuple[object, ...]:
         """Return the key by which groups are ranked, in ascending order.
@@ -136,7 +125,10 @@ class SurveyedGroup:
 
     def record(self) -> dict[str, object]:
         """Return the result as a JSON object."""
-        before, after = self.current, self.planned
+        current, planned = asdict(self.current), asdict(self.planned)
+        loads = {key: {"current": current[key], "planned": planned[key]} for key in current}
+        loads["makespan"]["bound"] = self.makespan.bound
+        history = self.history
         return {
             "id": self.id,
             **({} if self.state is None else {"state": self.state}),
@@ -146,19 +138,16 @@ class SurveyedGroup:
             "partitions": self.partitions,
             "gap": round(float(self.gap), 4),
             "gap_limit": round(float(self.gap_limit), 4),
-            "makespan": {"current": before.makespan, "planned": after.makespan}
-            | {"bound": self.makespan.bound},
-            "spread": {"current": before.spread, "planned": after.spread},
-            "idle": {"current": before.idle, "planned": after.idle},
+            **loads,
             "hot": self.hot,
             "moves": value_and_bound(self.moves),
             "placed": self.placed,
             "history": None
-            if self.history is None
+            if history is None
             else {
-                "rebalances": self.history.rebalances,
-                "moves": self.history.moves,
-                "unnecessary_moves": self.history.unnecessary,
+                "rebalances": history.rebalances,
+                "moves": history.moves,
+                "unnecessary_moves": history.unnecessary,
             },
         }
 

@@ -110,10 +110,10 @@ def test_a_rebalancing_group_without_owners_has_no_result():
     assert "rebalancing" in result.reason
 
 
-def _end_process_of_killer(group, history, seconds, seed):
+def _end_process_of_killer(group, history, limits, seed):
     if group.id == "killer":
         os._exit(1)
-    return survey_group(group, history=history, seed=seed)
+    return survey_group(group, history=history, limits=limits, seed=seed)
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def test_several_processes_find_the_same_gaps_as_one():
 
 @pytest.mark.usefixtures("_two_processes")
 def test_a_group_that_ends_its_process_does_not_end_the_survey(monkeypatch):
-    monkeypatch.setattr(survey_processes, "_survey_alone", _end_process_of_killer)
+    monkeypatch.setattr(survey_processes, "survey_group", _end_process_of_killer)
     groups = [owned_group(seed) for seed in range(20)]
     groups[7] = replace(groups[7], id="killer")
     survey = Survey.of(survey_groups(groups, settings=SurveySettings(processes=2)))
