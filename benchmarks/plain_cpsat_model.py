@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.solver.cpsat.level_expressions import level_terms
-from kassay.solver.cpsat.model import AssignmentModel
+from kassay.solver.cpsat.model import AssignmentModel, minimise
 from kassay.solver.cpsat.partition_classes import symmetry_classes
-from kassay.solver.cpsat.single_search import minimise
 from kassay.solver.evaluation import level_value
 from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.limits import SearchBudget, SearchLimits
@@ -46,7 +45,7 @@ def plain_solve(
         terms = level_terms(model, level, level_value(problem, level, best))
         if terms is None or len(terms) > 1:
             raise UsageError(f"the plain model does not support {level.name}")
-        found = minimise(model, terms[0].expression, budget.share(len(levels) - index), 0)
+        found = minimise(model, terms[0].expression, budget.part(1 / (len(levels) - index)), 0)
         best = best if found.placement is None else found.placement
         bounds.append(0 if found.bound is None else terms[0].value(found.bound))
         limit = level.tolerance.limit(level_value(problem, level, best))

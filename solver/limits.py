@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field, replace
+from itertools import count
+from math import inf
 from threading import Event, Thread
 from typing import ClassVar, TypeVar
 
@@ -11,6 +13,7 @@ from kassay.reference.model.errors import UsageError
 
 _Result = TypeVar("_Result")
 _POLL_SECONDS = 0.02
+_SECONDS_PER_QUESTION = 0.005  # of a reproducible budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,29 +63,50 @@ class SearchLimits:
 class SearchBudget:
     """Remaining limits of a running search. A deadline replaces the time limit."""
 
-    deadline: float  # seconds of `time.monotonic`
+    deadline: float  # in seconds of `now`
     limits: SearchLimits = SearchLimits()
     seed: int = 0
+    now: Callable[[], float] = field(default=time.monotonic, repr=False, compare=False)
 
     @property
     def seconds(self) -> float:
         """Return the remaining seconds, or 0 if the search is stopped."""
-        return 0.0 if self.limits.is_stopped else max(self.deadline - time.monotonic(), 0.0)
+        return 0.0 if self.limits.is_stopped else max(self.deadline - self.now(), 0.0)
 
-    def share(self, parts: int) -> "SearchBudget":
-        """Divide the remaining time into equal parts, and return a budget for one part."""
-        return self.until(self.seconds / parts)
+    @property
+    def has_time(self) -> bool:
+        """Return whether time is left."""
+        return self.seconds > 0
+
+    def part(self, share: float) -> "SearchBudget":
+        """Return a budget that ends after a share of the remaining time."""
+        left = self.seconds
+        return self if left == inf else replace(self, deadline=self.deadline - left * (1 - share))
 
     def until(self, seconds: float) -> "SearchBudget":
         """Return a budget that ends after ``seconds``, or at the deadline if that is earlier."""
-        return replace(self, deadline=min(self.deadline, time.monotonic() + seconds))
+        return replace(self, deadline=min(self.deadline, self.now() + seconds))
 
     def at_least(self, seconds: float) -> "SearchBudget":
         """Return a budget that lasts at least ``seconds``, even after a stop of the search."""
-        end = time.monotonic() + seconds
+        end = self.now() + seconds
         if self.limits.is_stopped:
-            return SearchBudget(end, replace(self.limits, stop=None), self.seed)
+            return replace(self, deadline=end, limits=replace(self.limits, stop=None))
         return replace(self, deadline=max(self.deadline, end))
+
+    def reproducible(self) -> "SearchBudget":
+        """Return a budget in which each question for the time takes 5 ms, for equal results.
+
+        Without a deterministic limit, return the budget itself.
+        """
+        if self.limits.deterministic is None:
+            return self
+        turns = count()
+        return replace(
+            self,
+            deadline=self.limits.deterministic,
+            now=lambda: next(turns) * _SECONDS_PER_QUESTION,
+        )
 
     def continuation(self, most: int) -> Callable[[], bool]:
         """Return a function that reports whether the search may continue.
@@ -91,7 +115,7 @@ class SearchBudget:
         unless the search is stopped.
         """
         if self.limits.deterministic is None:
-            return lambda: self.seconds > 0
+            return lambda: self.has_time
         turns = iter(range(most))
         return lambda: not self.limits.is_stopped and next(turns, None) is not None
 

@@ -22,9 +22,8 @@ from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.bounds.level_bounds import makespan_bound
 from kassay.solver.constraints import Capacity
 from kassay.solver.cpsat.constraints import add_constraint
-from kassay.solver.cpsat.model import AssignmentModel
+from kassay.solver.cpsat.model import AssignmentModel, minimise
 from kassay.solver.cpsat.partition_classes import symmetry_classes
-from kassay.solver.cpsat.single_search import minimise
 from kassay.solver.evaluation import movement_costs
 from kassay.solver.initial_solutions import keep_owned, longest_processing_time
 from kassay.solver.limits import SearchBudget, SearchLimits

@@ -6,9 +6,8 @@ from ortools.sat.python import cp_model
 
 from kassay.solver.constraints import Constraint
 from kassay.solver.cpsat.constraints import add_constraint
-from kassay.solver.cpsat.model import AssignmentModel
+from kassay.solver.cpsat.model import AssignmentModel, SearchResult, search
 from kassay.solver.cpsat.partition_classes import symmetry_classes
-from kassay.solver.cpsat.single_search import SearchResult, satisfy
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.problem import EXACT_IN_64_BITS, Problem
 
@@ -20,12 +19,12 @@ def find_any_placement(
     problem: Problem, constraints: Sequence[Constraint], budget: SearchBudget
 ) -> SearchResult:
     """Find any placement that meets the constraints, or prove that none exists."""
-    if problem.total >= EXACT_IN_64_BITS or budget.seconds <= 0:
+    if problem.total >= EXACT_IN_64_BITS or not budget.has_time:
         return SearchResult(None, None)
     model = AssignmentModel(problem, symmetry_classes(problem, (), constraints))
     for constraint in constraints:
         add_constraint(model, constraint)
-    return satisfy(model, budget)
+    return search(model, budget)
 
 
 def find_conflict(

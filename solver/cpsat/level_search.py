@@ -5,9 +5,8 @@ from itertools import accumulate
 
 from kassay.solver.cpsat.constraints import add_constraint
 from kassay.solver.cpsat.level_expressions import Term, level_terms
-from kassay.solver.cpsat.model import AssignmentModel
+from kassay.solver.cpsat.model import AssignmentModel, minimise
 from kassay.solver.cpsat.partition_classes import symmetry_classes
-from kassay.solver.cpsat.single_search import minimise
 from kassay.solver.evaluation import load_units
 from kassay.solver.incumbent_pool import IncumbentPool
 from kassay.solver.limits import SearchBudget
@@ -23,7 +22,7 @@ def search_level(pool: IncumbentPool, level: Level, bound: int, budget: SearchBu
 
     Without a search, return 0.
     """
-    model = _build_model(pool) if budget.seconds > 0 else None
+    model = _build_model(pool) if budget.has_time else None
     terms = None if model is None else level_terms(model, level, pool.value(level))
     if model is None or terms is None:
         return 0
@@ -85,7 +84,7 @@ def _search_leximax(
         if reached > bound:
             model.hint(pool.incumbent(level))
             # The greatest load needs most of the time.
-            part = budget.share(min(members - index, 2))
+            part = budget.part(1 / min(members - index, 2))
             bound = max(_minimise(pool, model, term, bound, part) or 0, bound)
             reached = _sums_of_greatest(problem, level, pool.incumbent(level))[index]
         rank = rank * base + min(bound, reached) - before

@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import Measure
+from kassay.solver.bounds.level_bounds import overload_moves_bound
 from kassay.solver.constraints import Constraint, MaxMoves, group_constraints
+from kassay.solver.evaluation import level_value, violated
 from kassay.solver.frontier.frontier_points import (
     Frontier,
     FrontierPoint,
     frontier_point,
     non_dominated,
 )
-from kassay.solver.frontier.load_limit_scan import scanned_points
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import Imbalance, Movement
-from kassay.solver.problem import Problem
+from kassay.solver.problem import EXACT_IN_64_BITS, Problem
 from kassay.solver.solution import LevelValue, Solution
 from kassay.solver.solve import solve
 
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 # Maximum share of the remaining time for one search, and the reciprocal of the minimum share.
 _MAX_SHARE = 0.5
 _MAX_SHARES = 10
+_SCAN_SECONDS = 2.0  # of the heuristics for many load limits
+_MIN_SCANNED_PARTITIONS = 12
 
 
 def geometric_moves(most: int, max_points: int | None = None) -> list[int]:
@@ -125,7 +129,7 @@ class EpsilonConstraint:
                 key=lambda point: (point.imbalance.value, point.movement.value),
             )
             below = None
-            if self.budget.seconds > 0:
+            if self.budget.has_time:
                 below = self._within(cap, start, 1 / (len(caps) - index + 1))
             found.append(start if below is None else below)
         ordered = non_dominated([*found, top, *known])[::-1]
@@ -157,7 +161,7 @@ class EpsilonConstraint:
         while not self._is_next(point, bottom):
             room = point.movement.value - last
             steps = room if max_points is None else max(1, max_points - len(points))
-            if self.budget.seconds <= 0 or steps == 1 < room:
+            if not self.budget.has_time or steps == 1 < room:
                 return points, False
             cap = point.movement.value - max(1, room // steps)
             complete = complete and cap == point.movement.value - 1
@@ -238,3 +242,49 @@ class EpsilonConstraint:
             limits=replace(self.budget.limits, time=self.budget.seconds * share),
             seed=self.budget.seed,
         )
+
+
+def scanned_points(
+    problem: Problem,
+    levels: tuple[Imbalance, Movement],
+    rules: Sequence[Constraint],
+    budget: SearchBudget,
+) -> list[FrontierPoint]:
+    """Return frontier points that fast heuristics find for a series of load limits.
+
+    The list is empty for other measures than the makespan, for equal weights, for small groups
+    and after a stop of the search.
+    """
+    imbalance, movement = levels
+    if (
+        imbalance.measure is not Measure.MAKESPAN
+        or not problem.group.is_weighted
+        or not problem.group.has_equal_speeds
+        or problem.total >= EXACT_IN_64_BITS
+        or problem.partition_count < _MIN_SCANNED_PARTITIONS
+        or budget.limits.is_stopped
+    ):
+        return []
+    # Imported here: only weighted groups need OR-Tools.
+    from kassay.solver.weighted.search.limited_moves import (  # noqa: PLC0415
+        makespan_bound_within,
+        scan_load_limits,
+    )
+
+    points = []
+    scan = budget.at_least(_SCAN_SECONDS).until(_SCAN_SECONDS)
+    for placement in scan_load_limits(problem, scan):
+        if any(violated(problem, rules, placement)):
+            continue
+        makespan = max(problem.loads(placement))
+        moves = level_value(problem, movement, placement)
+        fewest = overload_moves_bound(problem, movement, [makespan] * problem.member_count)
+        lowest = min(makespan_bound_within(problem, moves), makespan)
+        points.append(
+            FrontierPoint(
+                LevelValue(Movement.name, moves, min(fewest, moves)),
+                LevelValue(imbalance.name, makespan, lowest),
+                problem.to_assignment(placement),
+            )
+        )
+    return points

@@ -115,7 +115,7 @@ def _hull(
     problem: Problem, measure: Measure, rules: Sequence[Constraint], budget: SearchBudget
 ) -> "ConvexHull | None":
     """Find the convex hull of the frontier by network flows, if all weights are equal."""
-    if rules or measure is not Measure.SUM_OF_SQUARES or not budget.seconds > 0:
+    if rules or measure is not Measure.SUM_OF_SQUARES or not budget.has_time:
         return None
     weight = problem.group.uniform_weight
     if not problem.partition_count or not weight or weight >= _MAX_WEIGHT:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.identical_members.makespan_search import MakespanSearch
 from kassay.solver.identical_members.packing_heuristics import Packing, makespan_of
-from kassay.solver.identical_members.search_clock import SearchClock
+from kassay.solver.limits import SearchBudget
 from kassay.solver.problem import Placement, Problem, connected_components
 
 _MAX_MATCHED_MEMBERS = 400
@@ -31,7 +31,7 @@ class PackingResult:
 def minimise_makespan(
     problem: Problem,
     start: Placement,
-    clock: SearchClock,
+    budget: SearchBudget,
     rng: np.random.Generator,
 ) -> PackingResult | None:
     """Minimise the makespan; return None if the members of a component are not identical.
@@ -54,7 +54,7 @@ def minimise_makespan(
     for index, search in enumerate(searches):
         search.packing = min(packings[index], search.packing, key=makespan_of)
         search.bound, search.is_bound_by_highs = bound, is_bound_by_highs
-        search.run(clock.part(1 / (len(parts) - index)))
+        search.run(budget.part(1 / (len(parts) - index)))
         bound, is_bound_by_highs = search.bound, search.is_bound_by_highs
         if search.packing is not packings[index]:
             members, partitions = parts[index]

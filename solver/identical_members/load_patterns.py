@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kassay.solver.identical_members.search_clock import SearchClock
+from kassay.solver.limits import SearchBudget
 
-_CHECK_CLOCK = 4096
+_CHECK_TIME = 4096
 _STEPS = 10  # per permitted pattern
 
 
@@ -42,7 +42,7 @@ class PatternSearch:
     least: int
     capacity: int
     limit: int
-    clock: SearchClock
+    budget: SearchBudget
 
     def list_patterns(self) -> list[Pattern] | None:
         """Return all maximal patterns. Return None if there are too many or the time is up.
@@ -59,7 +59,7 @@ class PatternSearch:
         load, at, steps, end = 0, 0, 0, len(sizes)
         while True:
             steps += 1
-            if steps % _CHECK_CLOCK == 0 and not self.clock.has_time:
+            if steps % _CHECK_TIME == 0 and not self.budget.has_time:
                 return None
             at = bisect_left(negative, load - capacity, at)
             while at < end and not left[at]:

@@ -18,8 +18,8 @@ from kassay.solver.identical_members.packing_heuristics import (
 )
 from kassay.solver.identical_members.pattern_packing import Answer, PatternPacking
 from kassay.solver.identical_members.repacking import Repacking
-from kassay.solver.identical_members.search_clock import SearchClock
 from kassay.solver.identical_members.subset_filling import Refilling, fill, may_fill
+from kassay.solver.limits import SearchBudget
 from kassay.solver.problem import exact_integers
 
 _MAX_PATTERNS = 400_000
@@ -61,11 +61,11 @@ class MakespanSearch:
         """Return the maximum load of the best packing."""
         return makespan_of(self.packing)
 
-    def run(self, clock: SearchClock) -> None:
+    def run(self, budget: SearchBudget) -> None:
         """Improve the bound and the packing until they are equal or the time is up."""
-        if not self._may_continue(clock):
+        if not self._may_continue(budget):
             return
-        self.offer(multifit(self.weights, self.members, self.bound, self.makespan, clock))
+        self.offer(multifit(self.weights, self.members, self.bound, self.makespan, budget))
         steps = (
             (self._fill_to_bound, _FILL_SHARE),
             (self._improve_pairs, _PAIR_SHARE),
@@ -76,46 +76,46 @@ class MakespanSearch:
             (self._repack, 1.0),
         )
         for step, share in steps:
-            if self._may_continue(clock):
-                step(clock.part(share))
+            if self._may_continue(budget):
+                step(budget.part(share))
 
-    def _may_continue(self, clock: SearchClock) -> bool:
-        return self.makespan > self.bound and clock.has_time
+    def _may_continue(self, budget: SearchBudget) -> bool:
+        return self.makespan > self.bound and budget.has_time
 
     def offer(self, packing: Packing | None) -> None:
         """Keep a packing if it is better than the current packing."""
         if packing is not None and makespan_of(packing) < self.makespan:
             self.packing = packing
 
-    def _fill_to_bound(self, clock: SearchClock) -> None:
+    def _fill_to_bound(self, budget: SearchBudget) -> None:
         """Fill all members up to the bound, then some of them repeatedly."""
         if may_fill(self.weights, self.bound):
-            packing = fill(self.weights, self.members, self.bound, clock)
+            packing = fill(self.weights, self.members, self.bound, budget)
             self.offer(packing)
-            self._refill(packing or self.packing, self.bound, clock, _SHORT_REFILL)
+            self._refill(packing or self.packing, self.bound, budget, _SHORT_REFILL)
 
-    def _refill_to_bound(self, clock: SearchClock) -> None:
+    def _refill_to_bound(self, budget: SearchBudget) -> None:
         """Fill some members repeatedly up to the bound, which the search may have raised."""
-        self._refill(self.packing, self.bound, clock, _LONG_REFILL)
+        self._refill(self.packing, self.bound, budget, _LONG_REFILL)
 
     def _refill(
-        self, packing: Packing, capacity: int, clock: SearchClock, max_failures: int
+        self, packing: Packing, capacity: int, budget: SearchBudget, max_failures: int
     ) -> Packing:
         """Lower the overload of a packing; return the result, and keep it if it is better."""
         if not may_fill(self.weights, capacity):
             return packing
         rng = Random(int(self.rng.integers(2**62)))  # noqa: S311
         search = Refilling(packing, capacity, rng)
-        search.run(clock, max_failures)
+        search.run(budget, max_failures)
         self.offer(search.packing)
         return search.packing
 
-    def _improve_pairs(self, clock: SearchClock) -> None:
+    def _improve_pairs(self, budget: SearchBudget) -> None:
         """Repeatedly balance the weights of the most loaded member and of another member."""
         packing = [list(weights) for weights in self.packing]
         loads = exact_integers([sum(weights) for weights in packing])
         failures = 0
-        while failures < _MAX_PAIR_FAILURES and clock.has_time:
+        while failures < _MAX_PAIR_FAILURES and budget.has_time:
             one = int(loads.argmax())
             lighter = np.flatnonzero(loads < loads[one] - 1)
             if loads[one] <= self.bound or not len(lighter):
@@ -129,18 +129,18 @@ class MakespanSearch:
                 loads[one], loads[other] = map(sum, both)
         self.offer(packing)
 
-    def _raise_bound(self, clock: SearchClock) -> None:
+    def _raise_bound(self, budget: SearchBudget) -> None:
         """Raise the bound while dual prices prove that a capacity is infeasible."""
         classes = WeightClasses.of(self.weights)
         step = 1
         infeasible, feasible = self.bound - 1, self.makespan
-        while infeasible + 1 < feasible and clock.has_time:
+        while infeasible + 1 < feasible and budget.has_time:
             middle = min(infeasible + step, (infeasible + feasible) // 2)
-            packing = PatternPacking.within(classes, self.members, middle, _MAX_PATTERNS, clock)
+            packing = PatternPacking.within(classes, self.members, middle, _MAX_PATTERNS, budget)
             if packing is None and middle == self.bound:
                 self.has_listed_patterns = False
                 return
-            if packing is None or packing.relaxation(clock) is not Answer.NO:
+            if packing is None or packing.relaxation(budget) is not Answer.NO:
                 feasible, step = middle, 1
             else:
                 infeasible, step = middle, 2 * step
@@ -148,19 +148,19 @@ class MakespanSearch:
             self.bound = next_reachable_load(self.weights, infeasible + 1)
             self.is_bound_by_highs = False
 
-    def _dive(self, clock: SearchClock) -> None:
+    def _dive(self, budget: SearchBudget) -> None:
         """Search for a lower makespan by dives, with capacities from the lower bound upwards."""
         classes = WeightClasses.of(self.weights)
         failed, step = self.bound - 1, 1
-        while self.has_listed_patterns and failed + 1 < self.makespan and clock.has_time:
+        while self.has_listed_patterns and failed + 1 < self.makespan and budget.has_time:
             capacity = min(failed + step, (failed + self.makespan) // 2)
-            packing = PatternPacking.within(classes, self.members, capacity, _MAX_PATTERNS, clock)
+            packing = PatternPacking.within(classes, self.members, capacity, _MAX_PATTERNS, budget)
             if packing is None:
                 return
             packed = None
             for attempt in range(_DIVES):
                 packed = packed or packing.dive(
-                    capacity, clock, self.rng, _MAX_NOISE * attempt / _DIVES
+                    capacity, budget, self.rng, _MAX_NOISE * attempt / _DIVES
                 )
             if packed is None:
                 failed, step = capacity, 2 * step
@@ -168,16 +168,16 @@ class MakespanSearch:
                 self.offer(self._with_zeros(packed))
                 step = 1
 
-    def _pack_at_bound(self, clock: SearchClock) -> None:
+    def _pack_at_bound(self, budget: SearchBudget) -> None:
         """Decide with HiGHS whether all weights fit a capacity, from the bound upwards."""
         classes = WeightClasses.of(self.weights)
         step = 1
-        while self.has_listed_patterns and self._may_continue(clock):
+        while self.has_listed_patterns and self._may_continue(budget):
             capacity = min(self.bound + step - 1, (self.bound + self.makespan - 1) // 2)
-            packing = PatternPacking.within(classes, self.members, capacity, _MAX_PATTERNS, clock)
+            packing = PatternPacking.within(classes, self.members, capacity, _MAX_PATTERNS, budget)
             if packing is None:
                 return
-            answer, packed = packing.pack(clock)
+            answer, packed = packing.pack(budget)
             if answer is Answer.YES:
                 self.offer(self._with_zeros(packed))
             elif answer is Answer.NO:
@@ -187,16 +187,16 @@ class MakespanSearch:
             else:
                 return
 
-    def _repack(self, clock: SearchClock) -> None:
+    def _repack(self, budget: SearchBudget) -> None:
         """Lower the makespan by repacking the weights of a few members at a time."""
         share = 2
-        while self._may_continue(clock):
+        while self._may_continue(budget):
             gap = self.makespan - self.bound
             target = self.makespan - max(gap // share, 1)
             before = self.makespan
-            start = self._refill(self.packing, target, clock.part(_REFILL_SHARE), _SHORT_REFILL)
+            start = self._refill(self.packing, target, budget.part(_REFILL_SHARE), _SHORT_REFILL)
             if self.makespan > target:
-                search = Repacking(start, target, clock, self.rng)
+                search = Repacking(start, target, budget, self.rng)
                 search.run()
                 self.offer(search.packing)
             if self.makespan < before:

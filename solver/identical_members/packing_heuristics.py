@@ -12,7 +12,7 @@ import numpy as np
 
 from kassay.solver.enumeration.subset_enumeration import nearest_subset
 from kassay.solver.identical_members.lower_bounds import shared_weights_bound
-from kassay.solver.identical_members.search_clock import SearchClock
+from kassay.solver.limits import SearchBudget
 from kassay.solver.problem import exact_integers
 
 _MAX_SPLIT = 22  # weights that are split exactly
@@ -71,11 +71,11 @@ def best_fit(weights: Sequence[int], members: int, capacity: int) -> Packing | N
 
 
 def multifit(
-    weights: Sequence[int], members: int, low: int, high: int, clock: SearchClock
+    weights: Sequence[int], members: int, low: int, high: int, budget: SearchBudget
 ) -> Packing | None:
     """Find a packing with the minimum capacity at which `best_fit` succeeds, by bisection."""
     best = None
-    while low < high and clock.has_time:
+    while low < high and budget.has_time:
         middle = (low + high) // 2
         packing = best_fit(weights, members, middle)
         if packing is None:

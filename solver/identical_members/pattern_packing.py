@@ -14,13 +14,17 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_matrix, vstack
 
-from kassay.solver.identical_members.fractional_cover import FractionalCover, cover_fractionally
+from kassay.solver.identical_members.fractional_cover import (
+    FractionalCover,
+    PatternDive,
+    cover_fractionally,
+)
 from kassay.solver.identical_members.load_patterns import Pattern, PatternSearch, WeightClasses
 from kassay.solver.identical_members.packing_heuristics import Packing
-from kassay.solver.identical_members.pattern_dive import PatternDive
-from kassay.solver.identical_members.search_clock import SearchClock
-from kassay.solver.limits import call_until_stopped
+from kassay.solver.limits import SearchBudget, call_until_stopped
 from kassay.solver.problem import EXACT_IN_64_BITS
+
+_NODES = 300  # of a search with a deterministic limit
 
 
 class Answer(Enum):
@@ -47,7 +51,7 @@ class PatternPacking:
         members: int,
         capacity: int,
         limit: int,
-        clock: SearchClock,
+        budget: SearchBudget,
     ) -> "PatternPacking | None":
         """Create the search for a cover by patterns within a capacity.
 
@@ -56,11 +60,11 @@ class PatternPacking:
         least = max(capacity - (members * capacity - classes.total), 0)
         if least > capacity:
             return cls(classes, members, ())
-        search = PatternSearch(classes, least, capacity, limit, clock)
+        search = PatternSearch(classes, least, capacity, limit, budget)
         patterns = search.list_patterns()
         return None if patterns is None else cls(classes, members, patterns)
 
-    def relaxation(self, clock: SearchClock) -> Answer:
+    def relaxation(self, budget: SearchBudget) -> Answer:
         """Return NO if integer prices prove that a cover is impossible, otherwise UNKNOWN.
 
         The prices are the dual values of the linear relaxation, rounded to integers. No cover
@@ -72,20 +76,20 @@ class PatternPacking:
             return Answer.NO
         counts = np.array(self.classes.counts)
         none = np.zeros(0, dtype=np.int64)
-        self.cover = cover_fractionally(self.held, counts, none, self.members, clock)
+        self.cover = cover_fractionally(self.held, counts, none, self.members, budget)
         is_proven = self.cover is not None and self.cover.needs_more_than(self.members)
         return Answer.NO if is_proven else Answer.UNKNOWN
 
     def dive(
-        self, capacity: int, clock: SearchClock, rng: np.random.Generator, noise: float
+        self, capacity: int, budget: SearchBudget, rng: np.random.Generator, noise: float
     ) -> Packing | None:
         """Search for a cover by rounding fractional covers; return the weights per member."""
         if not self.patterns or self.members * capacity >= EXACT_IN_64_BITS:
             return None
         sizes, counts = np.array(self.classes.sizes), np.array(self.classes.counts)
-        return PatternDive(self.held, sizes, counts, self.members, capacity, rng).run(clock, noise)
+        return PatternDive(self.held, sizes, counts, self.members, capacity, rng).run(budget, noise)
 
-    def pack(self, clock: SearchClock) -> tuple[Answer, Packing]:
+    def pack(self, budget: SearchBudget) -> tuple[Answer, Packing]:
         """Search for a cover with HiGHS; return the answer and, if found, the weights per member.
 
         The answer NO depends on the floating-point arithmetic of HiGHS.
@@ -95,7 +99,7 @@ class PatternPacking:
         if not self.patterns:
             return Answer.NO, []
         if self.cover is None:
-            self.relaxation(clock.part(0.5))
+            self.relaxation(budget.part(0.5))
         useful = np.arange(len(self.patterns))
         if self.cover is not None:
             useful = np.flatnonzero(self.cover.useful(self.members))
@@ -108,9 +112,9 @@ class PatternPacking:
             constraints=LinearConstraint(matrix, lb=[*self.classes.counts, -self.members]),
             integrality=np.ones(len(useful)),
             bounds=Bounds(0, self.members),
-            options=_search_options(clock),
+            options=_search_options(budget),
         )
-        result = call_until_stopped(search, clock.stop)
+        result = call_until_stopped(search, budget.limits.stop)
         if result is not None and result.status == 2:
             return Answer.NO, []
         if result is None or result.x is None:
@@ -147,11 +151,11 @@ class PatternPacking:
         return None if any(left) or len(packed) > self.members else packed
 
 
-def _search_options(clock: SearchClock) -> dict[str, float | bool | int]:
+def _search_options(budget: SearchBudget) -> dict[str, float | bool | int]:
     # The time limit does not hold in presolve, which takes long on many patterns.
     options: dict[str, float | bool | int] = {"presolve": False}
-    if clock.nodes is None:
-        options["time_limit"] = max(clock.seconds, 0.01)
+    if budget.limits.deterministic is None:
+        options["time_limit"] = max(budget.seconds, 0.01)
     else:
-        options["node_limit"] = clock.nodes
+        options["node_limit"] = _NODES
     return options

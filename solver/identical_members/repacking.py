@@ -1,14 +1,24 @@
-"""Large neighbourhood search that repacks a few members so that fewer loads exceed a target."""
+"""Large neighbourhood search that repacks a few members so that fewer loads exceed a target.
 
+Three members are repacked by sequential number partitioning (Korf, "Objective functions for
+multi-way number partitioning", SoCS 2010): one member after the other receives a subset with a
+load in a window. More members are repacked by patterns.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from kassay.solver.identical_members.few_member_partition import partition_within
+from kassay.solver.enumeration.subset_enumeration import (
+    EnumerationLimitError,
+    enumerate_subsets,
+    nearest_subset,
+)
 from kassay.solver.identical_members.load_patterns import WeightClasses
 from kassay.solver.identical_members.packing_heuristics import Packing
 from kassay.solver.identical_members.pattern_packing import Answer, PatternPacking
-from kassay.solver.identical_members.search_clock import SearchClock
+from kassay.solver.limits import SearchBudget
 from kassay.solver.problem import Weights, exact_integers
 
 _MAX_PATTERNS = 4_000
@@ -17,6 +27,7 @@ _MAX_FAILURES = 12
 _SMALLEST = 3
 _TRIES = 4  # attempts with three members, before more members are repacked
 _MAX_WEIGHTS = 26
+_MAX_SUBSETS_TRIED = 1_500
 
 
 @dataclass
@@ -25,7 +36,7 @@ class Repacking:
 
     packing: Packing
     target: int
-    clock: SearchClock
+    budget: SearchBudget
     rng: np.random.Generator
     loads: Weights = field(init=False)
     size: int = field(init=False, default=5)  # members in a neighbourhood
@@ -38,7 +49,7 @@ class Repacking:
     def run(self) -> None:
         """Repack members until no load exceeds the target or too many attempts fail."""
         failures = 0
-        while failures < _MAX_FAILURES and self.clock.has_time:
+        while failures < _MAX_FAILURES and self.budget.has_time:
             overloaded = np.flatnonzero(self.loads > self.target)
             if not len(overloaded):
                 return
@@ -52,7 +63,7 @@ class Repacking:
         weights = [weight for at in members for weight in self.packing[at]]
         if len(members) < 3 or sum(weights) > 3 * self.target or len(weights) > _MAX_WEIGHTS:
             return False
-        packed = partition_within(weights, 3, self.target, self.rng, self.clock)
+        packed = partition_within(weights, 3, self.target, self.rng, self.budget)
         return packed is not None and self._replace(members, packed)
 
     def _repack(self, overloaded: int) -> bool:
@@ -63,12 +74,12 @@ class Repacking:
             return False
         classes = WeightClasses.of(weights)
         problem = PatternPacking.within(
-            classes, len(members), self.target, _MAX_PATTERNS, self.clock
+            classes, len(members), self.target, _MAX_PATTERNS, self.budget
         )
         if problem is None:
             self.size = max(self.size - 1, _SMALLEST)
             return False
-        answer, packed = problem.pack(self.clock.at_most(_SECONDS))
+        answer, packed = problem.pack(self.budget.until(_SECONDS))
         if answer is not Answer.YES:
             # It takes little time to prove that no packing exists: take more members.
             change = 1 if answer is Answer.NO else -1
@@ -90,3 +101,54 @@ class Repacking:
             self.packing[at] = own
             self.loads[at] = sum(own)
         return True
+
+
+def partition_within(
+    weights: Sequence[int],
+    members: int,
+    capacity: int,
+    rng: np.random.Generator,
+    budget: SearchBudget,
+) -> Packing | None:
+    """Divide weights among members within a capacity; return None if the search fails."""
+    column = exact_integers(sorted(weights, reverse=True))
+    return _split(column, members, capacity, rng, budget)
+
+
+def _split(
+    weights: Weights,
+    members: int,
+    capacity: int,
+    rng: np.random.Generator,
+    budget: SearchBudget,
+) -> Packing | None:
+    total = sum(weights.tolist())
+    if members == 1:
+        return [weights.tolist()] if total <= capacity else None
+    if members == 2:
+        return _halves(weights, total, capacity)
+    # The first member receives the heaviest weight.
+    heaviest, rest = int(weights[0]), weights[1:]
+    low = max(total - (members - 1) * capacity - heaviest, 0)
+    try:
+        subsets = enumerate_subsets(rest, low, capacity - heaviest)
+    except EnumerationLimitError:
+        return None
+    tries = rng.permutation(len(subsets.mask))[:_MAX_SUBSETS_TRIED].tolist()
+    for index in tries:
+        if not budget.has_time:
+            return None
+        chosen = ((subsets.mask[index] >> np.arange(len(rest))) & 1) == 1
+        others = _split(rest[~chosen], members - 1, capacity, rng, budget)
+        if others is not None:
+            return [[heaviest, *rest[chosen].tolist()], *others]
+    return None
+
+
+def _halves(weights: Weights, total: int, capacity: int) -> Packing | None:
+    mask = nearest_subset(weights, total // 2)
+    chosen = ((mask >> np.arange(len(weights))) & 1) == 1
+    load = sum(weights[chosen].tolist())
+    if max(load, total - load) > capacity:
+        return None
+    return [weights[chosen].tolist(), weights[~chosen].tolist()]

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from random import Random
 
 from kassay.solver.identical_members.packing_heuristics import Packing
-from kassay.solver.identical_members.search_clock import SearchClock
+from kassay.solver.limits import SearchBudget
 
 _MAX_BITS = 500_000_000  # of the subset sums of one member
 _MAX_CAPACITY = 1_000_000
 _NOISE = (0.1, 0.3, 0.5)
 _SIZES = (2, 3, 4, 5, 6, 8, 12, 20, 40)  # members of a neighbourhood
 _MAX_WEIGHTS = 200  # of a neighbourhood, unless two members have more
-_CHECK_CLOCK = 16
+_CHECK_TIME = 16
 
 
 def may_fill(weights: Sequence[int], capacity: int) -> bool:
@@ -26,7 +26,9 @@ def may_fill(weights: Sequence[int], capacity: int) -> bool:
     return capacity <= _MAX_CAPACITY and len(weights) * capacity <= _MAX_BITS
 
 
-def fill(weights: Sequence[int], members: int, capacity: int, clock: SearchClock) -> Packing | None:
+def fill(
+    weights: Sequence[int], members: int, capacity: int, budget: SearchBudget
+) -> Packing | None:
     """Fill members by subsets of weights in descending order; the last one receives the rest.
 
     Return None if the time is up.
@@ -34,7 +36,7 @@ def fill(weights: Sequence[int], members: int, capacity: int, clock: SearchClock
     packing: Packing = []
     left = list(weights)
     for _ in range(members - 1):
-        if not clock.has_time:
+        if not budget.has_time:
             return None
         own, left = _fullest(left, capacity, None, 0.0)
         packing.append(own)
@@ -87,11 +89,11 @@ class Refilling:
         most = min(max(_MAX_WEIGHTS // each, 2), len(self.packing))
         self.sizes = [size for size in _SIZES if size <= most] or [most]
 
-    def run(self, clock: SearchClock, max_failures: int) -> None:
+    def run(self, budget: SearchBudget, max_failures: int) -> None:
         """Refill members until none is overloaded, or too many attempts fail."""
         attempts = failures = 0
         while self.overload and failures < max_failures:
-            if attempts % _CHECK_CLOCK == 0 and not clock.has_time:
+            if attempts % _CHECK_TIME == 0 and not budget.has_time:
                 return
             before = self.overload
             self._refill()

@@ -2,20 +2,22 @@
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.bounds.level_bounds import makespan_bound
+from kassay.solver.certificate.certificate import Origin
 from kassay.solver.constraints import MaxMoves
 from kassay.solver.evaluation import movement_costs
 from kassay.solver.incumbent_pool import IncumbentPool
 from kassay.solver.initial_solutions import keep_owned
+from kassay.solver.lexicographic.load_searches import ProvenBound
 from kassay.solver.limits import SearchBudget
-from kassay.solver.objective import Imbalance, Movement
-from kassay.solver.problem import EXACT_IN_64_BITS
+from kassay.solver.objective import Imbalance, Level, Movement
+from kassay.solver.problem import EXACT_IN_64_BITS, Placement
 from kassay.solver.solution import ProgressPoint
 
 if TYPE_CHECKING:
@@ -23,16 +25,40 @@ if TYPE_CHECKING:
 
 # The first placement with few moves may take this many seconds, whatever the limit.
 _SECONDS_FOR_FEW_MOVES = 1.0
-_MIN_PARTITIONS_FOR_EXCHANGE = 60
-_MIN_CHOICES_FOR_LONG_EXCHANGE = 3_000
+_MIN_PARTITIONS = 60
+_MANY_CHOICES = 3_000
+"""Number of partitions times members from which CP-SAT, which runs later, improves little."""
+_MAX_IMPROVEMENTS, _MAX_PRICE_STEPS = 60, 250
+"""Maximum numbers of steps of a search with a deterministic limit."""
+_INITIAL_SHARE = 0.6
+"""Share of the time left for the first placement."""
+_SELECTION_PART = 1 / 3
+"""Share of the time left for one integer program that selects exchange patterns."""
+
+
+class _Shares(NamedTuple):
+    """Shares of the time left, in the order of the phases."""
+
+    improvement: float  # first improvement of the placement
+    before_cpsat: float  # bound and second improvement
+    bound: float  # share of ``before_cpsat``
+
+
+_FEW_CHOICES_SHARES = _Shares(improvement=0.25, before_cpsat=0.5, bound=0.85)
+_TIGHT_SHARES = _Shares(improvement=0.5, before_cpsat=0.95, bound=0.85)
+# With free capacity, the bound is easy to prove, and the second improvement finds more.
+_LOOSE_SHARES = _Shares(improvement=0.2, before_cpsat=0.95, bound=0.6)
+
+
+def _is_makespan(level: Level) -> bool:
+    return isinstance(level, Imbalance) and level.measure is Measure.MAKESPAN
 
 
 def add_few_moves(pool: IncumbentPool, budget: SearchBudget) -> None:
     """Add placements with few moves, within the best known makespan, to the pool."""
     problem, level = pool.problem, pool.levels[0]
     if (
-        not isinstance(level, Imbalance)
-        or level.measure is not Measure.MAKESPAN
+        not _is_makespan(level)
         or not problem.group.is_weighted
         or not problem.group.has_equal_speeds
         or not (problem.owner != NO_OWNER).any()
@@ -50,91 +76,117 @@ def add_few_moves(pool: IncumbentPool, budget: SearchBudget) -> None:
     soon = budget.at_least(_SECONDS_FOR_FEW_MOVES).until(_SECONDS_FOR_FEW_MOVES)
     for max_load in dict.fromkeys((best, makespan_bound(problem))):
         search = FewMovesSearch(problem, max_load, costs, np.random.default_rng(0))
-        placement = search.initial_solution(owned, lambda: soon.seconds > 0)
+        placement = search.initial_solution(owned, lambda: soon.has_time)
         if placement is not None:
             pool.add(placement)
 
 
 @dataclass(frozen=True, slots=True)
 class MovementSearch:
-    """Search for placements with fewer moves; it records each improvement."""
+    """Search for placements with fewer moves, and for a lower bound on the moves.
+
+    It adds placements to the pool, and records each improvement in ``progress``.
+    """
 
     pool: IncumbentPool
+    level: Movement
+    budget: SearchBudget
     progress: list[ProgressPoint]
 
-    def run(self, level: Movement, bound: int, budget: SearchBudget) -> int:
+    def run(self, bound: int) -> ProvenBound:
         """Search for placements with fewer moves within the maximum loads.
 
-        Return a lower bound on the moves, or 0 if none is proven.
+        ``bound`` is a known lower bound on the moves.
         """
-        pool, problem, max_loads = self.pool, self.pool.problem, self.pool.max_loads()
-        if max_loads is None or not self._is_applicable():
-            return 0
+        max_loads = self.pool.max_loads()
+        proven = 0
+        if max_loads is not None and self._is_applicable():
+            if all(_is_makespan(finished) for finished, _ in self.pool.limits()):
+                proven = self._search_and_bound(max_loads, bound)
+            elif self.budget.has_time:
+                shares = self._shares(is_tight=True)
+                within = self.budget.part(shares.before_cpsat * shares.bound)
+                proven = self._bound_moves(max_loads, within)
+        return ProvenBound(proven, Origin.EXCHANGE)
+
+    def _search_and_bound(self, max_loads: list[int], bound: int) -> int:
+        """Improve the placement, raise the bound, and improve the placement again."""
         from kassay.solver.weighted.search.few_moves import FewMovesSearch  # noqa: PLC0415
 
-        costs = movement_costs(problem, level)
-        # CP-SAT improves little if there are many choices.
-        is_large = problem.partition_count * problem.member_count >= _MIN_CHOICES_FOR_LONG_EXCHANGE
-        search = None
-        if all(
-            isinstance(done.claim.level, Imbalance) and done.claim.level.measure is Measure.MAKESPAN
-            for done in pool.reached
-        ):
-            rng = np.random.default_rng(budget.seed)
-            search = FewMovesSearch(problem, min(max_loads), costs, rng)
-            soon = budget.until(budget.seconds * 0.6).at_least(_SECONDS_FOR_FEW_MOVES / 2)
-            start = search.initial_solution(keep_owned(problem), lambda: soon.seconds > 0)
-            if start is not None:
-                pool.add(start)  # Found without search, in case that no time is left.
-            if budget.seconds <= 0:
-                return 0
-            if start is None or search.cost(start) > pool.value(level):
-                start = pool.incumbent(level)
-            share = (0.5 if search.is_tight else 0.2) if is_large else 0.25
-            first = budget.until(budget.seconds * share).continuation(60)
-            self._record(search.cost(start), bound)
-            pool.add(search.improve(start, bound, first))
-            self._record_found(search, bound)
-        if budget.seconds <= 0:
+        problem, pool = self.pool.problem, self.pool
+        costs, rng = movement_costs(problem, self.level), np.random.default_rng(self.budget.seed)
+        search = FewMovesSearch(problem, min(max_loads), costs, rng)
+        shares = self._shares(is_tight=search.is_tight)
+        start = self._initial_placement(search)
+        if not self.budget.has_time:
             return 0
+        self._record(search.cost(start), bound)
+        self._improve(search, start, bound, self.budget.part(shares.improvement))
+        rest = self.budget.part(shares.before_cpsat)
+        if not rest.has_time:
+            return 0
+        proven = self._bound_moves(max_loads, rest.part(shares.bound))
+        bound = max(bound, proven)
+        self._record(pool.value(self.level), bound)
+        if self._has_many_choices:
+            self._improve(search, pool.incumbent(self.level), bound, rest)
+        return proven
+
+    def _initial_placement(self, search: "FewMovesSearch") -> Placement:
+        """Return the first placement, which the search continues from.
+
+        It is found without search, and added to the pool in case that no time is left.
+        """
+        soon = self.budget.part(_INITIAL_SHARE).at_least(_SECONDS_FOR_FEW_MOVES / 2)
+        start = search.initial_solution(keep_owned(self.pool.problem), lambda: soon.has_time)
+        if start is not None:
+            self.pool.add(start)
+        if start is None or search.cost(start) > self.pool.value(self.level):
+            return self.pool.incumbent(self.level)
+        return start
+
+    def _improve(
+        self, search: "FewMovesSearch", start: Placement, bound: int, within: SearchBudget
+    ) -> None:
+        self.pool.add(search.improve(start, bound, within.continuation(_MAX_IMPROVEMENTS)))
+        self.progress.extend(ProgressPoint(at, cost, bound) for at, cost in search.found)
+        search.found.clear()
+
+    def _bound_moves(self, max_loads: list[int], within: SearchBudget) -> int:
+        """Return a lower bound on the moves; add the placement that its patterns give."""
         from kassay.solver.weighted.bounds.movement_bound import price_and_branch  # noqa: PLC0415
 
-        rest = budget.until(budget.seconds * (0.95 if is_large else 0.5))
-        is_bound_hard = search is None or search.is_tight or not is_large
-        bounding = rest.until(rest.seconds * (0.85 if is_bound_hard else 0.6))
-        is_timed = budget.limits.deterministic is None
+        is_timed = within.limits.deterministic is None
         priced = price_and_branch(
-            problem,
+            self.pool.problem,
             max_loads,
-            costs,
-            start=pool.incumbent(level),
-            may_continue=bounding.continuation(250),
-            seconds=lambda: bounding.seconds / 3 if is_timed else None,
+            movement_costs(self.pool.problem, self.level),
+            start=self.pool.incumbent(self.level),
+            may_continue=within.continuation(_MAX_PRICE_STEPS),
+            seconds=lambda: within.seconds * _SELECTION_PART if is_timed else None,
         )
-        proven = priced.bound
-        pool.add(priced.placement)
-        if search is not None:
-            self._record(pool.value(level), max(bound, proven))
-        if search is not None and is_large:
-            best = pool.incumbent(level)
-            improved = search.improve(best, max(bound, proven), rest.continuation(60))
-            pool.add(improved)
-            self._record_found(search, max(bound, proven))
-        return proven
+        self.pool.add(priced.placement)
+        return priced.bound
+
+    @property
+    def _has_many_choices(self) -> bool:
+        problem = self.pool.problem
+        return problem.partition_count * problem.member_count >= _MANY_CHOICES
+
+    def _shares(self, *, is_tight: bool) -> _Shares:
+        if not self._has_many_choices:
+            return _FEW_CHOICES_SHARES
+        return _TIGHT_SHARES if is_tight else _LOOSE_SHARES
 
     def _is_applicable(self) -> bool:
         """Return whether the searches accept the constraints, the size and the weights."""
         problem = self.pool.problem
         return (
             all(isinstance(rule, MaxMoves) for rule in self.pool.constraints)
-            and problem.partition_count >= _MIN_PARTITIONS_FOR_EXCHANGE
+            and problem.partition_count >= _MIN_PARTITIONS
             and problem.total < EXACT_IN_64_BITS
             and problem.group.is_weighted
         )
 
     def _record(self, value: int, bound: int) -> None:
         self.progress.append(ProgressPoint(time.monotonic(), value, bound))
-
-    def _record_found(self, search: "FewMovesSearch", bound: int) -> None:
-        self.progress.extend(ProgressPoint(at, cost, bound) for at, cost in search.found)
-        search.found.clear()

@@ -147,7 +147,7 @@ def _solve_rounded(
             levels=levels,
             constraints=tuple(exact),
             initial_assignment=None,
-            budget=budget.share(2),
+            budget=budget.part(1 / 2),
             enumerates=False,
         )
         return replace(result, conflict=tuple(exact[rule] for rule in result.conflict))

@@ -21,7 +21,7 @@ from kassay.solver import (
 from kassay.solver.bounds.level_bounds import level_bound
 from kassay.solver.evaluation import level_value
 from kassay.solver.initial_solutions import keep_owned
-from kassay.solver.lexicographic.host_and_speed_search import load_limits
+from kassay.solver.lexicographic.load_searches import load_limits
 from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import build_problem
 from kassay.solver.weighted.search.overload_repair import LoadLimit, OverloadRepair

@@ -22,7 +22,7 @@ from kassay.solver.initial_solutions import longest_processing_time
 from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import build_problem
 from kassay.solver.weighted.exact.component_optimum import solve_components
-from kassay.solver.weighted.exact.reduced_costs import SCALE, reduced_costs
+from kassay.solver.weighted.exact.set_partitioning import SCALE, reduced_costs
 from kassay.solver.weighted.search.load_local_search import LoadBalancer
 from tests import brute_force
 from tests.solver.random_cases import random_group

@@ -1,7 +1,7 @@
 """Solve weighted groups exactly, one connected component at a time."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.enumeration.subset_enumeration import MAX_ITEMS
 from kassay.solver.evaluation import level_value, movement_costs
 from kassay.solver.objective import Imbalance, Level, Movement
-from kassay.solver.problem import Placement, Problem, Weights, connected_components
+from kassay.solver.problem import Ints, Placement, Problem, Weights, connected_components
 from kassay.solver.weighted.exact.exact_small import Subproblem, allowed_items, solve_small
 
 _MAX_MEMBERS = 12
@@ -41,31 +41,31 @@ def solve_components(
     ``minimum`` is the minimum makespan, if it is known.
     """
     first, moves = levels[0], levels[1] if len(levels) > 1 else Movement()
-    if (
-        not isinstance(first, Imbalance)
-        or not isinstance(moves, Movement)
-        or first.tolerance
-        or moves.tolerance
-        or first.measure not in {Measure.SUM_OF_SQUARES, Measure.MAKESPAN}
-    ):
+    if not isinstance(first, Imbalance) or not isinstance(moves, Movement):
+        return None
+    if first.tolerance or moves.tolerance:
         return None
     parts = [part for part in connected_components(problem) if len(part[1])]
-    if not parts or (first.measure is Measure.MAKESPAN and len(parts) > 1):
+    most = {Measure.SUM_OF_SQUARES: len(parts), Measure.MAKESPAN: 1}.get(first.measure, 0)
+    if not 0 < len(parts) <= most:
         return None
     placement = np.full(problem.partition_count, NO_OWNER, dtype=np.int32)
+    widths = np.array([len(consumers) for consumers in problem.consumer_sets])
+    has_choice = widths[problem.consumer_set] > 1
     costs = movement_costs(problem, moves)
     for members, partitions in parts:
-        single = np.array([len(problem.consumer_sets[at]) for at in problem.consumer_set]) == 1
-        fixed = partitions[single[partitions]]
+        free, fixed = partitions[has_choice[partitions]], partitions[~has_choice[partitions]]
         placement[fixed] = [problem.consumer_sets[problem.consumer_set[at]][0] for at in fixed]
-        free = partitions[~single[partitions]]
         if not len(free):
             continue
         if len(free) > MAX_ITEMS or len(members) > _MAX_MEMBERS or _is_repetitive(problem, free):
             return None
-        base = [int(problem.weight[fixed[placement[fixed] == member]].sum()) for member in members]
-        subproblem = replace(
-            _subproblem(problem, members, free, base, costs), may_continue=may_continue
+        subproblem = Subproblem(
+            problem.weight[free],
+            tuple(int(problem.weight[fixed[placement[fixed] == at]].sum()) for at in members),
+            allowed_items(problem, free, members),
+            _move_costs(problem, members, free, costs),
+            may_continue,
         )
         optimum = solve_small(subproblem, first.measure, seed=seed, minimum=minimum)
         if optimum is None:
@@ -76,20 +76,13 @@ def solve_components(
     return ComponentOptimum(placement, values)
 
 
-def _subproblem(
-    problem: Problem,
-    members: Sequence[int],
-    free: NDArray[np.intp],
-    base: Sequence[int],
-    costs: Weights,
-) -> Subproblem:
-    table = np.zeros((len(members), len(free)), dtype=np.int64)
-    owned = problem.owner[free] != NO_OWNER
-    table[:, owned] = costs[free[owned]]
-    for at, member in enumerate(members):
-        table[at, problem.owner[free] == member] = 0
-    allowed = allowed_items(problem, free, members)
-    return Subproblem(problem.weight[free], tuple(base), allowed, table)
+def _move_costs(
+    problem: Problem, members: Sequence[int], free: NDArray[np.intp], costs: Weights
+) -> Ints:
+    """Return the cost of giving each free partition (column) to each member (row)."""
+    owner = problem.owner[free]
+    is_move = (owner != NO_OWNER) & (owner != np.array(members)[:, None])
+    return np.where(is_move, costs[free], 0).astype(np.int64)
 
 
 def _is_repetitive(problem: Problem, partitions: NDArray[np.intp]) -> bool:

@@ -23,8 +23,12 @@ from kassay.solver.enumeration.subset_enumeration import (
 )
 from kassay.solver.evaluation import imbalance_of
 from kassay.solver.problem import Ints, Problem, Weights
-from kassay.solver.weighted.exact.reduced_costs import SCALE, reduced_costs
-from kassay.solver.weighted.exact.set_partitioning import PricedSubsets, partitions_by_price
+from kassay.solver.weighted.exact.set_partitioning import (
+    SCALE,
+    PricedSubsets,
+    partitions_by_price,
+    reduced_costs,
+)
 
 _NOISE = 64
 _MAX_COST = 2**24

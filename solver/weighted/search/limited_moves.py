@@ -52,7 +52,7 @@ def scan_load_limits(problem: Problem, budget: SearchBudget) -> list[Placement]:
     found = [start]
     for step in range(2 * _STEPS):
         limit = lowest + int((highest - lowest) * 0.86**step)
-        if budget.seconds <= 0:
+        if not budget.has_time:
             break
         placement = FewMovesSearch(problem, limit, costs, rng).initial_solution(start)
         if placement is not None:

@@ -10,7 +10,6 @@ import pytest
 
 from kassay.solver import Imbalance, Movement, solve
 from kassay.solver.certificate.documents import certificate_document
-from kassay.solver.identical_members.few_member_partition import partition_within
 from kassay.solver.identical_members.load_patterns import PatternSearch, WeightClasses
 from kassay.solver.identical_members.lower_bounds import (
     makespan_lower_bound,
@@ -20,7 +19,7 @@ from kassay.solver.identical_members.lower_bounds import (
 from kassay.solver.identical_members.makespan_search import MakespanSearch
 from kassay.solver.identical_members.packing_heuristics import best_fit, makespan_of
 from kassay.solver.identical_members.pattern_packing import Answer, PatternPacking
-from kassay.solver.identical_members.search_clock import SearchClock
+from kassay.solver.identical_members.repacking import partition_within
 from kassay.solver.limits import SearchBudget, SearchLimits
 from tests.solver.test_weighted import even_group
 
@@ -39,9 +38,9 @@ def optimal_makespan(weights: list[int], members: int) -> int:
     )
 
 
-def clock(seconds: float = 20.0) -> SearchClock:
+def clock(seconds: float = 20.0) -> SearchBudget:
     limits = SearchLimits(deterministic=seconds)
-    return SearchClock.of(SearchBudget(float("inf"), limits))
+    return SearchBudget(float("inf"), limits).reproducible()
 
 
 def run(weights: list[int], members: int, seconds: float = 20.0) -> MakespanSearch:

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from kassay.solver.identical_members.makespan_search import MakespanSearch
-from kassay.solver.identical_members.search_clock import SearchClock
 from kassay.solver.identical_members.subset_filling import Refilling, fill, may_fill
 from kassay.solver.limits import SearchBudget, SearchLimits
 
@@ -22,8 +21,8 @@ def hidden_packing(members: int, load: int, each: int, seed: int) -> list[int]:
     return sorted(weights, reverse=True)
 
 
-def clock(seconds: float = inf) -> SearchClock:
-    return SearchClock.of(SearchBudget(inf, SearchLimits(deterministic=seconds)))
+def clock(seconds: float = inf) -> SearchBudget:
+    return SearchBudget(inf, SearchLimits(deterministic=seconds)).reproducible()
 
 
 def test_many_weights_fill_all_members_exactly():

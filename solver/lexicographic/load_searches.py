@@ -1,0 +1,198 @@
+"""Searches for lower loads of members and hosts.
+
+Each search adds its placements to the pool. Some searches also prove a lower bound on the level.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from kassay.reference.model.metrics import Measure
+from kassay.solver.bounds.level_bounds import makespan_bound
+from kassay.solver.certificate.certificate import Origin
+from kassay.solver.constraints import MaxMoves
+from kassay.solver.evaluation import imbalance_of, level_value, load_units, movement_costs
+from kassay.solver.incumbent_pool import IncumbentPool
+from kassay.solver.initial_solutions import keep_owned
+from kassay.solver.limits import SearchBudget
+from kassay.solver.objective import HostImbalance, Imbalance, Level, Movement
+from kassay.solver.problem import EXACT_IN_64_BITS, Problem
+
+if TYPE_CHECKING:
+    from kassay.solver.weighted.search.overload_repair import LoadLimit
+
+# CP-SAT solves smaller groups faster than any other method starts.
+_MIN_PARTITIONS = 12
+_MAX_BALANCING_STEPS = 5_000
+"""Maximum number of steps of the local search with a deterministic limit."""
+
+# CP-SAT improves the bound of limited moves little if there are at least this many choices.
+_MANY_CHOICES = 2_000
+_LIMITED_MOVES_SHARE, _LIMITED_MOVES_SHARE_OF_MANY_CHOICES = 0.5, 0.9
+
+# Overload repair for groups with hosts or different speeds.
+_LOAD_TARGETS = 7
+"""Number of load limits between the bound and the incumbent."""
+_LOAD_SHARE, _MOVES_SHARE = 0.08, 0.5
+"""Share of the time left for one load limit, and for fewer moves."""
+_LOAD_ROUNDS, _MOVES_ROUNDS = 3, 2_000
+"""Number of repairs for one load limit, and for fewer moves."""
+_MAX_REPAIR_STEPS = 20_000
+"""Maximum number of transfers and exchanges of one search with a deterministic limit."""
+
+
+class ProvenBound(NamedTuple):
+    """Lower bound on a level and its origin; the value is 0 if nothing is proven."""
+
+    value: int
+    origin: Origin
+
+
+def is_large_enough(problem: Problem) -> bool:
+    """Return whether a group has equal speeds, and enough partitions for methods before CP-SAT."""
+    return problem.partition_count >= _MIN_PARTITIONS and problem.group.has_equal_speeds
+
+
+def pack_identical(
+    pool: IncumbentPool, level: Imbalance, budget: SearchBudget, *, before_enumeration: bool
+) -> ProvenBound:
+    """Minimise the makespan of identical members.
+
+    Before an enumeration, which may prove the same and the movement too, use half of the time.
+    """
+    problem = pool.problem
+    if (
+        pool.reached
+        or pool.constraints
+        or level.measure is not Measure.MAKESPAN
+        or not budget.has_time
+        or not is_large_enough(problem)
+        or not problem.group.is_weighted
+    ):
+        return ProvenBound(0, Origin.PACKING)
+    from kassay.solver.enumeration.subset_enumeration import MAX_ITEMS  # noqa: PLC0415
+    from kassay.solver.identical_members.component_packing import (  # noqa: PLC0415
+        minimise_makespan,
+    )
+
+    budget = budget.reproducible()
+    if before_enumeration and problem.partition_count <= MAX_ITEMS:
+        budget = budget.part(0.5)
+    rng = np.random.default_rng(budget.seed)
+    result = minimise_makespan(problem, pool.incumbent(level), budget, rng)
+    if result is None:
+        return ProvenBound(0, Origin.PACKING)
+    pool.add(result.placement)
+    return ProvenBound(result.bound, Origin.HIGHS if result.is_bound_by_highs else Origin.PACKING)
+
+
+def balance_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> ProvenBound:
+    """Improve the best placement on the first level by local search, which proves no bound."""
+    problem, unproven = pool.problem, ProvenBound(0, Origin.EXCHANGE)
+    if pool.reached or pool.constraints or not is_large_enough(problem):
+        return unproven
+    from kassay.solver.weighted.search.load_local_search import LoadBalancer  # noqa: PLC0415
+
+    best = pool.value(level)
+    start = min(
+        (one for one in pool.placements if level_value(problem, level, one) == best),
+        key=lambda one: imbalance_of(Measure.SUM_OF_SQUARES, problem.loads(one)),
+    )
+    balancer = LoadBalancer(problem, start.copy(), np.random.default_rng(budget.seed))
+    may_continue = budget.part(1 / 2).continuation(_MAX_BALANCING_STEPS)
+    balancer.lower_makespan(makespan_bound(problem), may_continue)
+    balancer.even_out(may_continue)
+    if level.measure is not Measure.MAKESPAN:
+        balancer.balance_random_pairs(may_continue)
+    pool.placements.append(balancer.placement)
+    return unproven
+
+
+def limit_moves(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> ProvenBound:
+    """Minimise the makespan within the maximum number of moves."""
+    problem = pool.problem
+    limits = [rule.limit for rule in pool.constraints if isinstance(rule, MaxMoves)]
+    if (
+        not limits
+        or pool.reached
+        or level.measure is not Measure.MAKESPAN
+        or not is_large_enough(problem)
+        or problem.total >= EXACT_IN_64_BITS
+        or not problem.group.is_weighted
+    ):
+        return ProvenBound(0, Origin.EXCHANGE)
+    from kassay.solver.weighted.search.limited_moves import LimitedMovesSearch  # noqa: PLC0415
+
+    rng = np.random.default_rng(budget.seed)
+    search = LimitedMovesSearch(problem, min(limits), pool.incumbent(level), rng)
+    has_many_choices = problem.partition_count * problem.member_count >= _MANY_CHOICES
+    share = _LIMITED_MOVES_SHARE_OF_MANY_CHOICES if has_many_choices else _LIMITED_MOVES_SHARE
+    search.run(budget.part(share))
+    pool.add(search.placement)
+    return ProvenBound(search.bound, Origin.EXCHANGE)
+
+
+def repair_overloads(pool: IncumbentPool, level: Level, bound: int, budget: SearchBudget) -> None:
+    """Add placements to the pool: with lower loads, or with fewer moves within the limits.
+
+    The search applies to groups with different speeds, and to weighted groups with levels about
+    hosts, if all levels about loads are makespans.
+    """
+    problem = pool.problem
+    has_hosts = any(isinstance(each, HostImbalance) for each in pool.levels)
+    if problem.group.has_equal_speeds and not (problem.group.is_weighted and has_hosts):
+        return
+    # numpy.random would add to the start-up time of every command.
+    from kassay.solver.weighted.search.overload_repair import OverloadRepair  # noqa: PLC0415
+
+    measured = [
+        each
+        for each in (*(finished for finished, _ in pool.limits()), level)
+        if isinstance(each, Imbalance | HostImbalance)
+    ]
+    if not OverloadRepair.is_applicable(problem) or any(
+        each.measure is not Measure.MAKESPAN for each in measured
+    ):
+        return
+    start = keep_owned(problem, [load_units(problem, each) for each in measured])
+    moves = level if isinstance(level, Movement) else Movement()
+    costs = movement_costs(problem, moves).astype(np.int64)
+    rng = np.random.default_rng(budget.seed)
+
+    def is_repaired(
+        limits: Sequence[tuple[Level, int]], within: SearchBudget, *, rounds: int
+    ) -> bool:
+        search = OverloadRepair(problem, load_limits(problem, limits), rng)
+        may_continue = within.continuation(_MAX_REPAIR_STEPS)
+        found = search.run(start, costs, rounds=rounds, may_continue=may_continue)
+        if found is not None:
+            pool.add(found)
+        return found is not None
+
+    if isinstance(level, Movement):
+        is_repaired(pool.limits(), budget.part(_MOVES_SHARE), rounds=_MOVES_ROUNDS)
+        return
+    low, high = bound, pool.value(level)
+    for _ in range(_LOAD_TARGETS):
+        if low >= high:
+            break
+        target = (low + high) // 2
+        limits = [*pool.limits(), (level, target)]
+        if is_repaired(limits, budget.part(_LOAD_SHARE), rounds=_LOAD_ROUNDS):
+            high = min(target, pool.value(level))
+        else:
+            low = target + 1
+
+
+def load_limits(problem: Problem, limits: Sequence[tuple[Level, int]]) -> "list[LoadLimit]":
+    """Convert limits on makespans to maximum loads of members and hosts."""
+    from kassay.solver.weighted.search.overload_repair import LoadLimit  # noqa: PLC0415
+
+    found = []
+    for level, limit in limits:
+        if isinstance(level, Imbalance | HostImbalance):
+            units = load_units(problem, level)
+            most = [limit // factor for factor in units.factors]
+            found.append(LoadLimit(np.array(units.unit_of), np.array(most, dtype=np.int64)))
+    return found
