@@ -17,6 +17,9 @@ SOAK ?= 5000
 # Client libraries of `make implementations`; a missing runtime excludes its libraries.
 LIBRARIES ?= available
 GROUPS ?= 10000000
+WORKERS ?= 2
+# Tests of one group, such as all tests with Spark, run in one process; see tests/conftest.py.
+PARALLEL := --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
 # Event streams of `make study`.
 STREAMS ?= 100
 CONFIGURATIONS := experiments/study/configurations
@@ -105,7 +108,7 @@ finite-families: setup ## Compute the finite families again, and compare with th
 	$(BIN)/kassay study $(CONFIGURATIONS)/finite.yaml --output out/finite
 	$(BIN)/kassay report out/finite --output out/finite/report.html --only results-by-family
 	diff out/finite/report-data/results-by-family.csv experiments/study/finite_families.csv
-	LARGE_FAMILIES=1 $(BIN)/python -m pytest tests/experiments/study/test_case_digests.py
+	$(BIN)/python -m pytest tests/experiments/study/test_case_digests.py -m "long or not long"
 
 .PHONY: study-implementations
 study-implementations: setup ## Run the studies of installed libraries (hours), and write docs/implementations.md
@@ -123,8 +126,12 @@ site: $(VENV)/.docs ## Build the documentation site in out/site
 # ---- Checks -----------------------------------------------------------------
 
 .PHONY: test
-test: setup ## Run the tests that need neither Maven nor a broker
-	$(BIN)/python -m pytest
+test: setup ## Run the tests of every kind in at most five minutes, on WORKERS=2 processes
+	$(BIN)/python -m pytest $(PARALLEL)
+
+.PHONY: test-all
+test-all: setup ## Run all tests that need neither Maven, a broker nor client libraries
+	HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest $(PARALLEL) -m "not kafka and not libraries and not services and not survival"
 
 .PHONY: conformance
 conformance: setup ## Compare the ports with Kafka's classes and a broker (needs JDK 17+ and Maven)
@@ -141,7 +148,7 @@ conformance-coordinator: setup ## Compare the simulated coordinator with a broke
 .PHONY: implementations
 implementations: setup ## Install one version of each client library, and test its assignors
 	$(BIN)/kassay implementations install $(LIBRARIES)
-	$(BIN)/python -m pytest tests/experiments/implementations
+	$(BIN)/python -m pytest tests/clients tests/experiments/implementations tests/experiments/simulation -m libraries
 
 .PHONY: survival
 survival: setup ## Test studies with KILLS=2 killed drivers, lost workers, full disks, and a cluster
@@ -169,7 +176,7 @@ architecture: setup ## Check the import contracts with import-linter
 
 .PHONY: coverage
 coverage: setup ## Measure the branch coverage of the tests
-	$(BIN)/coverage run -m pytest
+	$(BIN)/coverage run -m pytest -m "not kafka and not libraries and not services and not survival"
 	$(BIN)/coverage report
 
 # ---- Measurements ---------------------------------------------------------------
@@ -205,7 +212,7 @@ forgeries: setup ## Check 100,000 edited solution documents against brute force
 
 .PHONY: few-moves-bounds
 few-moves-bounds: setup ## Check all proven bounds of benchmarks/few_moves (minutes)
-	ALL_CERTIFICATES=1 $(BIN)/python -m pytest tests/test_few_moves_benchmark.py
+	$(BIN)/python -m pytest tests/test_few_moves_benchmark.py -m "long or not long"
 
 .PHONY: captures
 captures: setup ## Record examples/captures and examples/lagging-group again (needs JDK 17+ and Maven)

@@ -1,7 +1,6 @@
 """Open benchmark of few moves: instances, checker and contestants."""
 
 import json
-import os
 import random
 import time
 
@@ -96,10 +95,9 @@ def test_every_best_known_value_has_a_certificate():
         assert load <= one.max_load
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", list(published_names()))
 def test_the_prices_of_a_certificate_prove_the_best_known_bound(name):
-    if "exact" not in name and not os.environ.get("ALL_CERTIFICATES"):
-        pytest.skip("takes seconds; make few-moves-bounds includes it")
     one, path = instance(name), certify.certificate_path(name)
     known = json.loads(certify.BEST_KNOWN.read_text())
     assert certify.known_values(one, json.loads(path.read_text())) == known[name]

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("kassay", "reference", "solver", "experiments")
 FILES = ("pyproject.toml", "README.md", "LICENSE", "NOTICE")
@@ -117,6 +115,7 @@ def test_the_package_works_in_a_clone_of_the_repository(environment: Path) -> No
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_a_study_runs_beside_other_modules_named_solver(environment: Path, project: Path) -> None:
     options = ("--cases", "0", "--family", "named", "--out", "out")
     command = (environment / "bin" / "kassay", "study", *options, "--master", "local[2]")

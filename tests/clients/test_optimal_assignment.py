@@ -90,6 +90,7 @@ def test_an_unproven_assignment_is_not_used(monkeypatch, caplog):
     assert "within 1.5 seconds" in caplog.text
 
 
+@pytest.mark.libraries
 @pytest.mark.parametrize("name", ["aiokafka", "kafka-python"])
 @pytest.mark.parametrize("key", ["A", "B", "D"])
 def test_the_clients_assign_the_optimum_or_the_sticky_assignment(name, key):

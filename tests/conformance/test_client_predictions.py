@@ -26,7 +26,7 @@ from tests.conformance.client_rebalances import (
     without_unassigned_topics,
 )
 
-pytestmark = [pytest.mark.kafka, pytest.mark.clients, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.clients]
 
 REBALANCES = int(os.environ.get("REBALANCES", "3"))
 LIBRARIES = ("librdkafka", "sarama", "franz-go", "kafka-python")

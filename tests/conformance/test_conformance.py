@@ -24,7 +24,6 @@ SOAK = int(os.environ.get("SOAK", "5000"))
 pytestmark = pytest.mark.kafka
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_port_agrees_with_kafkas_class(name: str) -> None:
     groups = histories(name)

@@ -23,7 +23,7 @@ from tests.conformance.broker import KafkaCluster
 from tests.conformance.consumers import Profile
 from tests.conformance.running_group import RunningGroup
 
-pytestmark = [pytest.mark.kafka, pytest.mark.coordinator, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.coordinator]
 
 TOPICS = {"orders": 7, "payments": 4, "clicks": 11}
 SESSION = 8_000

@@ -25,7 +25,7 @@ import pytest
 from tests.conformance.broker import KafkaCluster
 from tests.conformance.test_history import ObservedGroup, observed_cluster, play
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.services]
+pytestmark = [pytest.mark.kafka, pytest.mark.services]
 
 REBALANCES = int(os.environ.get("REBALANCES", "12"))
 RESTARTS = int(os.environ.get("RESTARTS", "1"))

@@ -24,7 +24,7 @@ from tests.conformance.broker import KafkaCluster
 from tests.conformance.consumers import Profile
 from tests.conformance.running_group import RunningGroup
 
-pytestmark = [pytest.mark.kafka, pytest.mark.coordinator, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.coordinator]
 
 TOPICS = {"orders": 17, "payments": 5}
 CLIENTS = [f"pod-{number}" for number in range(6)]

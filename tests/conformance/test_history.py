@@ -27,7 +27,7 @@ from tests.conformance.captures import TOPIC_TOOL, run_tool
 from tests.conformance.consumers import Profile
 from tests.conformance.running_group import RunningGroup
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = pytest.mark.kafka
 
 REBALANCES = int(os.environ.get("REBALANCES", "24"))
 TOPICS = {"a.orders": 7, "b.payments": 4, "c.clicks": 11}

@@ -34,7 +34,7 @@ from tests.conformance.cluster_with_groups import (
 from tests.conformance.consumers import BROKER_ASSIGNORS, CLIENT_ASSIGNORS, Profile
 from tests.conformance.running_group import RunningGroup
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = pytest.mark.kafka
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from kassay.reference import Assignment, Group, Member, Topic
 from kassay.reference.model.ownership import rejoin
 from tests.installed_library import require_library
 
-pytestmark = [pytest.mark.kafka, pytest.mark.clients, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.clients]
 
 SOURCE = Path(__file__).with_name("clients") / "mock_cluster.c"
 GROUPS = int(os.environ.get("MOCK_GROUPS", "6"))

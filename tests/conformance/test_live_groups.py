@@ -24,7 +24,7 @@ from tests.conformance.broker import KafkaCluster, running_cluster
 from tests.conformance.consumers import BROKER_ASSIGNORS, CLIENT_ASSIGNORS, Profile
 from tests.conformance.running_group import RunningGroup
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = pytest.mark.kafka
 
 TOPICS = {"a.orders": 7, "b.payments": 4, "c.clicks": 11, "d.audit": 1, "e.stock": 7}
 ASSIGNORS = (*CLIENT_ASSIGNORS, *BROKER_ASSIGNORS)

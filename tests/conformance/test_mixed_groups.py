@@ -30,7 +30,7 @@ from tests.conformance.client_rebalances import (
     without_unassigned_topics,
 )
 
-pytestmark = [pytest.mark.kafka, pytest.mark.clients, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.clients]
 
 LIBRARIES = {
     "range": ("java", "librdkafka", "franz-go", "sarama", "kafka-python", "aiokafka"),

@@ -26,7 +26,7 @@ from tests.conformance.client_rebalances import (
     without_unassigned_topics,
 )
 
-pytestmark = [pytest.mark.kafka, pytest.mark.clients, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.clients]
 
 LIBRARIES = ("aiokafka", "kafka-python")
 TOPICS = {"a": 9, "b": 5, "c": 4, "d": 7}

@@ -23,7 +23,7 @@ from tests.conformance.jvm import java_map
 from tests.conformance.running_group import RunningGroup
 from tests.conformance.upstream import upstream_assign
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = pytest.mark.kafka
 
 CAPTURE = "examples/captures/analytics-sticky"
 SUBSCRIPTIONS = "examples/captures/subscriptions.json"

@@ -23,7 +23,6 @@ _CHANGED = ("uniform", "homogeneous")
 _CHANGED_CASES = 452
 
 
-@pytest.mark.slow
 def test_kafkas_classes_reproduce_the_recorded_cases_except_one_change(
     shared_fixtures: Path,
 ) -> None:

@@ -26,7 +26,7 @@ def test_results_do_not_depend_on_the_order_of_groups(name: str) -> None:
         assert port_output(group, name) == output
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_results_do_not_depend_on_the_hash_seed() -> None:
     printed = {_digests(seed) for seed in _HASH_SEEDS}
     assert len(printed) == 1

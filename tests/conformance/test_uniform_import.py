@@ -19,7 +19,7 @@ from tests.conformance.broker import running_cluster
 from tests.conformance.consumers import Profile
 from tests.conformance.running_group import RunningGroup
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = pytest.mark.kafka
 
 SEED = 20261122
 STEPS = 8

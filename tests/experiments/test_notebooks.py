@@ -30,7 +30,7 @@ def test_stored_notebooks_contain_a_figure(path):
     assert has_figure(nbformat.read(path, as_version=4))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebooks_run_in_any_directory_and_show_a_figure(path, tmp_path):

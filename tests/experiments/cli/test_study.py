@@ -13,7 +13,7 @@ BAD = '{"id": "bad", "topics": {"t": -1}, "members": []}\n'
 
 
 @pytest.mark.spark
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_study_of_imported_groups_writes_a_report(tmp_path):
     """A new process, because it sets up the homes of Java and Spark."""
     groups = tmp_path / "groups.jsonl"
@@ -38,7 +38,7 @@ def test_a_study_of_imported_groups_writes_a_report(tmp_path):
 
 
 @pytest.mark.spark
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_quick_study_writes_a_report(tmp_path):
     out = tmp_path / "quick"
     file = Path(__file__).parents[3] / "experiments/study/configurations/quick.yaml"

@@ -161,7 +161,7 @@ def closed_form(group):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_thousand_groups_are_ranked_within_a_minute(kassay, write_groups):
     groups = [generated_group(seed) for seed in range(1000)]
     file = write_groups(*groups)

@@ -16,6 +16,8 @@ from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
 from kassay.reference import Group, Member, Topic
 from tests.installed_library import require_library
 
+pytestmark = pytest.mark.libraries
+
 NEWEST = [
     f"{library.name}@{library.versions[0]}:{assignor}"
     for library in libraries().values()

@@ -132,7 +132,7 @@ def test_names_in_the_ticket_cannot_break_out_of_the_markdown():
     assert "`<script>`" in ticket
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_default_plan_ends_within_a_minute_and_is_within_two_percent_of_the_bound(tmp_path):
     group = tmp_path / "group.json"
     group.write_text(json.dumps(group_document(GROUP)))

@@ -16,7 +16,7 @@ import pytest
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
 BROWSER_MARKS = [
-    pytest.mark.slow,
+    pytest.mark.long,
     pytest.mark.skipif(
         CHROMIUM is None or DRIVER is None,
         reason="needs chromium and chromedriver (Debian: chromium chromium-driver)",

@@ -29,12 +29,14 @@ def mixed(first, others):
     )
 
 
+@pytest.mark.libraries
 def test_members_keep_partitions_if_the_new_leader_reads_their_user_data():
     result = mixed("kafka-clients", "aiokafka")
     assert [len(rebalance.group.members) for rebalance in result.completed] == [4, 3]
     assert result.moves == 0
 
 
+@pytest.mark.libraries
 def test_members_lose_partitions_if_they_send_no_user_data():
     result = mixed("kafka-clients", "franz-go")
     assert result.moves > 0
@@ -42,6 +44,7 @@ def test_members_lose_partitions_if_they_send_no_user_data():
     assert any("leads generation 2 with franz-go@" in note.text for note in result.notes)
 
 
+@pytest.mark.libraries
 def test_a_leader_that_cannot_decode_user_data_leaves_the_group():
     result = mixed("sarama", "kafka-python")
     failed = [rebalance for rebalance in result.rebalances if rebalance.assignment is None]

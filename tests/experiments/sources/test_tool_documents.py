@@ -15,9 +15,7 @@ from kassay.reference.model.group_annotations import WeightSource
 from tests.conftest import SHARED_FIXTURES
 
 SAMPLES = SHARED_FIXTURES / "json"
-needs_samples = pytest.mark.skipif(
-    not SAMPLES.is_dir(), reason="no published samples beside this checkout"
-)
+needs_samples = pytest.mark.skipif(not SAMPLES.is_dir(), reason="needs ../shared/fixtures/json")
 
 
 def read_output(text, *, name):

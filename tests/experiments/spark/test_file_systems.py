@@ -26,7 +26,7 @@ from tests.experiments.spark.services import (
 )
 from tests.experiments.spark.test_killed_processes import kill_java
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.services]
+pytestmark = [pytest.mark.spark, pytest.mark.services]
 
 
 def test_a_file_uri_and_a_plain_path_give_the_same_tables(expected_tables, tables_in, tmp_path):

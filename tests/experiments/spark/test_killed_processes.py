@@ -15,7 +15,7 @@ from kassay.experiments.study.output_reader import load_summary, read_manifest
 from tests.experiments.conftest import stored_rows
 from tests.experiments.spark.services import cluster
 
-pytestmark = [pytest.mark.spark, pytest.mark.survival, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.survival]
 
 ROOT = Path(__file__).parents[3]
 KILLS = int(os.environ.get("KILLS", "2"))

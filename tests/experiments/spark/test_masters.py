@@ -9,7 +9,7 @@ from tests.experiments.history.sample_records import sample_rows
 from tests.experiments.spark.conftest import tables_of
 from tests.experiments.spark.services import SPARK_HOME, cluster, connect_server, run_kassay
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.services]
+pytestmark = [pytest.mark.spark, pytest.mark.services]
 
 MEMORY = "spark.executor.memory=512m"
 

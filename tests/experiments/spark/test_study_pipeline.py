@@ -182,7 +182,7 @@ def test_crashes_of_the_evaluating_process_become_rows(spark, expected):
         assert row["comparisons"] == by_name[name]["comparisons"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_time_limit_applies_to_native_code(spark):
     cases = ListedCases(tuple(CASES)[2:5])
     names = [case.name for case in cases]

@@ -1,7 +1,6 @@
 """The results of the finite families equal the committed results, on every machine."""
 
 import csv
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,10 +24,14 @@ def record(case):
     return evaluate_case(case, limits=CONFIG.limits, drawn=0)
 
 
-@pytest.mark.parametrize("family", list(CONFIG.families))
+@pytest.mark.parametrize(
+    "family",
+    [
+        pytest.param(family, marks=pytest.mark.long if family in LARGE else ())
+        for family in CONFIG.families
+    ],
+)
 def test_a_finite_family_has_the_committed_results(family):
-    if family in LARGE and not os.environ.get("LARGE_FAMILIES"):
-        pytest.skip("takes half a minute; make finite-families includes it")
     cases = family_cases(family, seeds=None, assignors=CONFIG.assignors)
     records = [record(case) for case in cases]
     rows = [row for row in COMMITTED if row["family"] == family]

@@ -206,7 +206,7 @@ def test_record_types_of_other_groups_are_not_errors() -> None:
 def vectors(shared_fixtures: Path) -> dict:
     path = shared_fixtures / "offsets" / "burrow-binary-vectors.json"
     if not path.is_file():
-        pytest.skip(f"{path.name} is not in the shared fixtures")
+        pytest.skip(f"needs ../shared/fixtures/offsets/{path.name}")
     return json.loads(path.read_text())
 
 

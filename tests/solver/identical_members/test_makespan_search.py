@@ -25,7 +25,7 @@ from tests.solver.test_weighted import even_group
 
 INSTANCES = Path(__file__).parents[4] / "shared" / "fixtures" / "weighted"
 needs_instances = pytest.mark.skipif(
-    not INSTANCES.is_dir(), reason="the instances of identical machines are not available"
+    not INSTANCES.is_dir(), reason="needs ../shared/fixtures/weighted"
 )
 
 
