@@ -116,7 +116,7 @@ study-implementations: setup ## Run the studies of installed libraries (hours), 
 
 .PHONY: commands
 commands: setup ## Write docs/commands.md from the help of the commands
-	$(BIN)/python -m docs.command_reference
+	$(BIN)/python -m tools.write_command_reference
 
 .PHONY: site
 site: $(VENV)/.docs ## Build the documentation site in out/site

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import typer
 
-from docs import command_reference
 from kassay.experiments.cli import COMMANDS, app
 from kassay.experiments.implementations import installation
 from kassay.experiments.simulation.scripts.script_parser import parse_script
 from kassay.reference.documents.json_codec import parse_group
+from tools import write_command_reference
 from tools.insert_published_numbers import HEADLINE, markdown_table, replace_numbers
 
 ROOT = Path(__file__).parents[1]
@@ -130,7 +130,9 @@ def test_console_and_python_blocks_contain_a_command_or_an_example(page):
 
 def test_the_command_reference_is_the_help_of_the_commands():
     message = "run: make commands"
-    assert command_reference.PAGE.read_text(encoding="utf-8") == command_reference.page(), message
+    assert (
+        write_command_reference.PAGE.read_text(encoding="utf-8") == write_command_reference.page()
+    ), message
 
 
 def test_group_documents_and_scripts_are_valid():

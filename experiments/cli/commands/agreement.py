@@ -55,7 +55,6 @@ class AgreementOptions:
         ),
     ] = None
     cases: generated_group_options.Cases = 100
-    first_seed: generated_group_options.FirstSeed = 0
     assignor: Annotated[
         list[str] | None,
         typer.Option(
@@ -136,7 +135,7 @@ def agreement(
     counts = empty_counts(names, reference=reference)
     # A call of an assignor can outlast the grace period after Ctrl-C. The counts are kept.
     with suppress(KeyboardInterrupt), stop_on_interrupt():
-        compared = _groups(imported, families, options.cases, options.first_seed)
+        compared = _groups(imported, families, options.cases)
         add_agreements(counts, compared, reference=reference, runs=runs, limits=stoppable)
         for one in counts.values() if options.shrink else ():
             _shrink(one, options.shrink, runs, stoppable)
@@ -158,11 +157,9 @@ def _installed() -> list[str]:
     ]
 
 
-def _groups(
-    imported: list[Group], families: list[str], cases: int, first_seed: int
-) -> Iterator[Group]:
+def _groups(imported: list[Group], families: list[str], cases: int) -> Iterator[Group]:
     yield from imported
-    generated = cases_of(families, seeds=cases, assignors=["sticky"], first_seed=first_seed)
+    generated = cases_of(families, seeds=cases, assignors=["sticky"])
     for case in generated if families else ():
         yield case.build()
 

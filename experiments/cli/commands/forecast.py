@@ -49,7 +49,10 @@ class ForecastOptions:
         ),
     ] = None
     downtime: Annotated[
-        float, typer.Option(min=0, help="Time without the process of a restarting member.")
+        float,
+        typer.Option(
+            min=0, help="Time during which the process of a restarting member does not run."
+        ),
     ] = 10.0
     pause: Annotated[
         float,
@@ -64,8 +67,8 @@ class ForecastOptions:
         Criterion,
         typer.Option(
             "--minimise",
-            help="Cost of a rolling restart that the recommendation minimises. unowned: "
-            "partition-seconds without an owner.",
+            help="The recommendation minimises this cost of a rolling restart: rebalances, moves, "
+            "or unowned (partition-seconds without an owner).",
         ),
     ] = Criterion.UNOWNED
     seed: Annotated[int, typer.Option(help="Random seed of the delays of heartbeats.")] = 0

@@ -14,7 +14,6 @@ from kassay.experiments.cli.options import (
 )
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
 from kassay.experiments.cli.write_results import Record, TableLayout
-from kassay.reference.documents.json_codec import assignment_document
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import loads
 from kassay.solver.frontier.frontier import frontier as find_frontier
@@ -36,10 +35,6 @@ class FrontierOptions:
         ),
     ] = None
     plot: output_options.PlotFile = None
-    assignments: Annotated[
-        bool,
-        typer.Option("--assignments", help="Include the assignment of each point of the frontier."),
-    ] = False
     output_format: output_options.OutputFormat = output_options.Format.JSONL
 
 
@@ -73,7 +68,7 @@ def frontier(
 
             curve = FrontierCurve.of(result)
             draw_frontier(curve, next(files), measure=str(result.measure), title=group.id)
-        record = _record(group, result, options.assignments)
+        record = _record(group, result)
         return GroupResult(record, reached=bool(result.points))
 
     layout = TableLayout(
@@ -85,18 +80,15 @@ def frontier(
     process_groups(source.file, process, options.output_format, layout, source.import_options())
 
 
-def _record(group: Group, result: Frontier, assignments: bool) -> dict[str, object]:
-    points = []
-    for row, point in zip(result.table(), result.points, strict=True):
-        entry = row.record() | {"loads": loads(group, point.assignment)}
-        if assignments:
-            entry["assignment"] = assignment_document(point.assignment)
-        points.append(entry)
+def _record(group: Group, result: Frontier) -> dict[str, object]:
     record: dict[str, object] = {
         "id": group.id,
         "measure": str(result.measure),
         "complete": result.complete,
-        "points": points,
+        "points": [
+            row.record() | {"loads": loads(group, point.assignment)}
+            for row, point in zip(result.table(), result.points, strict=True)
+        ],
     }
     if result.conflict:
         record["conflict"] = list(result.conflict)

@@ -38,6 +38,8 @@ from kassay.reference.model.errors import UsageError
 _FAMILIES = (EXHAUSTIVE, *FAMILIES)
 _FIRST_CASES = 10
 """Number of cases on which a custom assignor runs twice before Spark starts."""
+_DRAWN = 24
+"""Maximum number of counterexamples drawn in gallery.html."""
 _PRINTED = 10
 """Maximum number of counterexamples in the printed table."""
 
@@ -84,7 +86,6 @@ class HuntOptions:
         list[Path] | None, typer.Option(help="File of group documents to search; repeatable.")
     ] = None
     cases: generated_group_options.Cases = 1000
-    first_seed: generated_group_options.FirstSeed = 0
     walk_steps: Annotated[
         int,
         typer.Option(
@@ -99,9 +100,6 @@ class HuntOptions:
             min=1, help="Number of random walks per counterexample if --walk-steps is above 0."
         ),
     ] = 2
-    top: Annotated[
-        int, typer.Option(min=1, help="Maximum number of counterexamples drawn in gallery.html.")
-    ] = 24
     tasks: spark_options.SparkTasks = None
 
 
@@ -145,7 +143,7 @@ def hunt(
         (
             imported_cases(documents, assignors=[name]),
             ListedCases(tuple(small_worlds)),
-            cases_of(seeded, seeds=options.cases, assignors=[name], first_seed=options.first_seed),
+            cases_of(seeded, seeds=options.cases, assignors=[name]),
         )
     )
     if not len(searched):
@@ -163,8 +161,8 @@ def hunt(
             f"all groups up to {options.members} members and {options.partitions} partitions"
         )
     if any(FAMILIES[one].size is None for one in families if one in FAMILIES):
-        about["seeds"] = f"{options.cases}, from {options.first_seed}"
-    _write(result, options.output, about=about, top=options.top)
+        about["seeds"] = f"{options.cases}, from 0"
+    _write(result, options.output, about=about)
     _print_summary(result)
     if not all_valid:
         raise typer.Exit(BAD_INPUT)
@@ -207,12 +205,12 @@ def _description(options: CounterexampleOptions, families: Sequence[str]) -> dic
     return description
 
 
-def _write(result: Gallery, directory: Path, *, about: dict[str, str], top: int) -> None:
+def _write(result: Gallery, directory: Path, *, about: dict[str, str]) -> None:
     lines = "".join(json_line(group_document(entry.group)) + "\n" for entry in result.entries)
     write_text(directory / "groups.jsonl", lines)
     document = json.dumps(result.document(), ensure_ascii=False, indent=2) + "\n"
     write_text(directory / "gallery.json", document)
-    write_text(directory / "gallery.html", render_gallery(result, about=about, top=top))
+    write_text(directory / "gallery.html", render_gallery(result, about=about, top=_DRAWN))
 
 
 def _print_summary(result: Gallery) -> None:

@@ -81,14 +81,6 @@ class PlanOptions:
             show_default="1, 1.25, 1.5, 2",
         ),
     ] = None
-    points: Annotated[
-        int,
-        typer.Option(
-            min=2,
-            help="Maximum number of points of the frontier. A point shows the minimum imbalance "
-            "for a number of moves.",
-        ),
-    ] = 25
     output_format: Annotated[
         SummaryFormat | None,
         typer.Option(
@@ -161,7 +153,6 @@ def plan(
                 constraints=objective.constraints(start),
                 batch_size=options.batch_size,
                 growth=factors,
-                points=options.points,
                 limits=case_limits,
                 seed=options.seed,
                 progress=Progress(one.id, limits.time_limit),

@@ -70,7 +70,6 @@ class StudiedGroups(search_options.LimitOptions):
         ),
     ] = None
     cases: generated_group_options.Cases = 1000
-    first_seed: generated_group_options.FirstSeed = 0
     assignor: assignor_options.AssignorNames = None
 
 
@@ -224,9 +223,9 @@ def _read_groups(sources: Sequence[str | Path]) -> tuple[list[str], list[str], b
 def _plan_from_options(options: StudiedGroups, assignors: list[str]) -> _StudyPlan:
     documents, uris, all_valid = _read_groups(options.groups or ())
     families = options.family or []
-    limits, seeds, first_seed = options.case_limits(), options.cases, options.first_seed
+    limits, seeds = options.case_limits(), options.cases
     return _StudyPlan(
-        generated=cases_of(families, seeds=seeds, assignors=assignors, first_seed=first_seed),
+        generated=cases_of(families, seeds=seeds, assignors=assignors),
         documents=documents,
         uris=uris,
         assignors=assignors,
@@ -234,7 +233,7 @@ def _plan_from_options(options: StudiedGroups, assignors: list[str]) -> _StudyPl
             configuration,
             families=families,
             seeds=seeds,
-            first_seed=first_seed,
+            first_seed=0,
             assignors=assignors,
             limits=limits,
         ),

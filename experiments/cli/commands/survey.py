@@ -80,8 +80,10 @@ class SurveyOptions:
         typer.Option(
             metavar="CONDITION",
             help="Exit with 1 if a group meets this condition, such as 'gap>10%' or 'hot>=2'; "
-            "repeatable. Current assignment: maximum-load, spread, idle, hot. Plan: gap (in %), "
-            "moves, placed (partitions without owner). History: unnecessary-moves.",
+            "repeatable. Values of the current assignment: maximum-load, spread, idle (members "
+            "without load), hot (members above the planned maximum load). Values of the plan: gap "
+            "(decrease of the maximum load in %), moves, placed (partitions that get an owner). "
+            "Value of the history: unnecessary-moves.",
         ),
     ] = None
     output: Annotated[

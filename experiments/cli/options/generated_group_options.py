@@ -1,12 +1,9 @@
-"""Command-line options for generated groups: their number and the first random seed."""
+"""Command-line options for generated groups."""
 
 from typing import Annotated
 
 import typer
 
-FirstSeed = Annotated[
-    int, typer.Option("--first-seed", help="First random seed of each family of generated groups.")
-]
 Cases = Annotated[
     int,
     typer.Option(

@@ -101,15 +101,16 @@ class ObjectiveOptions:
         bool,
         typer.Option(
             "--by-host",
-            help="Balance the loads of hosts before those of members: --level hosts --level "
-            "imbalance.",
+            help="Balance the loads of hosts before those of members. Short for --level hosts "
+            "--level imbalance.",
         ),
     ] = False
     racks: Annotated[
         bool,
         typer.Option(
             "--racks",
-            help="Minimise reads across racks before moves: --level cross_rack --level movement.",
+            help="Minimise reads across racks before moves. Short for --level cross_rack --level "
+            "movement.",
         ),
     ] = False
     max_moves: Annotated[

@@ -33,10 +33,6 @@ def test_limited_points_include_the_first_and_the_last_point(run):
     assert not record["complete"]
 
 
-def test_assignments_are_included_on_request(run):
-    assert all("assignment" in point for point in run("--assignments").record["points"])
-
-
 def test_each_group_has_a_reproducible_plot(run, tmp_path):
     file = tmp_path / "f.svg"
     run("--plot", file, groups=[LOPSIDED_GROUP, {**LOPSIDED_GROUP, "id": "h"}])

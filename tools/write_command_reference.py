@@ -1,4 +1,4 @@
-"""Write docs/commands.md from the commands' help: ``python -m docs.command_reference``."""
+"""Write docs/commands.md from the commands' help: ``python -m tools.write_command_reference``."""
 
 from enum import Enum
 from pathlib import Path
@@ -8,7 +8,7 @@ import typer
 
 from kassay.experiments.cli import COMMANDS, app
 
-PAGE = Path(__file__).with_name("commands.md")
+PAGE = Path(__file__).parents[1] / "docs/commands.md"
 _INTRODUCTION = """\
 # Commands
 
