@@ -10,9 +10,12 @@ from kassay.experiments.cli.write_results import print_records, print_table
 from kassay.experiments.implementations.library_catalogue import parse_library_version
 from kassay.experiments.simulation.cluster.mixed_libraries import with_library_shares
 from kassay.experiments.simulation.policies import POLICIES, policy_named
-from kassay.experiments.simulation.results.result_formats import simulation_document, timeline
 from kassay.experiments.simulation.results.simulation_cost import SimulationCost, cost_of
-from kassay.experiments.simulation.results.simulation_result import SimulationResult
+from kassay.experiments.simulation.results.simulation_result import (
+    SimulationResult,
+    simulation_document,
+    timeline,
+)
 from kassay.experiments.simulation.scripts.built_in_scripts import BUILT_IN_SCRIPTS, load_script
 from kassay.experiments.simulation.simulation import simulate as run
 from kassay.reference.model.errors import InputError

@@ -278,23 +278,8 @@ def _records(result: Survey) -> Iterator[dict[str, object]]:
 
 def _metric_rows(result: Survey) -> Iterator[dict[str, object]]:
     for group in result.groups:
-        yield {
-            "group": group.id,
-            "gap": round(float(group.gap), 6),
-            "maximum_load": group.current.makespan,
-            "planned_maximum_load": group.planned.makespan,
-            "maximum_load_bound": group.makespan.bound,
-            "spread": group.current.spread,
-            "planned_spread": group.planned.spread,
-            "idle": group.current.idle,
-            "planned_idle": group.planned.idle,
-            "hot": group.hot,
-            "moves": group.moves.value,
-            "unnecessary_moves": group.unnecessary_moves,
-            "members": group.members,
-            "partitions": group.partitions,
-            "failed": 0,
-        }
+        values = group.values() | {"gap": round(float(group.gap), 6)}
+        yield {"group": group.id, **values, "failed": 0}
     for failed in result.unsurveyed:
         yield {"group": failed.id, "failed": 1}
 

@@ -2,7 +2,6 @@
 
 import operator
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -10,17 +9,10 @@ import typer
 
 from kassay.experiments.planning.survey.survey_result import SurveyedGroup
 
-_VALUES: dict[str, Callable[[SurveyedGroup], Fraction | int]] = {
-    "gap": lambda group: group.gap,
-    "maximum-load": lambda group: group.current.makespan,
-    "spread": lambda group: group.current.spread,
-    "idle": lambda group: group.current.idle,
-    "hot": lambda group: group.hot,
-    "moves": lambda group: group.moves.value,
-    "placed": lambda group: group.placed,
-    "unnecessary-moves": lambda group: group.unnecessary_moves or 0,
-}
-QUANTITIES = tuple(_VALUES)
+QUANTITIES = (
+    *("gap", "maximum-load", "spread", "idle", "hot", "moves", "placed"),
+    "unnecessary-moves",
+)
 """Names of the quantities of a group that a condition can compare."""
 _COMPARISONS = {">": operator.gt, ">=": operator.ge}
 _CONDITION = re.compile(r"\s*([a-z-]+)\s*(>=|>)\s*(\d+(?:\.\d+)?)\s*(%?)\s*")
@@ -43,14 +35,14 @@ class Condition:
 
     def is_met_by(self, group: SurveyedGroup) -> bool:
         """Return whether the group's quantity is above the limit or, for ``>=``, equal to it."""
-        value = _VALUES[self.quantity](group)
+        value = group.values()[self.quantity.replace("-", "_")] or 0
         return bool(_COMPARISONS[self.comparison](value, self.limit))
 
 
 def parse_condition(text: str) -> Condition:
     """Parse a condition. The limit of the gap is a percentage, all other limits are numbers."""
     match = _CONDITION.fullmatch(text)
-    if match is None or match[1] not in _VALUES:
+    if match is None or match[1] not in QUANTITIES:
         raise typer.BadParameter(
             f"--fail-on must be QUANTITY>LIMIT or QUANTITY>=LIMIT, where QUANTITY is one of "
             f"{', '.join(QUANTITIES)}, got {text!r}"

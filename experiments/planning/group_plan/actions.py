@@ -11,7 +11,6 @@ from kassay.experiments.planning.group_plan.assignor_outcomes import (
     assignment_metrics,
 )
 from kassay.experiments.planning.preparation.identify_assignor import (
-    IdentifiedAssignor,
     Implementation,
     identify_assignor,
     runs_in_client,
@@ -98,39 +97,27 @@ def _assignor_changes(
 ) -> Iterator[RecommendedAction]:
     own = identify_assignor(group)
     is_other = own.implementation is Implementation.OTHER
-    clients = {one.assignor for one in outcomes if is_library_assignor(one.assignor)}
+    has_client = any(is_library_assignor(one.assignor) for one in outcomes)
     for outcome in outcomes:
-        name = outcome.assignor
-        if name in clients:
-            yield from _client_change(own, outcome)
+        if outcome.metrics is None or outcome.movement is None:
             continue
-        is_usable = ASSIGNORS[name].release is Release.NEWEST and own.offers(name)
-        # The results of the library itself replace those of the ports.
-        is_usable = is_usable and not (clients and runs_in_client(name))
-        if outcome.metrics is None or outcome.movement is None or not is_usable:
+        origin, of_library, name = "", "", outcome.assignor
+        if is_library_assignor(name):
+            library, _, name = name.partition(":")
+            of_library = f" of {library}"
+        elif ASSIGNORS[name].release is not Release.NEWEST or not own.offers(name):
             continue
-        if name != own.name:
-            text = f"switch the assignor to {name}"
+        elif runs_in_client(name) and has_client:
+            continue  # The results of the library itself replace those of the ports.
         elif is_other:
-            continue
+            if name == own.name:
+                continue
+            origin = f"computed with the {name} of Java, " if runs_in_client(name) else ""
+        if name == own.name:
+            text = f"trigger a rebalance: {name}{of_library} then balances the group"
         else:
-            text = f"trigger a rebalance: {name} then balances the group"
-        origin = f"computed with the {name} of Java, " if is_other and runs_in_client(name) else ""
+            text = f"switch the assignor to {name}{of_library}"
         yield _change_to(text, outcome.metrics, outcome.movement, origin)
-
-
-def _client_change(
-    own: IdentifiedAssignor, outcome: AssignorOutcome
-) -> Iterator[RecommendedAction]:
-    """Recommend an assignor of the client library, by the result of the library itself."""
-    if outcome.metrics is None or outcome.movement is None:
-        return
-    library, _, name = outcome.assignor.partition(":")
-    if name == own.name:
-        text = f"trigger a rebalance: {name} of {library} then balances the group"
-    else:
-        text = f"switch the assignor to {name} of {library}"
-    yield _change_to(text, outcome.metrics, outcome.movement)
 
 
 def _change_to(

@@ -18,21 +18,16 @@ from kassay.experiments.planning.group_plan.rack_locality import RackLocality, c
 from kassay.experiments.planning.moves.explained_steps import move_steps
 from kassay.experiments.planning.moves.move_schedule import moves_between, schedule_moves
 from kassay.experiments.planning.preparation.identify_assignor import client_assignors
-from kassay.experiments.planning.preparation.planning_levels import (
-    exact_levels,
-    makespan_of,
-    planning_levels,
-    without_move_limit,
-)
+from kassay.experiments.planning.preparation.planning_levels import makespan_of, planning_levels
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, require_group
 from kassay.reference.model.group_annotations import WeightSource
 from kassay.reference.model.metrics import Measure, participants
 from kassay.reference.model.ownership import NO_OWNER, ownership, rejoin
-from kassay.solver.constraints import Constraint
+from kassay.solver.constraints import Constraint, MaxMoves
 from kassay.solver.frontier.frontier import frontier
 from kassay.solver.frontier.frontier_points import Frontier
-from kassay.solver.objective import HostImbalance, Level
+from kassay.solver.objective import HostImbalance, Imbalance, Level, Movement, default_measure
 from kassay.solver.sizing.member_loss import MemberLosses, member_loss
 from kassay.solver.sizing.members_needed import members_needed
 from kassay.solver.solution import LevelValue, Solution
@@ -123,8 +118,8 @@ class _Planner:
 
         The first search finds the optimum, because the tolerance is relative to its imbalance.
         """
-        exact = exact_levels(self.group, self.levels)
-        rules = without_move_limit(self.constraints)
+        exact = _exact_levels(self.group, self.levels)
+        rules = _without_move_limit(self.constraints)
         is_exact = self.levels[:2] == exact and rules == self.constraints
         optimum = solve(
             self.group,
@@ -217,7 +212,7 @@ class _Planner:
         return frontier(
             self.group,
             measure=Measure(solution.imbalance.name),
-            constraints=without_move_limit(self.constraints),
+            constraints=_without_move_limit(self.constraints),
             max_points=points,
             optimum=optimum,
             known=[solution],
@@ -266,3 +261,14 @@ def _unowned(group: Group) -> Iterable[str]:
         if subscribers[topic]:
             for number in (owners == NO_OWNER).nonzero()[0].tolist():
                 yield f"{topic}-{number}"
+
+
+def _exact_levels(group: Group, levels: Sequence[Level]) -> tuple[Level, ...]:
+    """Return two levels: imbalance without tolerance, then movement."""
+    measures = [level.measure for level in levels if isinstance(level, Imbalance)]
+    return (Imbalance(measures[0] if measures else default_measure(group)), Movement())
+
+
+def _without_move_limit(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
+    """Remove limits on the number of moves from the constraints."""
+    return tuple(rule for rule in constraints if not isinstance(rule, MaxMoves))

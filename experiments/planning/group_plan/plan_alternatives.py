@@ -10,7 +10,7 @@ from kassay.experiments.planning.moves.move_schedule import MoveBatch, schedule_
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
-from kassay.solver.frontier.frontier_points import Frontier
+from kassay.solver.frontier.frontier_points import Frontier, FrontierPoint
 from kassay.solver.solution import LevelValue, Solution
 
 FEW_MOVES = 10
@@ -38,50 +38,26 @@ def plan_options(
     group: Group, solution: Solution, optimum: Solution, frontier: Frontier
 ) -> tuple[PlanOption, ...]:
     """List the planned assignment and alternatives, in ascending order of moves."""
-    measure = Measure(solution.imbalance.name)
-    options = [_of_solution(group, RECOMMENDED, solution, measure)]
+    measure = scheduled_measure(Measure(solution.imbalance.name))
+    found: list[tuple[str, Solution | FrontierPoint]] = [(RECOMMENDED, solution)]
     few = [point for point in frontier.points if point.movement.value <= FEW_MOVES]
     top = optimum.movement.value
     if few and top > FEW_MOVES and few[-1].movement.value != solution.movement.value:
-        point = few[-1]
-        options.append(
-            _option(
-                group,
-                BEST_MOVES,
-                point.assignment,
-                levels=(point.imbalance, point.movement),
-                measure=measure,
-            )
-        )
+        found.append((BEST_MOVES, few[-1]))
     planned = (solution.imbalance.value, solution.movement.value)
-    if optimum.assignment is not None and planned != (optimum.imbalance.value, top):
-        options.append(_of_solution(group, BALANCED, optimum, measure))
-    return tuple(options)
-
-
-def _of_solution(group: Group, name: str, solution: Solution, measure: Measure) -> PlanOption:
-    if solution.assignment is None:
-        raise LookupError(f"the plan option {name!r} has no assignment")
-    levels = (solution.imbalance, solution.movement)
-    return _option(group, name, solution.assignment, levels=levels, measure=measure)
-
-
-def _option(
-    group: Group,
-    name: str,
-    assignment: Assignment,
-    *,
-    levels: tuple[LevelValue, LevelValue],
-    measure: Measure,
-) -> PlanOption:
-    imbalance, movement = levels
-    return PlanOption(
-        name=name,
-        assignment=assignment,
-        metrics=assignment_metrics(group, assignment),
-        imbalance=imbalance,
-        movement=movement,
-        batches=schedule_moves(group, assignment, measure=scheduled_measure(measure)),
+    if planned != (optimum.imbalance.value, top):
+        found.append((BALANCED, optimum))
+    return tuple(
+        PlanOption(
+            name=name,
+            assignment=one.assignment,
+            metrics=assignment_metrics(group, one.assignment),
+            imbalance=one.imbalance,
+            movement=one.movement,
+            batches=schedule_moves(group, one.assignment, measure=measure),
+        )
+        for name, one in found
+        if one.assignment is not None
     )
 
 

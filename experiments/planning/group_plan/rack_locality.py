@@ -101,10 +101,7 @@ def _racks(group: Group, current: Assignment, planned: Assignment) -> tuple[Rack
 
 
 def _consumed_by_rack(group: Group, assignment: Assignment) -> Counter[str | None]:
-    consumed: Counter[str | None] = Counter()
-    for member in group.members:
-        consumed[member.rack] += len(assignment.get(member.id, ()))
-    return consumed
+    return Counter(one.rack for one in group.members for _ in assignment.get(one.id, ()))
 
 
 def _minimum(group: Group, planned: Solution, limits: SearchLimits, seed: int) -> LevelValue | None:

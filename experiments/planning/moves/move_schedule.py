@@ -4,17 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
+from kassay.reference.model import metrics
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InternalError, UsageError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import (
-    Measure,
-    imbalance_of,
-    member_units,
-    participants,
-    relative_loads,
-)
-from kassay.reference.model.ownership import NO_OWNER, ownership
+from kassay.reference.model.metrics import Measure
+from kassay.reference.model.ownership import NO_OWNER, current_partitions, ownership
 
 _MAX_SEARCHED_MOVES = 5_000
 """Maximum number of moves with a searched order; more moves are ordered by load alone."""
@@ -109,7 +104,7 @@ def schedule_moves(
     moved = list(_most_effective_first([m for m in moves if m.source is not None], start))
     slices = [placed] if placed else []
     slices += [moved[first : first + batch_size] for first in range(0, len(moved), batch_size)]
-    consuming, units = participants(group), member_units(group)
+    consuming, units = metrics.participants(group), metrics.member_units(group)
     batches = []
     for batch in slices:
         for move in batch:
@@ -120,8 +115,8 @@ def schedule_moves(
         batches.append(
             MoveBatch(
                 moves=tuple(batch),
-                makespan=max(relative_loads(group, current).values(), default=0),
-                imbalance=imbalance_of(measure, loads, units),
+                makespan=max(metrics.relative_loads(group, current).values(), default=0),
+                imbalance=metrics.imbalance_of(measure, loads, units),
             )
         )
     return tuple(batches)
@@ -191,10 +186,8 @@ def _next_move(
 
 def owned_loads(group: Group) -> dict[str, int]:
     """Return the load of each member, computed from the member's owned partitions."""
-    current = {member.id: 0 for member in group.members}
     topics = group.topic_table()
-    for name, owners in ownership(group).owners.items():
-        for number, owner in enumerate(owners.tolist()):
-            if owner != NO_OWNER:
-                current[group.members[owner].id] += topics[name].weight(number)
-    return current
+    return {
+        member: sum(topics[topic].weight(number) for topic, number in owned)
+        for member, owned in current_partitions(group).items()
+    }

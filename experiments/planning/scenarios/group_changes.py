@@ -16,7 +16,6 @@ from kassay.solver.sizing.resized_groups import (
     check_sizing_weights,
     new_member,
     resized,
-    with_capacity,
 )
 
 MEAN_WEIGHT = "mean"
@@ -142,11 +141,6 @@ def reweigh(
         raise InputError(f"the weight table has no weights for topic {missing[0]!r}")
     topics = (replace(topic, weights=tuple(weights[topic.name])) for topic in group.topics)
     return replace(group, topics=tuple(topics), weight_source=source)
-
-
-def limit_members(group: Group, capacity: int) -> Group:
-    """Set the capacity (maximum load) of all members that have no capacity."""
-    return with_capacity(group, capacity)
 
 
 def _topic(group: Group, name: str) -> Topic:

@@ -12,7 +12,6 @@ from kassay.experiments.planning.scenarios.group_changes import (
     Change,
     add_members,
     grow,
-    limit_members,
     remove_members,
     repartition,
     reweigh,
@@ -21,6 +20,7 @@ from kassay.experiments.planning.scenarios.group_changes import (
 from kassay.reference.documents.json_codec import load_weights
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
+from kassay.solver.sizing.resized_groups import with_capacity
 
 NamedChange = tuple[str, Change]
 
@@ -63,7 +63,7 @@ class ScenarioSpec:
         if self.growth is not None:
             kinds.append([_growth(factor) for factor in self.growth.split(",")])
         if self.capacity is not None:
-            limited = partial(limit_members, capacity=self.capacity)
+            limited = partial(with_capacity, capacity=self.capacity)
             kinds.append([(f"capacity {self.capacity}", limited)])
         return kinds
 

@@ -1,10 +1,11 @@
 """Render a survey of many groups as an HTML page."""
 
 from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
 from urllib.parse import quote
 
-from kassay.experiments.planning.survey.survey_result import Survey, SurveyedGroup
+from kassay.experiments.planning.survey.survey_result import Survey
 from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.documents.csv_writer import write_csv
 
@@ -36,15 +37,12 @@ def render_survey(survey: Survey, *, source: str, plans: Mapping[str | None, str
 
 def survey_csv(survey: Survey) -> str:
     """Convert a survey to CSV text, one line per group in the order of the ranks."""
-    return write_csv(_COLUMNS, (_row(rank, group) for rank, group in enumerate(survey.groups, 1)))
-
-
-def _row(rank: int, group: SurveyedGroup) -> tuple[object, ...]:
-    before, after = group.current, group.planned
-    return (
-        *(rank, group.id or "", f"{float(group.gap):.4f}", f"{float(group.gap_limit):.4f}"),
-        *(before.makespan, after.makespan, group.makespan.bound, before.spread, after.spread),
-        *(before.idle, after.idle, group.hot, group.moves.value, group.placed),
-        "" if group.unnecessary_moves is None else group.unnecessary_moves,
-        *(group.members, group.partitions),
+    rows = (
+        (rank, group.id or "", *map(_cell, group.values().values()))
+        for rank, group in enumerate(survey.groups, 1)
     )
+    return write_csv(_COLUMNS, rows)
+
+
+def _cell(value: Fraction | int | None) -> object:
+    return f"{float(value):.4f}" if isinstance(value, Fraction) else value

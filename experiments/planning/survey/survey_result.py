@@ -106,6 +106,26 @@ class SurveyedGroup:
         """Return whether the plan changes maximum load, spread or number of idle members."""
         return self.current != self.planned
 
+    def values(self) -> dict[str, Fraction | int | None]:
+        """Return the values of the group by name, which conditions, metrics and CSV files use."""
+        return {
+            "gap": self.gap,
+            "gap_limit": self.gap_limit,
+            "maximum_load": self.current.makespan,
+            "planned_maximum_load": self.planned.makespan,
+            "maximum_load_bound": self.makespan.bound,
+            "spread": self.current.spread,
+            "planned_spread": self.planned.spread,
+            "idle": self.current.idle,
+            "planned_idle": self.planned.idle,
+            "hot": self.hot,
+            "moves": self.moves.value,
+            "placed": self.placed,
+            "unnecessary_moves": self.unnecessary_moves,
+            "members": self.members,
+            "partitions": self.partitions,
+        }
+
     def rank_key(self) -> tuple[object, ...]:
         """Return the key by which groups are ranked, in ascending order.
 

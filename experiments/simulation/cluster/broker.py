@@ -77,17 +77,11 @@ class Broker:
         ``protocol`` is the assignor that a classic group has selected. Its first member leads.
         """
         if self.classic is not None and classic:
-            leader, members = classic[0].member_id, tuple(classic)
-            record = GroupMetadata(
-                self.classic.group.id,
-                requests.CONSUMERS,
-                generation,
-                protocol,
-                leader,
-                0,
-                members,
+            leader, group_id = classic[0].member_id, self.classic.group.id
+            kind, members = requests.CONSUMERS, tuple(classic)
+            self.classic.adopt(
+                GroupMetadata(group_id, kind, generation, protocol, leader, 0, members)
             )
-            self.classic.adopt(record)
         elif self.consumer is not None:
             self.consumer.adopt(modern, epoch=generation)
 
@@ -117,21 +111,19 @@ class Broker:
 
     def join(self, request: requests.JoinRequest, reply: requests.JoinReply) -> None:
         """Handle a JoinGroup request."""
-        if self._classic_members is not None:
-            self._classic_members.join(request, reply)
-        elif self.classic is None:
+        coordinator = self._classic_members or self.classic
+        if coordinator is None:
             reply(requests.JoinResponse(ErrorCode.NOT_COORDINATOR, request.member_id))
         else:
-            self.classic.join(request, reply)
+            coordinator.join(request, reply)
 
     def sync(self, request: requests.SyncRequest, reply: requests.SyncReply) -> None:
         """Handle a SyncGroup request."""
-        if self._classic_members is not None:
-            self._classic_members.sync(request, reply)
-        elif self.classic is None:
+        coordinator = self._classic_members or self.classic
+        if coordinator is None:
             reply(requests.SyncResponse(ErrorCode.NOT_COORDINATOR))
         else:
-            self.classic.sync(request, reply)
+            coordinator.sync(request, reply)
 
     def heartbeat(self, member_id: str, generation: int, instance_id: str | None) -> ErrorCode:
         """Handle a Heartbeat request of the classic protocol."""

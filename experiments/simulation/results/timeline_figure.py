@@ -6,6 +6,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from kassay.experiments.plotting.save_figure import save_figure
 from kassay.experiments.simulation.results.simulation_result import SimulationResult
 from kassay.reference.model.topic_partitions import TopicPartition
 
@@ -30,10 +31,7 @@ def draw_timeline(result: SimulationResult, file: Path) -> None:
     _draw_partitions(rows, result, partitions)
     _draw_members(members, result)
     rows.set_title(f"{result.script}, {result.policy}", loc="left", fontsize=10)
-    # No date and fixed ids: equal results give equal files.
-    with mpl.rc_context({"svg.hashsalt": "kassay", "svg.fonttype": "none"}):
-        metadata = {"Date": None} if file.suffix == ".svg" else None
-        figure.savefig(file, dpi=110, metadata=metadata)
+    save_figure(figure, file)
 
 
 def _draw_partitions(

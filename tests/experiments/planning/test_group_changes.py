@@ -7,6 +7,7 @@ from kassay.reference import Group, InputError, Member, Topic
 from kassay.reference.model.metrics import movement
 from kassay.reference.model.ownership import rejoin
 from kassay.solver import solve
+from kassay.solver.sizing.resized_groups import with_capacity
 
 GROUP = Group(
     id="g",
@@ -91,7 +92,7 @@ def test_new_weights_must_cover_every_topic():
 
 
 def test_a_default_capacity_keeps_existing_capacities():
-    assert [member.capacity for member in group_changes.limit_members(GROUP, 4).members] == [9, 4]
+    assert [member.capacity for member in with_capacity(GROUP, 4).members] == [9, 4]
 
 
 def test_a_carried_out_plan_needs_no_move():
