@@ -119,21 +119,13 @@ def _jvm_command(library: Library, directory: Path) -> tuple[str, ...]:
     return (java, *options, "-classpath", classpath, "Driver", _MAIN_CLASSES[library.name])
 
 
-_GO_FILES = {
-    "sarama": ("sarama.go",),
-    "franz-go": ("franz_go.go",),
-    "kafka-go": ("kafka_go.go",),
-}
-"""Files of the Go driver for a library, besides ``driver.go``."""
-
-
 def _install_go(library: Library, version: str, directory: Path) -> None:
     source, build = DRIVERS / "go", directory / "source"
     build.mkdir()
-    names: tuple[str, ...] = ("driver.go", *_GO_FILES[library.name])
+    names = ["driver.go", f"{library.name.replace('-', '_')}.go"]
     if library.name == "sarama":
         has_cooperative = library.offers("cooperative-sticky", version)
-        names += ("sarama_cooperative.go" if has_cooperative else "sarama_eager.go",)
+        names.append("sarama_cooperative.go" if has_cooperative else "sarama_eager.go")
     for name in names:
         shutil.copy(source / name, build / name)
     (build / "go.mod").write_text("module kassay/driver\n", encoding="utf-8")

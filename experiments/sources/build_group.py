@@ -50,27 +50,17 @@ def build_group(observed: ObservedGroup, options: ImportOptions) -> Group:
         group = Group(
             id=observed.id,
             topics=tuple(
-                Topic(name=name, partitions=counts[name], weights=values, id=ids.get(name))
+                Topic(
+                    name=name,
+                    partitions=counts[name],
+                    weights=values,
+                    racks=observed.racks.get(name),
+                    id=ids.get(name),
+                )
                 for name, values in weights.items()
             ),
             members=tuple(
-                Member(
-                    id=member.id,
-                    subscription=subscriptions[member.id],
-                    owned=Partitions.of(member.owned_in_order()),
-                    generation=ASSUMED_GENERATION if member.epoch is None else member.epoch,
-                    instance_id=member.instance_id,
-                    target=None if member.target is None else Partitions.of(sorted(member.target)),
-                    client=Client(
-                        id=member.client_id,
-                        host=member.host,
-                        library=member.library
-                        or recognise_library(
-                            member.client_id, member_id=member.id, assignor=observed.assignor
-                        ),
-                    ),
-                )
-                for member in members
+                _member(member, subscriptions[member.id], observed.assignor) for member in members
             ),
             status=observed.status,
             weight_source=options.weight_source,
@@ -80,6 +70,26 @@ def build_group(observed: ObservedGroup, options: ImportOptions) -> Group:
         return with_hosts_and_speeds(group, options)
     except InputError as error:
         raise InputError(f"group {observed.id!r}: {error}") from None
+
+
+def _member(
+    observed: ObservedMember, subscription: tuple[str, ...], assignor: str | None
+) -> Member:
+    client_id, target = observed.client_id, observed.target
+    library = observed.library or recognise_library(
+        client_id, member_id=observed.id, assignor=assignor
+    )
+    return Member(
+        id=observed.id,
+        subscription=subscription,
+        owned=Partitions.of(observed.owned_in_order()),
+        generation=ASSUMED_GENERATION if observed.epoch is None else observed.epoch,
+        instance_id=observed.instance_id,
+        rack=observed.rack,
+        protocol_version=observed.protocol_version,
+        target=None if target is None else Partitions.of(sorted(target)),
+        client=Client(id=client_id, host=observed.host, library=library),
+    )
 
 
 def _check_partition_numbers_shown(observed: ObservedGroup) -> None:

@@ -15,6 +15,7 @@ from kassay.experiments.sources.describe_output import (
 from kassay.experiments.sources.tool_documents.document_rows import NO_ROWS, DocumentRows
 from kassay.reference.documents.text_files import error_at
 from kassay.reference.model.errors import InputError
+from kassay.reference.model.group import LATEST_PROTOCOL_VERSION
 from kassay.reference.model.group_annotations import (
     REBALANCING,
     REBALANCING_STATES,
@@ -23,6 +24,7 @@ from kassay.reference.model.group_annotations import (
 )
 
 PartitionKey = tuple[str, int]
+Racks = tuple[tuple[str | None, ...], ...]
 AssignedNumbers = Iterable[tuple[str, Iterable[int]]]
 DescribedRow = MemberRow | OffsetRow | StateRow
 _STATES_WITHOUT_MEMBERS = frozenset({"Empty", "Dead"})
@@ -46,6 +48,8 @@ class ObservedMember:
     target: set[PartitionKey] | None = None  # None if equal to owned
     subscription: tuple[str, ...] | None = None  # as the member sent it
     library: str | None = None  # indicated by the form of the subscription
+    rack: str | None = None
+    protocol_version: int = LATEST_PROTOCOL_VERSION
     ordered: tuple[PartitionKey, ...] = ()  # partitions in the coordinator's order
 
     def owned_in_order(self) -> list[PartitionKey]:
@@ -61,6 +65,7 @@ class ObservedGroup:
     id: str
     members: dict[str, ObservedMember] = field(default_factory=dict)
     partitions: dict[PartitionKey, str | None] = field(default_factory=dict)  # owner by partition
+    racks: dict[str, Racks | None] = field(default_factory=dict)  # by topic
     lag: dict[PartitionKey, int] = field(default_factory=dict)  # in messages
     appended: dict[PartitionKey, int] = field(default_factory=dict)  # messages between two samples
     has_members_table: bool = False  # a members table also lists members without partitions

@@ -17,6 +17,8 @@ from kassay.experiments.sources.live_cluster.cluster_interface import (
     Cluster,
     ClusterReading,
     EndOffsets,
+    JoinedSubscription,
+    LiveMember,
     LiveTopic,
     read_consumer_groups,
 )
@@ -94,31 +96,22 @@ def build_live_group(
     Partition counts come from the cluster, not from the options. The members get speeds from
     the number of consumed messages per partition, if it is given.
     """
-    joined = reading.subscriptions
+    topics = reading.topics
     known = replace(
         options,
-        partition_counts={name: topic.partitions for name, topic in reading.topics.items()},
+        partition_counts={name: topic.partitions for name, topic in topics.items()},
         minimum_counts=None,
+        topic_ids={name: topic.id for name, topic in topics.items() if topic.id is not None},
     )
     group = build_group(_observed_group(reading), known)
-    members = tuple(
-        replace(member, rack=joined[member.id].rack, protocol_version=joined[member.id].version)
-        if member.id in joined
-        else member
-        for member in group.members
-    )
-    topics = tuple(
-        replace(topic, id=reading.topics[topic.name].id, racks=reading.topics[topic.name].racks)
-        for topic in group.topics
-    )
-    notes = (*group.notes, *_notes(reading, group, options))
+    members, notes = group.members, (*group.notes, *_notes(reading, group, options))
     if consumed is not None:
         speeds = measured_speeds(group, consumed)
         members = tuple(replace(member, speed=speeds[member.id]) for member in members)
         notes = (*notes, _SPEED_NOTE)
     # A cluster shows the offsets from which both are computed, if they are requested.
     available = (WeightSource.LAG, WeightSource.RATE)
-    return replace(group, members=members, topics=topics, notes=notes, available_weights=available)
+    return replace(group, members=members, notes=notes, available_weights=available)
 
 
 def _add_topics_and_offsets(
@@ -183,37 +176,45 @@ def _consumed(
 
 
 def _observed_group(reading: ClusterReading) -> ObservedGroup:
-    group, sent = reading.group, reading.subscriptions
-    observed = ObservedGroup(
+    group, end = reading.group, reading.offsets.end
+    owners = {partition: member.id for member in group.members for partition in member.assigned}
+    return ObservedGroup(
         group.id,
+        members={
+            member.id: _observed_member(member, reading.subscriptions.get(member.id))
+            for member in group.members
+        },
+        partitions={p: owners.get(p) for p in reading.partitions if p[0] in reading.topics},
+        racks={name: topic.racks for name, topic in reading.topics.items()},
+        lag={p: end[p] - offset for p, offset in reading.committed_offsets.items() if p in end},
+        appended=dict(reading.offsets.appended),
         has_members_table=True,
         shows_owners=True,
         state=group.state,
         assignor=group.assignor,
         protocol=group.protocol,
     )
-    for partition in reading.partitions:
-        if partition[0] in reading.topics:
-            observed.partitions[partition] = None
-    for member in group.members:
-        observed.members[member.id] = ObservedMember(
-            member.id,
-            client_id=member.client_id,
-            host=member.host,
-            instance_id=member.instance_id,
-            owned=set(member.assigned),
-            library=sent[member.id].library if member.id in sent else None,
-            ordered=member.ordered,
-            subscription=None if member.id not in sent else sent[member.id].topics,
-            target=None if member.target in (None, member.assigned) else set(member.target or ()),
-        )
-        for partition in member.assigned & observed.partitions.keys():
-            observed.partitions[partition] = member.id
-    for partition, offset in reading.committed_offsets.items():
-        if partition in reading.offsets.end:
-            observed.lag[partition] = reading.offsets.end[partition] - offset
-    observed.appended.update(reading.offsets.appended)
-    return observed
+
+
+def _observed_member(member: LiveMember, sent: JoinedSubscription | None) -> ObservedMember:
+    observed = ObservedMember(
+        member.id,
+        client_id=member.client_id,
+        host=member.host,
+        instance_id=member.instance_id,
+        owned=set(member.assigned),
+        ordered=member.ordered,
+        target=None if member.target in (None, member.assigned) else set(member.target or ()),
+    )
+    if sent is None:
+        return observed
+    return replace(
+        observed,
+        subscription=sent.topics,
+        library=sent.library,
+        rack=sent.rack,
+        protocol_version=sent.version,
+    )
 
 
 def _notes(reading: ClusterReading, group: Group, options: ImportOptions) -> Iterator[str]:

@@ -4,7 +4,7 @@ Burrow's paths are ``/v3/kafka/CLUSTER/consumer/GROUP/lag`` and the same path wi
 """
 
 import re
-from dataclasses import replace
+from typing import Any
 
 from kassay.experiments.sources.describe_output import MemberRow, OffsetRow, StateRow
 from kassay.experiments.sources.tool_documents.document_rows import DocumentRows
@@ -112,7 +112,14 @@ def read_burrow_consumer(document: JsonFields, *, line: int) -> DocumentRows:
     topics = document.inner("topics")
     return _document(
         [
-            _detail_row(partition, OffsetRow(line, match["group"], topic, number))
+            OffsetRow(
+                line,
+                match["group"],
+                topic,
+                number,
+                lag=partition.optional_integer("current-lag"),
+                **_owner(partition),
+            )
             for topic in topics.table
             for number, partition in enumerate(topics.each(topic))
         ]
@@ -127,18 +134,13 @@ def _document(rows: list[OffsetRow]) -> DocumentRows:
     return DocumentRows(offsets=rows, shows_owners=any(row.owner is not None for row in rows))
 
 
-def _detail_row(partition: JsonFields, row: OffsetRow) -> OffsetRow:
+def _owner(partition: JsonFields) -> dict[str, Any]:
     host, client = partition.optional_text("owner"), partition.optional_text("client_id")
-    lag = partition.optional_integer("current-lag")
-    return replace(row, lag=lag, owner=_owner(host, client), host=host, client_id=client)
-
-
-def _owner(host: str | None, client: str | None) -> str | None:
-    return host if client is None else f"{client}_{host or ''}"
+    owner = host if client is None else f"{client}_{host or ''}"
+    return {"owner": owner, "host": host, "client_id": client}
 
 
 def _row(partition: JsonFields, group: str, line: int) -> OffsetRow:
-    host, client = partition.optional_text("owner"), partition.optional_text("client_id")
     end = partition.optional_inner("end")
     lag = partition.optional_integer("current_lag")
     return OffsetRow(
@@ -148,9 +150,7 @@ def _row(partition: JsonFields, group: str, line: int) -> OffsetRow:
         partition.count("partition"),
         current=None if end is None else end.optional_integer("offset"),
         lag=lag if lag is not None or end is None else end.optional_integer("lag"),
-        owner=_owner(host, client),
-        host=host,
-        client_id=client,
+        **_owner(partition),
     )
 
 
