@@ -3,14 +3,17 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from kassay.experiments.sources.hosts_and_speeds import with_hosts_and_speeds
+from kassay.experiments.sources.hosts_speeds_weights import (
+    available_weights,
+    topic_weights,
+    with_hosts_and_speeds,
+)
 from kassay.experiments.sources.import_options import (
     AssumedSubscriptions,
     ImportOptions,
     MemberTopics,
 )
 from kassay.experiments.sources.merge_captures import ObservedGroup, ObservedMember
-from kassay.experiments.sources.partition_weights import available_weights, topic_weights
 from kassay.experiments.sources.recognise_library import recognise_library
 from kassay.experiments.sources.tool_documents.document_rows import Counts
 from kassay.reference.model.errors import InputError

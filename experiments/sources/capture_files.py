@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TextIO
 
 from kassay.experiments.sources.build_group import build_group
-from kassay.experiments.sources.describe_output import parse_text
-from kassay.experiments.sources.hosts_and_speeds import with_hosts_and_speeds
+from kassay.experiments.sources.describe_output.parser import parse_text
+from kassay.experiments.sources.hosts_speeds_weights import with_hosts_and_speeds, with_weights
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.merge_captures import (
     Capture,
@@ -21,7 +21,6 @@ from kassay.experiments.sources.merge_captures import (
     PartitionKey,
     merge_captures,
 )
-from kassay.experiments.sources.partition_weights import with_weights
 from kassay.experiments.sources.source_texts import SourceText, source_texts
 from kassay.experiments.sources.tool_documents.document_rows import (
     NO_ROWS,

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kassay.experiments.sources.describe_output import (
+from kassay.experiments.sources.describe_output.typed_rows import (
     MemberRow,
     Notice,
     OffsetRow,

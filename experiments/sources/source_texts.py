@@ -54,7 +54,8 @@ def source_texts(path: Path, *, stdin: TextIO | None, group: str | None) -> Iter
     id = group if path == STDIN else group or without_gzip(path).stem
     with open_binary(path, stdin=stdin) as data:
         first = _first_line(data)
-        if is_group_document(_parse(first)):
+        document = _first_value(first.decode(errors="replace"))
+        if isinstance(document, Mapping) and is_group_document(document):
             rest = io.TextIOWrapper(data, encoding="utf-8")
             yield SourceText(name, documents=chain(first.decode().splitlines(keepends=True), rest))
             rest.detach()  # closing it would close standard input
@@ -123,17 +124,6 @@ def _first_line(data: io.BufferedReader) -> bytes:
     return lines
 
 
-def _parse(line: bytes) -> object:
-    """Parse a line as a JSON object. Return None if the line is not a complete object."""
-    if not line.strip().startswith(b"{"):
-        return None
-    try:
-        value: object = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return value
-
-
 def _document_lines(text: str) -> list[str] | None:
     """Return the lines of a text if it contains group documents, otherwise None.
 
@@ -145,6 +135,7 @@ def _document_lines(text: str) -> list[str] | None:
 
 
 def _first_value(text: str) -> object:
+    """Return the JSON object or array at the start of a text, or None if it is not complete."""
     start = text.lstrip()
     if not start.startswith(("{", "[")):
         return None

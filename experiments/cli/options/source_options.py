@@ -16,7 +16,7 @@ from kassay.experiments.sources.capture_files import (
     load_metadata,
     load_sizes,
 )
-from kassay.experiments.sources.hosts_and_speeds import RATE, load_speeds, parse_hosts
+from kassay.experiments.sources.hosts_speeds_weights import RATE, load_speeds, parse_hosts
 from kassay.experiments.sources.import_options import (
     WEIGHT_NAMES,
     AssumedSubscriptions,

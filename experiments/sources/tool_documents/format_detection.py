@@ -4,8 +4,11 @@ from collections.abc import Callable
 from io import StringIO
 from typing import Protocol
 
-from kassay.experiments.sources.tool_documents.document_rows import DocumentRows, merge_counts
-from kassay.experiments.sources.tool_documents.json_fields import JsonFields
+from kassay.experiments.sources.tool_documents.document_rows import (
+    DocumentRows,
+    JsonFields,
+    merge_counts,
+)
 from kassay.experiments.sources.tool_documents.kafka_tools import (
     is_log_dirs,
     is_reassignment,

@@ -4,8 +4,12 @@ import re
 import uuid
 from collections.abc import Mapping
 
-from kassay.experiments.sources.tool_documents.document_rows import Counts, DocumentRows, add_count
-from kassay.experiments.sources.tool_documents.json_fields import embedded_objects
+from kassay.experiments.sources.tool_documents.document_rows import (
+    Counts,
+    DocumentRows,
+    add_count,
+    embedded_objects,
+)
 from kassay.reference.documents.json_codec import parse_topic_id
 from kassay.reference.documents.json_values import as_array, as_integer, as_object, as_text
 from kassay.reference.documents.text_files import error_at

@@ -6,9 +6,8 @@ Burrow's paths are ``/v3/kafka/CLUSTER/consumer/GROUP/lag`` and the same path wi
 import re
 from typing import Any
 
-from kassay.experiments.sources.describe_output import MemberRow, OffsetRow, StateRow
-from kassay.experiments.sources.tool_documents.document_rows import DocumentRows
-from kassay.experiments.sources.tool_documents.json_fields import JsonFields
+from kassay.experiments.sources.describe_output.typed_rows import MemberRow, OffsetRow, StateRow
+from kassay.experiments.sources.tool_documents.document_rows import DocumentRows, JsonFields
 from kassay.reference.model.errors import InputError
 
 

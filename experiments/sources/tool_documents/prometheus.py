@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
-from kassay.experiments.sources.describe_output import OffsetRow, StateRow
+from kassay.experiments.sources.describe_output.typed_rows import OffsetRow, StateRow
 from kassay.experiments.sources.tool_documents.document_rows import DocumentRows
 from kassay.reference.documents.text_files import error_at
 from kassay.reference.model.errors import InputError
