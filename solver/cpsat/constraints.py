@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import product
+from typing import assert_never
 
 import numpy as np
 from ortools.sat.python import cp_model
@@ -9,6 +10,7 @@ from ortools.sat.python import cp_model
 from kassay.solver import constraints
 from kassay.solver.cpsat.model import AssignmentModel, Expression, weighted_sum
 from kassay.solver.evaluation import colocated_partitions, separated_partitions, topic_partitions
+from kassay.solver.problem import Problem
 
 Range = tuple[Expression, int, int]  # an expression, its least and its greatest value
 
@@ -33,48 +35,61 @@ def add_constraint(
 
 def _ranges(model: AssignmentModel, constraint: constraints.Constraint) -> Iterator[Range]:
     problem = model.problem
-    named = getattr(constraint, "member", None)
-    all_members = range(problem.member_count)
-    members = [at for at in all_members if named is None or problem.member_index.get(named) == at]
     match constraint:
         case constraints.Capacity():
             most = min(constraint.limit // problem.weight_unit, model.total)
-            return ((model.load[member], 0, most) for member in members)
+            for member in _members(problem, constraint.member):
+                yield model.load[member], 0, most
         case constraints.MaxPartitions():
             most = min(constraint.limit, problem.partition_count)
-            return ((model.partitions[member], 0, most) for member in members)
+            for member in _members(problem, constraint.member):
+                yield model.partitions[member], 0, most
         case constraints.MaxMoves():
             ones = np.ones(problem.partition_count, dtype=np.int64)
-            most = min(constraint.limit, problem.partition_count)
-            return iter([(model.moves(ones), 0, most)])
+            yield model.moves(ones), 0, min(constraint.limit, problem.partition_count)
+        case (
+            constraints.Pinned()
+            | constraints.Forbidden()
+            | constraints.Colocated()
+            | constraints.Separated()
+        ):
+            yield from _partition_ranges(model, constraint)
         case _:
-            return _partition_ranges(model, constraint, members)
+            assert_never(constraint)
 
 
 def _partition_ranges(
-    model: AssignmentModel,
-    constraint: constraints.PartitionConstraint,
-    members: Sequence[int],
+    model: AssignmentModel, constraint: constraints.PartitionConstraint
 ) -> Iterator[Range]:
     problem = model.problem
     match constraint:
         case constraints.Pinned():
             partitions = topic_partitions(problem, constraint.topic, constraint.partition)
+            members = _members(problem, constraint.member)
             choices = [_has(model, int(at), member) for at in partitions for member in members]
             yield choices[0] if choices else 0, 1, 1
         case constraints.Forbidden():
             partitions = topic_partitions(problem, constraint.topic, constraint.partition)
             classes = np.unique(model.classes.class_of[partitions]).tolist()
-            for index, member in product(classes, members):
+            for index, member in product(classes, _members(problem, constraint.member)):
                 yield model.count[index].get(member, 0), 0, 0
         case constraints.Colocated():
             for first, *others in colocated_partitions(problem, constraint):
-                for other, member in product(others, members):
+                for other, member in product(others, range(problem.member_count)):
                     yield _has(model, first, member) - _has(model, other, member), 0, 0
         case constraints.Separated():
             apart = separated_partitions(problem, constraint)
-            for member in members:
+            for member in range(problem.member_count):
                 yield weighted_sum([(_has(model, at, member), 1) for at in apart]), 0, 1
+        case _:
+            assert_never(constraint)
+
+
+def _members(problem: Problem, name: str | None) -> Sequence[int]:
+    """Return the member with a name, or all members without a name."""
+    if name is None:
+        return range(problem.member_count)
+    return [problem.member_index[name]] if name in problem.member_index else []
 
 
 def _has(model: AssignmentModel, partition: int, member: int) -> Expression:

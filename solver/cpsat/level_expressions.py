@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import isqrt
+from typing import assert_never
 
 from ortools.sat.python import cp_model
 
@@ -74,6 +75,8 @@ def level_terms(model: AssignmentModel, level: Level, worst: int) -> tuple[Term,
             term = Term(_members_used(model))
         case Colocation():
             term = _colocation(model, level)
+        case _:
+            assert_never(level)
     return (term,)
 
 
@@ -109,6 +112,8 @@ def _imbalance_terms(
             return tuple(
                 Term(_sum_of_greatest(model, relative, size, most), weight_unit) for size in sizes
             )
+        case _:
+            assert_never(level.measure)
     return None if term is None else (term,)
 
 

@@ -3,13 +3,23 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.reference.model.topic_partitions import Column
-from kassay.solver.constraints import Colocated, Constraint, Forbidden, MaxMoves, Pinned, Separated
+from kassay.solver.constraints import (
+    Capacity,
+    Colocated,
+    Constraint,
+    Forbidden,
+    MaxMoves,
+    MaxPartitions,
+    Pinned,
+    Separated,
+)
 from kassay.solver.evaluation import (
     RackTable,
     colocated_partitions,
@@ -21,7 +31,10 @@ from kassay.solver.evaluation import (
 from kassay.solver.objective import (
     Colocation,
     CrossRack,
+    HostImbalance,
+    Imbalance,
     Level,
+    MembersUsed,
     Movement,
     MovementCost,
     TopicSpread,
@@ -69,21 +82,13 @@ def symmetry_classes(
     if not problem.partition_count:
         return SymmetryClasses(np.zeros(0, dtype=np.int64), ())
     columns = [problem.consumer_set, _codes(problem.weight)]
-    if any(isinstance(level, Movement) for level in levels) or any(
-        isinstance(constraint, MaxMoves) for constraint in constraints
-    ):
+    if any(isinstance(each, Movement | MaxMoves) for each in (*levels, *constraints)):
         columns.append(problem.owner)
-    for level in levels:
-        if isinstance(level, Movement) and not isinstance(level.cost, MovementCost):
-            columns.append(_codes(movement_costs(problem, level)))
-        elif isinstance(level, CrossRack):
-            racks = RackTable(problem).has_replica
-            columns.append(np.unique(racks, axis=0, return_inverse=True)[1])
-        elif isinstance(level, TopicSpread):
-            columns.append(problem.topic)
+    columns += chain.from_iterable(_attributes(problem, level) for level in levels)
     if any(isinstance(constraint, Forbidden) for constraint in constraints):
         columns.append(problem.topic)
-    columns.append(_single_partitions(problem, constraints))
+    named = chain.from_iterable(_named(problem, constraint) for constraint in constraints)
+    columns.append(_codes_of_partitions(problem, named))
     columns += [
         _codes_of_partitions(problem, chain.from_iterable(colocation_blocks(problem, level)))
         for level in levels
@@ -100,25 +105,38 @@ def _codes(column: NDArray[np.int64]) -> Ints:
     return np.unique(column, return_inverse=True)[1].reshape(-1)
 
 
-def _single_partitions(problem: Problem, constraints: Iterable[Constraint]) -> Ints:
-    """Return a code per partition: unique if a constraint names the partition, else 0."""
-    named: list[int] = []
-    for constraint in constraints:
-        partitions: list[int] = []
-        match constraint:
-            case Pinned() | Forbidden():
-                if constraint.partition is not None:
-                    partitions = topic_partitions(
-                        problem, constraint.topic, constraint.partition
-                    ).tolist()
-            case Colocated():
-                partitions = [*chain.from_iterable(colocated_partitions(problem, constraint))]
-            case Separated():
-                partitions = separated_partitions(problem, constraint)
-            case _:
-                pass
-        named += partitions
-    return _codes_of_partitions(problem, named)
+def _attributes(problem: Problem, level: Level) -> list[NDArray[np.integer]]:
+    """Return the attributes of partitions that a level uses, besides owners and colocations."""
+    match level:
+        case Movement():
+            is_listed = not isinstance(level.cost, MovementCost)
+            return [_codes(movement_costs(problem, level))] if is_listed else []
+        case CrossRack():
+            racks = RackTable(problem).has_replica
+            return [np.unique(racks, axis=0, return_inverse=True)[1]]
+        case TopicSpread():
+            return [problem.topic]
+        case Imbalance() | HostImbalance() | MembersUsed() | Colocation():
+            return []
+        case _:
+            assert_never(level)
+
+
+def _named(problem: Problem, constraint: Constraint) -> Sequence[int]:
+    """Return the partitions that a constraint names, which are classes of their own."""
+    match constraint:
+        case Pinned() | Forbidden():
+            if constraint.partition is None:
+                return []
+            return [*topic_partitions(problem, constraint.topic, constraint.partition)]
+        case Colocated():
+            return [*chain.from_iterable(colocated_partitions(problem, constraint))]
+        case Separated():
+            return separated_partitions(problem, constraint)
+        case Capacity() | MaxPartitions() | MaxMoves():
+            return []
+        case _:
+            assert_never(constraint)
 
 
 def _codes_of_partitions(problem: Problem, partitions: Iterable[int]) -> Ints:
