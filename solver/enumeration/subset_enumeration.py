@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kassay.solver.problem import Ints, Weights
 
@@ -63,6 +64,11 @@ def all_sums(weights: Weights) -> Weights:
     for weight in weights:
         sums = np.concatenate([sums, sums + weight])
     return sums
+
+
+def contained(mask: int | np.int64, count: int) -> NDArray[np.bool_]:
+    """Return, per item, whether a bit mask contains it."""
+    return np.asarray((mask >> np.arange(count)) & 1, dtype=np.bool_)
 
 
 def nearest_subset(weights: Weights, target: int) -> int:

@@ -12,6 +12,7 @@ import numpy as np
 
 from kassay.solver.enumeration.subset_enumeration import (
     EnumerationLimitError,
+    contained,
     enumerate_subsets,
     nearest_subset,
 )
@@ -42,7 +43,6 @@ class Repacking:
     size: int = field(init=False, default=5)  # members in a neighbourhood
 
     def __post_init__(self) -> None:
-        """Copy the packing, and compute the loads."""
         self.packing = [list(weights) for weights in self.packing]
         self.loads = exact_integers([sum(weights) for weights in self.packing])
 
@@ -138,7 +138,7 @@ def _split(
     for index in tries:
         if not budget.has_time:
             return None
-        chosen = ((subsets.mask[index] >> np.arange(len(rest))) & 1) == 1
+        chosen = contained(subsets.mask[index], len(rest))
         others = _split(rest[~chosen], members - 1, capacity, rng, budget)
         if others is not None:
             return [[heaviest, *rest[chosen].tolist()], *others]
@@ -146,8 +146,7 @@ def _split(
 
 
 def _halves(weights: Weights, total: int, capacity: int) -> Packing | None:
-    mask = nearest_subset(weights, total // 2)
-    chosen = ((mask >> np.arange(len(weights))) & 1) == 1
+    chosen = contained(nearest_subset(weights, total // 2), len(weights))
     load = sum(weights[chosen].tolist())
     if max(load, total - load) > capacity:
         return None

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
-from kassay.solver.enumeration.subset_enumeration import MAX_ITEMS
+from kassay.solver.enumeration.subset_enumeration import MAX_ITEMS, contained
 from kassay.solver.evaluation import level_value, movement_costs
 from kassay.solver.objective import Imbalance, Level, Movement
 from kassay.solver.problem import Ints, Placement, Problem, Weights, connected_components
@@ -71,7 +71,7 @@ def solve_components(
         if optimum is None:
             return None
         for member, mask in zip(members, optimum.masks, strict=True):
-            placement[free[((mask >> np.arange(len(free))) & 1) == 1]] = member
+            placement[free[contained(mask, len(free))]] = member
     values = tuple(level_value(problem, level, placement) for level in levels[:2])
     return ComponentOptimum(placement, values)
 

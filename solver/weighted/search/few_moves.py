@@ -16,8 +16,7 @@ from kassay.solver.weighted.search.overload_annealing import OverloadAnnealing
 _MEMBERS = 5
 _MAX_DRAWS = 40  # random moves that choose the members; a small group has fewer
 _MAX_PARTITIONS = 260
-
-
+_ENOUGH = 0.05  # probability that no further moves are drawn
 _BEAM_WIDTH = 4
 _MAX_BEAM_MEMBERS = 60
 _LINKED = 0.9  # probability of a member that exchanges partitions with others
@@ -54,13 +53,11 @@ class FewMovesSearch:
     """Seconds of `time.monotonic` and cost of each improvement."""
 
     def __post_init__(self) -> None:
-        """Create the annealing search, and set the shares of time of all methods."""
         seed = int(self.rng.integers(2**31))
         self.annealing = OverloadAnnealing(self.problem, self.costs, self.max_load, seed)
         slack = self.max_load * self.problem.member_count - self.problem.total
-        self.is_tight = (
-            slack < _TIGHT * float(self.problem.weight.mean()) * self.problem.member_count
-        )
+        mean = float(self.problem.weight.mean())
+        self.is_tight = slack < _TIGHT * mean * self.problem.member_count
         self.shares = _TIGHT_SHARES if self.is_tight else _LOOSE_SHARES
         self.turns = dict.fromkeys(_Method, 0)
         self.gains = dict.fromkeys(_Method, 0)
@@ -69,7 +66,8 @@ class FewMovesSearch:
         self, start: Placement, may_continue: Callable[[], bool] = lambda: True
     ) -> Placement | None:
         """Find a first placement within the maximum load; return None on failure."""
-        placement = OverloadRemoval(self.problem, self.max_load).run(start, may_continue)
+        removal = _OverloadRemoval(self.problem, self.max_load, start.copy())
+        placement = removal.placement if removal.run(may_continue) else None
         if placement is None and self.problem.member_count <= _MAX_BEAM_MEMBERS:
             members = self._by_load(start, range(self.problem.member_count))
             beam = self._beam(start, members)
@@ -140,14 +138,22 @@ class FewMovesSearch:
         count = int(self.rng.integers(2, min(width, _MAX_BEAM_MEMBERS) + 1)) if width > 2 else width
         chosen = {int(self.rng.integers(width)): None}
         while len(chosen) < count:
-            near = np.array(list(chosen))
-            linked = moved[np.isin(owner[moved], near) ^ np.isin(placement[moved], near)]
+            linked = self._linked(placement, moved, chosen)
             if len(linked) and self.rng.random() < _LINKED:
-                partition = int(self.rng.choice(linked))
-                chosen[int(owner[partition])] = chosen[int(placement[partition])] = None
+                self._add_both_members(placement, linked, chosen)
             else:
                 chosen[int(self.rng.integers(width))] = None
         return list(chosen)
+
+    def _linked(self, placement: Placement, moved: Ints, chosen: Iterable[int]) -> Ints:
+        """Return the moved partitions with either their owner or their receiver in a set."""
+        near = np.array(list(chosen))
+        return moved[np.isin(self.problem.owner[moved], near) ^ np.isin(placement[moved], near)]
+
+    def _add_both_members(self, placement: Placement, moved: Ints, chosen: dict[int, None]) -> None:
+        """Add the owner and the receiver of a random move."""
+        partition = int(self.rng.choice(moved))
+        chosen[int(self.problem.owner[partition])] = chosen[int(placement[partition])] = None
 
     def cost(self, placement: Placement) -> int:
         """Return the cost of all moves of a placement."""
@@ -161,48 +167,46 @@ class FewMovesSearch:
         for _ in range(_MAX_DRAWS):
             if len(chosen) >= _MEMBERS - 1 or not len(moved):
                 break
-            partition = int(self.rng.choice(moved))
-            chosen[int(owner[partition])] = chosen[int(placement[partition])] = None
-            near = np.array(list(chosen))
-            linked = moved[np.isin(owner[moved], near) ^ np.isin(placement[moved], near)]
+            self._add_both_members(placement, moved, chosen)
+            linked = self._linked(placement, moved, chosen)
             if not len(linked):
                 continue
-            partition = int(self.rng.choice(linked))
-            chosen[int(owner[partition])] = chosen[int(placement[partition])] = None
-            if self.rng.random() < 0.05:
+            self._add_both_members(placement, linked, chosen)
+            if self.rng.random() < _ENOUGH:
                 break
         chosen[int(self.rng.integers(self.problem.member_count))] = None
         return list(chosen)
 
 
-@dataclass(frozen=True)
-class OverloadRemoval:
-    """Greedy moves of partitions away from overloaded members, one after the other."""
+@dataclass
+class _OverloadRemoval:
+    """Greedy moves of partitions away from overloaded members, one after the other.
+
+    The lightest partition that ends the overload of its member moves first, otherwise the heaviest
+    one. If none can move, the member exchanges a partition for a lighter one.
+    """
 
     problem: Problem
     max_load: int
+    placement: Placement  # changed in place
 
-    def run(
-        self, start: Placement, may_continue: Callable[[], bool] = lambda: True
-    ) -> Placement | None:
-        """Move partitions from overloaded members to others; return None on failure.
+    def __post_init__(self) -> None:
+        self.loads = np.array(self.problem.loads(self.placement), dtype=np.int64)
 
-        The lightest partition that ends the overload of its member moves first, otherwise
-        the heaviest one.
-        """
-        placement = start.copy()
-        loads = np.array(self.problem.loads(placement), dtype=np.int64)
+    def run(self, may_continue: Callable[[], bool]) -> bool:
+        """Return whether no member is overloaded afterwards."""
         failed = np.zeros(self.problem.member_count, dtype=np.bool_)
-        while (waiting := (loads > self.max_load) & ~failed).any():
-            overloaded = int(np.where(waiting, loads, -1).argmax())
+        while (waiting := (self.loads > self.max_load) & ~failed).any():
             if not may_continue():
-                return None
-            if not self._move_one(placement, loads, overloaded):
-                failed[overloaded] = not self._swap_one(placement, loads, overloaded)
-        return None if failed.any() else placement
+                return False
+            overloaded = int(np.where(waiting, self.loads, -1).argmax())
+            if not self._move_one(overloaded):
+                failed[overloaded] = not self._swap_one(overloaded)
+        return not failed.any()
 
-    def _move_one(self, placement: Placement, loads: Ints, overloaded: int) -> bool:
-        partitions = np.flatnonzero(placement == overloaded)
+    def _move_one(self, overloaded: int) -> bool:
+        loads = self.loads
+        partitions = np.flatnonzero(self.placement == overloaded)
         weights = self.problem.weight[partitions]
         free_capacity = np.where(self.problem.may_consume, self.max_load - loads, -1)
         free_capacity[:, overloaded] = -1
@@ -216,13 +220,13 @@ class OverloadRemoval:
             at = int(np.where(fits, weights, -1).argmax())
         rooms = free_capacity[self.problem.consumer_set[partitions[at]]]
         fitting = np.where(rooms >= weights[at], rooms, np.iinfo(np.int64).max)
-        self._move(placement, loads, int(partitions[at]), int(fitting.argmin()))
+        self._move(int(partitions[at]), int(fitting.argmin()))
         return True
 
-    def _swap_one(self, placement: Placement, loads: Ints, overloaded: int) -> bool:
+    def _swap_one(self, overloaded: int) -> bool:
         """Exchange a partition of an overloaded member for a lighter one of another member."""
-        weight, sets = self.problem.weight, self.problem.consumer_set
-        may_consume = self.problem.may_consume
+        problem, placement, loads = self.problem, self.placement, self.loads
+        weight, sets, may_consume = problem.weight, problem.consumer_set, problem.may_consume
         best: tuple[int, int, int] | None = None
         partitions = np.flatnonzero(placement == overloaded)
         for other in np.argsort(loads, kind="stable")[: max(8, len(loads) // 3)].tolist():
@@ -240,13 +244,13 @@ class OverloadRemoval:
                 best = int(change[one, two]), int(partitions[one]), int(candidates[two])
         if best is None:
             return False
-        other = int(placement[best[2]])
-        self._move(placement, loads, best[1], other)
-        self._move(placement, loads, best[2], overloaded)
+        _, given, received = best
+        self._move(given, int(placement[received]))
+        self._move(received, overloaded)
         return True
 
-    def _move(self, placement: Placement, loads: Ints, partition: int, target: int) -> None:
+    def _move(self, partition: int, target: int) -> None:
         weight = int(self.problem.weight[partition])
-        loads[placement[partition]] -= weight
-        loads[target] += weight
-        placement[partition] = target
+        self.loads[self.placement[partition]] -= weight
+        self.loads[target] += weight
+        self.placement[partition] = target

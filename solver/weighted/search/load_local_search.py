@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model.metrics import Measure
-from kassay.solver.enumeration.subset_enumeration import nearest_subset
+from kassay.solver.enumeration.subset_enumeration import contained, nearest_subset
 from kassay.solver.problem import Placement, Problem, Weights
 from kassay.solver.weighted.exact.exact_small import Subproblem, allowed_items, solve_small
 
@@ -28,7 +28,6 @@ class LoadBalancer:
     loads: Weights = field(init=False)
 
     def __post_init__(self) -> None:
-        """Compute the initial loads."""
         loads = self.problem.loads(self.placement)
         self.loads = np.array(loads, dtype=self.problem.weight.dtype)
 
@@ -76,15 +75,14 @@ class LoadBalancer:
         if len(partitions) > _MAX_PAIR_ITEMS:
             partitions = np.sort(self.rng.choice(partitions, _MAX_PAIR_ITEMS, replace=False))
         weights = self.problem.weight[partitions]
-        fixed = int(self.loads[one]) - int(weights[self.placement[partitions] == one].sum())
-        target = (int(self.loads[one]) + int(self.loads[other])) // 2 - fixed
-        mask = nearest_subset(weights, target)
-        chosen = (mask >> np.arange(len(partitions))) & 1
-        new = fixed + int(weights[chosen == 1].sum())
-        both = int(self.loads[one]) + int(self.loads[other])
-        if max(new, both - new) >= max(int(self.loads[one]), int(self.loads[other])):
+        load, other_load = int(self.loads[one]), int(self.loads[other])
+        both = load + other_load
+        fixed = load - int(weights[self.placement[partitions] == one].sum())
+        chosen = contained(nearest_subset(weights, both // 2 - fixed), len(partitions))
+        new = fixed + int(weights[chosen].sum())
+        if max(new, both - new) >= max(load, other_load):
             return False
-        self.placement[partitions] = np.where(chosen == 1, one, other)
+        self.placement[partitions] = np.where(chosen, one, other)
         self.loads[one], self.loads[other] = new, both - new
         return True
 
@@ -109,22 +107,18 @@ class LoadBalancer:
             may_continue,
         )
         optimum = solve_small(subproblem, Measure.SUM_OF_SQUARES)
-        before = sorted(self.loads[members].tolist(), reverse=True)
-        if optimum is None or sorted(subproblem.loads(optimum.masks), reverse=True) >= before:
+        if optimum is None:
             return False
-        for receiver, mask, load in zip(
-            members, optimum.masks, subproblem.loads(optimum.masks), strict=True
-        ):
-            self.placement[partitions[((mask >> np.arange(len(partitions))) & 1) == 1]] = receiver
-            self.loads[receiver] = load
+        loads = subproblem.loads(optimum.masks)
+        if sorted(loads, reverse=True) >= sorted(self.loads[members].tolist(), reverse=True):
+            return False
+        for receiver, mask in zip(members, optimum.masks, strict=True):
+            self.placement[partitions[contained(mask, len(partitions))]] = receiver
+        self.loads[members] = loads
         return True
 
     def _common_partitions(self, pair: tuple[int, int]) -> NDArray[np.intp]:
-        partitions: NDArray[np.intp] = np.flatnonzero(
-            (self.placement == pair[0]) | (self.placement == pair[1])
-        )
-        sets = self.problem.consumer_set[partitions]
-        both: NDArray[np.bool_] = (
-            self.problem.may_consume[sets, pair[0]] & self.problem.may_consume[sets, pair[1]]
-        )
-        return partitions[both]
+        """Return the partitions of two members that both may consume."""
+        partitions = np.flatnonzero(np.isin(self.placement, pair))
+        may_consume = self.problem.may_consume[self.problem.consumer_set[partitions]]
+        return partitions[may_consume[:, pair].all(axis=1)]
