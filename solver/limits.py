@@ -1,7 +1,7 @@
 """Limits of a search: time, threads and stop event."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -63,15 +63,15 @@ class SearchLimits:
 class SearchBudget:
     """Remaining limits of a running search. A deadline replaces the time limit."""
 
-    deadline: float  # in seconds of `now`
+    deadline: float  # in seconds of `time.monotonic`, or of a reproducible budget
     limits: SearchLimits = SearchLimits()
     seed: int = 0
-    now: Callable[[], float] = field(default=time.monotonic, repr=False, compare=False)
+    questions: Iterator[int] | None = field(default=None, repr=False, compare=False)
 
     @property
     def seconds(self) -> float:
         """Return the remaining seconds, or 0 if the search is stopped."""
-        return 0.0 if self.limits.is_stopped else max(self.deadline - self.now(), 0.0)
+        return 0.0 if self.limits.is_stopped else max(self.deadline - self._now(), 0.0)
 
     @property
     def has_time(self) -> bool:
@@ -85,11 +85,11 @@ class SearchBudget:
 
     def until(self, seconds: float) -> "SearchBudget":
         """Return a budget that ends after ``seconds``, or at the deadline if that is earlier."""
-        return replace(self, deadline=min(self.deadline, self.now() + seconds))
+        return replace(self, deadline=min(self.deadline, self._now() + seconds))
 
     def at_least(self, seconds: float) -> "SearchBudget":
         """Return a budget that lasts at least ``seconds``, even after a stop of the search."""
-        end = self.now() + seconds
+        end = self._now() + seconds
         if self.limits.is_stopped:
             return replace(self, deadline=end, limits=replace(self.limits, stop=None))
         return replace(self, deadline=max(self.deadline, end))
@@ -101,12 +101,12 @@ class SearchBudget:
         """
         if self.limits.deterministic is None:
             return self
-        turns = count()
-        return replace(
-            self,
-            deadline=self.limits.deterministic,
-            now=lambda: next(turns) * _SECONDS_PER_QUESTION,
-        )
+        return replace(self, deadline=self.limits.deterministic, questions=count())
+
+    def _now(self) -> float:
+        if self.questions is None:
+            return time.monotonic()
+        return next(self.questions) * _SECONDS_PER_QUESTION
 
     def continuation(self, most: int) -> Callable[[], bool]:
         """Return a function that reports whether the search may continue.

@@ -25,7 +25,6 @@ _MAX_PATTERN_PRICE = 2**62
 _TOLERANCE = 1e-7
 _FIRST_PER_CLASS = 3  # patterns of the first linear program, per weight class
 _NEW_PATTERNS = 400  # per linear program
-_NOISE = 0.1  # greatest addition to the use of a pattern
 _INTEGRAL = 1 - 1e-6
 
 
@@ -127,17 +126,18 @@ class PatternDive:
     members: int  # members without a pattern
     capacity: int
     rng: np.random.Generator
-    free: int = field(init=False)  # capacity that may remain free
-    active: Ints = field(init=False)
     packing: Packing = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
-        """Compute the free capacity."""
         self.free = self.members * self.capacity - int(self.left @ self.sizes)
         self.active = np.zeros(0, dtype=np.int64)
 
-    def run(self, budget: SearchBudget, noise: float = _NOISE) -> Packing | None:
-        """Return the weights per member, or None if the dive fails or the time is up."""
+    def run(self, budget: SearchBudget, noise: float) -> Packing | None:
+        """Return the weights per member, or None if the dive fails or the time is up.
+
+        ``free`` is the capacity that may remain free. ``noise`` is the greatest addition to the
+        use of a pattern.
+        """
         while self.left.any():
             self._remove_useless_patterns()
             if not budget.has_time or not self.held[:, self.left > 0].getnnz(axis=0).all():

@@ -50,7 +50,7 @@ class MakespanSearch:
     has_listed_patterns: bool = field(init=False, default=True)  # within the bound
 
     def __post_init__(self) -> None:
-        """Compute the bound and the first packing without search."""
+        self.classes = WeightClasses.of(self.weights)
         self.bound = makespan_lower_bound(self.weights, self.members)
         self.packing = longest_first(self.weights, self.members)
         if self.members > 1:
@@ -131,12 +131,11 @@ class MakespanSearch:
 
     def _raise_bound(self, budget: SearchBudget) -> None:
         """Raise the bound while dual prices prove that a capacity is infeasible."""
-        classes = WeightClasses.of(self.weights)
         step = 1
         infeasible, feasible = self.bound - 1, self.makespan
         while infeasible + 1 < feasible and budget.has_time:
             middle = min(infeasible + step, (infeasible + feasible) // 2)
-            packing = PatternPacking.within(classes, self.members, middle, _MAX_PATTERNS, budget)
+            packing = self._patterns_within(middle, budget)
             if packing is None and middle == self.bound:
                 self.has_listed_patterns = False
                 return
@@ -150,11 +149,10 @@ class MakespanSearch:
 
     def _dive(self, budget: SearchBudget) -> None:
         """Search for a lower makespan by dives, with capacities from the lower bound upwards."""
-        classes = WeightClasses.of(self.weights)
         failed, step = self.bound - 1, 1
         while self.has_listed_patterns and failed + 1 < self.makespan and budget.has_time:
             capacity = min(failed + step, (failed + self.makespan) // 2)
-            packing = PatternPacking.within(classes, self.members, capacity, _MAX_PATTERNS, budget)
+            packing = self._patterns_within(capacity, budget)
             if packing is None:
                 return
             packed = None
@@ -170,11 +168,10 @@ class MakespanSearch:
 
     def _pack_at_bound(self, budget: SearchBudget) -> None:
         """Decide with HiGHS whether all weights fit a capacity, from the bound upwards."""
-        classes = WeightClasses.of(self.weights)
         step = 1
         while self.has_listed_patterns and self._may_continue(budget):
             capacity = min(self.bound + step - 1, (self.bound + self.makespan - 1) // 2)
-            packing = PatternPacking.within(classes, self.members, capacity, _MAX_PATTERNS, budget)
+            packing = self._patterns_within(capacity, budget)
             if packing is None:
                 return
             answer, packed = packing.pack(budget)
@@ -203,6 +200,9 @@ class MakespanSearch:
                 share = max(share // 2, 1)
             else:
                 share = 1 if target == self.makespan - 1 else 2 * share
+
+    def _patterns_within(self, capacity: int, budget: SearchBudget) -> PatternPacking | None:
+        return PatternPacking.within(self.classes, self.members, capacity, _MAX_PATTERNS, budget)
 
     def _with_zeros(self, packed: Packing) -> Packing:
         full = [*packed, *([] for _ in range(self.members - len(packed)))]

@@ -82,7 +82,6 @@ class Refilling:
     overload: int = field(init=False)
 
     def __post_init__(self) -> None:
-        """Copy the packing, and compute the overload of all members together."""
         self.packing = [list(weights) for weights in self.packing]
         self.overload = self._overload_of(self.packing)
         each = max(sum(map(len, self.packing)) // len(self.packing), 1)

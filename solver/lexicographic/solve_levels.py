@@ -16,7 +16,7 @@ from kassay.solver.certificate.certificate import LevelClaim, Origin, PriceTable
 from kassay.solver.constraints import Capacity, Constraint
 from kassay.solver.enumeration.complete_search import CompleteResult, search_all
 from kassay.solver.evaluation import level_value, load_units, violated
-from kassay.solver.incumbent_pool import FlowLevels, IncumbentPool, LevelResult
+from kassay.solver.incumbent_pool import FlowLevels, IncumbentPool
 from kassay.solver.initial_solutions import keep_owned, longest_processing_time
 from kassay.solver.lexicographic.level_solver import LevelSolver
 from kassay.solver.lexicographic.movement_search import add_few_moves
@@ -95,7 +95,10 @@ def solve_levels(
     placement = pool.incumbent(levels[-1])
     return LexicographicResult(
         placement,
-        tuple(_final_claim(problem, done, placement) for done in pool.reached),
+        tuple(
+            _claim_about(problem, done.claim, placement, best=done.placement)
+            for done in pool.reached
+        ),
         flows.prices if any(done.claim.origin is Origin.PRICES for done in pool.reached) else None,
         progress=tuple(solver.progress),
     )
@@ -161,18 +164,14 @@ def _solve_rounded(
     return replace(solve(problem.weight // unit, unit), placement=None)
 
 
-def _final_claim(problem: Problem, done: LevelResult, placement: Placement) -> LevelClaim:
-    """Return the claim of a finished level, with the value of the final placement.
-
-    A tolerance may make this value worse than the best value of the level.
-    """
-    return _claim_about(problem, done.claim, placement, best=done.placement)
-
-
 def _claim_about(
     problem: Problem, claim: LevelClaim, placement: Placement, *, best: Placement
 ) -> LevelClaim:
-    """Set the value of a claim to the value of a placement; if worse, add the best one."""
+    """Set the value of a claim to the value of a placement.
+
+    A tolerance may make this value worse than the best value of the level. Then add the best
+    placement.
+    """
     value = level_value(problem, claim.level, placement)
     shown = problem.to_assignment(best) if value > claim.value else None
     return replace(claim, value=value, best=shown)

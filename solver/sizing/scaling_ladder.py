@@ -8,7 +8,7 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.ownership import rejoin
-from kassay.solver.limits import SearchLimits
+from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import default_levels
 from kassay.solver.sizing.members_needed import MemberCount, SizeSearch
 from kassay.solver.sizing.resized_groups import (
@@ -124,8 +124,8 @@ def scaling_ladder(
     most = useful if last is None else last
     if not 1 <= first <= most:
         raise UsageError(f"first must be from 1 to last, got {first!r} and {most!r}")
-    search = SizeSearch(current, added, None, limits, seed)
-    return _LadderSearch(search, limits, seed).ladder(first, most)
+    budget = SearchBudget(time.monotonic() + limits.time, limits, seed)
+    return _LadderSearch(SizeSearch(current, added, None, limits, seed), budget).ladder(first, most)
 
 
 def _consumed_partitions(group: Group) -> int:
@@ -147,14 +147,8 @@ class _LadderSearch:
     """Search for the rungs of a ladder by bisection between numbers with different makespan."""
 
     search: SizeSearch
-    limits: SearchLimits
-    seed: int
-    deadline: float = field(init=False)
+    budget: SearchBudget
     found: dict[int, _Optimum] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Set the deadline from the time limit."""
-        self.deadline = time.monotonic() + self.limits.time
 
     def ladder(self, first: int, last: int) -> Ladder:
         """Find all rungs from ``first`` to ``last`` members."""
@@ -162,12 +156,14 @@ class _LadderSearch:
         self._solve(last)
         self._bisect(first, last)
         rungs = tuple(self._rungs(first, last))
-        return Ladder(first=first, last=last, rungs=rungs, is_complete=not self.limits.is_stopped)
+        return Ladder(
+            first=first, last=last, rungs=rungs, is_complete=not self.budget.limits.is_stopped
+        )
 
     def _bisect(self, low: int, high: int) -> None:
         """Solve the numbers between two solved numbers until each change is located."""
         pending = [(low, high)]
-        while pending and not self.limits.is_stopped:
+        while pending and not self.budget.limits.is_stopped:
             low, high = pending.pop()
             if high - low < 2 or self._value(low) == self._value(high):
                 continue
@@ -176,7 +172,7 @@ class _LadderSearch:
             pending += [(low, middle), (middle, high)]
 
     def _solve(self, number: int) -> None:
-        if number in self.found or self.limits.is_stopped:
+        if number in self.found or self.budget.limits.is_stopped:
             return
         size = replace(self.search, limits=self._next_limits()).solve(number)
         is_served = size.makespan is not None and not size.unserved
@@ -187,8 +183,7 @@ class _LadderSearch:
         )
 
     def _next_limits(self) -> SearchLimits:
-        left = max(0.0, self.deadline - time.monotonic())
-        return replace(self.limits, time=left / _SHARE)
+        return replace(self.budget.limits, time=self.budget.seconds / _SHARE)
 
     def _value(self, number: int) -> int | None:
         """Return the lowest makespan found with at most this number of members.
@@ -237,15 +232,13 @@ class _LadderSearch:
         return before is None or before.value is not None
 
     def _moves_between(self, group: Group, previous: Assignment | None) -> LevelValue | None:
-        if previous is None or self.limits.is_stopped:
+        if previous is None or self.budget.limits.is_stopped:
             return None
         owned = rejoin(group, previous)
         levels = default_levels(owned)
         limits = self._next_limits()
-        return solve(owned, levels=levels, limits=limits, seed=self.seed).movement
+        return solve(owned, levels=levels, limits=limits, seed=self.budget.seed).movement
 
 
 def _placed(group: Group) -> int:
-    subscribers = group.subscribers()
-    consumed = sum(topic.partitions for topic in group.topics if subscribers[topic.name])
-    return consumed - sum(len(member.owned) for member in group.members)
+    return _consumed_partitions(group) - sum(len(member.owned) for member in group.members)

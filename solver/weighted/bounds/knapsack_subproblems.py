@@ -144,7 +144,7 @@ class MemberExchange:
         signs = [
             sign
             for one in patterns
-            for sign in (*(-1.0 for _ in one.given), *(1.0 for _ in one.received))
+            for sign in (*[-1.0] * len(one.given), *[1.0] * len(one.received))
         ]
         starts = np.concatenate([[0], np.cumsum(sizes)])
         return sparse.csr_matrix(

@@ -19,6 +19,7 @@ from kassay.solver.bounds.most_even_loads import even_loads
 from kassay.solver.enumeration.subset_enumeration import (
     EnumerationLimitError,
     Subsets,
+    contained,
     enumerate_subsets,
 )
 from kassay.solver.evaluation import imbalance_of
@@ -58,6 +59,13 @@ class Subproblem:
             base + sum(weight for at, weight in enumerate(weights) if mask >> at & 1)
             for base, mask in zip(self.base, masks, strict=True)
         ]
+
+    def partitions(
+        self, priced: Sequence[PricedSubsets], budget: int
+    ) -> Iterator[tuple[int, list[int]]]:
+        """Yield set partitionings of the items, see `partitions_by_price`."""
+        all_items = (1 << len(self.weights)) - 1
+        return partitions_by_price(priced, all_items, budget, self.may_continue)
 
 
 def allowed_items(
@@ -160,7 +168,7 @@ def _min_squares(subproblem: Subproblem, limit: int) -> int | None:
         for column, base in zip(columns, subproblem.base, strict=True)
     ]
     best: int | None = None
-    for price, masks in _partitions(subproblem, priced, most >> shift):
+    for price, masks in subproblem.partitions(priced, most >> shift):
         if best is not None and price << shift >= best:
             break
         exact = sum((load - centre) ** 2 for load in subproblem.loads(masks))
@@ -174,12 +182,6 @@ def _squares(weight: Weights, offset: int, shift: int) -> Ints:
     if shift:
         weight = weight.astype(object)
     return np.asarray(((weight + offset) ** 2) >> shift, dtype=np.int64)
-
-
-def _partitions(
-    subproblem: Subproblem, priced: Sequence[PricedSubsets], budget: int
-) -> Iterator[tuple[int, list[int]]]:
-    return partitions_by_price(priced, _all_items(subproblem), budget, subproblem.may_continue)
 
 
 def _cheapest(
@@ -206,10 +208,11 @@ def _cheapest(
             _sorted_by_price(column.mask, reduced, min(budget, most))
             for column, reduced in zip(columns, found.reduced, strict=True)
         ]
-        for _, masks in _partitions(subproblem, priced, min(budget, most)):
+        for _, masks in subproblem.partitions(priced, min(budget, most)):
             imbalance = imbalance_of(measure, subproblem.loads(masks))
             if imbalance <= limit:
-                cost = sum(_set_cost(subproblem, at, mask) for at, mask in enumerate(masks))
+                chosen = np.array([contained(mask, len(subproblem.weights)) for mask in masks])
+                cost = int(subproblem.costs[chosen].sum())
                 return ExactResult(tuple(masks), imbalance, cost)
         if budget >= most:
             return None
@@ -236,12 +239,3 @@ def _sorted_by_price(mask: Ints, price: Ints, budget: int | None = None) -> Pric
         mask, price = mask[keep], price[keep]
     order = np.argsort(price, kind="stable")
     return PricedSubsets(mask[order], price[order])
-
-
-def _all_items(subproblem: Subproblem) -> int:
-    return (1 << len(subproblem.weights)) - 1
-
-
-def _set_cost(subproblem: Subproblem, member: int, mask: int) -> int:
-    costs = subproblem.costs[member].tolist()
-    return sum(cost for at, cost in enumerate(costs) if mask >> at & 1)

@@ -5,15 +5,15 @@ next member exchanges partitions with the loose ones and with the members that a
 such that its load is at most the maximum load and little of its capacity remains free.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from kassay.solver.bounds.level_bounds import min_count
 from kassay.solver.problem import Ints, Placement, Problem
-from kassay.solver.weighted.search.member_exchanges import Exchange, ExchangeLimits, MemberExchanges
+from kassay.solver.weighted.search.member_exchanges import Exchange, MemberExchanges, at_most
 
 _LOOSE_VALUE = 0.3  # estimated number of moves that a loose partition saves
 _NOISE = 0.3  # random noise of the score, in moves
@@ -44,30 +44,24 @@ class ExchangeBeam:
     members: Sequence[int]  # in the order in which their loads become final
     placement: Placement
     rng: np.random.Generator
-    limits: ExchangeLimits = field(default_factory=ExchangeLimits)
-    own: dict[int, Ints] = field(init=False)
-    loose: Ints = field(init=False)
-    fixed_load: dict[int, int] = field(init=False)  # of partitions that stay
-    unit: float = field(init=False)  # mean cost of a move
-    least_cost: int = field(init=False)
 
     def __post_init__(self) -> None:
         """Split the members' partitions into owned, loose (to be placed again) and fixed ones."""
-        problem = self.problem
+        self._weight: list[int] = self.problem.weight.tolist()
         here = np.flatnonzero(np.isin(self.placement, self.members))
-        owner = problem.owner[here]
+        owner = self.problem.owner[here]
         away = here[~np.isin(owner, self.members)]
-        self.loose = away
-        if len(away) > _MAX_LOOSE:
-            self.loose = np.sort(self.rng.choice(away, _MAX_LOOSE, replace=False))
+        self.loose = at_most(away, _MAX_LOOSE, self.rng)
         stay = np.setdiff1d(away, self.loose)
-        self.own = {member: here[owner == member] for member in self.members}
+        self.own: dict[int, list[int]] = {
+            member: here[owner == member].tolist() for member in self.members
+        }
         self.fixed_load = {
-            member: int(problem.weight[stay[self.placement[stay] == member]].sum())
+            member: self._load(stay[self.placement[stay] == member].tolist())
             for member in self.members
         }
         costs = self.costs[here[np.isin(owner, self.members)]]
-        self.unit = max(float(costs.mean()), 1e-9) if len(costs) else 1.0
+        self.mean_cost = max(float(costs.mean()), 1e-9) if len(costs) else 1.0
         self.least_cost = int(costs.min()) if len(costs) else 0
 
     def search(self, width: int, budget: int, may_continue: Callable[[], bool]) -> Placement | None:
@@ -75,14 +69,13 @@ class ExchangeBeam:
 
         Only moves among these members count.
         """
-        weight = self.problem.weight
-        total = sum(self.fixed_load.values()) + int(weight[self.loose].sum())
-        total += sum(int(weight[own].sum()) for own in self.own.values())
+        loose = tuple(self.loose.tolist())
+        total = sum(self.fixed_load.values()) + self._load(loose)
+        total += sum(map(self._load, self.own.values()))
         slack = len(self.members) * self.max_load - total
         if slack < 0:
             return None
         needs = sum(self._need(member, frozenset()) for member in self.members)
-        loose = tuple(self.loose.tolist())
         states = [_BeamState(0.0, 0, slack, tuple(self.members), loose, frozenset(), (), needs)]
         for _ in self.members:
             following: dict[tuple[frozenset[int], frozenset[int], tuple[int, ...]], _BeamState] = {}
@@ -104,14 +97,17 @@ class ExchangeBeam:
             placement[partition] = member
         return placement
 
+    def _load(self, partitions: Iterable[int]) -> int:
+        return sum(self._weight[partition] for partition in partitions)
+
     def _need(self, member: int, left: frozenset[int]) -> int:
         """Return the minimum number of partitions that a member must give away."""
-        weights = [int(self.problem.weight[p]) for p in self._owned(member, left)]
+        weights = [self._weight[p] for p in self._owned(member, left)]
         excess = sum(weights) + self.fixed_load[member] - self.max_load
         return min_count(weights, excess) if 0 < excess <= sum(weights) else 0
 
     def _owned(self, member: int, left: frozenset[int]) -> list[int]:
-        return [p for p in self.own[member].tolist() if p not in left]
+        return [p for p in self.own[member] if p not in left]
 
     def _next_states(self, state: _BeamState, budget: int) -> Iterator[_BeamState]:
         """Yield the states after the next member exchanges partitions.
@@ -131,12 +127,32 @@ class ExchangeBeam:
         """Yield the states in which one more member has its final load."""
         rest = tuple(other for other in state.open if other != member)
         own = self._owned(member, state.left)
-        load = self.fixed_load[member] + sum(int(self.problem.weight[p]) for p in own)
-        if not rest:
-            more = sum(int(self.problem.weight[p]) for p in state.loose)
-            if load + more <= self.max_load and all(self._may(p, member) for p in state.loose):
-                yield self._child(state, member, rest, Exchange(state.loose, (), (), 0))
-            return
+        free = self.max_load - self.fixed_load[member] - self._load(own)
+        exchanges = (
+            self._exchanges(state, member, own, rest, free)
+            if rest
+            else self._last_exchange(state, member, free)
+        )
+        for exchange in exchanges:
+            yield self._child(state, member, rest, exchange)
+
+    def _last_exchange(self, state: _BeamState, member: int, free: int) -> Iterator[Exchange]:
+        """Yield the exchange of the last member: it receives all loose partitions."""
+        if self._load(state.loose) <= free and all(self._may(p, member) for p in state.loose):
+            yield Exchange(state.loose, (), (), 0)
+
+    def _exchanges(
+        self,
+        state: _BeamState,
+        member: int,
+        own: list[int],
+        rest: Sequence[int],
+        free: int,
+    ) -> Iterator[Exchange]:
+        """Yield exchanges with the loose partitions and with the rest of the members.
+
+        The member may leave twice its share of the capacity that may remain free.
+        """
         usable = [p for p in state.loose if self._may(p, member)]
         required = [p for p in state.loose if not any(self._may(p, other) for other in rest)]
         if not set(required) <= set(usable):
@@ -149,10 +165,8 @@ class ExchangeBeam:
             own=np.array(own, dtype=np.int64),
             takeable=np.array([p for p in takeable if self._may(p, member)], dtype=np.int64),
         )
-        high = self.max_load - load
         allowed = min(state.slack, max(1, 2 * state.slack // (len(rest) + 1)))
-        for exchange in exchanges.within(high - allowed, high, self.limits, self.rng):
-            yield self._child(state, member, rest, exchange)
+        yield from exchanges.within(free - allowed, free, self.rng)
 
     def _may(self, partition: int, member: int) -> bool:
         return bool(self.problem.may_consume[self.problem.consumer_set[partition], member])
@@ -168,7 +182,9 @@ class ExchangeBeam:
         needs = state.needs - self._need(member, state.left)
         for owner in {int(self.problem.owner[p]) for p in exchange.taken}:
             needs += self._need(owner, left) - self._need(owner, state.left)
-        score = cost / self.unit + needs - _LOOSE_VALUE * len(loose) + _NOISE * self.rng.random()
+        score = (
+            cost / self.mean_cost + needs - _LOOSE_VALUE * len(loose) + _NOISE * self.rng.random()
+        )
         placed = tuple((p, member) for p in exchange.received + exchange.taken)
         slack = state.slack - exchange.free_capacity
         return _BeamState(score, cost, slack, rest, loose, left, state.placed + placed, needs)
