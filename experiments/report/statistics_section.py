@@ -1,7 +1,6 @@
 """Statistics section of the study report: paired comparisons and performance profiles."""
 
 import itertools
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
@@ -17,7 +16,6 @@ from kassay.experiments.study.statistics.performance_profiles import (
     distribution,
     profile,
 )
-from kassay.experiments.study.statistics.ranking_agreement import ranking_agreement
 
 _PAIR_COLUMNS = (
     *("from → to", "groups", "minimum imbalance: won", "tied", "lost"),
@@ -32,14 +30,12 @@ def statistics_section(
     """Create the tables and figures of the statistics section of a study report."""
     pairs = itertools.combinations(compared, 2)
     scope = main_scope(results.outcomes)
-    gaps, counts, profiles, sums = (
-        scope_rows(table, scope)
-        for table in (results.gaps, results.pairs, results.profiles, results.gap_sums)
+    gaps, counts, profiles = (
+        scope_rows(table, scope) for table in (results.gaps, results.pairs, results.profiles)
     )
     owned = gaps[gaps["owned"].fillna(value=False).astype(bool)]
     return {
         "pairs": _pair_table([compare_pairs(counts, one, two) for one, two in pairs]),
-        "ranks": _number_table(ranking_agreement(sums), "agreement-of-measures", "measure"),
         "profiles": tuple(_profile_plot(profiles, each, names) for each in PROFILED),
         "distributions": tuple(
             _distribution_plot(rows, column, title, names)
@@ -71,21 +67,6 @@ def _mean_difference(pair: PairedComparison) -> str:
         return "–"
     low, high = pair.interval
     return f"{pair.mean_difference:+.3f} ({low:+.3f} to {high:+.3f})".replace("-", "−")
-
-
-def _number_table(table: pd.DataFrame, name: str, index_name: str) -> ReportTable:
-    return ReportTable(
-        name=name,
-        columns=(index_name, *(str(column).replace("_", " ") for column in table.columns)),
-        rows=tuple(
-            (
-                str(index).replace("_", " "),
-                *("–" if math.isnan(x) else f"{x:.2f}".replace("-", "−") for x in values),
-            )
-            for index, values in zip(table.index, table.to_numpy().tolist(), strict=True)
-        ),
-        csv=table.to_csv(index_label=index_name),
-    )
 
 
 def _profile_plot(profiles: pd.DataFrame, measure: str, names: Sequence[str]) -> Plot:

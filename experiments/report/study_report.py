@@ -25,7 +25,7 @@ from kassay.experiments.report.assignor_tables import (
     subscriptions_table,
 )
 from kassay.experiments.report.effect_tables import effect_section
-from kassay.experiments.report.parameter_section import parameter_section
+from kassay.experiments.report.family_table import family_table
 from kassay.experiments.report.rack_section import rack_section
 from kassay.experiments.report.report_table import ReportTable
 from kassay.experiments.report.statistics_section import statistics_section
@@ -132,7 +132,7 @@ def template_values(
         "family_plots": tuple(study_figures.family_plots(families)),
         "racks": rack_section(results),
         "statistics": statistics_section(results, names, compared),
-        "parameters": parameter_section(results, described, compared),
+        "families": family_table(results.families, described),
         "effects": effect_section(results, described, compared),
         "worst_groups": tuple(worst_groups(results, compared)),
         "named_groups": tuple(named_groups(results)),

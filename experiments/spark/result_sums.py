@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
-from kassay.reference.model.metrics import MEASURES
-
 _CELLS = ("family", "scope", "seed", "event", "mixed", "members", "partitions", "assignor")
 _SUMS = ("answered", "above_maximum", "excess_ppm", "known", "unnecessary_moves", "wasteful")
 _RESULTS = (
@@ -21,7 +19,6 @@ _RESULTS = (
     "cast(coalesce(extra, 0L) > 0 AS long) AS wasteful",
 )
 _SCOPE = ("family", "scope")
-_SIDES = ("one", "two")
 
 
 def covariate_cells(rows: DataFrame, cases: DataFrame, compared: Sequence[str]) -> DataFrame:
@@ -119,14 +116,12 @@ def solved_pairs(cases: DataFrame) -> DataFrame:
 
     ``cases`` has the scope of each group in the column ``scope``.
     """
-    gaps = ", ".join(f"c.{name}_gap" for name in MEASURES)
     solved = cases.select(
         F.col("groups.family").alias("family"),
         "scope",
         F.col("groups.owned").alias("owned"),
-        F.expr(f"""transform(filter(comparisons, c -> c.proven AND c.ending = 'ok'), c -> struct(
-            c.assignor, coalesce(c.least_imbalance, false) AS least, c.unnecessary_moves AS moves,
-            {gaps}
+        F.expr("""transform(filter(comparisons, c -> c.proven AND c.ending = 'ok'), c -> struct(
+            c.assignor, coalesce(c.least_imbalance, false) AS least, c.unnecessary_moves AS moves
         ))""").alias("rows"),
     )
     first = solved.select("*", F.explode("rows").alias("one"))
@@ -136,7 +131,7 @@ def solved_pairs(cases: DataFrame) -> DataFrame:
 def pair_counts(pairs: DataFrame, compared: Sequence[str]) -> DataFrame:
     """Count the cases for each pair of compared assignors, by both assignors' results."""
     order = F.array(*map(F.lit, compared)).cast("array<string>")
-    one, two = (F.array_position(order, F.col(f"{side}.assignor")) for side in _SIDES)
+    one, two = (F.array_position(order, F.col(f"{side}.assignor")) for side in ("one", "two"))
     columns = (
         *("one.assignor AS before", "two.assignor AS after"),
         *("one.least AS least_before", "two.least AS least_after"),
@@ -144,16 +139,3 @@ def pair_counts(pairs: DataFrame, compared: Sequence[str]) -> DataFrame:
     )
     ordered = pairs.where((one > 0) & (one < two))
     return ordered.groupBy(*_SCOPE, *map(F.expr, columns)).agg(F.count("*").alias("groups"))
-
-
-def gap_sums(pairs: DataFrame) -> DataFrame:
-    """Sum the heuristic gaps of each pair of assignors, over groups where all gaps are known."""
-    known = " AND ".join(f"{one}.{name}_gap IS NOT NULL" for name in MEASURES for one in _SIDES)
-    sums = (
-        F.sum(f"{one}.{name}_gap").alias(f"{one}_{name}") for name in MEASURES for one in _SIDES
-    )
-    return (
-        pairs.where(f"one.assignor < two.assignor AND {known}")
-        .groupBy(*_SCOPE, F.col("one.assignor").alias("one"), F.col("two.assignor").alias("two"))
-        .agg(F.count("*").alias("groups"), *sums)
-    )

@@ -17,7 +17,6 @@ from kassay.experiments.spark.output_files import PARQUET_OPTIONS
 from kassay.experiments.spark.result_sums import (
     covariate_cells,
     front_sums,
-    gap_sums,
     pair_counts,
     rebalance_sums,
     solved_pairs,
@@ -58,9 +57,7 @@ def write_summary(cases: DataFrame, uri: str) -> dict[str, int]:
     tables = {
         "gaps": _gaps(rows),
         "pairs": pair_counts(pairs, compared),
-        "parameters": _parameters(rows, compared),
         "profiles": _profiles(rows),
-        "gap_sums": gap_sums(pairs),
         "worst": _worst(rows, compared),
         "fronts": front_sums(cases),
         "trajectories": rebalance_sums(cases, "seed", "start_members"),
@@ -201,30 +198,6 @@ def _gaps(rows: DataFrame) -> DataFrame:
     known = values.unpivot(keys, gaps, "gap", "value").where("value IS NOT NULL OR ending <> 'ok'")
     return known.groupBy("gap", *_KEYS, "assignor", "owned", "value").agg(
         F.count("*").alias("groups")
-    )
-
-
-def _parameters(rows: DataFrame, compared: Sequence[str]) -> DataFrame:
-    """Count the groups by value of each parameter, such as the number of members."""
-    formulas = {
-        "members": "participants",
-        "topics": "consumed",
-        "partitions": "partitions",
-        "partitions per member": "try_divide(partitions, participants)",
-        "overlap": "try_divide(subscriptions, participants * consumed)",
-        "owned": "try_divide(owned, partitions)",
-    }
-    kept = {"missed": _MISSED, "known": _KNOWN, "wasteful": _WASTEFUL}
-    values = rows.where(F.expr(_ANSWERED) & F.col("assignor").isin(*compared)).select(
-        *(*_KEYS, "assignor"),
-        *(F.expr(formula).alias(name) for name, formula in kept.items()),
-        *(F.expr(formula).cast("double").alias(name) for name, formula in formulas.items()),
-    )
-    return (
-        values.unpivot((*_KEYS, "assignor", *kept), tuple(formulas), "parameter", "value")
-        .where("value IS NOT NULL")
-        .groupBy(*_KEYS, "assignor", "parameter", "value")
-        .agg(F.count("*").alias("groups"), *(F.count_if(name).alias(name) for name in kept))
     )
 
 

@@ -18,7 +18,7 @@ from kassay.reference.model.errors import InputError, UsageError
 MANIFESTS = "manifest"
 """Name of the folder with the manifests of an output directory, one per run."""
 _COUNTS = (
-    *("families", "outcomes", "gaps", "pairs", "parameters", "profiles", "gap_sums"),
+    *("families", "outcomes", "gaps", "pairs", "profiles"),
     *("trajectories", "events", "cells", "fronts"),
 )
 _LATER = ("fronts",)  # not in the summaries of earlier versions
@@ -45,9 +45,7 @@ class StudySummary:
     outcomes: pd.DataFrame
     gaps: pd.DataFrame
     pairs: pd.DataFrame
-    parameters: pd.DataFrame
     profiles: pd.DataFrame
-    gap_sums: pd.DataFrame
     trajectories: pd.DataFrame
     events: pd.DataFrame
     cells: pd.DataFrame

@@ -115,7 +115,7 @@ def test_the_page_shows_the_numbers_of_the_tables(results, comparisons, facts, p
 def test_a_study_of_hand_written_groups_alone_has_a_report(results):
     tables = {
         name: table[table["family"] == "named"]
-        for name in ("families", "outcomes", "gaps", "pairs", "parameters", "profiles", "gap_sums")
+        for name in ("families", "outcomes", "gaps", "pairs", "profiles")
         if "family" in (table := getattr(results, name)).columns
     }
     assert {"families", "outcomes"} <= set(tables)
@@ -337,9 +337,8 @@ def test_nontermination_is_drawn_with_the_repeated_state(results):
 
 
 def test_the_page_shows_the_parameters_of_the_families(results, comparisons, facts, page):
-    parameters = facts["parameters"]
     assert "mixed, steps 5, own history, members 3 to 20, topics 2 to 10" in page
-    rows = parameters["families"].rows
+    rows = facts["families"].rows
     counts = dict(row[:2] for row in rows)
     [churn] = (row for row in rows if row[0] == "mixed-churn")
     assert int(churn[1]) == 2 * int(churn[2])  # one group per seed and assignor

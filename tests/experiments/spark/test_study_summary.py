@@ -9,9 +9,7 @@ from kassay.experiments.spark.study_tables import study_tables
 from kassay.experiments.study.case_digests import GROUP_FIELDS, case_digest, family_digest
 from kassay.experiments.study.output_reader import read_manifest
 from kassay.experiments.study.statistics.performance_profiles import RATIOS
-from kassay.experiments.study.statistics.within_family_correlations import rank_correlation
 from kassay.experiments.study.table_rows import CaseRecord, GroupRow
-from kassay.reference.model.metrics import MEASURES
 from tests.experiments.conftest import stored_rows
 
 pytestmark = pytest.mark.spark
@@ -157,40 +155,6 @@ def test_profiles_count_groups_within_each_ratio(results, counted, measure):
                 and (row[f"{measure}_greedy"] + 1) / (row[optimum] + 1) <= bound
             ]
             assert own.loc[assignor, f"within_{place}"] == len(within)
-
-
-def test_gaps_are_added_per_pair_of_assignors_over_groups_that_both_solved(results, counted):
-    solved = Counter(
-        row["case"] for row in counted if all(row[f"{m}_gap"] is not None for m in MEASURES)
-    )
-    sums = generated(results.gap_sums).groupby(["one", "two"]).sum(numeric_only=True)
-    assert list(sums.index) == [("range", "roundrobin")]
-    for side, assignor in zip(("one", "two"), ("range", "roundrobin"), strict=True):
-        own = [row for row in counted if row["assignor"] == assignor and solved[row["case"]] == 2]
-        assert sums["groups"].tolist() == [len(own)]
-        for measure in MEASURES:
-            expected = sum(row[f"{measure}_gap"] for row in own)
-            assert sums[f"{side}_{measure}"].tolist() == [expected]
-
-
-def test_parameters_are_counted_by_value(results, counted):
-    def ratio(row):
-        return row["subscriptions"] / (row["participants"] * row["consumed"])
-
-    values = {
-        "overlap": ratio,
-        "owned": lambda row: row["owned"] / row["partitions"],
-        "members": lambda row: float(row["participants"]),
-    }
-    for parameter, value in values.items():
-        expected = Counter((row["family"], row["assignor"], value(row)) for row in counted)
-        rows = generated(results.parameters)
-        own = rows[rows["parameter"] == parameter]
-        found = own.set_index(["family", "assignor", "value"])
-        assert found["groups"].to_dict() == expected
-    range_rows = own[own["assignor"] == "range"]
-    rho, _ = rank_correlation(range_rows["value"], range_rows["groups"], range_rows["missed"])
-    assert -1 <= rho <= 1
 
 
 def test_candidates_are_ordered_by_their_gaps(results):

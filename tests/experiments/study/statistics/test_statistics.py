@@ -1,7 +1,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import spearmanr
 
 from kassay.experiments.study.statistics.paired_comparison import (
     compare_pairs,
@@ -12,13 +11,7 @@ from kassay.experiments.study.statistics.performance_profiles import (
     distribution,
     profile,
 )
-from kassay.experiments.study.statistics.ranking_agreement import ranking_agreement
 from kassay.experiments.study.statistics.significance import holm
-from kassay.experiments.study.statistics.within_family_correlations import (
-    rank_correlation,
-    within_families,
-)
-from kassay.reference.model.metrics import MEASURES
 
 PAIRS = pd.DataFrame(
     [
@@ -83,64 +76,6 @@ def test_groups_without_a_result_count_in_the_total_of_a_distribution():
     rows = pd.DataFrame({"gap": "gap", "assignor": "a", "value": [0, 1, None], "groups": [1, 1, 2]})
     found = distribution(rows.astype({"value": "Int64"}), "gap", assignors=["a"])
     assert found["share"].tolist() == [0.25, 0.5]
-
-
-def gap_sums(**values):
-    sums = {f"{side}_{name}": 0 for name in MEASURES for side in ("one", "two")}
-    return pd.DataFrame({"one": ["a", "a", "b"], "two": ["b", "c", "c"], **sums} | values)
-
-
-def test_measures_agree_if_they_order_all_pairs_of_assignors_equally():
-    rows = gap_sums(
-        one_spread=[1, 1, 1], two_spread=[2, 2, 0], one_makespan=[5, 1, 9], two_makespan=[6, 0, 0]
-    )
-    found = ranking_agreement(rows)
-    assert found.loc["spread", "spread"] == 1
-    assert found.loc["spread", "makespan"] == pytest.approx((1 - 1 + 1) / 3)
-
-
-def test_sums_of_several_families_are_added_before_the_order_is_compared():
-    one = gap_sums(one_spread=[3, 0, 0], two_spread=[0, 1, 1]).assign(family="one")
-    two = gap_sums(one_spread=[0, 0, 0], two_spread=[9, 1, 1]).assign(family="two")
-    rows = pd.concat([one, two]).assign(scope="generated")
-    both = ranking_agreement(rows.assign(one_makespan=0, two_makespan=1))
-    assert both.loc["spread", "makespan"] == 1
-
-
-def test_a_measure_with_equal_gaps_has_no_rank_agreement():
-    found = ranking_agreement(gap_sums(one_spread=[1, 2, 3]))
-    assert found["makespan"].isna().all()
-
-
-def counts(parameter, values, *, missed, groups=1, known=0, wasteful=0):
-    rows = {"family": "demo", "assignor": "range", "parameter": parameter, "value": values}
-    return pd.DataFrame(
-        {**rows, "groups": groups, "missed": missed, "known": known, "wasteful": wasteful}
-    )
-
-
-def test_rank_correlations_of_counts_are_those_of_the_groups():
-    rng = np.random.default_rng(3)
-    for _ in range(20):
-        values = rng.integers(0, 6, 80)
-        outcome = rng.random(80) < 0.2 + 0.1 * values
-        table = pd.DataFrame({"value": values, "outcome": outcome}).groupby("value")["outcome"]
-        found = rank_correlation(
-            pd.Series(table.sum().index),
-            table.count().reset_index(drop=True),
-            table.sum().reset_index(drop=True),
-        )
-        assert found == pytest.approx(tuple(spearmanr(values, outcome)))
-
-
-def test_parameters_are_correlated_with_outcomes_within_a_family():
-    rows = counts("members", [2.0, 3.0, 4.0, 5.0], missed=[0, 0, 1, 1])
-    found = within_families(rows, assignors=["range"])
-    assert found[["family", "parameter", "outcome"]].to_numpy().tolist() == [
-        ["demo", "members", "missed"]
-    ]
-    assert found["rho"].tolist() == pytest.approx([0.894], abs=1e-3)
-    assert found["p_adjusted"].tolist() == found["p_value"].tolist()
 
 
 def test_adjusted_p_values_ignore_missing_tests():

@@ -1,14 +1,10 @@
-"""Section of the study report about the effects of group parameters on assignors."""
+"""Table of the families of a study: numbers of groups, and parameters."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import pandas as pd
 
-from kassay.experiments.report.assignor_summary import main_scope, scope_rows
 from kassay.experiments.report.report_table import ReportTable
-from kassay.experiments.study.output_reader import StudySummary
-from kassay.experiments.study.statistics.significance import SIGNIFICANT
-from kassay.experiments.study.statistics.within_family_correlations import MEASURED, within_families
 
 _COUNTS = {
     "compared": "groups",
@@ -17,18 +13,6 @@ _COUNTS = {
     "with_owners": "with owned partitions",
     "forced": "without choice",
 }
-
-
-def parameter_section(
-    results: StudySummary, families: Sequence[Mapping[str, object]], compared: Sequence[str]
-) -> Mapping[str, object]:
-    """Create the tables of the report section about parameters."""
-    parameters = scope_rows(results.parameters, main_scope(results.outcomes))
-    correlations = within_families(parameters, assignors=compared)
-    return {
-        "families": family_table(results.families, families),
-        "within": _within_table(correlations, compared),
-    }
 
 
 def describe_family(family: Mapping[str, object]) -> str:
@@ -82,22 +66,4 @@ def family_table(counted: pd.DataFrame, families: Iterable[Mapping[str, object]]
         columns=tuple(table.columns),
         rows=tuple(tuple(map(str, row)) for row in table.to_numpy()),
         csv=table.to_csv(index=False),
-    )
-
-
-def _within_table(correlations: pd.DataFrame, names: Sequence[str]) -> ReportTable:
-    """Create a table of correlations between group parameters and missed minimums."""
-    missed = correlations[correlations["outcome"] == "missed"]
-    cells = {
-        (str(row["family"]), str(row["assignor"]), str(row["parameter"])): (
-            f"{row['rho']:.2f}".replace("-", "−") + ("*" if row["p_adjusted"] < SIGNIFICANT else "")
-        )
-        for row in missed.to_dict("records")
-    }
-    keys = sorted({key[:2] for key in cells}, key=lambda key: (key[0], names.index(key[1])))
-    return ReportTable(
-        name="effect-within-families",
-        columns=("family", "assignor", *MEASURED),
-        rows=tuple((*key, *(cells.get((*key, name), "–") for name in MEASURED)) for key in keys),
-        csv=correlations.to_csv(index=False),
     )
