@@ -77,6 +77,7 @@ class CallTrace:
         path = Path(code.co_filename).resolve()
         is_function = code.co_flags & _FUNCTION_FLAGS and not code.co_name.startswith("<")
         is_file = path.is_relative_to(_ROOT) and not code.co_filename.startswith("<")
+        is_file = is_file and code.co_filename != __file__
         if not is_function or not is_file or ".venv" in path.parts:
             self._seen.add(code)
         elif not _is_importing(frame):

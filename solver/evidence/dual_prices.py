@@ -39,11 +39,22 @@ class _Rows:
         self.sides.append(side)
         return row
 
+    def matrix(self, width: int) -> object:
+        """Return all rows as a sparse matrix with a number of columns."""
+        from scipy import sparse  # noqa: PLC0415
+
+        empty = (np.zeros(0, int), np.zeros(0, int), np.zeros(0))
+        parts = zip(empty, *self.entries, strict=True)
+        rows, columns, values = (np.concatenate(part) for part in parts)
+        return sparse.csr_matrix((values, (rows, columns)), (len(self.sides), width))
+
 
 class _Program:
     """Linear program that assigns blocks, which are sets of partitions, to members.
 
-    It minimises the last level or, if no level is minimised, the excess over the limits.
+    It minimises the last level or, if no level is minimised, the excess over the limits. The
+    columns are the shares of the blocks, one per block and member that may have it, then the
+    squared load of each member, then the excess.
     """
 
     def __init__(self, relaxation: Relaxation) -> None:
@@ -57,6 +68,7 @@ class _Program:
         self.rows = _Rows()
         self.cost = np.zeros(self.excess + 1)
         last = len(relaxation.levels) - 1
+        # The minimised level; None if the excess is minimised.
         self.target = last if last >= 0 and self._is_linear(last) else None
         self._set_cost()
 
@@ -109,56 +121,66 @@ class _Program:
 
     def solve(self) -> DualPrices | None:
         """Solve the linear program. Return None if HiGHS finds no optimum."""
-        from scipy import sparse  # noqa: PLC0415
-        from scipy.optimize import linprog  # noqa: PLC0415
-
         relaxation = self.relaxation
         self._limit_members()
         if any(most is not None for most in relaxation.max_squares):
             self._add_tangents()
-        variables = range(len(self.block))
-        moves = None
-        if (row := relaxation.max_moves) is not None:
-            moves = self._limit(variables, self._costs(row).tolist(), row.limit)
-        levels: dict[int, int] = {}
-        for index, (linear, most) in enumerate(
-            zip(relaxation.levels, relaxation.max_squares, strict=True)
-        ):
-            if index == self.target:
+        moves = relaxation.max_moves
+        moves_row = None if moves is None else self._limit_costs(moves)
+        level_rows = self._limit_levels()
+        duals = self._duals()
+        if duals is None:
+            return None
+        of_blocks, of_rows = duals
+        of_levels = {level: float(of_rows[row]) for level, row in level_rows.items()}
+        if self.target is not None:
+            of_levels[self.target] = 1.0  # the level is the objective itself
+        return DualPrices(
+            blocks=tuple(of_blocks.tolist()),
+            max_moves=0.0 if moves_row is None else float(of_rows[moves_row]),
+            levels=tuple(of_levels.get(level, 0.0) for level in range(len(relaxation.levels))),
+        )
+
+    def _limit_costs(self, row: CostRow) -> int:
+        """Add a row that limits the cost of the placed blocks, and return its number."""
+        return self._limit(range(len(self.block)), self._costs(row).tolist(), row.limit)
+
+    def _limit_levels(self) -> dict[int, int]:
+        """Add a row per level with a limit, except the minimised one; return rows by level."""
+        rows = {}
+        limits = zip(self.relaxation.levels, self.relaxation.max_squares, strict=True)
+        for level, (linear, most) in enumerate(limits):
+            if level == self.target:
                 continue
             if linear is not None:
-                levels[index] = self._limit(variables, self._costs(linear).tolist(), linear.limit)
+                rows[level] = self._limit_costs(linear)
             elif most is not None:
-                levels[index] = self._limit(self.square.tolist(), [1.0] * len(self.square), most)
+                rows[level] = self._limit(self.square.tolist(), [1.0] * len(self.square), most)
+        return rows
+
+    def _duals(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """Return the dual values of the blocks and of the rows, or None without an optimum.
+
+        Each block is placed exactly once. HiGHS returns by how much the minimum grows if a right
+        side grows by 1. That is at most 0 for the rows, so their prices have the other sign.
+        """
+        from scipy import sparse  # noqa: PLC0415
+        from scipy.optimize import linprog  # noqa: PLC0415
+
         width = self.excess + 1
-        equal = sparse.csr_matrix(
-            (np.ones(len(self.block)), (self.block, np.arange(len(self.block)))),
-            (len(relaxation.blocks), width),
-        )
-        rows, columns, values = (
-            (np.concatenate(parts) for parts in zip(*self.rows.entries, strict=True))
-            if self.rows.entries
-            else (np.zeros(0, int), np.zeros(0, int), np.zeros(0))
-        )
+        columns = np.arange(len(self.block))
+        places = (np.ones(len(self.block)), (self.block, columns))
         result = linprog(
             self.cost,
-            A_ub=sparse.csr_matrix((values, (rows, columns)), (len(self.rows.sides), width)),
+            A_ub=self.rows.matrix(width),
             b_ub=self.rows.sides,
-            A_eq=equal,
-            b_eq=np.ones(len(relaxation.blocks)),
+            A_eq=sparse.csr_matrix(places, (len(self.relaxation.blocks), width)),
+            b_eq=np.ones(len(self.relaxation.blocks)),
             method="highs",
         )
         if result.status != 0:
             return None
-        slopes = -np.asarray(result.ineqlin.marginals)
-        of_level = {index: float(slopes[row]) for index, row in levels.items()}
-        if self.target is not None:
-            of_level[self.target] = 1.0
-        return DualPrices(
-            blocks=tuple(np.asarray(result.eqlin.marginals).tolist()),
-            max_moves=0.0 if moves is None else float(slopes[moves]),
-            levels=tuple(of_level.get(index, 0.0) for index in range(len(relaxation.levels))),
-        )
+        return np.asarray(result.eqlin.marginals), -np.asarray(result.ineqlin.marginals)
 
 
 def solve_dual(relaxation: Relaxation) -> DualPrices | None:

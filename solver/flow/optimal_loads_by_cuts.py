@@ -134,27 +134,33 @@ def _flow(
 ) -> MaximumFlow:
     """Send the partitions of a part to its members by a maximum flow.
 
-    ``extra`` of the ``rising`` members may receive one partition more than their capacity.
+    ``extra`` of the ``rising`` members may receive one partition more than their capacity. They
+    send it through one shared node, so that the node limits the number of these members::
+
+        source -> topics -> members -> sink
+                            rising members -> shared node -> sink
     """
-    topics, members = len(part.topics), len(part.members)
-    shared = topics + members
+    topic = np.arange(len(part.topics))
+    member = len(topic) + np.arange(len(part.members))
+    shared = len(topic) + len(member)
     source, sink = shared + 1, shared + 2
-    if extra == len(rising):
+    if extra == len(rising):  # each may, so the shared node is not needed
         capacity = capacity.copy()
         capacity[rising] += 1
         rising = rising[:0]
     supply = network.supply[part.topics]
-    tail = _positions(part.topics, network.topics)[network.tail[part.arcs]]
-    head = _positions(part.members, network.members)[network.head[part.arcs]]
-    columns = (
-        (tail, topics + head, supply[tail]),
-        (np.full(topics, source), np.arange(topics), supply),
-        (topics + np.arange(members), np.full(members, sink), capacity),
-        (topics + rising, np.full(len(rising), shared), np.ones(len(rising), dtype=np.int64)),
-        ([shared], [sink], [extra]),
+    from_topic = topic[_positions(part.topics, network.topics)[network.tail[part.arcs]]]
+    to_member = member[_positions(part.members, network.members)[network.head[part.arcs]]]
+    # The flows of the subscriptions come first: the callers read them.
+    is_rising = np.ones(len(rising), dtype=np.int64)
+    to_shared, to_sink = shared * is_rising, np.full(len(member), sink)
+    return maximum_flow(
+        np.concatenate([from_topic, np.full(len(topic), source), member, member[rising], [shared]]),
+        np.concatenate([to_member, topic, to_sink, to_shared, [sink]]),
+        np.concatenate([supply[from_topic], supply, capacity, is_rising, [extra]]),
+        source=source,
+        sink=sink,
     )
-    arcs = [np.concatenate(column) for column in zip(*columns, strict=True)]
-    return maximum_flow(*arcs, source=source, sink=sink)
 
 
 def _source_side(network: SubscriptionNetwork, part: _Part, flow: MaximumFlow) -> _Part:

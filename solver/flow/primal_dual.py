@@ -24,6 +24,8 @@ from kassay.solver.problem import Ints
 from kassay.solver.subscription_network import SubscriptionNetwork
 
 _UNLIMITED = 2**62
+# Link of a member to the node of its level set.
+_TO_LEVEL_SET = -1
 # A distance is `moves * _HOP + steps`: moves count before steps.
 _HOP = 2**24
 # Limits on the excess, at the start and after the first phases. Above them, the cost scaling
@@ -103,8 +105,14 @@ class _ExcessStart:
 class _ExcessFlow:
     """Flow that is not yet balanced at each node.
 
-    The nodes are the topics, then the members, then the level sets. The node of a level set
-    receives one partition of each member with the higher load.
+    The nodes are the topics, then the members, then the level sets::
+
+        topic --arcs--> member --_TO_LEVEL_SET--> level set
+
+    A topic supplies its partitions, and each member keeps the lower load of its level set. The
+    node of a level set receives one partition of each member with the higher load. A link of a
+    topic or a member is the number of an arc, or `_TO_LEVEL_SET`; a link of a level set is the
+    node of a member.
     """
 
     def __init__(
@@ -122,28 +130,30 @@ class _ExcessFlow:
         self.excess: list[int] = start.excess.tolist()
         self.potential = [0] * len(self.excess)
         self.sources = [node for node, excess in enumerate(self.excess) if excess > 0]
-        self.hops: dict[int, int] = {}
-        self.current: dict[int, int] = {}  # link in use, by node
+        self.steps: dict[int, int] = {}  # of a shortest path from an excess to each node
         self.links = self._links(members, levels)
 
     def _links(self, members: int, levels: Sequence[LevelSet]) -> list[list[int]]:
-        """Return the arcs of each topic and member, and the members of each level set."""
         links: list[list[int]] = [[] for _ in range(self.topics + members)]
         for arc, (tail, head) in enumerate(zip(self.tail, self.head, strict=True)):
             links[tail].append(arc)
             links[head].append(arc)
         for member in range(members):
-            links[self.topics + member].append(-1)  # to the level set
+            links[self.topics + member].append(_TO_LEVEL_SET)
         return [*links, *((level.members + self.topics).tolist() for level in levels)]
 
-    def _step(self, node: int, link: int) -> tuple[int, int, int]:
-        """Return the end node, cost and remaining capacity of a link in the residual network."""
+    def residual(self, node: int, link: int) -> tuple[int, int, int]:
+        """Return the end node, cost and remaining capacity of a link in the residual network.
+
+        A partition that a topic gives to a member is free while the member owns one more of the
+        topic, and otherwise costs a move. In the opposite direction, moves are taken back first.
+        """
         if node < self.topics:
             spare = self.owned[link] - self.count[link]
             return (self.head[link], 0, spare) if spare > 0 else (self.head[link], 1, _UNLIMITED)
         if node >= self.first_level:
             return link, 0, int(self.is_high[link - self.topics])
-        if link < 0:
+        if link == _TO_LEVEL_SET:
             member = node - self.topics
             return self.sink[member], 0, int(not self.is_high[member])
         foreign = self.count[link] - self.owned[link]
@@ -151,12 +161,13 @@ class _ExcessFlow:
             return self.tail[link], -1, foreign
         return self.tail[link], 0, self.count[link]
 
-    def _send(self, node: int, link: int, amount: int) -> None:
+    def send(self, node: int, link: int, amount: int) -> None:
+        """Send an amount along a link of a node."""
         if node < self.topics:
             self.count[link] += amount
         elif node >= self.first_level:
             self.is_high[link - self.topics] = False
-        elif link < 0:
+        elif link == _TO_LEVEL_SET:
             self.is_high[node - self.topics] = True
         else:
             self.count[link] -= amount
@@ -177,11 +188,11 @@ class _ExcessFlow:
         distance, farthest = self._distances()
         if farthest < 0:
             raise InternalError("the residual network has no path from an excess to a deficit")
-        self.hops = {}
+        self.steps = {}
         for node, at in distance.items():
-            steps, self.hops[node] = divmod(at, _HOP)
-            if steps < farthest:
-                self.potential[node] += steps - farthest
+            moves, self.steps[node] = divmod(at, _HOP)
+            if moves < farthest:
+                self.potential[node] += moves - farthest
         return True
 
     def _distances(self) -> tuple[dict[int, int], int]:
@@ -200,7 +211,7 @@ class _ExcessFlow:
                 room += excess[node]
             base = at + potential[node] * _HOP + 1
             for link in self.links[node]:
-                end, cost, capacity = self._step(node, link)
+                end, cost, capacity = self.residual(node, link)
                 if capacity:
                     reached = base + (cost - potential[end]) * _HOP
                     if reached < distance.get(end, _UNLIMITED):
@@ -209,60 +220,69 @@ class _ExcessFlow:
         return distance, farthest
 
     def send_excess(self) -> None:
-        """Send excess along paths of reduced cost 0 until no such path is left.
-
-        Each step of a path leads to a node that is more steps away from an excess.
-        """
-        dead: set[int] = set()
-        untried: dict[int, Iterator[int]] = {}
+        """Send excess along paths of reduced cost 0 until no such path is left."""
+        search = _PathSearch(self)
         for source in self.sources:
-            while self.excess[source] > 0 and self._send_one(source, dead, untried):
+            while self.excess[source] > 0 and search.send_from(source):
                 pass
 
-    def _send_one(self, source: int, dead: set[int], untried: dict[int, Iterator[int]]) -> bool:
-        """Find one path to a deficit by depth-first search, and send excess along it."""
-        path = [source]
-        amounts = [self.excess[source]]
+
+class _PathSearch:
+    """Depth-first search for paths of reduced cost 0 to deficits, during one phase.
+
+    Each step of a path leads to a node that is more steps away from an excess, so paths have no
+    cycle. Within a phase, a link that is full or leads to a dead end remains so: each node keeps
+    its current link, and the links before it are not tried again.
+    """
+
+    def __init__(self, flow: _ExcessFlow) -> None:
+        self.flow = flow
+        self.dead_ends: set[int] = set()
+        self.current: dict[int, int | None] = {}  # link in use per node; None after the last one
+        self.untried: dict[int, Iterator[int]] = {}  # links after the current one
+
+    def send_from(self, source: int) -> bool:
+        """Find one path from a node to a deficit, and send excess along it."""
+        flow = self.flow
+        path, links = [source], list[int]()  # each node but the last one sends through a link
+        amounts = [flow.excess[source]]
         while path:
             node = path[-1]
-            if self.excess[node] < 0:
-                amount = min(amounts[-1], -self.excess[node])
-                for giver in path[:-1]:
-                    self._send(giver, self.current[giver], amount)
-                self.excess[source] -= amount
-                self.excess[node] += amount
+            if flow.excess[node] < 0:
+                amount = min(amounts[-1], -flow.excess[node])
+                for giver, link in zip(path, links, strict=False):
+                    flow.send(giver, link, amount)
+                flow.excess[source] -= amount
+                flow.excess[node] += amount
                 return True
-            found = self._next_node(node, dead, untried)
-            if found is None:
-                dead.add(node)
+            step = self._next_step(node)
+            if step is None:
+                self.dead_ends.add(node)
                 path.pop()
                 amounts.pop()
+                del links[-1:]
             else:
-                path.append(found[0])
-                amounts.append(min(amounts[-1], found[1]))
+                link, end, capacity = step
+                path.append(end)
+                links.append(link)
+                amounts.append(min(amounts[-1], capacity))
         return False
 
-    def _next_node(
-        self, node: int, dead: set[int], untried: dict[int, Iterator[int]]
-    ) -> tuple[int, int] | None:
-        """Return the end node and capacity of a node's next link that has reduced cost 0."""
-        links = untried.get(node)
-        if links is None:
-            links = untried[node] = iter(self.links[node])
-            link = next(links, None)
-        else:
-            link = self.current.get(node)
-        base, hop = self.potential[node], self.hops[node]
-        while link is not None:
-            end, cost, capacity = self._step(node, link)
-            if (
-                capacity
-                and base + cost == self.potential[end]
-                and end not in dead
-                and self.hops.get(end, -1) > hop
-            ):
-                self.current[node] = link
-                return end, capacity
-            link = next(links, None)
-        self.current.pop(node, None)
+    def _next_step(self, node: int) -> tuple[int, int, int] | None:
+        """Advance a node to its next usable link; return the link, its end and its capacity.
+
+        Return None if all links of the node are used up.
+        """
+        flow = self.flow
+        if node not in self.untried:
+            self.untried[node] = iter(flow.links[node])
+            self.current[node] = next(self.untried[node], None)
+        potential, steps, untried = flow.potential, flow.steps, self.untried[node]
+        while (link := self.current[node]) is not None:
+            end, cost, capacity = flow.residual(node, link)
+            is_shortest = potential[node] + cost == potential[end]
+            is_ahead = steps.get(end, -1) > steps[node]
+            if capacity and is_shortest and is_ahead and end not in self.dead_ends:
+                return link, end, capacity
+            self.current[node] = next(untried, None)
         return None
