@@ -29,6 +29,13 @@ MAX_ASSUMED_PARTITIONS = 1_000_000
 
 def build_group(observed: ObservedGroup, options: ImportOptions) -> Group:
     """Build a consumer group from its merged captures and the import options."""
+    try:
+        return with_hosts_and_speeds(_group(observed, options), options)
+    except InputError as error:
+        raise InputError(f"group {observed.id!r}: {error}") from None
+
+
+def _group(observed: ObservedGroup, options: ImportOptions) -> Group:
     notes: list[str] = []
     _check_partition_numbers_shown(observed)
     members = list(observed.members.values())
@@ -49,30 +56,26 @@ def build_group(observed: ObservedGroup, options: ImportOptions) -> Group:
         notes.append(f"generation is not shown, {ASSUMED_GENERATION} is used")
     notes.extend(_member_notes(observed))
     notes.extend(_state_notes(observed))
-    try:
-        group = Group(
-            id=observed.id,
-            topics=tuple(
-                Topic(
-                    name=name,
-                    partitions=counts[name],
-                    weights=values,
-                    racks=observed.racks.get(name),
-                    id=ids.get(name),
-                )
-                for name, values in weights.items()
-            ),
-            members=tuple(
-                _member(member, subscriptions[member.id], observed.assignor) for member in members
-            ),
-            status=observed.status,
-            weight_source=options.weight_source,
-            available_weights=available_weights(observed, options),
-            notes=tuple(dict.fromkeys(notes)),
-        )
-        return with_hosts_and_speeds(group, options)
-    except InputError as error:
-        raise InputError(f"group {observed.id!r}: {error}") from None
+    return Group(
+        id=observed.id,
+        topics=tuple(
+            Topic(
+                name=name,
+                partitions=counts[name],
+                weights=values,
+                racks=observed.racks.get(name),
+                id=ids.get(name),
+            )
+            for name, values in weights.items()
+        ),
+        members=tuple(
+            _member(member, subscriptions[member.id], observed.assignor) for member in members
+        ),
+        status=observed.status,
+        weight_source=options.weight_source,
+        available_weights=available_weights(observed, options),
+        notes=tuple(dict.fromkeys(notes)),
+    )
 
 
 def _member(
@@ -98,21 +101,21 @@ def _member(
 def _check_partition_numbers_shown(observed: ObservedGroup) -> None:
     for member in observed.members.values():
         if member.unnamed is not None:
-            _check_topics_known(observed.id, member)
+            _check_topics_known(member)
         if member.count is not None and member.count != len(member.owned):
             raise InputError(
-                f"group {observed.id!r}: member {member.id!r} has {member.count} partitions, but "
+                f"member {member.id!r} has {member.count} partitions, but "
                 f"the captures show {len(member.owned)} of them; add the output of --members "
                 "--verbose or --offsets from the same moment"
             )
 
 
-def _check_topics_known(group: str, member: ObservedMember) -> None:
+def _check_topics_known(member: ObservedMember) -> None:
     """Check that a member has the same partition numbers in the members and offsets tables.
 
     The members table of Kafka 3.8 and 3.9 shows partition numbers without topics.
     """
-    where = f"group {group!r}: member {member.id!r}"
+    where = f"member {member.id!r}"
     if not member.owned:
         raise InputError(
             f"{where} has the partitions {format_unnamed(member.unnamed)} of topics that the "
@@ -167,7 +170,7 @@ def _subscriptions(
 ) -> dict[str, tuple[str, ...]]:
     given = (options.subscriptions or {}).get(observed.id)
     if given is not None:
-        return {member.id: _given_subscription(observed, member, given) for member in members}
+        return {member.id: _given_subscription(member, given) for member in members}
     sent = {member.id: member.subscription for member in members if member.subscription is not None}
     if members and len(sent) == len(members):
         notes.extend(_foreign_notes(members))
@@ -199,16 +202,11 @@ def _foreign_notes(members: Sequence[ObservedMember]) -> Iterator[str]:
             )
 
 
-def _given_subscription(
-    observed: ObservedGroup, member: ObservedMember, given: MemberTopics
-) -> tuple[str, ...]:
-    where = f"group {observed.id!r}"
+def _given_subscription(member: ObservedMember, given: MemberTopics) -> tuple[str, ...]:
     names = (member.id, member.instance_id, member.client_id)
     topics = next((given[name] for name in names if name is not None and name in given), None)
     if topics is None:
-        raise InputError(
-            f"{where}: the file of --subscriptions has no entry for member {member.id!r}"
-        )
+        raise InputError(f"the file of --subscriptions has no entry for member {member.id!r}")
     # A member may still own partitions of a topic that it no longer consumes.
     foreign = sorted(
         partition
@@ -218,7 +216,7 @@ def _given_subscription(
     if foreign:
         topic, number = foreign[0]
         raise InputError(
-            f"{where}: member {member.id!r} has {topic}-{number}, but the subscription "
+            f"member {member.id!r} has {topic}-{number}, but the subscription "
             f"given for it is {list(topics)}; correct the file of --subscriptions"
         )
     return topics
@@ -242,7 +240,7 @@ def _partition_counts(
         note = "partition counts are not shown, the highest partition numbers are used: "
         notes.append(note + ", ".join(assumed))
     for topic, count in counts.items():
-        where = f"group {observed.id!r}: {topic}-{count - 1}"
+        where = f"{topic}-{count - 1}"
         if topic not in known and count > MAX_ASSUMED_PARTITIONS:
             raise InputError(
                 f"{where}: partition numbers from {MAX_ASSUMED_PARTITIONS} on require --metadata"

@@ -228,9 +228,12 @@ def _read_documents(text: SourceText, options: ImportOptions) -> Iterator[Import
 
 def _with_options(group: Group, options: ImportOptions) -> Group:
     """Set the hosts, speeds and weights of a group document that the options give."""
-    if options.hosts is not None or options.speeds is not None:
-        group = with_hosts_and_speeds(group, options)
-    return group if options.weight_source is None else with_weights(group, options)
+    try:
+        if options.hosts is not None or options.speeds is not None:
+            group = with_hosts_and_speeds(group, options)
+        return group if options.weight_source is None else with_weights(group, options)
+    except InputError as error:
+        raise InputError(f"group {group.id!r}: {error}") from None
 
 
 def _without_groups(names: Sequence[str], options: ImportOptions) -> Iterator[ImportedGroup]:

@@ -78,14 +78,11 @@ def with_hosts_and_speeds(group: Group, options: ImportOptions) -> Group:
     """Set the host and the speed of each member, if the import options contain them."""
     rule, speeds = options.hosts, options.speeds
     members = group.members
-    try:
-        if rule is not None:
-            members = tuple(replace(m, client=replace(m.client, host=rule(m))) for m in members)
-        if speeds is not None:
-            members = tuple(replace(m, speed=_entry(speeds, m, "speeds")) for m in members)
-        return replace(group, members=members)
-    except InputError as error:
-        raise InputError(f"group {group.id!r}: {error}") from None
+    if rule is not None:
+        members = tuple(replace(m, client=replace(m.client, host=rule(m))) for m in members)
+    if speeds is not None:
+        members = tuple(replace(m, speed=_entry(speeds, m, "speeds")) for m in members)
+    return replace(group, members=members)
 
 
 def measured_speeds(group: Group, consumed: Mapping[tuple[str, int], int]) -> dict[str, int]:
@@ -153,7 +150,7 @@ def topic_weights(
         case WeightSource.LAG:
             return tuple(_lag(observed, (topic, n), options, notes) for n in range(count))
         case WeightSource.FILE | WeightSource.SIZE:
-            return _given_weights(options, topic, count, f"group {observed.id!r}")
+            return _given_weights(options, topic, count)
 
 
 def available_weights(observed: ObservedGroup, options: ImportOptions) -> tuple[WeightSource, ...]:
@@ -169,42 +166,39 @@ def available_weights(observed: ObservedGroup, options: ImportOptions) -> tuple[
 
 def with_weights(group: Group, options: ImportOptions) -> Group:
     """Set the partition weights of a group to those of the import options."""
-    where, source = f"group {group.id!r}", options.weight_source
+    source = options.weight_source
     if source in (WeightSource.LAG, WeightSource.RATE):
         raise InputError(
-            f"{where}: a group document shows no {source}; "
+            f"a group document shows no {source}; "
             f"set weights when the group is imported: kassay import --weights {source}"
         )
 
     topics = tuple(
-        replace(topic, weights=_given_weights(options, topic.name, topic.partitions, where))
+        replace(topic, weights=_given_weights(options, topic.name, topic.partitions))
         for topic in group.topics
     )
     return replace(group, topics=topics, weight_source=source)
 
 
-def _given_weights(options: ImportOptions, topic: str, count: int, where: str) -> tuple[int, ...]:
+def _given_weights(options: ImportOptions, topic: str, count: int) -> tuple[int, ...]:
     """Return the weights of a topic's partitions from the file of sizes or of weights."""
     table = options.weight_table
     if table is None:
-        return _from_sizes(options.sizes or {}, topic, count, where)
+        return _from_sizes(options.sizes or {}, topic, count)
     if topic not in table:
-        raise InputError(f"{where}: no weights are given for topic {topic!r}")
+        raise InputError(f"no weights are given for topic {topic!r}")
     if len(table[topic]) != count:
         raise InputError(
-            f"{where}: topic {topic!r} has {count} partitions, weights are given for "
-            f"{len(table[topic])}"
+            f"topic {topic!r} has {count} partitions, weights are given for {len(table[topic])}"
         )
     return tuple(table[topic])
 
 
-def _from_sizes(
-    sizes: Mapping[PartitionKey, int], topic: str, count: int, where: str
-) -> tuple[int, ...]:
+def _from_sizes(sizes: Mapping[PartitionKey, int], topic: str, count: int) -> tuple[int, ...]:
     missing = next((n for n in range(count) if (topic, n) not in sizes), None)
     if missing is not None:
         raise InputError(
-            f"{where}: no size is known for {topic}-{missing}; give --sizes FILE with the "
+            f"no size is known for {topic}-{missing}; give --sizes FILE with the "
             "output of kafka-log-dirs.sh --describe for all brokers"
         )
     return tuple(sizes[topic, number] for number in range(count))
@@ -217,7 +211,7 @@ def _lag(
     if lag is None:
         if options.missing_lag is None:
             raise InputError(
-                f"group {observed.id!r}: no lag is shown for {partition[0]}-{partition[1]}; "
+                f"no lag is shown for {partition[0]}-{partition[1]}; "
                 "give --missing-lag to set its weight"
             )
         notes.append(f"partitions without a lag have weight {options.missing_lag}")
@@ -231,7 +225,7 @@ def _rate(observed: ObservedGroup, partition: PartitionKey, notes: list[str]) ->
     appended = observed.appended.get(partition)
     if appended is None:
         raise InputError(
-            f"group {observed.id!r}: no rate is known for {partition[0]}-{partition[1]}: a rate "
+            f"no rate is known for {partition[0]}-{partition[1]}: a rate "
             "needs two samples of a live cluster, and a leader of the partition in both; use "
             "kassay import --bootstrap-server --weights rate"
         )
