@@ -45,10 +45,8 @@ def is_installed(library: Library, version: str) -> bool:
 
 def installed_versions() -> Iterator[tuple[Library, str]]:
     """Yield the installed versions of all libraries."""
-    for library in libraries().values():
-        for version in library.versions:
-            if is_installed(library, version):
-                yield library, version
+    pinned = ((library, each) for library in libraries().values() for each in library.versions)
+    return (one for one in pinned if is_installed(*one))
 
 
 def install(library: Library, version: str) -> Path:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kassay.reference.model.group import Group, Member, Topic
+from kassay.reference.model.group import Group, Member
 from kassay.reference.model.topic_partitions import Partitions
 
 
@@ -28,7 +28,7 @@ def group_fingerprint(group: Group) -> str:
     """
     digest = hashlib.sha256()
     for topic in sorted(group.topics, key=lambda topic: topic.name):
-        digest.update(_line("topic", *_topic_fields(topic)))
+        digest.update(_line("topic", topic.name, topic.partitions, topic.weights, topic.racks))
     lines: dict[tuple[str, ...], bytes] = {}  # many members have the same subscription
     for member in sorted(group.members, key=lambda member: member.id):
         subscription = member.subscription
@@ -37,13 +37,6 @@ def group_fingerprint(group: Group) -> str:
         for part in _member_parts(member, lines[subscription]):
             digest.update(part)
     return f"sha256:{digest.hexdigest()}"
-
-
-def _topic_fields(topic: Topic) -> Iterator[object]:
-    yield topic.name
-    yield topic.partitions
-    yield None if topic.weights is None else list(topic.weights)
-    yield None if topic.racks is None else [list(racks) for racks in topic.racks]
 
 
 def _member_parts(member: Member, subscription: bytes) -> Iterator[bytes]:

@@ -62,6 +62,8 @@ def parse_group(document: object, *, where: str = "group") -> Group:
     check_keys(table, _KEYS, where, required=("topics", "members"))
     topics = as_object(table["topics"], f"{where}: topics")
     members = as_array(table["members"], f"{where}: members")
+    source = as_optional_text(table.get("weight_source"), f"{where}: weight_source")
+    available = as_texts(table.get("available_weights", ()), f"{where}: available_weights")
     try:
         return Group(
             topics=tuple(
@@ -75,7 +77,8 @@ def parse_group(document: object, *, where: str = "group") -> Group:
             id=as_optional_text(table.get("id"), f"{where}: id"),
             notes=as_texts(table.get("notes", []), f"{where}: notes"),
             status=_parse_status(table, where),
-            **_parse_weight_sources(table, where),
+            weight_source=None if source is None else WeightSource.parse(source),
+            available_weights=tuple(map(WeightSource.parse, available)),
         )
     except InputError as error:
         message = str(error)
@@ -104,15 +107,6 @@ def _parse_status(table: Mapping[str, object], where: str) -> GroupStatus:
         key: as_optional_text(table[key], f"{where}: {key}") for key in _STATUS_KEYS if key in table
     }
     return GroupStatus(**values) if values else NO_STATUS
-
-
-def _parse_weight_sources(table: Mapping[str, object], where: str) -> dict[str, Any]:
-    source = as_optional_text(table.get("weight_source"), f"{where}: weight_source")
-    available = as_texts(table.get("available_weights", []), f"{where}: available_weights")
-    return {
-        "weight_source": source,
-        "available_weights": tuple(map(WeightSource.parse, available)),
-    }
 
 
 def load_group(path: str | Path) -> Group:

@@ -15,6 +15,8 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _TOO_MANY_DIGITS = "a number has thousands of digits"
 Convert = Callable[[dict[str, object]], None]
 """Function that changes each object in place when it has been parsed."""
+T = TypeVar("T")
+_SHOWN_LENGTH = 60  # characters of an invalid value in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +138,6 @@ def _check_encodable(text: str) -> None:
 
 def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
-
-
-T = TypeVar("T")
-_SHOWN_LENGTH = 60  # characters of an invalid value in a message
 
 
 def format_value(value: object) -> str:

@@ -13,6 +13,7 @@ from kassay.experiments.sources.describe_output.table_layouts import (
     split_row,
 )
 from kassay.experiments.sources.describe_output.typed_rows import (
+    FIELDS,
     MemberRow,
     Notice,
     OffsetRow,
@@ -36,12 +37,21 @@ _LINE_END = re.compile(r"\r?\n|\r")
 _NO_CONSUMER = ("none", "-", "unknown")
 # A cut cell of these columns fails another check.
 _CHECKED_COLUMNS = ("ASSIGNMENT", "UPGRADED")
-_ID_FIELDS = {
-    "CLIENT-ID": "client_id",
-    "CONSUMER-ID": "consumer_id",
-    "OWNER": "owner",
-    "Owner": "owner",
-}
+_ID_COLUMNS = ("CLIENT-ID", "CONSUMER-ID", "OWNER", "Owner")
+# First words of messages on standard error, which 2>&1 adds to the output.
+_MESSAGE_STARTS = (
+    "TRACE DEBUG INFO WARN WARNING Warning ERROR Error FATAL Note NOTE Option Could.not Picked.up "
+    "SLF4J log4j OpenJDK Java.HotSpot Exception.in.thread Caused.by Suppressed No.topic"
+).replace(" ", "|")
+_IGNORABLE = re.compile(
+    r"\s*(\[?\d{2,4}[-/:]\d\d[-/:]\d\d|[A-Z][a-z]{2} \d{1,2}, \d{4} \d|"
+    rf"({_MESSAGE_STARTS})(?=[\s:(]|$)|"
+    r"at [\w.$/<>]+\(|[\w.$]+(Exception|Error)(?=[\s:]|$)|\.\.\. \d+ more|[$>#] )"
+)
+_LOG_MESSAGE = re.compile(r" (TRACE|DEBUG|INFO|WARN|ERROR|FATAL) |\((org|kafka)\.[\w.$]+\)\s*$")
+_TIMESTAMP = re.compile(r"\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d")
+_NUMBER = re.compile(r"-|-?[0-9]+,?")
+_MIN_NUMBERS = 3
 
 
 @dataclass(slots=True)
@@ -111,14 +121,14 @@ def _read_row(table: _OpenTable, content: str, name: str, line: int) -> None:
         table.closed = bool(table.rows)
         return
     cells = split_row(content, table.header, matches_columns)
-    if cells is not None and not contains_log_text(cells[table.header.names[-1]]):
+    if cells is not None and not _contains_log_text(cells[table.header.names[-1]]):
         table.rows.append(build_row(table.header.kind, cells, line=line))
         table.first_words.add(content.split(maxsplit=1)[0])
         table.last = cells
     elif (
         cells is not None
-        or resembles_row(content, table.header, table.first_words)
-        or not (table.closed or is_ignorable(content))
+        or _resembles_row(content, table.header, table.first_words)
+        or not (table.closed or _IGNORABLE.match(content))
     ):
         raise error_at(
             name,
@@ -145,10 +155,10 @@ def _is_cell_complete(cells: Cells, column: str, others: Iterable[TableRow]) -> 
     value = cells[column]
     if column in _CHECKED_COLUMNS:
         return True
-    if column not in _ID_FIELDS:
+    if column not in _ID_COLUMNS:
         return False
     # A cut value does not occur in another row.
-    if value in _NO_CONSUMER or value in {getattr(row, _ID_FIELDS[column], None) for row in others}:
+    if value in _NO_CONSUMER or value in {getattr(row, FIELDS[column][0], None) for row in others}:
         return True
     # The member id of the classic protocol is the client id and a UUID.
     return column == "CLIENT-ID" and value == client_id_of(cells.get("CONSUMER-ID", ""))
@@ -197,33 +207,11 @@ def _require_same_consumer(
         raise error_at(name, row.line, message)
 
 
-# First words of messages on standard error, which 2>&1 adds to the output.
-_MESSAGE_STARTS = (
-    "TRACE DEBUG INFO WARN WARNING Warning ERROR Error FATAL Note NOTE Option Could.not Picked.up "
-    "SLF4J log4j OpenJDK Java.HotSpot Exception.in.thread Caused.by Suppressed No.topic"
-).replace(" ", "|")
-_IGNORABLE = re.compile(
-    r"\s*(\[?\d{2,4}[-/:]\d\d[-/:]\d\d|[A-Z][a-z]{2} \d{1,2}, \d{4} \d|"
-    rf"({_MESSAGE_STARTS})(?=[\s:(]|$)|"
-    r"at [\w.$/<>]+\(|[\w.$]+(Exception|Error)(?=[\s:]|$)|\.\.\. \d+ more|[$>#] )"
-)
-_LOG_MESSAGE = re.compile(r" (TRACE|DEBUG|INFO|WARN|ERROR|FATAL) |\((org|kafka)\.[\w.$]+\)\s*$")
-_TIMESTAMP = re.compile(r"\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d")
-_NUMBER = re.compile(r"-|-?[0-9]+,?")
-_MIN_NUMBERS = 3
-
-
-def is_ignorable(content: str) -> bool:
-    """Return whether a line is a log message, a stack trace line or a shell prompt."""
-    return bool(_IGNORABLE.match(content))
-
-
-def contains_log_text(last_cell: str) -> bool:
-    """Return whether the last cell of a table row contains a log message."""
+def _contains_log_text(last_cell: str) -> bool:
     return bool(_LOG_MESSAGE.search(last_cell) or _TIMESTAMP.search(last_cell))
 
 
-def resembles_row(content: str, header: Header, first_words: AbstractSet[str]) -> bool:
+def _resembles_row(content: str, header: Header, first_words: AbstractSet[str]) -> bool:
     """Return whether a line may be a damaged row of the table above the line.
 
     Such a line must not be ignored.

@@ -10,6 +10,26 @@ from enum import StrEnum
 
 from kassay.reference.documents.text_files import error_at
 
+_OFFSET_COLUMNS = "TOPIC PARTITION( LEADER-EPOCH)? CURRENT-OFFSET LOG-END-OFFSET LAG"
+_NAME = re.compile(r"COORDINATOR \(ID\)|CURRENT OFFSET|LOG END OFFSET|[^\s,]+")
+# Release 0.9 writes these names with spaces.
+_CURRENT_SPELLING = {"CURRENT OFFSET": "CURRENT-OFFSET", "LOG END OFFSET": "LOG-END-OFFSET"}
+_MIN_KNOWN_COLUMNS = 2
+_FIRST_COLUMNS = ("GROUP", "TOPIC", "CONSUMER-ID", "COORDINATOR (ID)", "Group")
+Cells = dict[str, str]
+"""Cell of a row by column."""
+# Empty for a dynamic member beside static members, no client id, an empty group.
+_MAY_BE_BLANK = frozenset({"GROUP-INSTANCE-ID", "CLIENT-ID", "ASSIGNMENT-STRATEGY"})
+# The tool prints several spaces inside this cell.
+_MAY_CONTAIN_GAPS = "COORDINATOR (ID)"
+_GAP = re.compile(r" {2,}")
+_COORDINATOR_GAP = re.compile(r" +(?=\(-?[0-9]+\)( |$))")
+_JOINED_ID_AND_HOST = re.compile(
+    r"(?P<id>.+-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(?P<host>/.*)"
+)
+# Releases 0.10.2 to 1.0 print no space after an id of at least this length.
+_JOINED_LENGTH = 50
+
 
 class TableKind(StrEnum):
     """Kind of a table that ``kafka-consumer-groups.sh`` prints."""
@@ -23,7 +43,6 @@ class TableKind(StrEnum):
     DELETION = "deletion"
 
 
-_OFFSET_COLUMNS = "TOPIC PARTITION( LEADER-EPOCH)? CURRENT-OFFSET LOG-END-OFFSET LAG"
 # All sequences of columns that a release prints. Any other header is cut or unknown.
 _LAYOUTS = {
     TableKind.OFFSETS: f"(GROUP )?{_OFFSET_COLUMNS} (OWNER|CONSUMER-ID( HOST CLIENT-ID)?)",
@@ -44,11 +63,6 @@ KNOWN_COLUMNS = frozenset(
     name for layout in _LAYOUTS.values() for name in re.findall("#?[A-Za-z-]{3,}", layout)
 ) | {"COORDINATOR (ID)"}
 """Names of all columns."""
-_NAME = re.compile(r"COORDINATOR \(ID\)|CURRENT OFFSET|LOG END OFFSET|[^\s,]+")
-# Release 0.9 writes these names with spaces.
-_CURRENT_SPELLING = {"CURRENT OFFSET": "CURRENT-OFFSET", "LOG END OFFSET": "LOG-END-OFFSET"}
-_MIN_KNOWN_COLUMNS = 2
-_FIRST_COLUMNS = ("GROUP", "TOPIC", "CONSUMER-ID", "COORDINATOR (ID)", "Group")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,21 +95,6 @@ def read_header(text: str, *, name: str, line: int) -> Header | None:
             name, line, "the header of a table is truncated or has an unknown layout", text
         )
     return Header(kind, names, tuple(match.start() for match in columns), "," in text, line)
-
-
-Cells = dict[str, str]
-
-# Empty for a dynamic member beside static members, no client id, an empty group.
-_MAY_BE_BLANK = frozenset({"GROUP-INSTANCE-ID", "CLIENT-ID", "ASSIGNMENT-STRATEGY"})
-# The tool prints several spaces inside this cell.
-_MAY_CONTAIN_GAPS = "COORDINATOR (ID)"
-_GAP = re.compile(r" {2,}")
-_COORDINATOR_GAP = re.compile(r" +(?=\(-?[0-9]+\)( |$))")
-_JOINED_ID_AND_HOST = re.compile(
-    r"(?P<id>.+-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(?P<host>/.*)"
-)
-# Releases 0.10.2 to 1.0 print no space after an id of at least this length.
-_JOINED_LENGTH = 50
 
 
 def split_row(text: str, header: Header, is_valid: Callable[[Cells], bool]) -> Cells | None:

@@ -142,7 +142,7 @@ def build_row(kind: TableKind, cells: Cells, *, line: int) -> TableRow:
     if row_type is None:
         return OtherRow(line, tuple(cells.values()))
     values: dict[str, Any] = {"line": line, "group": None}
-    for column, (field, read) in _FIELDS.items():
+    for column, (field, read) in FIELDS.items():
         if column in cells:
             values[field] = read(cells[column])
     match = _COORDINATOR.fullmatch(cells.get("COORDINATOR (ID)", ""))
@@ -211,8 +211,7 @@ _ROW_TYPES: Mapping[TableKind, type[OffsetRow | MemberRow | StateRow | ResetRow]
     TableKind.STATE: StateRow,
     TableKind.RESET: ResetRow,
 }
-# Field and parser per column. The last seven columns are those of the offset checker.
-_FIELDS: Mapping[str, tuple[str, Callable[[str], object]]] = {
+FIELDS: Mapping[str, tuple[str, Callable[[str], object]]] = {
     "GROUP": ("group", _text),
     "TOPIC": ("topic", _text),
     "PARTITION": ("partition", _number),
@@ -242,6 +241,7 @@ _FIELDS: Mapping[str, tuple[str, Callable[[str], object]]] = {
     "Lag": ("lag", _number),
     "Owner": ("owner", _owner),
 }
+"""Field and parser per column. The last seven columns are those of the offset checker."""
 
 
 @dataclass(frozen=True, slots=True)

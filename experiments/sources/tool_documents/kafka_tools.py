@@ -22,6 +22,12 @@ _TOPIC = re.compile(
 _COUNT_LABEL = "PartitionCount:"
 
 
+_LOG_DIRS_KEY = re.compile(r'"logDirs"\s*:')
+_PARTITION = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<number>\d+)")
+_GENERATED = "Proposed partition reassignment configuration"
+_VERSION_KEY = '"version"'
+
+
 def is_topic_description(text: str) -> bool:
     """Return whether a text is the output of ``kafka-topics.sh --describe``."""
     return _COUNT_LABEL in text
@@ -68,10 +74,6 @@ def parse_kcat_metadata(document: Mapping[str, object], *, name: str) -> Documen
     return DocumentRows(partition_counts=counts)
 
 
-_LOG_DIRS_KEY = re.compile(r'"logDirs"\s*:')
-_PARTITION = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<number>\d+)")
-
-
 def is_log_dirs(text: str) -> bool:
     """Return whether a text is output of ``kafka-log-dirs.sh --describe``."""
     return '"brokers"' in text and _LOG_DIRS_KEY.search(text) is not None
@@ -100,10 +102,6 @@ def parse_log_dirs(text: str, *, name: str) -> DocumentRows:
                 key = match["topic"], int(match["number"])
                 sizes[key] = max(size, sizes.get(key, 0))
     return DocumentRows(sizes=sizes)
-
-
-_GENERATED = "Proposed partition reassignment configuration"
-_VERSION_KEY = '"version"'
 
 
 def is_reassignment(text: str) -> bool:

@@ -10,6 +10,8 @@ from kassay.experiments.sources.describe_output.typed_rows import MemberRow, Off
 from kassay.experiments.sources.tool_documents.document_rows import DocumentRows, JsonFields
 from kassay.reference.model.errors import InputError
 
+_CONSUMER_URL = re.compile(r"/consumer/(?P<group>[^/?]+)")
+
 
 def read_rest_resource(document: JsonFields, *, line: int) -> DocumentRows:
     """Read a REST Proxy response that contains one resource or a list of resources."""
@@ -76,9 +78,6 @@ def _partition(resource: JsonFields, line: int) -> OffsetRow:
         # A link, in a list of assignments.
         lag=None if isinstance(lag, dict) else resource.optional_integer("lag"),
     )
-
-
-_CONSUMER_URL = re.compile(r"/consumer/(?P<group>[^/?]+)")
 
 
 def read_burrow_lag(document: JsonFields, *, line: int) -> DocumentRows:
