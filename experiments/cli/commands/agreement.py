@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -18,6 +17,7 @@ from kassay.experiments.cli.options import (
     search_options,
 )
 from kassay.experiments.cli.options.option_checks import known_names
+from kassay.experiments.cli.options.option_groups import option
 from kassay.experiments.cli.read_groups import read_valid_groups
 from kassay.experiments.cli.write_results import print_records
 from kassay.experiments.comparison.library_agreement import (
@@ -43,60 +43,46 @@ from kassay.reference.model.group import Group
 class AgreementOptions:
     """Command-line options of ``kassay agreement``."""
 
-    groups: Annotated[
-        list[Path] | None, typer.Option(help="File of group documents; repeatable.")
-    ] = None
-    family: Annotated[
-        list[str] | None,
-        typer.Option(
-            callback=known_names("family", list(FAMILIES)),
-            help="Family of generated groups, repeatable.",
-            show_default=f"{USUAL[0]} to {USUAL[-1]} without --groups",
-        ),
-    ] = None
-    cases: generated_group_options.Cases = 100
-    assignor: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Assignor of a library, such as sarama:sticky; repeatable.",
-            show_default="all assignors of the installed libraries",
-        ),
-    ] = None
-    reference: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Reference assignor, with which the others are compared.",
-            show_default="the port with the same name, or the port range",
-        ),
-    ] = None
-    orders: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            help="Number of orders of the members per group: the order of the group, and random "
-            "orders. The first member leads the group.",
-        ),
-    ] = 1
-    order_seed: Annotated[int, typer.Option(help="Random seed of the orders of the members.")] = 0
-    repeat: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Runs per group and order.",
-            show_default="1, or 5 if the results of the assignor vary",
-        ),
-    ] = None
-    shrink: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            help="Maximum number of groups to try while kassay shrinks the smallest group of each "
-            "kind; 0 for no shrinking.",
-        ),
-    ] = 0
-    output_format: output_options.OutputFormat = output_options.Format.TABLE
+    groups: list[Path] | None = option(None, "File of group documents; repeatable.")
+    family: list[str] | None = option(
+        None,
+        "Family of generated groups, repeatable.",
+        callback=known_names("family", list(FAMILIES)),
+        show_default=f"{USUAL[0]} to {USUAL[-1]} without --groups",
+    )
+    cases: int = generated_group_options.cases_option(100)
+    assignor: list[str] | None = option(
+        None,
+        "Assignor of a library, such as sarama:sticky; repeatable.",
+        metavar="NAME",
+        show_default="all assignors of the installed libraries",
+    )
+    reference: str | None = option(
+        None,
+        "Reference assignor, with which the others are compared.",
+        metavar="NAME",
+        show_default="the port with the same name, or the port range",
+    )
+    orders: int = option(
+        1,
+        "Number of orders of the members per group: the order of the group, and random orders. "
+        "The first member leads the group.",
+        min=1,
+    )
+    order_seed: int = option(0, "Random seed of the orders of the members.")
+    repeat: int | None = option(
+        None,
+        "Runs per group and order.",
+        min=1,
+        show_default="1, or 5 if the results of the assignor vary",
+    )
+    shrink: int = option(
+        0,
+        "Maximum number of groups to try while kassay shrinks the smallest group of each kind; 0 "
+        "for no shrinking.",
+        min=0,
+    )
+    output_format: output_options.Format = output_options.format_option(output_options.Format.TABLE)
 
 
 def agreement(

@@ -3,13 +3,13 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from kassay.experiments.cli.messages import BAD_INPUT
 from kassay.experiments.cli.options import source_options
-from kassay.experiments.cli.read_groups import STDIN, read_valid_groups
+from kassay.experiments.cli.options.option_groups import option
+from kassay.experiments.cli.read_groups import read_valid_groups
 from kassay.experiments.cli.write_results import json_line, write_text
 from kassay.experiments.sources import anonymize as anonymization
 from kassay.reference.documents.json_codec import group_document
@@ -19,14 +19,10 @@ from kassay.reference.documents.json_codec import group_document
 class AnonymizeOptions:
     """Command-line options of ``kassay anonymize``."""
 
-    file: source_options.GroupFile = STDIN
-    names: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the old and new names to this JSON file. Keep the file secret.",
-        ),
-    ] = None
+    file: Path = source_options.group_file_argument()
+    names: Path | None = option(
+        None, "Write the old and new names to this JSON file. Keep the file secret.", metavar="FILE"
+    )
 
 
 def anonymize(*, options: AnonymizeOptions) -> None:

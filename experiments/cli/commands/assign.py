@@ -19,8 +19,8 @@ from kassay.reference.model.group import Group
 class AssignOptions:
     """Command-line options of ``kassay assign``."""
 
-    assignor: assignor_options.OptionalAssignorName = None
-    output_format: output_options.OutputFormat = output_options.Format.JSONL
+    assignor: str | None = assignor_options.assignor_option()
+    output_format: output_options.Format = output_options.format_option(output_options.Format.JSONL)
 
 
 def assign(

@@ -24,8 +24,8 @@ from kassay.reference.model.metrics import leximax, loads
 class CompareOptions:
     """Command-line options of ``kassay compare``."""
 
-    assignor: assignor_options.AssignorNames = None
-    output_format: output_options.OutputFormat = output_options.Format.JSONL
+    assignor: list[str] | None = assignor_options.assignors_option()
+    output_format: output_options.Format = output_options.format_option(output_options.Format.JSONL)
 
 
 def compare(

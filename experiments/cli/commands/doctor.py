@@ -14,7 +14,7 @@ from kassay.experiments.cli.write_results import print_records
 class DoctorOptions:
     """Command-line options of ``kassay doctor``."""
 
-    output_format: output_options.OutputFormat = output_options.Format.TABLE
+    output_format: output_options.Format = output_options.format_option(output_options.Format.TABLE)
 
 
 def doctor(*, options: DoctorOptions) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -14,6 +13,7 @@ from kassay.experiments.cli.options import (
     search_options,
     source_options,
 )
+from kassay.experiments.cli.options.option_groups import option
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
 from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.experiments.comparison.optimum import keep_owners
@@ -44,15 +44,12 @@ _REPEATED_STATE = "the assignor does not terminate; its repeated state is explai
 class ExplainOptions:
     """Command-line options of ``kassay explain``."""
 
-    assignor: assignor_options.OptionalAssignorName = None
-    assignment: Annotated[
-        Path | None,
-        typer.Option(
-            help="File with the assignment to explain; cannot be combined with --assignor."
-        ),
-    ] = None
-    plot: output_options.PlotFile = None
-    output_format: output_options.OutputFormat = output_options.Format.JSONL
+    assignor: str | None = assignor_options.assignor_option()
+    assignment: Path | None = option(
+        None, "File with the assignment to explain; cannot be combined with --assignor."
+    )
+    plot: Path | None = output_options.plot_option()
+    output_format: output_options.Format = output_options.format_option(output_options.Format.JSONL)
 
 
 def explain(

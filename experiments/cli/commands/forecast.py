@@ -2,12 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated
-
-import typer
 
 from kassay.experiments.cli.messages import print_note
 from kassay.experiments.cli.options import output_options, source_options
+from kassay.experiments.cli.options.option_groups import option
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
 from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.experiments.planning.forecast import (
@@ -28,51 +26,36 @@ from kassay.reference.model.group import Group
 class ForecastOptions:
     """Command-line options of ``kassay forecast``."""
 
-    assignor: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Assignor to change to, repeatable. uniform and server-range run on the broker "
-            "and require the consumer protocol.",
-            show_default="sticky, cooperative-sticky, uniform",
-        ),
-    ] = None
-    current: Annotated[
-        str | None,
-        typer.Option(help="Current assignor of groups for which the source does not show it."),
-    ] = None
-    at_once: Annotated[
-        list[int] | None,
-        typer.Option(
-            min=1,
-            help="Number of members that restart at the same time; repeatable.",
-            show_default="1",
-        ),
-    ] = None
-    downtime: Annotated[
-        float,
-        typer.Option(
-            min=0, help="Time during which the process of a restarting member does not run."
-        ),
-    ] = 10.0
-    pause: Annotated[
-        float,
-        typer.Option(
-            min=0.1, help="Time from the start of a restarted member to the stop of the next one."
-        ),
-    ] = 30.0
-    session_timeout: Annotated[
-        float, typer.Option(min=1, help="Session timeout of the members.")
-    ] = 45.0
-    criterion: Annotated[
-        Criterion,
-        typer.Option(
-            "--minimise",
-            help="The recommendation minimises this cost of a rolling restart: rebalances, moves, "
-            "or unowned (partition-seconds without an owner).",
-        ),
-    ] = Criterion.UNOWNED
-    seed: Annotated[int, typer.Option(help="Random seed of the delays of heartbeats.")] = 0
-    output_format: output_options.OutputFormat = output_options.Format.JSONL
+    assignor: list[str] | None = option(
+        None,
+        "Assignor to change to, repeatable. uniform and server-range run on the broker and "
+        "require the consumer protocol.",
+        show_default="sticky, cooperative-sticky, uniform",
+    )
+    current: str | None = option(
+        None, "Current assignor of groups for which the source does not show it."
+    )
+    at_once: list[int] | None = option(
+        None,
+        "Number of members that restart at the same time; repeatable.",
+        min=1,
+        show_default="1",
+    )
+    downtime: float = option(
+        10.0, "Time during which the process of a restarting member does not run.", min=0
+    )
+    pause: float = option(
+        30.0, "Time from the start of a restarted member to the stop of the next one.", min=0.1
+    )
+    session_timeout: float = option(45.0, "Session timeout of the members.", min=1)
+    criterion: Criterion = option(
+        Criterion.UNOWNED,
+        "The recommendation minimises this cost of a rolling restart: rebalances, moves, or "
+        "unowned (partition-seconds without an owner).",
+        "--minimise",
+    )
+    seed: int = option(0, "Random seed of the delays of heartbeats.")
+    output_format: output_options.Format = output_options.format_option(output_options.Format.JSONL)
 
 
 def forecast(*, options: ForecastOptions, source: source_options.GroupSource) -> None:

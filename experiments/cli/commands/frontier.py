@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated
-
-import typer
+from pathlib import Path
 
 from kassay.experiments.cli.options import (
     objective_options,
@@ -12,10 +10,11 @@ from kassay.experiments.cli.options import (
     search_options,
     source_options,
 )
+from kassay.experiments.cli.options.option_groups import option
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
 from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import loads
+from kassay.reference.model.metrics import Measure, loads
 from kassay.solver.frontier.frontier import frontier as find_frontier
 from kassay.solver.frontier.frontier_points import Frontier
 
@@ -24,18 +23,16 @@ from kassay.solver.frontier.frontier_points import Frontier
 class FrontierOptions:
     """Command-line options of ``kassay frontier``."""
 
-    imbalance: objective_options.ImbalanceMeasure = None
-    points: Annotated[
-        int | None,
-        typer.Option(
-            min=2,
-            help="Maximum number of points to compute, including the two ends of the frontier. "
-            "The numbers of moves of the points grow geometrically.",
-            show_default="all",
-        ),
-    ] = None
-    plot: output_options.PlotFile = None
-    output_format: output_options.OutputFormat = output_options.Format.JSONL
+    imbalance: Measure | None = objective_options.measure_option()
+    points: int | None = option(
+        None,
+        "Maximum number of points to compute, including the two ends of the frontier. The numbers "
+        "of moves of the points grow geometrically.",
+        min=2,
+        show_default="all",
+    )
+    plot: Path | None = output_options.plot_option()
+    output_format: output_options.Format = output_options.format_option(output_options.Format.JSONL)
 
 
 def frontier(

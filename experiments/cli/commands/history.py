@@ -4,7 +4,6 @@ import json
 import time
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Annotated
 
 import typer
 
@@ -15,6 +14,7 @@ from kassay.experiments.cli.options import (
     source_options,
     spark_options,
 )
+from kassay.experiments.cli.options.option_groups import argument, option
 from kassay.experiments.history.live_topic import list_cluster_topics
 from kassay.experiments.sources.capture_files import load_metadata
 from kassay.experiments.sources.tool_documents.document_rows import DocumentRows
@@ -39,62 +39,46 @@ _FOLLOW_PANEL = "Options for following a cluster"
 class FollowOptions:
     """Command-line options for following the rebalances of a running cluster."""
 
-    follow: Annotated[
-        bool,
-        typer.Option(
-            "--follow",
-            help="Write each rebalance of the cluster as soon as it is complete. The command runs "
-            "until it is interrupted; the next start continues after the last rebalance written.",
-            rich_help_panel=_FOLLOW_PANEL,
-        ),
-    ] = False
-    metrics: Annotated[
-        Path | None,
-        typer.Option(
-            help="File for the metrics of each group, in the text format of Prometheus.",
-            rich_help_panel=_FOLLOW_PANEL,
-        ),
-    ] = None
-    interval: Annotated[
-        float,
-        typer.Option(
-            min=0.1,
-            help="Time between two reads of new records, in seconds.",
-            rich_help_panel=_FOLLOW_PANEL,
-        ),
-    ] = 10.0
-    quiet_period: Annotated[
-        float,
-        typer.Option(
-            min=0.1,
-            help="Time in seconds without new records of a group, after which the last generation "
-            "of the group is considered complete.",
-            rich_help_panel=_FOLLOW_PANEL,
-        ),
-    ] = 30.0
+    follow: bool = option(
+        False,
+        "Write each rebalance of the cluster as soon as it is complete. The command runs until it "
+        "is interrupted; the next start continues after the last rebalance written.",
+        rich_help_panel=_FOLLOW_PANEL,
+    )
+    metrics: Path | None = option(
+        None,
+        "File for the metrics of each group, in the text format of Prometheus.",
+        rich_help_panel=_FOLLOW_PANEL,
+    )
+    interval: float = option(
+        10.0,
+        "Time between two reads of new records, in seconds.",
+        min=0.1,
+        rich_help_panel=_FOLLOW_PANEL,
+    )
+    quiet_period: float = option(
+        30.0,
+        "Time in seconds without new records of a group, after which the last generation of the "
+        "group is considered complete.",
+        min=0.1,
+        rich_help_panel=_FOLLOW_PANEL,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryOptions:
     """Command-line options of ``kassay history``."""
 
-    paths: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="PATH...",
-            help="Files or directories with records: Parquet files, also as URIs such as "
-            "s3a://, or output of kafka-dump-log.sh --offsets-decoder in .txt, .log and .out "
-            "files, plain or compressed with gzip.",
-        ),
-    ] = None
-    output: output_options.OutputLocation
-    metadata: source_options.Metadata = None
-    tasks: Annotated[
-        int,
-        typer.Option(
-            "--tasks", min=1, help="Number of Spark tasks among which the work is divided."
-        ),
-    ] = 8
+    paths: list[str] | None = argument(
+        None,
+        "Files or directories with records: Parquet files, also as URIs such as s3a://, or output "
+        "of kafka-dump-log.sh --offsets-decoder in .txt, .log and .out files, plain or compressed "
+        "with gzip.",
+        metavar="PATH...",
+    )
+    output: str = output_options.location_option()
+    metadata: Path | None = source_options.metadata_option()
+    tasks: int = option(8, "Number of Spark tasks among which the work is divided.", min=1)
 
 
 def history(

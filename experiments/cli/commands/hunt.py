@@ -5,7 +5,6 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -18,6 +17,7 @@ from kassay.experiments.cli.options import (
     spark_options,
 )
 from kassay.experiments.cli.options.option_checks import known_names
+from kassay.experiments.cli.options.option_groups import option
 from kassay.experiments.cli.read_groups import read_group_documents
 from kassay.experiments.cli.write_results import json_line, print_table, write_text
 from kassay.experiments.counterexamples.exhaustive_cases import EXHAUSTIVE, exhaustive_cases
@@ -48,59 +48,42 @@ _PRINTED = 10
 class HuntOptions:
     """Command-line options of ``kassay hunt``."""
 
-    output: output_options.OutputDirectory
-    shortcoming: Annotated[
-        Shortcoming,
-        typer.Option(
-            metavar="NAME",
-            help="Shortcoming to search for. imbalance: imbalance above the minimum. moves: "
-            "unnecessary moves divided by the number of partitions. ratio: maximum load divided "
-            "by the minimum possible maximum load. livelock: the assignor does not terminate. "
-            "failure: the assignor throws an exception or returns an invalid assignment.",
-        ),
-    ] = Shortcoming.IMBALANCE
-    assignor: assignor_options.OptionalAssignorName = None
-    family: Annotated[
-        list[str] | None,
-        typer.Option(
-            callback=known_names("family", _FAMILIES),
-            help=f"Family of groups to search, repeatable: {', '.join(_FAMILIES)}.",
-            show_default=EXHAUSTIVE,
-        ),
-    ] = None
-    members: Annotated[
-        int,
-        typer.Option(
-            min=1, help=f"Maximum number of members per group in the family {EXHAUSTIVE}."
-        ),
-    ] = 3
-    partitions: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            help=f"Maximum number of partitions per group, over all topics, in the family "
-            f"{EXHAUSTIVE}.",
-        ),
-    ] = 4
-    groups: Annotated[
-        list[Path] | None, typer.Option(help="File of group documents to search; repeatable.")
-    ] = None
-    cases: generated_group_options.Cases = 1000
-    walk_steps: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            help="Number of steps of each random walk, which starts from the shrunk group; 0 for "
-            "no walks. No step increases the size of the group.",
-        ),
-    ] = 0
-    walks: Annotated[
-        int,
-        typer.Option(
-            min=1, help="Number of random walks per counterexample if --walk-steps is above 0."
-        ),
-    ] = 2
-    tasks: spark_options.SparkTasks = None
+    output: Path = output_options.directory_option()
+    shortcoming: Shortcoming = option(
+        Shortcoming.IMBALANCE,
+        "Shortcoming to search for. imbalance: imbalance above the minimum. moves: unnecessary "
+        "moves divided by the number of partitions. ratio: maximum load divided by the minimum "
+        "possible maximum load. livelock: the assignor does not terminate. failure: the assignor "
+        "throws an exception or returns an invalid assignment.",
+        metavar="NAME",
+    )
+    assignor: str | None = assignor_options.assignor_option()
+    family: list[str] | None = option(
+        None,
+        f"Family of groups to search, repeatable: {', '.join(_FAMILIES)}.",
+        callback=known_names("family", _FAMILIES),
+        show_default=EXHAUSTIVE,
+    )
+    members: int = option(
+        3, f"Maximum number of members per group in the family {EXHAUSTIVE}.", min=1
+    )
+    partitions: int = option(
+        4,
+        f"Maximum number of partitions per group, over all topics, in the family {EXHAUSTIVE}.",
+        min=1,
+    )
+    groups: list[Path] | None = option(None, "File of group documents to search; repeatable.")
+    cases: int = generated_group_options.cases_option(1000)
+    walk_steps: int = option(
+        0,
+        "Number of steps of each random walk, which starts from the shrunk group; 0 for no walks. "
+        "No step increases the size of the group.",
+        min=0,
+    )
+    walks: int = option(
+        2, "Number of random walks per counterexample if --walk-steps is above 0.", min=1
+    )
+    tasks: int | None = spark_options.tasks_option()
 
 
 def hunt(

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from kassay.experiments.cli.messages import print_note
 from kassay.experiments.cli.options import output_options
+from kassay.experiments.cli.options.option_groups import argument
 from kassay.experiments.cli.write_results import print_records
 from kassay.experiments.implementations.installation import (
     install,
@@ -26,15 +27,13 @@ from kassay.experiments.implementations.runtimes import RUNTIMES
 class ImplementationsOptions:
     """Command-line options of ``kassay implementations``."""
 
-    arguments: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[install LIBRARY[@VERSION]...]",
-            help="Libraries to install. Without a version, kassay installs the newest listed "
-            "version. The word available means all libraries with their programs on PATH.",
-        ),
-    ] = None
-    output_format: output_options.OutputFormat = output_options.Format.TABLE
+    arguments: list[str] | None = argument(
+        None,
+        "Libraries to install. Without a version, kassay installs the newest listed version. The "
+        "word available means all libraries with their programs on PATH.",
+        metavar="[install LIBRARY[@VERSION]...]",
+    )
+    output_format: output_options.Format = output_options.format_option(output_options.Format.TABLE)
 
 
 def implementations(*, options: ImplementationsOptions) -> None:

@@ -4,12 +4,12 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from kassay.experiments.cli.messages import BAD_INPUT, print_note
-from kassay.experiments.cli.options import output_options, source_options
+from kassay.experiments.cli.options import source_options
+from kassay.experiments.cli.options.option_groups import argument, option
 from kassay.experiments.cli.write_results import error_record, json_line, write_text
 from kassay.experiments.sources.capture_files import (
     EmptyGroups,
@@ -24,32 +24,28 @@ from kassay.reference.documents.json_codec import group_document
 class ImportCommandOptions:
     """Command-line options of ``kassay import``."""
 
-    paths: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="PATH...",
-            help="Captures of kafka-consumer-groups.sh or group documents: files, directories with "
-            "captures taken at the same time, or - for standard input. Files may be compressed "
-            "with gzip.",
-        ),
-    ] = None
-    group: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="For captures: id to use for groups without an id. For a cluster: id of a group "
-            "to read, repeatable.",
-            show_default="captures: the file name; cluster: all groups",
-        ),
-    ] = None
-    skip_empty: Annotated[
-        bool, typer.Option("--skip-empty", help="Skip groups without members.")
-    ] = False
-    output: Annotated[
-        Path | None,
-        output_options.output_file(
-            "File to write the group documents to.", default="standard output"
-        ),
-    ] = None
+    paths: list[Path] | None = argument(
+        None,
+        "Captures of kafka-consumer-groups.sh or group documents: files, directories with "
+        "captures taken at the same time, or - for standard input. Files may be compressed with "
+        "gzip.",
+        metavar="PATH...",
+    )
+    group: list[str] | None = option(
+        None,
+        "For captures: id to use for groups without an id. For a cluster: id of a group to read, "
+        "repeatable.",
+        show_default="captures: the file name; cluster: all groups",
+    )
+    skip_empty: bool = option(False, "Skip groups without members.")
+    output: Path | None = option(
+        None,
+        "File to write the group documents to.",
+        "--output",
+        "-o",
+        metavar="FILE",
+        show_default="standard output",
+    )
 
 
 def import_(

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -17,6 +16,7 @@ from kassay.experiments.cli.options import (
     search_options,
     source_options,
 )
+from kassay.experiments.cli.options.option_groups import option
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
 from kassay.experiments.cli.read_groups import STDIN, ParsedGroup, read_source
 from kassay.experiments.cli.write_results import Record, TableLayout, error_record
@@ -38,59 +38,48 @@ from kassay.solver.solution import value_and_bound
 class DrainOptions:
     """Command-line options for the time to read the current lag."""
 
-    consume_rate: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            metavar="RATE",
-            help="Maximum number of messages per second that a member of speed 1, the default "
-            "speed, reads. With this option, "
-            "the output contains the time to read the current lag, per number of members.",
-        ),
-    ] = None
-    produce_rate: Annotated[
-        float,
-        typer.Option(
-            min=0,
-            metavar="RATE",
-            help="Messages per second that are appended to all partitions of the group together. "
-            "This rate is divided equally or, with --weights rate, in proportion to the weights.",
-        ),
-    ] = 0.0
-    lag: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help="Lag of the group in messages, divided equally among its partitions.",
-            show_default="the lag in the source",
-        ),
-    ] = None
+    consume_rate: float | None = option(
+        None,
+        "Maximum number of messages per second that a member of speed 1, the default speed, "
+        "reads. With this option, the output contains the time to read the current lag, per "
+        "number of members.",
+        min=0,
+        metavar="RATE",
+    )
+    produce_rate: float = option(
+        0.0,
+        "Messages per second that are appended to all partitions of the group together. This rate "
+        "is divided equally or, with --weights rate, in proportion to the weights.",
+        min=0,
+        metavar="RATE",
+    )
+    lag: int | None = option(
+        None,
+        "Lag of the group in messages, divided equally among its partitions.",
+        min=0,
+        show_default="the lag in the source",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LadderOptions:
     """Command-line options of ``kassay ladder``."""
 
-    first: Annotated[int, typer.Option("--from", min=1, help="Smallest number of members.")] = 1
-    last: Annotated[
-        int | None,
-        typer.Option(
-            "--to",
-            min=1,
-            help="Largest number of members.",
-            show_default="current number, or number of consumed partitions if higher",
-        ),
-    ] = None
-    like: capacity_options.SubscriptionLike = None
-    allow_lag: capacity_options.AllowLag = False
-    autoscaler: Annotated[
-        Autoscaler | None,
-        typer.Option(help="Print a manifest for this autoscaler, not the ladder."),
-    ] = None
-    lag_threshold: Annotated[
-        int, typer.Option(min=1, help="Lag per replica in the manifest, in messages.")
-    ] = 10
-    output_format: output_options.OutputFormat = output_options.Format.JSONL
+    first: int = option(1, "Smallest number of members.", "--from", min=1)
+    last: int | None = option(
+        None,
+        "Largest number of members.",
+        "--to",
+        min=1,
+        show_default="current number, or number of consumed partitions if higher",
+    )
+    like: str | None = capacity_options.like_option()
+    allow_lag: bool = capacity_options.allow_lag_option()
+    autoscaler: Autoscaler | None = option(
+        None, "Print a manifest for this autoscaler, not the ladder."
+    )
+    lag_threshold: int = option(10, "Lag per replica in the manifest, in messages.", min=1)
+    output_format: output_options.Format = output_options.format_option(output_options.Format.JSONL)
 
 
 def ladder(

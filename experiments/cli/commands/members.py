@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated
 
 import typer
 
@@ -12,6 +11,7 @@ from kassay.experiments.cli.options import (
     search_options,
     source_options,
 )
+from kassay.experiments.cli.options.option_groups import option
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
 from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.reference.model.group import Group
@@ -25,29 +25,16 @@ from kassay.solver.solution import value_and_bound
 class MembersOptions:
     """Command-line options of ``kassay members``."""
 
-    makespan: Annotated[
-        int | None,
-        typer.Option(min=0, help="Target for the maximum load of a member."),
-    ] = None
-    capacity: capacity_options.Capacity = None
-    first: Annotated[
-        int | None,
-        typer.Option("--from", min=0, help="Smallest number of members to show."),
-    ] = None
-    last: Annotated[
-        int | None,
-        typer.Option("--to", min=0, help="Largest number of members to show."),
-    ] = None
-    like: capacity_options.SubscriptionLike = None
-    allow_lag: capacity_options.AllowLag = False
-    resilience: Annotated[
-        bool,
-        typer.Option(
-            "--resilience",
-            help="Include the maximum load after the loss of one member, in the worst case.",
-        ),
-    ] = False
-    output_format: output_options.OutputFormat = output_options.Format.JSONL
+    makespan: int | None = option(None, "Target for the maximum load of a member.", min=0)
+    capacity: int | None = capacity_options.capacity_option()
+    first: int | None = option(None, "Smallest number of members to show.", "--from", min=0)
+    last: int | None = option(None, "Largest number of members to show.", "--to", min=0)
+    like: str | None = capacity_options.like_option()
+    allow_lag: bool = capacity_options.allow_lag_option()
+    resilience: bool = option(
+        False, "Include the maximum load after the loss of one member, in the worst case."
+    )
+    output_format: output_options.Format = output_options.format_option(output_options.Format.JSONL)
 
 
 def members(

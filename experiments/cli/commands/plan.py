@@ -7,7 +7,6 @@ from enum import StrEnum
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -16,6 +15,7 @@ from kassay.experiments.cli.messages import BAD_INPUT, NOT_REACHED, print_error,
 from kassay.experiments.cli.options import output_options, search_options, source_options
 from kassay.experiments.cli.options.objective_options import ObjectiveOptions
 from kassay.experiments.cli.options.option_checks import given_options
+from kassay.experiments.cli.options.option_groups import REQUIRED, argument, option
 from kassay.experiments.cli.read_groups import name_of, read_source
 from kassay.experiments.cli.write_results import error_record, json_line, without_control_characters
 from kassay.experiments.planning.group_plan.plan import GROWTH
@@ -59,46 +59,40 @@ class Progress:
 class PlanOptions:
     """Command-line options of ``kassay plan``."""
 
-    source: source_options.Source
-    output: output_options.OutputDirectory
-    group: Annotated[
-        list[str] | None,
-        typer.Option(help="Id of a group to plan; repeatable.", show_default="all groups"),
-    ] = None
-    batch_size: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            help="Maximum number of partitions that move at the same time, as one batch.",
-        ),
-    ] = 1
-    growth: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FACTOR",
-            help="Traffic growth factor, repeatable. For each factor, the report shows the number "
-            "of members needed.",
-            show_default="1, 1.25, 1.5, 2",
-        ),
-    ] = None
-    output_format: Annotated[
-        SummaryFormat | None,
-        typer.Option(
-            "--format",
-            help="Output format. text: summary for people. jsonl: one JSON line per group.",
-            show_default="text on a terminal, else jsonl",
-        ),
-    ] = None
-    seed: Annotated[int, typer.Option(help="Random seed of the search.")] = 0
-    client: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LIBRARY[@VERSION]",
-            help="Installed client library of the members. The report then shows the results of "
-            "its own assignors: see `kassay implementations`.",
-            show_default="the library that the source shows, if it is installed",
-        ),
-    ] = None
+    source: Path = argument(
+        REQUIRED,
+        "Group documents or captures of kafka-consumer-groups.sh: a file, plain or compressed with "
+        "gzip, a directory with captures taken at the same time, or - for standard input.",
+        metavar="SOURCE",
+    )
+    output: Path = output_options.directory_option()
+    group: list[str] | None = option(
+        None, "Id of a group to plan; repeatable.", show_default="all groups"
+    )
+    batch_size: int = option(
+        1, "Maximum number of partitions that move at the same time, as one batch.", min=1
+    )
+    growth: list[str] | None = option(
+        None,
+        "Traffic growth factor, repeatable. For each factor, the report shows the number of "
+        "members needed.",
+        metavar="FACTOR",
+        show_default="1, 1.25, 1.5, 2",
+    )
+    output_format: SummaryFormat | None = option(
+        None,
+        "Output format. text: summary for people. jsonl: one JSON line per group.",
+        "--format",
+        show_default="text on a terminal, else jsonl",
+    )
+    seed: int = option(0, "Random seed of the search.")
+    client: str | None = option(
+        None,
+        "Installed client library of the members. The report then shows the results of its own "
+        "assignors: see `kassay implementations`.",
+        metavar="LIBRARY[@VERSION]",
+        show_default="the library that the source shows, if it is installed",
+    )
 
 
 def plan(

@@ -3,17 +3,16 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated
 
 import typer
 
 from kassay.experiments.cli.messages import print_note
 from kassay.experiments.cli.options import assignor_options, output_options, source_options
+from kassay.experiments.cli.options.option_groups import REQUIRED, option
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
 from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.experiments.comparison.library_agreement import sorted_loads
 from kassay.experiments.comparison.release_results import ReleaseResult, run_releases
-from kassay.experiments.implementations.custom_assignor_names import ANSWER_SECONDS
 from kassay.experiments.implementations.installation import installed_versions
 from kassay.experiments.implementations.library_catalogue import Library, parse_library_assignor
 from kassay.reference.model.errors import InputError
@@ -27,14 +26,11 @@ _SHOWN_LOADS = 8
 class ReleasesOptions:
     """Command-line options of ``kassay releases``."""
 
-    assignor: Annotated[
-        str,
-        typer.Option(
-            metavar="LIBRARY:ASSIGNOR", help="Assignor of a library, such as kafka-clients:sticky."
-        ),
-    ]
-    assignor_timeout: assignor_options.AssignorTimeout = ANSWER_SECONDS
-    output_format: output_options.OutputFormat = output_options.Format.TABLE
+    assignor: str = option(
+        REQUIRED, "Assignor of a library, such as kafka-clients:sticky.", metavar="LIBRARY:ASSIGNOR"
+    )
+    assignor_timeout: float = assignor_options.timeout_option()
+    output_format: output_options.Format = output_options.format_option(output_options.Format.TABLE)
 
 
 def releases(*, options: ReleasesOptions, source: source_options.GroupSource) -> None:

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli.options import output_options, spark_options
+from kassay.experiments.cli.options import spark_options
+from kassay.experiments.cli.options.option_groups import REQUIRED, argument, option
 from kassay.experiments.cli.write_results import write_text
 from kassay.experiments.report import history_report
 from kassay.experiments.report.assignor_tables import read_weights
@@ -27,44 +27,37 @@ from kassay.reference.model.errors import UsageError
 class ReportOptions:
     """Command-line options of ``kassay report``."""
 
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="DIR",
-            help="Output of `kassay study` or `kassay history`: a path, or a URI of a Hadoop file "
-            "system, which Spark reads.",
-        ),
-    ]
-    output: Annotated[
-        Path | None, output_options.output_file("HTML file to write.", default="DIR/report.html")
-    ] = None
-    markdown: Annotated[
-        Path | None, typer.Option(help="Markdown file to write.", show_default="DIR/report.md")
-    ] = None
-    only: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Write only this figure (CSV and SVG) or table (CSV) of a study; repeatable.",
-        ),
-    ] = None
-    weights: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="YAML or JSON file with a weight per family, such as `mixed-join: 2`. The table "
-            "of mixes then also shows the means with these weights. Other families have the "
-            "weight 0.",
-        ),
-    ] = None
-    partial: Annotated[
-        bool,
-        typer.Option(
-            "--partial",
-            help="Write the report even if the results of single cases are damaged. The summary "
-            "must be undamaged.",
-        ),
-    ] = False
+    source: str = argument(
+        REQUIRED,
+        "Output of `kassay study` or `kassay history`: a path, or a URI of a Hadoop file system, "
+        "which Spark reads.",
+        metavar="DIR",
+    )
+    output: Path | None = option(
+        None,
+        "HTML file to write.",
+        "--output",
+        "-o",
+        metavar="FILE",
+        show_default="DIR/report.html",
+    )
+    markdown: Path | None = option(None, "Markdown file to write.", show_default="DIR/report.md")
+    only: list[str] | None = option(
+        None,
+        "Write only this figure (CSV and SVG) or table (CSV) of a study; repeatable.",
+        metavar="NAME",
+    )
+    weights: Path | None = option(
+        None,
+        "YAML or JSON file with a weight per family, such as `mixed-join: 2`. The table of mixes "
+        "then also shows the means with these weights. Other families have the weight 0.",
+        metavar="FILE",
+    )
+    partial: bool = option(
+        False,
+        "Write the report even if the results of single cases are damaged. The summary must be "
+        "undamaged.",
+    )
 
 
 def report(*, options: ReportOptions, spark: spark_options.SparkOptions) -> None:

@@ -1,11 +1,12 @@
 """``kassay simulate``: simulate consumer groups over time."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from pathlib import Path
 
 import typer
 
 from kassay.experiments.cli.options import output_options
+from kassay.experiments.cli.options.option_groups import REQUIRED, argument, option
 from kassay.experiments.cli.write_results import print_records, print_table
 from kassay.experiments.implementations.library_catalogue import parse_library_version
 from kassay.experiments.simulation.cluster.mixed_libraries import with_library_shares
@@ -54,43 +55,35 @@ def _parse_shares(texts: list[str]) -> dict[str, int]:
 class SimulateOptions:
     """Command-line options of ``kassay simulate``."""
 
-    scripts: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="SCRIPT...",
-            help="Simulation scripts: YAML or JSON files, or built-in scripts: "
-            f"{', '.join(BUILT_IN_SCRIPTS)}.",
-            show_default=False,
-        ),
-    ]
-    policy: Annotated[
-        list[str] | None,
-        typer.Option(
-            callback=_known_policies,
-            help=f"Policy to simulate, repeatable: {', '.join(POLICIES)}; or an assignor of an "
-            "installed library, such as kafka-clients@2.4.0:sticky (see `kassay implementations`).",
-            show_default="the policies of the script",
-        ),
-    ] = None
-    library: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="LIBRARY[@VERSION]=SHARE%",
-            help="Share of the members that use a client library, repeatable, such as sarama=50%. "
-            "The library of the leader assigns. The other members use the policy's own library.",
-            show_default="the libraries of the script",
-        ),
-    ] = None
-    output_format: Annotated[
-        output_options.Format | None,
-        typer.Option(
-            "--format",
-            help="Output format. table: each rebalance compared with the optimum. jsonl: one JSON "
-            "line per simulation. json: indented JSON.",
-            show_default="a text timeline",
-        ),
-    ] = None
-    plot: output_options.TimelineFile = None
+    scripts: list[str] = argument(
+        REQUIRED,
+        "Simulation scripts: YAML or JSON files, or built-in scripts: "
+        f"{', '.join(BUILT_IN_SCRIPTS)}.",
+        metavar="SCRIPT...",
+        show_default=False,
+    )
+    policy: list[str] | None = option(
+        None,
+        f"Policy to simulate, repeatable: {', '.join(POLICIES)}; or an assignor of an "
+        "installed library, such as kafka-clients@2.4.0:sticky (see `kassay implementations`).",
+        callback=_known_policies,
+        show_default="the policies of the script",
+    )
+    library: list[str] | None = option(
+        None,
+        "Share of the members that use a client library, repeatable, such as sarama=50%. The "
+        "library of the leader assigns. The other members use the policy's own library.",
+        metavar="LIBRARY[@VERSION]=SHARE%",
+        show_default="the libraries of the script",
+    )
+    output_format: output_options.Format | None = option(
+        None,
+        "Output format. table: each rebalance compared with the optimum. jsonl: one JSON line per "
+        "simulation. json: indented JSON.",
+        "--format",
+        show_default="a text timeline",
+    )
+    plot: Path | None = output_options.timeline_option()
 
 
 def simulate(*, options: SimulateOptions) -> None:

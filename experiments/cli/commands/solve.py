@@ -2,13 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated
-
-import typer
 
 from kassay.experiments.cli.interruption import STOP
 from kassay.experiments.cli.options import output_options, search_options, source_options
 from kassay.experiments.cli.options.objective_options import ObjectiveOptions
+from kassay.experiments.cli.options.option_groups import option
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
 from kassay.experiments.cli.solution_documents import solution_record
 from kassay.experiments.cli.write_results import Record, TableLayout
@@ -23,20 +21,14 @@ from kassay.solver.solve import solve as solve_group
 class SolveOptions:
     """Command-line options of ``kassay solve``."""
 
-    method: Annotated[
-        Method,
-        typer.Option(help="Solution method. Method flow requires partitions of equal weight."),
-    ] = Method.AUTO
-    require_optimal: Annotated[
-        bool,
-        typer.Option(
-            "--require-optimal", help="Exit with code 1 if the assignment is not proven optimal."
-        ),
-    ] = False
-    certificate: Annotated[
-        bool, typer.Option("--certificate", help="Include a certificate for `kassay verify`.")
-    ] = False
-    output_format: output_options.OutputFormat = output_options.Format.JSONL
+    method: Method = option(
+        Method.AUTO, "Solution method. Method flow requires partitions of equal weight."
+    )
+    require_optimal: bool = option(
+        False, "Exit with code 1 if the assignment is not proven optimal."
+    )
+    certificate: bool = option(False, "Include a certificate for `kassay verify`.")
+    output_format: output_options.Format = output_options.format_option(output_options.Format.JSONL)
 
 
 def solve(

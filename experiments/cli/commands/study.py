@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -18,6 +18,7 @@ from kassay.experiments.cli.options import (
     spark_options,
 )
 from kassay.experiments.cli.options.option_checks import known_names
+from kassay.experiments.cli.options.option_groups import argument, option
 from kassay.experiments.cli.read_groups import name_of, read_group_documents
 from kassay.experiments.cli.write_results import print_table
 from kassay.experiments.comparison.optimum import CaseLimits
@@ -53,55 +54,43 @@ _STREAM_RATES = (
 class StudiedGroups(search_options.LimitOptions):
     """Command-line options of a study, as an alternative to a configuration file."""
 
-    groups: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FILE|URI",
-            help="File of group documents to include; repeatable. A URI such as s3a:// names a "
-            "text file, or a directory of text files, with one document per line.",
-        ),
-    ] = None
-    family: Annotated[
-        list[str] | None,
-        typer.Option(
-            callback=known_names("family", list(FAMILIES), USUAL),
-            help=f"Family of generated groups, repeatable: {', '.join(FAMILIES)}.",
-            show_default=f"{USUAL[0]} to {USUAL[-1]}",
-        ),
-    ] = None
-    cases: generated_group_options.Cases = 1000
-    assignor: assignor_options.AssignorNames = None
+    groups: list[str] | None = option(
+        None,
+        "File of group documents to include; repeatable. A URI such as s3a:// names a text file, "
+        "or a directory of text files, with one document per line.",
+        metavar="FILE|URI",
+    )
+    family: list[str] | None = option(
+        None,
+        f"Family of generated groups, repeatable: {', '.join(FAMILIES)}.",
+        callback=known_names("family", list(FAMILIES), USUAL),
+        show_default=f"{USUAL[0]} to {USUAL[-1]}",
+    )
+    cases: int = generated_group_options.cases_option(1000)
+    assignor: list[str] | None = assignor_options.assignors_option()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyOptions:
     """Command-line options of ``kassay study``."""
 
-    config: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="CONFIG", help="YAML configuration file of the study, instead of options."
-        ),
-    ] = None
-    output: output_options.OutputLocation
-    tasks: spark_options.SparkTasks = None
-    clean: Annotated[
-        bool,
-        typer.Option(
-            "--clean",
-            help="After the study, delete the files of interrupted runs and of other studies from "
-            "the output. No other study may use this output at the same time.",
-        ),
-    ] = False
-    stop_after: Annotated[
-        float | None,
-        typer.Option(
-            metavar="MINUTES",
-            min=0,
-            help="Start no batch of cases after this time, and summarise the finished batches. The "
-            "same command continues the study.",
-        ),
-    ] = None
+    config: Path | None = argument(
+        None, "YAML configuration file of the study, instead of options.", metavar="CONFIG"
+    )
+    output: str = output_options.location_option()
+    tasks: int | None = spark_options.tasks_option()
+    clean: bool = option(
+        False,
+        "After the study, delete the files of interrupted runs and of other studies from the "
+        "output. No other study may use this output at the same time.",
+    )
+    stop_after: float | None = option(
+        None,
+        "Start no batch of cases after this time, and summarise the finished batches. The same "
+        "command continues the study.",
+        metavar="MINUTES",
+        min=0,
+    )
 
 
 def study(
@@ -243,10 +232,10 @@ def _plan_from_options(options: StudiedGroups, assignors: list[str]) -> _StudyPl
 
 
 def _plan_from_file(context: typer.Context, path: Path, custom: list[str]) -> _StudyPlan:
-    for option in fields(StudiedGroups):
-        source = context.get_parameter_source(option.name)
+    for one in fields(StudiedGroups):
+        source = context.get_parameter_source(one.name)
         if source is not None and source.name != "DEFAULT":
-            name = f"--{option.name.replace('_', '-')}"
+            name = f"--{one.name.replace('_', '-')}"
             raise typer.BadParameter(
                 f"{name} cannot be combined with {path}; set the value in the file"
             )

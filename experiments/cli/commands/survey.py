@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from kassay.experiments.cli.interruption import STOP, call_interruptibly, exit_interrupted
 from kassay.experiments.cli.messages import BAD_INPUT, NOT_REACHED, print_note
 from kassay.experiments.cli.options import output_options, source_options
+from kassay.experiments.cli.options.option_groups import argument, option
 from kassay.experiments.cli.options.survey_conditions import Condition, parse_condition
 from kassay.experiments.cli.read_groups import name_of, parsed_groups, read_source
 from kassay.experiments.cli.write_results import (
@@ -59,77 +59,57 @@ _PLAN_SECONDS = 20.0
 class SurveyOptions:
     """Command-line options of ``kassay survey``."""
 
-    source: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="SOURCE",
-            help="Group documents or captures of kafka-consumer-groups.sh: a file, plain or "
-            "compressed with gzip, a directory with captures taken at the same time, or - for "
-            "standard input. Omit SOURCE to read a cluster with --bootstrap-server.",
-        ),
-    ] = None
-    history: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Output directory of kassay history, to show past unnecessary moves per group.",
-        ),
-    ] = None
-    fail_on: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CONDITION",
-            help="Exit with 1 if a group meets this condition, such as 'gap>10%' or 'hot>=2'; "
-            "repeatable. Values of the current assignment: maximum-load, spread, idle (members "
-            "without load), hot (members above the planned maximum load). Values of the plan: gap "
-            "(decrease of the maximum load in %), moves, placed (partitions that get an owner). "
-            "Value of the history: unnecessary-moves.",
-        ),
-    ] = None
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="DIR",
-            help="Directory to write survey.html, survey.json and the plans to.",
-        ),
-    ] = None
-    plans: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            help="Number of groups, from the top of the ranking, for which kassay writes a plan to "
-            "the directory of --output. "
-            "survey.html also links plans that kassay plan wrote to the same directory.",
-        ),
-    ] = 10
-    metrics: Annotated[
-        Path | None,
-        typer.Option(help="File for the results in the text format of Prometheus."),
-    ] = None
-    time_limit: Annotated[
-        float, typer.Option(min=0, help="Time limit in seconds for all groups together.")
-    ] = 45.0
-    processes: Annotated[
-        int,
-        typer.Option(
-            "--processes",
-            min=1,
-            help="Maximum number of processes.",
-            show_default="number of processors",
-        ),
-    ] = os.cpu_count() or 1
-    seed: Annotated[int, typer.Option(help="Random seed of the searches.")] = 0
-    output_format: Annotated[
-        output_options.Format | None,
-        typer.Option(
-            "--format",
-            help="Output format. jsonl: one JSON line per group. json: indented JSON with totals. "
-            "table: text table with totals.",
-            show_default="table on a terminal, else jsonl",
-        ),
-    ] = None
+    source: Path | None = argument(
+        None,
+        "Group documents or captures of kafka-consumer-groups.sh: a file, plain or compressed "
+        "with gzip, a directory with captures taken at the same time, or - for standard input. "
+        "Omit SOURCE to read a cluster with --bootstrap-server.",
+        metavar="SOURCE",
+    )
+    history: Path | None = option(
+        None,
+        "Output directory of kassay history, to show past unnecessary moves per group.",
+        metavar="DIR",
+    )
+    fail_on: list[str] | None = option(
+        None,
+        "Exit with 1 if a group meets this condition, such as 'gap>10%' or 'hot>=2'; repeatable. "
+        "Values of the current assignment: maximum-load, spread, idle (members without load), hot "
+        "(members above the planned maximum load). Values of the plan: gap (decrease of the "
+        "maximum load in %), moves, placed (partitions that get an owner). Value of the history: "
+        "unnecessary-moves.",
+        metavar="CONDITION",
+    )
+    output: Path | None = option(
+        None,
+        "Directory to write survey.html, survey.json and the plans to.",
+        "--output",
+        "-o",
+        metavar="DIR",
+    )
+    plans: int = option(
+        10,
+        "Number of groups, from the top of the ranking, for which kassay writes a plan to the "
+        "directory of --output. survey.html also links plans that kassay plan wrote to the same "
+        "directory.",
+        min=0,
+    )
+    metrics: Path | None = option(None, "File for the results in the text format of Prometheus.")
+    time_limit: float = option(45.0, "Time limit in seconds for all groups together.", min=0)
+    processes: int = option(
+        os.cpu_count() or 1,
+        "Maximum number of processes.",
+        min=1,
+        show_default="number of processors",
+    )
+    seed: int = option(0, "Random seed of the searches.")
+    output_format: output_options.Format | None = option(
+        None,
+        "Output format. jsonl: one JSON line per group. json: indented JSON with totals. table: "
+        "text table with totals.",
+        "--format",
+        show_default="table on a terminal, else jsonl",
+    )
 
 
 def survey(

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from kassay.experiments.cli.options import output_options, source_options
 from kassay.experiments.cli.options.objective_options import ObjectiveOptions
+from kassay.experiments.cli.options.option_groups import REQUIRED, option
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
 from kassay.experiments.cli.read_groups import STDIN
 from kassay.experiments.cli.solution_check import Question, check_solution
@@ -20,20 +20,15 @@ from kassay.reference.model.group import Group
 class VerifyOptions:
     """Command-line options of ``kassay verify``."""
 
-    assignment: Annotated[
-        Path,
-        typer.Option(
-            help="File with the assignments to check, one per group, as written by kassay assign "
-            "or kassay solve. - for standard input."
-        ),
-    ]
-    require_optimal: Annotated[
-        bool,
-        typer.Option(
-            "--require-optimal", help="Exit with code 1 if an assignment is not proven optimal."
-        ),
-    ] = False
-    output_format: output_options.OutputFormat = output_options.Format.JSONL
+    assignment: Path = option(
+        REQUIRED,
+        "File with the assignments to check, one per group, as written by kassay assign or kassay "
+        "solve. - for standard input.",
+    )
+    require_optimal: bool = option(
+        False, "Exit with code 1 if an assignment is not proven optimal."
+    )
+    output_format: output_options.Format = output_options.format_option(output_options.Format.JSONL)
 
 
 def verify(

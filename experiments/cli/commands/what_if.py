@@ -3,9 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from kassay.experiments.cli.interruption import STOP
 from kassay.experiments.cli.messages import print_note
@@ -17,8 +14,9 @@ from kassay.experiments.cli.options import (
     source_options,
 )
 from kassay.experiments.cli.options.objective_options import ObjectiveOptions
+from kassay.experiments.cli.options.option_groups import option
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
-from kassay.experiments.cli.read_groups import STDIN, read_source
+from kassay.experiments.cli.read_groups import read_source
 from kassay.experiments.cli.write_results import Record, TableLayout, error_record
 from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
 from kassay.experiments.planning.preparation.planning_start import (
@@ -37,54 +35,42 @@ from kassay.solver.solution import Status
 class WhatIfOptions:
     """Command-line options of ``kassay what-if``."""
 
-    source: source_options.Source = STDIN
-    members: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COUNT",
-            help="Number of members: a number (8), a difference (+2, -1), a range (5..50, "
-            "+0..+10), a range with a step (5..50:5) or a list (8,12).",
-        ),
-    ] = None
-    like: capacity_options.SubscriptionLike = None
-    allow_lag: capacity_options.AllowLag = False
-    without: Annotated[
-        list[str] | None,
-        typer.Option(metavar="MEMBER", help="Remove this member; repeatable."),
-    ] = None
-    partitions: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TOPIC=N", help="Set the partition count of a topic; repeatable."),
-    ] = None
-    subscribe: Annotated[
-        list[str] | None,
-        typer.Option(metavar="MEMBER=TOPIC", help="Subscribe a member to a topic; repeatable."),
-    ] = None
-    growth: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FACTOR,...",
-            help="Traffic growth factors, separated by commas; each multiplies all weights.",
-        ),
-    ] = None
-    new_weight: Annotated[
-        str,
-        typer.Option(
-            metavar="mean|N",
-            help="Weight of each partition that --partitions adds to a weighted topic: mean is the "
-            "rounded-up mean weight of the topic; N is an integer.",
-        ),
-    ] = MEAN_WEIGHT
-    capacity: capacity_options.Capacity = None
-    assignor: assignor_options.OptionalAssignorName = None
-    plot: output_options.PlotFile = None
-    output_format: output_options.OutputFormat = output_options.Format.JSONL
+    members: str | None = option(
+        None,
+        "Number of members: a number (8), a difference (+2, -1), a range (5..50, +0..+10), a "
+        "range with a step (5..50:5) or a list (8,12).",
+        metavar="COUNT",
+    )
+    like: str | None = capacity_options.like_option()
+    allow_lag: bool = capacity_options.allow_lag_option()
+    without: list[str] | None = option(None, "Remove this member; repeatable.", metavar="MEMBER")
+    partitions: list[str] | None = option(
+        None, "Set the partition count of a topic; repeatable.", metavar="TOPIC=N"
+    )
+    subscribe: list[str] | None = option(
+        None, "Subscribe a member to a topic; repeatable.", metavar="MEMBER=TOPIC"
+    )
+    growth: str | None = option(
+        None,
+        "Traffic growth factors, separated by commas; each multiplies all weights.",
+        metavar="FACTOR,...",
+    )
+    new_weight: str = option(
+        MEAN_WEIGHT,
+        "Weight of each partition that --partitions adds to a weighted topic: mean is the "
+        "rounded-up mean weight of the topic; N is an integer.",
+        metavar="mean|N",
+    )
+    capacity: int | None = capacity_options.capacity_option()
+    assignor: str | None = assignor_options.assignor_option()
+    plot: Path | None = output_options.plot_option()
+    output_format: output_options.Format = output_options.format_option(output_options.Format.JSONL)
 
 
 def what_if(
     *,
     options: WhatIfOptions,
-    source_data: source_options.SourceOptions,
+    source: source_options.GroupSource,
     objective: ObjectiveOptions,
     search: search_options.SearchOptions,
 ) -> None:
@@ -100,10 +86,10 @@ def what_if(
     Example: `kassay what-if groups.jsonl --members +0..+5 --growth 1,1.5 --format table`
     """
     # A file of weights is a change: the first scenario is the current group without it.
-    table = source_data.weight_file
+    table = source.weight_file
     if table is not None:
-        source_data = replace(source_data, weights="none")
-    groups = read_source(options.source, source_data.import_options())
+        source = replace(source, weights="none")
+    groups = read_source(source.file, source.import_options())
     spec = ScenarioSpec(
         members=options.members,
         like=options.like,
@@ -163,7 +149,7 @@ def what_if(
         rows=_rows,
     )
     process_groups(
-        options.source, process, output_format=options.output_format, layout=layout, groups=groups
+        source.file, process, output_format=options.output_format, layout=layout, groups=groups
     )
 
 

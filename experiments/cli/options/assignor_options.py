@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
 import typer
 
 from kassay.experiments.cli.options.option_checks import check_name
+from kassay.experiments.cli.options.option_groups import option
 from kassay.experiments.implementations.custom_assignor_names import (
     ANSWER_SECONDS,
     custom_assignor_names,
@@ -56,24 +57,25 @@ _LIBRARIES = (
 )
 
 
-_ASSIGNOR = typer.Option(
-    "--assignor",
-    callback=_known_assignor,
-    metavar="NAME",
-    help=f"Kafka assignor: {', '.join(ASSIGNORS)}; {_LIBRARIES}",
-)
-AssignorName = Annotated[str, _ASSIGNOR]
-OptionalAssignorName = Annotated[str | None, _ASSIGNOR]
-AssignorNames = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--assignor",
+def assignor_option() -> Any:
+    """Declare one assignor."""
+    return option(
+        None,
+        f"Kafka assignor: {', '.join(ASSIGNORS)}; {_LIBRARIES}",
+        callback=_known_assignor,
+        metavar="NAME",
+    )
+
+
+def assignors_option() -> Any:
+    """Declare the assignors of a comparison."""
+    return option(
+        None,
+        f"Kafka assignor, repeatable: {', '.join(ASSIGNORS)}; {_LIBRARIES}",
         callback=_known_assignors,
         metavar="NAME",
-        help=f"Kafka assignor, repeatable: {', '.join(ASSIGNORS)}; {_LIBRARIES}",
         show_default="all but legacy-range and legacy-roundrobin",
-    ),
-]
+    )
 
 
 def _finite(seconds: float) -> float:
@@ -82,38 +84,33 @@ def _finite(seconds: float) -> float:
     return seconds
 
 
-AssignorTimeout = Annotated[
-    float,
-    typer.Option(
-        "--assignor-timeout",
+def timeout_option() -> Any:
+    """Declare the time limit of assignors outside this process."""
+    return option(
+        ANSWER_SECONDS,
+        "Time limit per group for a custom assignor or an assignor of a library, in seconds.",
         min=0.001,
         callback=_finite,
-        help="Time limit per group for a custom assignor or an assignor of a library, in seconds.",
-    ),
-]
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CustomAssignors:
     """Command-line options that select custom assignors."""
 
-    assignor_cmd: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COMMAND",
-            help="Custom assignor: a command that reads one group document per line and writes "
-            "one assignment document per line.",
-        ),
-    ] = None
-    assignor_python: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="MODULE:NAME",
-            help="Custom assignor: a Python function that takes a Group and returns an "
-            "Assignment. MODULE is a module name or a .py file.",
-        ),
-    ] = None
-    assignor_timeout: AssignorTimeout = ANSWER_SECONDS
+    assignor_cmd: list[str] | None = option(
+        None,
+        "Custom assignor: a command that reads one group document per line and writes one "
+        "assignment document per line.",
+        metavar="COMMAND",
+    )
+    assignor_python: list[str] | None = option(
+        None,
+        "Custom assignor: a Python function that takes a Group and returns an Assignment. MODULE "
+        "is a module name or a .py file.",
+        metavar="MODULE:NAME",
+    )
+    assignor_timeout: float = timeout_option()
 
     def names(self, selected: Sequence[str] = ()) -> list[str]:
         """Check the custom assignors of the options, and return their names.

@@ -1,15 +1,15 @@
 """Command-line options for generated groups."""
 
-from typing import Annotated
+from typing import Any
 
-import typer
+from kassay.experiments.cli.options.option_groups import option
 
-Cases = Annotated[
-    int,
-    typer.Option(
-        "--cases",
+
+def cases_option(default: int) -> Any:
+    """Declare the number of generated groups."""
+    return option(
+        default,
+        "Number of generated groups, divided evenly among the families. Families of fixed size "
+        "are not counted: all their groups are included.",
         min=0,
-        help="Number of generated groups, divided evenly among the families. Families of fixed "
-        "size are not counted: all their groups are included.",
-    ),
-]
+    )

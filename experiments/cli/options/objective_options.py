@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated
+from typing import Any
 
 import typer
 
 from kassay.experiments.cli.options.option_checks import check_name
+from kassay.experiments.cli.options.option_groups import option
 from kassay.experiments.planning.scenarios.group_changes import find_member
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
@@ -34,15 +35,15 @@ from kassay.solver.objective import (
     planning_tolerance,
 )
 
-ImbalanceMeasure = Annotated[
-    Measure | None,
-    typer.Option(
-        "--imbalance",
+
+def measure_option() -> Any:
+    """Declare the imbalance measure."""
+    return option(
+        None,
+        f"Imbalance measure to minimise: {', '.join(Measure)}.",
         metavar="NAME",
-        help=f"Imbalance measure to minimise: {', '.join(Measure)}.",
         show_default="sum_of_squares, or makespan if weights differ",
-    ),
-]
+    )
 
 
 _LEVEL_NAMES = ("imbalance", "hosts", Movement.name, *FURTHER_LEVELS, Colocation.name)
@@ -74,77 +75,53 @@ def _parse_tolerance(text: str) -> Tolerance:
 class ObjectiveOptions:
     """Command-line options for the levels of the objective, and for constraints."""
 
-    imbalance: ImbalanceMeasure = None
-    tolerance: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            metavar="FRACTION",
-            help="Maximum relative excess of imbalance over its minimum. A higher value can save "
-            "moves.",
-            show_default="0; plan and what-if: 0.02 if weights differ",
-        ),
-    ] = None
-    level: Annotated[
-        list[str] | None,
-        typer.Option(
-            callback=_known_levels,
-            metavar="NAME[=TOLERANCE]",
-            help=f"Level to minimise: {', '.join(_LEVEL_NAMES)}. Repeatable; the levels are "
-            "minimised in the given order. If imbalance is not given, it is the first level. If "
-            "movement is not given, it comes directly after imbalance. TOLERANCE is the maximum "
-            "excess of the level over its minimum: a fraction such as 0.05, or +N. With "
-            "colocation, --colocate sets the topics of this level and is no constraint.",
-        ),
-    ] = None
-    by_host: Annotated[
-        bool,
-        typer.Option(
-            "--by-host",
-            help="Balance the loads of hosts before those of members. Short for --level hosts "
-            "--level imbalance.",
-        ),
-    ] = False
-    racks: Annotated[
-        bool,
-        typer.Option(
-            "--racks",
-            help="Minimise reads across racks before moves. Short for --level cross_rack --level "
-            "movement.",
-        ),
-    ] = False
-    max_moves: Annotated[
-        int | None, typer.Option(min=0, help="Maximum number of moves.", show_default="no limit")
-    ] = None
-    max_partitions: Annotated[
-        int | None,
-        typer.Option(
-            min=0, help="Maximum number of partitions per member.", show_default="no limit"
-        ),
-    ] = None
-    colocate: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="TOPIC,...",
-            help="Topics, separated by commas. For each number N, the partitions N of these topics "
-            "are assigned to the same member. Repeat the option for further sets of topics.",
-        ),
-    ] = None
-    pin: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="TOPIC-N=MEMBER",
-            help="Assign a partition to this member: a member id, client id or host. Repeatable.",
-        ),
-    ] = None
-    forbid: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="TOPIC[-N]=MEMBER",
-            help="Do not assign a partition, or any partition of a topic, to this member. "
-            "Repeatable.",
-        ),
-    ] = None
+    imbalance: Measure | None = measure_option()
+    tolerance: float | None = option(
+        None,
+        "Maximum relative excess of imbalance over its minimum. A higher value can save moves.",
+        min=0,
+        metavar="FRACTION",
+        show_default="0; plan and what-if: 0.02 if weights differ",
+    )
+    level: list[str] | None = option(
+        None,
+        f"Level to minimise: {', '.join(_LEVEL_NAMES)}. Repeatable; the levels are "
+        "minimised in the given order. If imbalance is not given, it is the first level. If "
+        "movement is not given, it comes directly after imbalance. TOLERANCE is the maximum "
+        "excess of the level over its minimum: a fraction such as 0.05, or +N. With "
+        "colocation, --colocate sets the topics of this level and is no constraint.",
+        callback=_known_levels,
+        metavar="NAME[=TOLERANCE]",
+    )
+    by_host: bool = option(
+        False,
+        "Balance the loads of hosts before those of members. Short for --level hosts --level "
+        "imbalance.",
+    )
+    racks: bool = option(
+        False,
+        "Minimise reads across racks before moves. Short for --level cross_rack --level movement.",
+    )
+    max_moves: int | None = option(None, "Maximum number of moves.", min=0, show_default="no limit")
+    max_partitions: int | None = option(
+        None, "Maximum number of partitions per member.", min=0, show_default="no limit"
+    )
+    colocate: list[str] | None = option(
+        None,
+        "Topics, separated by commas. For each number N, the partitions N of these topics are "
+        "assigned to the same member. Repeat the option for further sets of topics.",
+        metavar="TOPIC,...",
+    )
+    pin: list[str] | None = option(
+        None,
+        "Assign a partition to this member: a member id, client id or host. Repeatable.",
+        metavar="TOPIC-N=MEMBER",
+    )
+    forbid: list[str] | None = option(
+        None,
+        "Do not assign a partition, or any partition of a topic, to this member. Repeatable.",
+        metavar="TOPIC[-N]=MEMBER",
+    )
 
     @property
     def is_default(self) -> bool:

@@ -2,43 +2,78 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, is_dataclass
+from copy import copy
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from typing import Any
 
 import typer
 from typer.core import TyperCommand
+from typer.main import get_click_param
+from typer.models import ParameterInfo, ParamMeta
 
+REQUIRED: Any = MISSING
+"""Default of an option that must be given."""
 _PLACEHOLDERS = {"int": "N", "float": "SECONDS", "path": "FILE", "str": "NAME"}
 """Default placeholders for option values in help texts, by the first word of the type."""
 
 
+def option(default: Any, text: str, *names: str, **settings: Any) -> Any:
+    """Declare an option as a field of a group, with the settings of ``typer.Option``.
+
+    ``text`` is the help. Without ``names``, the name of the option is the name of the field.
+    """
+    return _declare(default, typer.Option(..., *names, help=text, **settings))
+
+
+def argument(default: Any, text: str, **settings: Any) -> Any:
+    """Declare an argument as a field of a group, with the settings of ``typer.Argument``."""
+    return _declare(default, typer.Argument(..., help=text, **settings))
+
+
+def _declare(default: Any, declaration: ParameterInfo) -> Any:
+    return field(default=default, metadata={"declaration": declaration})
+
+
 @dataclass(frozen=True, slots=True)
 class OptionGroup:
-    """Options of one dataclass, and the function that creates the dataclass."""
+    """Options of one dataclass. ``converters`` convert their values to the types of the fields."""
 
+    options: Callable[..., object]
     params: list[Any]
-    create: Callable[..., object]
+    converters: dict[str, Callable[[Any], object]]
 
     @classmethod
     def of(cls, options: Any, defaults: object | None = None) -> "OptionGroup":
-        """Read the options from the constructor of a dataclass.
+        """Convert the fields of a dataclass to options.
 
-        ``defaults`` is an instance with other defaults than those of the constructor.
+        ``defaults`` is an instance with other defaults than those of the fields.
         """
-        application = typer.Typer(add_completion=False)
-        application.command()(options)
-        command: Any = typer.main.get_command(application)
-        for param in command.params:
-            if defaults is not None:
-                param.default = getattr(defaults, param.name)
-            if param.metavar is None and not getattr(param, "is_flag", False):
-                choices = getattr(param.type, "choices", ())
-                param.metavar = "|".join(choices) or _PLACEHOLDERS[param.type.name.split()[0]]
-        return cls(command.params, command.callback)
+        params, converters = [], {}
+        for one in fields(options):
+            default = one.default if defaults is None else getattr(defaults, one.name)
+            param, convert = _param(one, default)
+            params.append(param)
+            converters[one.name] = convert or (lambda value: value)
+        return cls(options, params, converters)
 
-    def values(self, given: Mapping[str, object]) -> object:
+    def create(self, given: Mapping[str, object]) -> object:
         """Create the dataclass from the values of all options of a command."""
-        return self.create(**{param.name: given[param.name] for param in self.params})
+        values = {name: convert(given[name]) for name, convert in self.converters.items()}
+        return self.options(**values)
+
+
+def _param(one: "Field[Any]", default: object) -> tuple[Any, Callable[[Any], object] | None]:
+    declaration = copy(one.metadata["declaration"])
+    declaration.default = ... if default is REQUIRED else default
+    if one.type is bool:
+        declaration.param_decls = (f"--{one.name.replace('_', '-')}",)
+    converted = ParamMeta(name=one.name, default=declaration, annotation=one.type)
+    param: Any
+    param, convert = get_click_param(converted)
+    if param.metavar is None and one.type is not bool:
+        choices = getattr(param.type, "choices", ())
+        param.metavar = "|".join(choices) or _PLACEHOLDERS[param.type.name.split()[0]]
+    return param, convert
 
 
 class ComposedCommand(TyperCommand):
@@ -75,5 +110,5 @@ class ComposedCommand(TyperCommand):
 
     def invoke(self, ctx: Any) -> None:
         """Create the dataclasses from the values of the options, and run the function."""
-        groups = {name: group.values(ctx.params) for name, group in self.groups.items()}
+        groups = {name: group.create(ctx.params) for name, group in self.groups.items()}
         self.run(**groups, **dict.fromkeys(self.contexts, ctx))

@@ -4,9 +4,11 @@ from collections.abc import Iterator
 from enum import StrEnum
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
+
+from kassay.experiments.cli.options.option_groups import REQUIRED, option
 
 _PLOT_SUFFIXES = (".svg", ".png")
 
@@ -27,53 +29,51 @@ def _plot_file(file: Path | None) -> Path | None:
     return file
 
 
-OutputFormat = Annotated[
-    Format,
-    typer.Option(
+def format_option(default: Format) -> Any:
+    """Declare the format of the results."""
+    return option(
+        default,
+        "Output format. jsonl: one JSON line per result. json: indented JSON. table: text table.",
         "--format",
-        help="Output format. jsonl: one JSON line per result. json: indented JSON. table: text "
-        "table.",
-    ),
-]
-OutputDirectory = Annotated[
-    Path, typer.Option("--output", "-o", metavar="DIR", help="Directory to write the files to.")
-]
-OutputLocation = Annotated[
-    str,
-    typer.Option(
+    )
+
+
+def directory_option() -> Any:
+    """Declare the output directory."""
+    return option(REQUIRED, "Directory to write the files to.", "--output", "-o", metavar="DIR")
+
+
+def location_option() -> Any:
+    """Declare the output directory, which may be a URI."""
+    return option(
+        REQUIRED,
+        "Directory to write the files to: a path, or a URI of a Hadoop file system such as "
+        "hdfs:// or s3a://.",
         "--output",
         "-o",
         metavar="URI",
-        help="Directory to write the files to: a path, or a URI of a Hadoop file system such as "
-        "hdfs:// or s3a://.",
-    ),
-]
+    )
 
 
-def output_file(text: str, *, default: str) -> Any:
-    """Return the option for an output file, with its help text and its default."""
-    return typer.Option("--output", "-o", metavar="FILE", help=text, show_default=default)
-
-
-PlotFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--plot",
+def plot_option() -> Any:
+    """Declare the file of a plot per group."""
+    return option(
+        None,
+        "Write a plot to this .svg or .png file. With several groups, the second plot is written "
+        "to NAME-2.svg, the third to NAME-3.svg, and so on.",
         callback=_plot_file,
         metavar="FILE",
-        help="Write a plot to this .svg or .png file. With several groups, the second plot is "
-        "written to NAME-2.svg, the third to NAME-3.svg, and so on.",
-    ),
-]
-TimelineFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--plot",
+    )
+
+
+def timeline_option() -> Any:
+    """Declare the file of a timeline."""
+    return option(
+        None,
+        "Draw the timeline to this .svg or .png file; requires one script and one policy.",
         callback=_plot_file,
         metavar="FILE",
-        help="Draw the timeline to this .svg or .png file; requires one script and one policy.",
-    ),
-]
+    )
 
 
 def numbered(file: Path | None) -> Iterator[Path]:

@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
 import typer
 
 from kassay.experiments.cli.messages import print_note
+from kassay.experiments.cli.options.option_groups import argument, option
 from kassay.experiments.cli.read_groups import STDIN
 from kassay.experiments.sources.capture_files import (
     EmptyGroups,
@@ -31,105 +32,80 @@ from kassay.reference.model.group_annotations import WeightSource
 
 CLUSTER_PANEL = "Options for a running cluster"
 
-Source = Annotated[
-    Path,
-    typer.Argument(
+
+def group_file_argument() -> Any:
+    """Declare a source of groups, by default standard input."""
+    return argument(
+        STDIN,
+        "Group documents (JSON or JSON Lines) or captures of kafka-consumer-groups.sh: a file, "
+        "plain or compressed with gzip, or a directory with captures taken at the same time. Use "
+        "- or omit SOURCE to read standard input.",
         metavar="SOURCE",
-        help="Group documents or captures of kafka-consumer-groups.sh: a file, plain or "
-        "compressed with gzip, a directory with captures taken at the same time, or - for "
-        "standard input.",
-    ),
-]
-GroupFile = Annotated[
-    Path,
-    typer.Argument(
-        metavar="SOURCE",
-        help="Group documents (JSON or JSON Lines) or captures of kafka-consumer-groups.sh: a "
-        "file, plain or compressed with gzip, or a directory with captures taken at the same "
-        "time. Use - or omit SOURCE to read standard input.",
         show_default=False,
-    ),
-]
-Metadata = Annotated[
-    Path | None,
-    typer.Option(
-        "--metadata",
+    )
+
+
+def metadata_option() -> Any:
+    """Declare the file with partition counts."""
+    return option(
+        None,
+        "File with partition counts: output of kafka-topics.sh --describe or kcat -L -J.",
         metavar="FILE",
-        help="File with partition counts: output of kafka-topics.sh --describe or kcat -L -J.",
-    ),
-]
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
     """Command-line options for data that a source lacks, such as subscriptions or weights."""
 
-    subscriptions: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME|FILE",
-            help="Subscriptions to use if the source contains no subscriptions. assigned: the "
-            "topics assigned to the member. equal: every member subscribes to all topics of the "
-            "group. FILE: JSON object {GROUP: {MEMBER: [TOPIC, ...]}}; MEMBER is a member, "
-            "client or instance id.",
-        ),
-    ] = AssumedSubscriptions.ASSIGNED.value
-    metadata: Metadata = None
-    weights: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME|FILE",
-            help="Weight of each partition. none: 1. lag: its lag. rate: the messages appended to "
-            "it between two samples of a cluster. size: its size in bytes. FILE: JSON object "
-            "{TOPIC: [WEIGHT, ...]} with one integer per partition.",
-        ),
-    ] = "none"
-    missing_lag: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help="Lag to use for partitions for which the source contains no lag; required with "
-            "--weights lag if a lag is missing.",
-        ),
-    ] = None
-    sizes: Annotated[
-        Path | None,
-        typer.Option(
-            help="File with partition sizes for --weights size: output of kafka-log-dirs.sh "
-            "--describe."
-        ),
-    ] = None
+    subscriptions: str = option(
+        AssumedSubscriptions.ASSIGNED.value,
+        "Subscriptions to use if the source contains no subscriptions. assigned: the topics "
+        "assigned to the member. equal: every member subscribes to all topics of the group. FILE: "
+        "JSON object {GROUP: {MEMBER: [TOPIC, ...]}}; MEMBER is a member, client or instance id.",
+        metavar="NAME|FILE",
+    )
+    metadata: Path | None = metadata_option()
+    weights: str = option(
+        "none",
+        "Weight of each partition. none: 1. lag: its lag. rate: the messages appended to it "
+        "between two samples of a cluster. size: its size in bytes. FILE: JSON object {TOPIC: "
+        "[WEIGHT, ...]} with one integer per partition.",
+        metavar="NAME|FILE",
+    )
+    missing_lag: int | None = option(
+        None,
+        "Lag to use for partitions for which the source contains no lag; required with --weights "
+        "lag if a lag is missing.",
+        min=0,
+    )
+    sizes: Path | None = option(
+        None,
+        "File with partition sizes for --weights size: output of kafka-log-dirs.sh --describe.",
+    )
 
-    hosts: Annotated[
-        str | None,
-        typer.Option(
-            metavar="client-id|PATTERN|FILE",
-            help="Host or pod of each member. client-id: its client id. PATTERN: regular "
-            "expression with the host in parentheses, for the client id, such as '(pod-[0-9]+)'. "
-            "FILE: JSON object {MEMBER: HOST}; MEMBER is a member, client or instance id, or an "
-            "address.",
-            show_default="address of the client",
-        ),
-    ] = None
-    speeds: Annotated[
-        str | None,
-        typer.Option(
-            metavar="rate|FILE",
-            help="Speed of each member; imbalance compares loads divided by speeds. rate: "
-            "number of messages that the member consumes between the two offset samples of "
-            "kassay import. FILE: JSON object {NAME: SPEED}; NAME is a member, client or instance "
-            "id, or a host; SPEED is an integer or a measured rate.",
-            show_default="equal speeds",
-        ),
-    ] = None
-    together: Annotated[
-        bool,
-        typer.Option(
-            "--together",
-            help="Join all groups of the source to one group, to balance the hosts that they "
-            "share. Topics and members get the prefix GROUP/.",
-        ),
-    ] = False
+    hosts: str | None = option(
+        None,
+        "Host or pod of each member. client-id: its client id. PATTERN: regular expression with "
+        "the host in parentheses, for the client id, such as '(pod-[0-9]+)'. FILE: JSON object "
+        "{MEMBER: HOST}; MEMBER is a member, client or instance id, or an address.",
+        metavar="client-id|PATTERN|FILE",
+        show_default="address of the client",
+    )
+    speeds: str | None = option(
+        None,
+        "Speed of each member; imbalance compares loads divided by speeds. rate: number of "
+        "messages that the member consumes between the two offset samples of kassay import. FILE: "
+        "JSON object {NAME: SPEED}; NAME is a member, client or instance id, or a host; SPEED is "
+        "an integer or a measured rate.",
+        metavar="rate|FILE",
+        show_default="equal speeds",
+    )
+    together: bool = option(
+        False,
+        "Join all groups of the source to one group, to balance the hosts that they share. Topics "
+        "and members get the prefix GROUP/.",
+    )
 
     @property
     def weight_file(self) -> Path | None:
@@ -165,36 +141,27 @@ class SourceOptions:
 class GroupSource(SourceOptions):
     """Source of groups: a file, a directory or standard input, and data that it lacks."""
 
-    file: GroupFile = STDIN
+    file: Path = group_file_argument()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterOptions:
     """Command-line options for reading from a running Kafka cluster."""
 
-    bootstrap_server: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOST:PORT",
-            help="Brokers of the cluster to read from, separated by commas.",
-            rich_help_panel=CLUSTER_PANEL,
-        ),
-    ] = None
-    command_config: Annotated[
-        Path | None,
-        typer.Option(
-            help="File of client properties, such as TLS and SASL settings.",
-            rich_help_panel=CLUSTER_PANEL,
-        ),
-    ] = None
-    timeout: Annotated[
-        float,
-        typer.Option(
-            min=0.1,
-            help="Time limit per request to Kafka, in seconds.",
-            rich_help_panel=CLUSTER_PANEL,
-        ),
-    ] = 30.0
+    bootstrap_server: str | None = option(
+        None,
+        "Brokers of the cluster to read from, separated by commas.",
+        metavar="HOST:PORT",
+        rich_help_panel=CLUSTER_PANEL,
+    )
+    command_config: Path | None = option(
+        None,
+        "File of client properties, such as TLS and SASL settings.",
+        rich_help_panel=CLUSTER_PANEL,
+    )
+    timeout: float = option(
+        30.0, "Time limit per request to Kafka, in seconds.", min=0.1, rich_help_panel=CLUSTER_PANEL
+    )
 
     def settings(self) -> dict[str, str]:
         """Return the client properties for librdkafka."""
@@ -206,15 +173,12 @@ class ClusterOptions:
 class SampledClusterOptions(ClusterOptions):
     """Command-line options for reading groups, and rates of partitions, from a cluster."""
 
-    sample: Annotated[
-        float,
-        typer.Option(
-            min=0.1,
-            help="Time between the two offset samples for --weights rate and --speeds rate, in "
-            "seconds.",
-            rich_help_panel=CLUSTER_PANEL,
-        ),
-    ] = 10.0
+    sample: float = option(
+        10.0,
+        "Time between the two offset samples for --weights rate and --speeds rate, in seconds.",
+        min=0.1,
+        rich_help_panel=CLUSTER_PANEL,
+    )
 
 
 def check_cluster_usage(

@@ -2,9 +2,11 @@
 
 import re
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Any
 
 import typer
+
+from kassay.experiments.cli.options.option_groups import option
 
 _SPARK_MASTER = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?|(spark|k8s|sc)://.+|yarn")
 
@@ -28,34 +30,27 @@ def _pairs(pairs: list[str] | None) -> list[str]:
 class SparkOptions:
     """Command-line options for the master and the configuration of the Spark session."""
 
-    master: Annotated[
-        str | None,
-        typer.Option(
-            "--master",
-            callback=_spark_master,
-            metavar="MASTER",
-            help="Spark master: local[N], spark://HOST:PORT, yarn, k8s://..., sc://HOST:PORT.",
-            show_default="local[*], or the value of spark-submit",
-        ),
-    ] = None
-    conf: Annotated[
-        list[str] | None,
-        typer.Option(
-            callback=_pairs, metavar="KEY=VALUE", help="Spark configuration property; repeatable."
-        ),
-    ] = None
+    master: str | None = option(
+        None,
+        "Spark master: local[N], spark://HOST:PORT, yarn, k8s://..., sc://HOST:PORT.",
+        callback=_spark_master,
+        metavar="MASTER",
+        show_default="local[*], or the value of spark-submit",
+    )
+    conf: list[str] | None = option(
+        None, "Spark configuration property; repeatable.", callback=_pairs, metavar="KEY=VALUE"
+    )
 
     def settings(self) -> dict[str, str]:
         """Return the Spark configuration properties as a dictionary."""
         return {key: value for key, _, value in (pair.partition("=") for pair in self.conf or ())}
 
 
-SparkTasks = Annotated[
-    int | None,
-    typer.Option(
-        "--tasks",
+def tasks_option() -> Any:
+    """Declare the number of Spark tasks."""
+    return option(
+        None,
+        "Number of Spark tasks among which the work is divided.",
         min=1,
-        help="Number of Spark tasks among which the work is divided.",
         show_default="depends on the number of cases",
-    ),
-]
+    )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kassay.experiments.cli.options.option_groups import ComposedCommand
+from kassay.experiments.cli.options.option_groups import ComposedCommand, option
 from kassay.experiments.cli.options.output_options import numbered
 from kassay.experiments.cli.options.search_options import SearchOptions
 
@@ -16,7 +16,7 @@ DEFAULTS = SearchOptions(time_limit=5.0, seed=7)
 class Named:
     """Group with one option."""
 
-    name: str = "x"
+    name: str = option("x", "Name.")
 
 
 @pytest.mark.parametrize(
