@@ -4,7 +4,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -39,16 +39,18 @@ from kassay.experiments.planning.plan_output.plan_directory import (
 from kassay.experiments.planning.plan_output.plan_files import to_json
 from kassay.experiments.planning.preparation.planning_start import planning_start
 from kassay.experiments.planning.survey.render_survey import render_survey
-from kassay.experiments.planning.survey.survey_processes import SurveySettings, survey_groups
+from kassay.experiments.planning.survey.survey_processes import survey_groups
 from kassay.experiments.planning.survey.survey_result import (
     MoveHistory,
     Survey,
     SurveyedGroup,
+    SurveyResult,
     UnsurveyedGroup,
 )
 from kassay.experiments.sources.capture_files import EmptyGroups
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
+from kassay.solver.limits import SearchLimits
 
 _PROGRESS_SECONDS = 3.0
 _PLAN_SECONDS = 20.0
@@ -143,12 +145,15 @@ def survey(
     if count > 1:
         name = "no id" if repeated is None else f"the id {repeated!r}"
         raise InputError(f"{where}: {count} groups have {name}; a survey requires different ids")
-    settings = SurveySettings(
-        seconds=options.time_limit, processes=options.processes, seed=options.seed, stop=STOP
+    survey_all = partial(
+        survey_groups,
+        groups,
+        histories=histories,
+        limits=SearchLimits(time=options.time_limit, stop=STOP),
+        processes=options.processes,
+        seed=options.seed,
     )
-    result = call_interruptibly(
-        lambda: _survey(groups, failed, histories, settings), lost="no group is surveyed"
-    )
+    result = call_interruptibly(lambda: _survey(survey_all, failed), lost="no group is surveyed")
     if options.metrics is not None:
         replace_file(options.metrics, metrics_text(_metric_rows(result), SURVEY_METRICS))
     _print(result, options.output_format)
@@ -203,10 +208,7 @@ def _read(
 
 
 def _survey(
-    groups: Sequence[Group],
-    failed: Sequence[UnsurveyedGroup],
-    histories: dict[str, MoveHistory],
-    settings: SurveySettings,
+    survey_all: Callable[..., Iterator[SurveyResult]], failed: Sequence[UnsurveyedGroup]
 ) -> Survey:
     start = shown = time.monotonic()
 
@@ -216,7 +218,7 @@ def _survey(
             shown = time.monotonic()
             print_note(f"{done} of {total} groups, {shown - start:.0f} s")
 
-    results = survey_groups(groups, histories=histories, settings=settings, progress=progress)
+    results = survey_all(progress=progress)
     return replace(Survey.of([*failed, *results]), interrupted=STOP.is_set())
 
 

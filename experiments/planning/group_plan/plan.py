@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from kassay.experiments.comparison.optimum import LIMITS, CaseLimits, keep_owners
@@ -89,7 +89,10 @@ def plan(
     require_group(group)
     levels = planning_levels(group) if levels is None else tuple(levels)
     assignors = () if client is None else client_assignors(client)
-    planner = _Planner(group, levels, tuple(constraints), limits, seed, progress, assignors)
+    deadline = time.monotonic() + limits.time
+    planner = _Planner(
+        group, levels, tuple(constraints), limits, deadline, seed, progress, assignors
+    )
     solution, optimum = planner.solutions()
     return planner.plan(
         solution, optimum, batch_size=batch_size, growth=tuple(growth), points=points
@@ -104,14 +107,10 @@ class _Planner:
     levels: tuple[Level, ...]
     constraints: tuple[Constraint, ...]
     limits: CaseLimits
+    deadline: float
     seed: int
     progress: Progress | None
     client_assignors: tuple[str, ...]
-    deadline: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Set the deadline from the time limit."""
-        self.deadline = time.monotonic() + self.limits.time
 
     def solutions(self) -> tuple[Solution, Solution]:
         """Find the planned solution, and the optimum without tolerance and move limit.

@@ -8,7 +8,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from itertools import chain, islice
-from threading import Event
 
 from kassay.experiments.planning.survey.survey_result import (
     MoveHistory,
@@ -17,7 +16,7 @@ from kassay.experiments.planning.survey.survey_result import (
     survey_group,
 )
 from kassay.reference.model.group import Group
-from kassay.solver.limits import SearchLimits
+from kassay.solver.limits import SearchBudget, SearchLimits
 
 Progress = Callable[[int, int], None]
 """Function that is called with the number of finished groups and of all groups."""
@@ -29,51 +28,28 @@ _STOP_SECONDS = 0.2
 """Time between two checks of the event that stops the survey."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SurveySettings:
-    """Settings of a survey.
-
-    Parameters
-    ----------
-    seconds
-        Time limit in seconds for all groups together.
-    processes
-        Maximum number of processes.
-    seed
-        Random seed of the searches.
-    stop
-        Event that ends the survey. The results found until then are yielded.
-    """
-
-    seconds: float = 60.0
-    processes: int = 1
-    seed: int = 0
-    stop: Event | None = None
-
-    @property
-    def is_stopped(self) -> bool:
-        """Return whether the event ``stop`` is set."""
-        return self.stop is not None and self.stop.is_set()
-
-
 def survey_groups(
     groups: Sequence[Group],
     *,
     histories: Mapping[str, MoveHistory] | None = None,
-    settings: SurveySettings = SurveySettings(),
+    limits: SearchLimits = SearchLimits(),
+    processes: int = 1,
+    seed: int = 0,
     progress: Progress | None = None,
 ) -> Iterator[SurveyResult]:
     """Survey groups, and yield each result as soon as it is found.
 
     Groups with equal weights come first, because their optimum takes milliseconds. The other
     groups share the time that is left, on several processes. A group that ends its process
-    yields an `UnsurveyedGroup`; the survey continues with the other groups.
+    yields an `UnsurveyedGroup`; the survey continues with the other groups. ``limits`` apply to all
+    groups together.
     """
     heavy = [group for group in groups if not _is_light(group)]
     light = [group for group in groups if _is_light(group)]
-    surveyor = _Surveyor(histories or {}, settings, time.monotonic() + settings.seconds)
-    processes = min(settings.processes, len(heavy) // _MIN_GROUPS_PER_PROCESS)
-    survey = surveyor.in_processes if processes > 1 else surveyor.in_this_process
+    budget = SearchBudget(time.monotonic() + limits.time, limits, seed)
+    surveyor = _Surveyor(histories or {}, processes, budget)
+    is_parallel = min(processes, len(heavy) // _MIN_GROUPS_PER_PROCESS) > 1
+    survey = surveyor.in_processes if is_parallel else surveyor.in_this_process
     for done, result in enumerate(chain(surveyor.in_this_process(light), survey(heavy)), 1):
         if progress is not None:
             progress(done, len(groups))
@@ -89,30 +65,29 @@ class _Surveyor:
     """Surveyor of groups, which share the time until the deadline."""
 
     histories: Mapping[str, MoveHistory]
-    settings: SurveySettings
-    deadline: float
+    processes: int
+    budget: SearchBudget
 
     def in_this_process(self, groups: Sequence[Group]) -> Iterator[SurveyResult]:
+        stop = self.budget.limits.stop
         for number, group in enumerate(groups):
-            if self.settings.is_stopped:
+            if self.budget.limits.is_stopped:
                 return
-            limits = SearchLimits(
-                time=self._time_left() / (len(groups) - number), stop=self.settings.stop
-            )
+            limits = SearchLimits(time=self.budget.seconds / (len(groups) - number), stop=stop)
             yield survey_group(
-                group, history=self._history(group), limits=limits, seed=self.settings.seed
+                group, history=self._history(group), limits=limits, seed=self.budget.seed
             )
 
     def in_processes(self, groups: Sequence[Group]) -> Iterator[SurveyResult]:
         """Survey groups in child processes, with at most two waiting groups per process."""
-        processes = self.settings.processes
+        processes = self.processes
         waiting, left = iter(groups), len(groups)
         running: dict[Future[SurveyResult], Group] = {}
         pool = _new_pool(processes)
         try:
-            while left and not self.settings.is_stopped:
+            while left and not self.budget.limits.is_stopped:
                 for group in islice(waiting, 2 * processes - len(running)):
-                    seconds = self._time_left() * processes / left
+                    seconds = self.budget.seconds * processes / left
                     running[self._submit(pool, group, seconds)] = group
                 finished = wait(running, timeout=_STOP_SECONDS, return_when=FIRST_COMPLETED).done
                 lost = []
@@ -146,11 +121,8 @@ class _Surveyor:
     ) -> Future[SurveyResult]:
         limits, history = SearchLimits(time=seconds), self._history(group)
         return pool.submit(
-            survey_group, group, history=history, limits=limits, seed=self.settings.seed
+            survey_group, group, history=history, limits=limits, seed=self.budget.seed
         )
-
-    def _time_left(self) -> float:
-        return max(0.0, self.deadline - time.monotonic())
 
     def _history(self, group: Group) -> MoveHistory | None:
         return self.histories.get(group.id or "")

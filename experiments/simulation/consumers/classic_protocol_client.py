@@ -147,12 +147,19 @@ class ClassicProtocolClient(Consumer):
             self.member_id = response.member_id
             self._send_join()
         elif code is ErrorCode.UNKNOWN_MEMBER_ID:
-            self._reset_membership()
-            self._join_group()
+            self._rejoin_after(code)
         elif code in RETRIABLE:
             self._schedule(self._join_group, self._settings.backoff)
         else:
             self._fail(code)
+
+    def _rejoin_after(self, code: ErrorCode) -> None:
+        """Join again after an error. The member keeps its id if the coordinator knows it."""
+        if code is ErrorCode.UNKNOWN_MEMBER_ID:
+            self._reset_membership()
+        elif code is ErrorCode.ILLEGAL_GENERATION:
+            self.generation = NO_GENERATION
+        self._join_group()
 
     def _joined(self, response: requests.JoinResponse) -> None:
         self.member_id = response.member_id
@@ -198,11 +205,7 @@ class ClassicProtocolClient(Consumer):
         elif code is ErrorCode.FENCED_INSTANCE_ID:
             self._fail(code)
         else:
-            if code is ErrorCode.UNKNOWN_MEMBER_ID:
-                self._reset_membership()
-            elif code is ErrorCode.ILLEGAL_GENERATION:
-                self.generation = NO_GENERATION
-            self._join_group()
+            self._rejoin_after(code)
 
     def _on_assignment(self, assigned: Partitions) -> None:
         """Apply an assignment, and join again if the assignment revokes partitions."""
@@ -249,12 +252,8 @@ class ClassicProtocolClient(Consumer):
                 self._schedule(self._join_group, delay)
         elif code is ErrorCode.FENCED_INSTANCE_ID:
             self._fail(code)
-        elif code is ErrorCode.UNKNOWN_MEMBER_ID:
-            self._reset_membership()
-            self._join_group()
-        elif code is ErrorCode.ILLEGAL_GENERATION:
-            self.generation = NO_GENERATION
-            self._join_group()
+        elif code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION):
+            self._rejoin_after(code)
 
     # ---- Suspension and departure ---------------------------------------------------
 

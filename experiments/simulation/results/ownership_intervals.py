@@ -1,7 +1,7 @@
 """Ownership intervals of partitions, and total time in which partitions have no consumer."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
@@ -23,6 +23,7 @@ class OwnershipInterval:
     end: int
 
 
+@dataclass(slots=True)
 class _Topic:
     """Owners of a topic's partitions, indexed by partition number.
 
@@ -31,16 +32,13 @@ class _Topic:
     partitions before their first consumer: this time does not count.
     """
 
-    __slots__ = ("_unowned_messages", "_unowned_ms", "last", "name", "owner", "rate", "unowned")
-
-    def __init__(self, name: str, rate: int) -> None:
-        self.name = name
-        self.rate = rate
-        self.owner: list[int] = []
-        self.last: list[int] = []
-        self.unowned = 0
-        self._unowned_ms = 0
-        self._unowned_messages = 0
+    name: str
+    rate: int
+    owner: list[int] = field(default_factory=list)
+    last: list[int] = field(default_factory=list)
+    unowned: int = 0
+    _unowned_ms: int = 0
+    _unowned_messages: int = 0
 
     def grow(self, partitions: int, last: int) -> int:
         """Add unowned partitions up to a total count, and return the number of added partitions."""
@@ -86,7 +84,6 @@ class OwnershipIntervals:
         self.intervals: list[OwnershipInterval] | None = [] if keep else None
         self._topics: dict[str, _Topic] = {}
         self._members: dict[str, int] = {}
-        self._names: list[str] = []
         self._absent: set[int] = set()
         self._now = 0
         self._open: dict[TopicPartition, tuple[str, int]] = {}
@@ -114,7 +111,7 @@ class OwnershipIntervals:
                 if owner[number] != NO_OWNER:
                     raise OverlapError(
                         f"{member!r} acquires {topic.name}-{number} at {now} ms, "
-                        f"but {self._names[owner[number]]!r} consumes it"
+                        f"but {list(self._members)[owner[number]]!r} consumes it"
                     )
                 owner[number] = new_owner
                 previous = last[number]
@@ -142,7 +139,7 @@ class OwnershipIntervals:
     def set_members(self, members: Iterable[str]) -> None:
         """Set the current members. A partition taken over from a former member is no move."""
         present = {self._number(member) for member in members}
-        self._absent = {number for number in range(len(self._names)) if number not in present}
+        self._absent = set(self._members.values()) - present
 
     def unowned(self, topics: Iterable[str]) -> list[TopicPartition]:
         """Return the partitions of the given topics that have no consumer."""
@@ -186,8 +183,4 @@ class OwnershipIntervals:
         ]
 
     def _number(self, member: str) -> int:
-        number = self._members.get(member)
-        if number is None:
-            number = self._members[member] = len(self._names)
-            self._names.append(member)
-        return number
+        return self._members.setdefault(member, len(self._members))

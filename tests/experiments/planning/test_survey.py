@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from kassay.experiments.planning.survey import survey_processes
-from kassay.experiments.planning.survey.survey_processes import SurveySettings, survey_groups
+from kassay.experiments.planning.survey.survey_processes import survey_groups
 from kassay.experiments.planning.survey.survey_result import (
     MoveHistory,
     Survey,
@@ -18,6 +18,7 @@ from kassay.experiments.planning.survey.survey_result import (
 )
 from kassay.reference import Group, Member, Topic
 from kassay.reference.model.group_annotations import GroupStatus
+from kassay.solver.limits import SearchLimits
 from tests.brute_force import loads_of, optimum, owners, partitions_to_place, reachable
 from tests.log_normal_groups import log_normal_group
 from tests.random_groups import random_group
@@ -126,10 +127,7 @@ def _two_processes(monkeypatch):
 @pytest.mark.usefixtures("_two_processes")
 def test_several_processes_find_the_same_gaps_as_one():
     groups = [owned_group(seed) for seed in range(20)]
-    one, two = (
-        Survey.of(survey_groups(groups, settings=SurveySettings(processes=processes)))
-        for processes in (1, 2)
-    )
+    one, two = (Survey.of(survey_groups(groups, processes=processes)) for processes in (1, 2))
     assert [(g.id, g.gap) for g in one.groups] == [(g.id, g.gap) for g in two.groups]
 
 
@@ -138,7 +136,7 @@ def test_a_group_that_ends_its_process_does_not_end_the_survey(monkeypatch):
     monkeypatch.setattr(survey_processes, "survey_group", _end_process_of_killer)
     groups = [owned_group(seed) for seed in range(20)]
     groups[7] = replace(groups[7], id="killer")
-    survey = Survey.of(survey_groups(groups, settings=SurveySettings(processes=2)))
+    survey = Survey.of(survey_groups(groups, processes=2))
     assert [failed.id for failed in survey.unsurveyed] == ["killer"]
     assert "process" in survey.unsurveyed[0].reason
     assert len(survey.groups) == 19
@@ -148,7 +146,7 @@ def test_a_stopped_survey_yields_no_further_group():
     stop = threading.Event()
     found = []
     for result in survey_groups(
-        [owned_group(seed) for seed in range(5)], settings=SurveySettings(stop=stop)
+        [owned_group(seed) for seed in range(5)], limits=SearchLimits(stop=stop)
     ):
         found.append(result)
         stop.set()
