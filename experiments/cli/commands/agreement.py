@@ -10,14 +10,12 @@ import typer
 
 from kassay.experiments.cli.interruption import STOP, exit_interrupted, stop_on_interrupt
 from kassay.experiments.cli.messages import BAD_INPUT
-from kassay.experiments.cli.options import (
-    assignor_options,
-    generated_group_options,
-    output_options,
-    search_options,
-)
+from kassay.experiments.cli.options.assignor_options import CustomAssignors, known_assignor
+from kassay.experiments.cli.options.generated_group_options import cases_option
 from kassay.experiments.cli.options.option_checks import known_names
 from kassay.experiments.cli.options.option_groups import option
+from kassay.experiments.cli.options.output_options import Format, format_option
+from kassay.experiments.cli.options.search_options import LimitOptions
 from kassay.experiments.cli.read_groups import read_valid_groups
 from kassay.experiments.cli.write_results import print_records
 from kassay.experiments.comparison.library_agreement import (
@@ -50,7 +48,7 @@ class AgreementOptions:
         callback=known_names("family", list(FAMILIES)),
         show_default=f"{USUAL[0]} to {USUAL[-1]} without --groups",
     )
-    cases: int = generated_group_options.cases_option(100)
+    cases: int = cases_option(100)
     assignor: list[str] | None = option(
         None,
         "Assignor of a library, such as sarama:sticky; repeatable.",
@@ -82,15 +80,10 @@ class AgreementOptions:
         "for no shrinking.",
         min=0,
     )
-    output_format: output_options.Format = output_options.format_option(output_options.Format.TABLE)
+    output_format: Format = format_option(Format.TABLE)
 
 
-def agreement(
-    *,
-    options: AgreementOptions,
-    custom: assignor_options.CustomAssignors,
-    limits: search_options.LimitOptions,
-) -> None:
+def agreement(options: AgreementOptions, custom: CustomAssignors, limits: LimitOptions) -> None:
     """Compare assignors of client libraries with Kafka's Java assignors.
 
     The reference of an assignor is the port of Kafka's assignor with the same name. If no port has
@@ -109,11 +102,11 @@ def agreement(
 
     Example: `kassay agreement --assignor sarama:sticky --family mixed-leave`
     """
-    selected = [assignor_options.known_assignor(name) for name in options.assignor or _installed()]
+    selected = [known_assignor(name) for name in options.assignor or _installed()]
     names = custom.names(selected)
     if not names:
         raise UsageError("no library is installed: see kassay implementations, or give --assignor")
-    reference = options.reference and assignor_options.known_assignor(options.reference)
+    reference = options.reference and known_assignor(options.reference)
     imported, all_valid = read_valid_groups(options.groups or ())
     families = options.family or ([] if options.groups else list(USUAL))
     runs = Runs(orders=options.orders, seed=options.order_seed, repetitions=options.repeat)

@@ -7,8 +7,8 @@ from pathlib import Path
 import typer
 
 from kassay.experiments.cli.messages import BAD_INPUT
-from kassay.experiments.cli.options import source_options
 from kassay.experiments.cli.options.option_groups import option
+from kassay.experiments.cli.options.source_options import group_file_argument
 from kassay.experiments.cli.read_groups import read_valid_groups
 from kassay.experiments.cli.write_results import json_line, write_text
 from kassay.experiments.sources import anonymize as anonymization
@@ -19,13 +19,13 @@ from kassay.reference.documents.json_codec import group_document
 class AnonymizeOptions:
     """Command-line options of ``kassay anonymize``."""
 
-    file: Path = source_options.group_file_argument()
+    file: Path = group_file_argument()
     names: Path | None = option(
         None, "Write the old and new names to this JSON file. Keep the file secret.", metavar="FILE"
     )
 
 
-def anonymize(*, options: AnonymizeOptions) -> None:
+def anonymize(options: AnonymizeOptions) -> None:
     """Replace the names in group documents, so that the documents can be shared.
 
     Equal names get equal new names in all groups. Replaces the names of groups, topics,

@@ -3,7 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kassay.experiments.cli.options import assignor_options, output_options, source_options
+from kassay.experiments.cli.options.assignor_options import CustomAssignors, assignor_option
+from kassay.experiments.cli.options.output_options import Format, format_option
+from kassay.experiments.cli.options.source_options import GroupSource
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
 from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.experiments.implementations.library_catalogue import uses_cooperative_protocol
@@ -19,16 +21,11 @@ from kassay.reference.model.group import Group
 class AssignOptions:
     """Command-line options of ``kassay assign``."""
 
-    assignor: str | None = assignor_options.assignor_option()
-    output_format: output_options.Format = output_options.format_option(output_options.Format.JSONL)
+    assignor: str | None = assignor_option()
+    output_format: Format = format_option(Format.JSONL)
 
 
-def assign(
-    *,
-    options: AssignOptions,
-    source: source_options.GroupSource,
-    custom: assignor_options.CustomAssignors,
-) -> None:
+def assign(options: AssignOptions, source: GroupSource, custom: CustomAssignors) -> None:
     """Assign partitions with one of Kafka's assignors or a custom assignor.
 
     If Kafka's class does not terminate, the result shows the repeated state. If Kafka's

@@ -3,13 +3,11 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kassay.experiments.cli.options import (
-    assignor_options,
-    output_options,
-    search_options,
-    source_options,
-)
+from kassay.experiments.cli.options.assignor_options import CustomAssignors, assignors_option
 from kassay.experiments.cli.options.objective_options import ObjectiveOptions
+from kassay.experiments.cli.options.output_options import Format, format_option
+from kassay.experiments.cli.options.search_options import LimitOptions
+from kassay.experiments.cli.options.source_options import GroupSource
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
 from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.experiments.comparison.compare import compare as compare_with_optimum
@@ -24,17 +22,16 @@ from kassay.reference.model.metrics import leximax, loads
 class CompareOptions:
     """Command-line options of ``kassay compare``."""
 
-    assignor: list[str] | None = assignor_options.assignors_option()
-    output_format: output_options.Format = output_options.format_option(output_options.Format.JSONL)
+    assignor: list[str] | None = assignors_option()
+    output_format: Format = format_option(Format.JSONL)
 
 
 def compare(
-    *,
     options: CompareOptions,
-    source: source_options.GroupSource,
+    source: GroupSource,
     objective: ObjectiveOptions,
-    custom: assignor_options.CustomAssignors,
-    limits: search_options.LimitOptions,
+    custom: CustomAssignors,
+    limits: LimitOptions,
 ) -> None:
     """Compare assignors with the proven optimum.
 

@@ -6,7 +6,7 @@ import typer
 
 from kassay.experiments.cli.machine_checks import Check, run_checks
 from kassay.experiments.cli.messages import NOT_REACHED
-from kassay.experiments.cli.options import output_options
+from kassay.experiments.cli.options.output_options import Format, format_option
 from kassay.experiments.cli.write_results import print_records
 
 
@@ -14,10 +14,10 @@ from kassay.experiments.cli.write_results import print_records
 class DoctorOptions:
     """Command-line options of ``kassay doctor``."""
 
-    output_format: output_options.Format = output_options.format_option(output_options.Format.TABLE)
+    output_format: Format = format_option(Format.TABLE)
 
 
-def doctor(*, options: DoctorOptions) -> None:
+def doctor(options: DoctorOptions) -> None:
     """Check whether this machine meets the requirements of kassay.
 
     Imports each package, starts Java, checks memory, disk and network, and shows how to fix

@@ -7,13 +7,16 @@ from pathlib import Path
 import typer
 
 from kassay.experiments.cli.interruption import STOP
-from kassay.experiments.cli.options import (
-    assignor_options,
-    output_options,
-    search_options,
-    source_options,
-)
+from kassay.experiments.cli.options.assignor_options import assignor_option
 from kassay.experiments.cli.options.option_groups import option
+from kassay.experiments.cli.options.output_options import (
+    Format,
+    format_option,
+    numbered,
+    plot_option,
+)
+from kassay.experiments.cli.options.search_options import SearchOptions
+from kassay.experiments.cli.options.source_options import GroupSource
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
 from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.experiments.comparison.optimum import keep_owners
@@ -44,19 +47,18 @@ _REPEATED_STATE = "the assignor does not terminate; its repeated state is explai
 class ExplainOptions:
     """Command-line options of ``kassay explain``."""
 
-    assignor: str | None = assignor_options.assignor_option()
+    assignor: str | None = assignor_option()
     assignment: Path | None = option(
         None, "File with the assignment to explain; cannot be combined with --assignor."
     )
-    plot: Path | None = output_options.plot_option()
-    output_format: output_options.Format = output_options.format_option(output_options.Format.JSONL)
+    plot: Path | None = plot_option()
+    output_format: Format = format_option(Format.JSONL)
 
 
 def explain(
-    *,
     options: ExplainOptions,
-    source: source_options.GroupSource,
-    search: search_options.SearchOptions = search_options.SearchOptions(time_limit=20.0),
+    source: GroupSource,
+    search: SearchOptions = SearchOptions(time_limit=20.0),
 ) -> None:
     """Explain why an assignment is not optimal, as chains of transfers.
 
@@ -81,7 +83,7 @@ def explain(
     if options.assignor is not None and options.assignment is not None:
         raise typer.BadParameter("give at most one of --assignor and --assignment")
     given = None if options.assignment is None else load_assignment(options.assignment)
-    files = output_options.numbered(options.plot)
+    files = numbered(options.plot)
 
     def process(group: Group) -> GroupResult:
         record, explained = _explained(group, options.assignor, given)

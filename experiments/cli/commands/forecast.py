@@ -4,15 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kassay.experiments.cli.messages import print_note
-from kassay.experiments.cli.options import output_options, source_options
 from kassay.experiments.cli.options.option_groups import option
+from kassay.experiments.cli.options.output_options import Format, format_option
+from kassay.experiments.cli.options.source_options import GroupSource
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
 from kassay.experiments.cli.write_results import Record, TableLayout
-from kassay.experiments.planning.forecast import (
-    Forecast,
-    RestartSettings,
-    current_assignor,
-)
+from kassay.experiments.planning.forecast import Forecast, RestartSettings, current_assignor
 from kassay.experiments.planning.forecast import (
     forecast as forecast_changes,
 )
@@ -55,10 +52,10 @@ class ForecastOptions:
         "--minimise",
     )
     seed: int = option(0, "Random seed of the delays of heartbeats.")
-    output_format: output_options.Format = output_options.format_option(output_options.Format.JSONL)
+    output_format: Format = format_option(Format.JSONL)
 
 
-def forecast(*, options: ForecastOptions, source: source_options.GroupSource) -> None:
+def forecast(options: ForecastOptions, source: GroupSource) -> None:
     """Forecast the rebalances that a change of a group causes.
 
     kassay simulates each configuration from the current owners: the current one, static
@@ -93,7 +90,7 @@ def forecast(*, options: ForecastOptions, source: source_options.GroupSource) ->
             current_assignor(group, options.current),
             recommend(found, options.criterion),
         )
-        if options.output_format is output_options.Format.TABLE:
+        if options.output_format is Format.TABLE:
             print_note(f"{group.id}: {_text(record)}")
         return GroupResult(record)
 

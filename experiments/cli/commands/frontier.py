@@ -4,13 +4,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kassay.experiments.cli.options import (
-    objective_options,
-    output_options,
-    search_options,
-    source_options,
-)
+from kassay.experiments.cli.options.objective_options import measure_option
 from kassay.experiments.cli.options.option_groups import option
+from kassay.experiments.cli.options.output_options import (
+    Format,
+    format_option,
+    numbered,
+    plot_option,
+)
+from kassay.experiments.cli.options.search_options import SearchOptions
+from kassay.experiments.cli.options.source_options import GroupSource
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
 from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.reference.model.group import Group
@@ -23,7 +26,7 @@ from kassay.solver.frontier.frontier_points import Frontier
 class FrontierOptions:
     """Command-line options of ``kassay frontier``."""
 
-    imbalance: Measure | None = objective_options.measure_option()
+    imbalance: Measure | None = measure_option()
     points: int | None = option(
         None,
         "Maximum number of points to compute, including the two ends of the frontier. The numbers "
@@ -31,16 +34,11 @@ class FrontierOptions:
         min=2,
         show_default="all",
     )
-    plot: Path | None = output_options.plot_option()
-    output_format: output_options.Format = output_options.format_option(output_options.Format.JSONL)
+    plot: Path | None = plot_option()
+    output_format: Format = format_option(Format.JSONL)
 
 
-def frontier(
-    *,
-    options: FrontierOptions,
-    source: source_options.GroupSource,
-    search: search_options.SearchOptions,
-) -> None:
+def frontier(options: FrontierOptions, source: GroupSource, search: SearchOptions) -> None:
     """Find the minimum imbalance for each number of moves.
 
     Each point of the output is a Pareto optimum of imbalance and movement. The time limit
@@ -49,7 +47,7 @@ def frontier(
 
     Example: `kassay frontier groups.jsonl --plot frontier.svg --format table`
     """
-    files = output_options.numbered(options.plot)
+    files = numbered(options.plot)
 
     def process(group: Group) -> GroupResult:
         result = find_frontier(

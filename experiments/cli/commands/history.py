@@ -8,13 +8,11 @@ from pathlib import Path, PurePath
 import typer
 
 from kassay.experiments.cli.messages import BAD_INPUT, print_error, print_note
-from kassay.experiments.cli.options import (
-    output_options,
-    search_options,
-    source_options,
-    spark_options,
-)
 from kassay.experiments.cli.options.option_groups import argument, option
+from kassay.experiments.cli.options.output_options import location_option
+from kassay.experiments.cli.options.search_options import LimitOptions
+from kassay.experiments.cli.options.source_options import ClusterOptions, metadata_option
+from kassay.experiments.cli.options.spark_options import SparkOptions
 from kassay.experiments.history.live_topic import list_cluster_topics
 from kassay.experiments.sources.capture_files import load_metadata
 from kassay.experiments.sources.tool_documents.document_rows import DocumentRows
@@ -76,18 +74,17 @@ class HistoryOptions:
         "with gzip.",
         metavar="PATH...",
     )
-    output: str = output_options.location_option()
-    metadata: Path | None = source_options.metadata_option()
+    output: str = location_option()
+    metadata: Path | None = metadata_option()
     tasks: int = option(8, "Number of Spark tasks among which the work is divided.", min=1)
 
 
 def history(
-    *,
     options: HistoryOptions,
-    cluster: source_options.ClusterOptions,
+    cluster: ClusterOptions,
     following: FollowOptions,
-    spark: spark_options.SparkOptions,
-    limits: search_options.LimitOptions = search_options.LimitOptions(deterministic_limit=2.0),
+    spark: SparkOptions,
+    limits: LimitOptions = LimitOptions(deterministic_limit=2.0),
 ) -> None:
     """Reconstruct past rebalances from __consumer_offsets, with Spark.
 
@@ -164,7 +161,7 @@ def history(
 
 
 def _cluster_metadata(
-    file: Path | None, settings: dict[str, str], cluster: source_options.ClusterOptions
+    file: Path | None, settings: dict[str, str], cluster: ClusterOptions
 ) -> ClusterMetadata:
     """Read partition counts and topic names from the metadata file and the cluster."""
     known = DocumentRows() if file is None else load_metadata(file)

@@ -9,15 +9,13 @@ from pathlib import Path
 import typer
 
 from kassay.experiments.cli.messages import BAD_INPUT, print_note
-from kassay.experiments.cli.options import (
-    assignor_options,
-    generated_group_options,
-    output_options,
-    search_options,
-    spark_options,
-)
+from kassay.experiments.cli.options.assignor_options import CustomAssignors, assignor_option
+from kassay.experiments.cli.options.generated_group_options import cases_option
 from kassay.experiments.cli.options.option_checks import known_names
 from kassay.experiments.cli.options.option_groups import option
+from kassay.experiments.cli.options.output_options import directory_option
+from kassay.experiments.cli.options.search_options import LimitOptions
+from kassay.experiments.cli.options.spark_options import SparkOptions, tasks_option
 from kassay.experiments.cli.read_groups import read_group_documents
 from kassay.experiments.cli.write_results import json_line, print_table, write_text
 from kassay.experiments.counterexamples.exhaustive_cases import EXHAUSTIVE, exhaustive_cases
@@ -48,7 +46,7 @@ _PRINTED = 10
 class HuntOptions:
     """Command-line options of ``kassay hunt``."""
 
-    output: Path = output_options.directory_option()
+    output: Path = directory_option()
     shortcoming: Shortcoming = option(
         Shortcoming.IMBALANCE,
         "Shortcoming to search for. imbalance: imbalance above the minimum. moves: unnecessary "
@@ -57,7 +55,7 @@ class HuntOptions:
         "throws an exception or returns an invalid assignment.",
         metavar="NAME",
     )
-    assignor: str | None = assignor_options.assignor_option()
+    assignor: str | None = assignor_option()
     family: list[str] | None = option(
         None,
         f"Family of groups to search, repeatable: {', '.join(_FAMILIES)}.",
@@ -73,7 +71,7 @@ class HuntOptions:
         min=1,
     )
     groups: list[Path] | None = option(None, "File of group documents to search; repeatable.")
-    cases: int = generated_group_options.cases_option(1000)
+    cases: int = cases_option(1000)
     walk_steps: int = option(
         0,
         "Number of steps of each random walk, which starts from the shrunk group; 0 for no walks. "
@@ -83,15 +81,14 @@ class HuntOptions:
     walks: int = option(
         2, "Number of random walks per counterexample if --walk-steps is above 0.", min=1
     )
-    tasks: int | None = spark_options.tasks_option()
+    tasks: int | None = tasks_option()
 
 
 def hunt(
-    *,
     options: HuntOptions,
-    custom: assignor_options.CustomAssignors,
-    spark: spark_options.SparkOptions,
-    limits: search_options.LimitOptions = search_options.LimitOptions(deterministic_limit=2.0),
+    custom: CustomAssignors,
+    spark: SparkOptions,
+    limits: LimitOptions = LimitOptions(deterministic_limit=2.0),
 ) -> None:
     """Search for the smallest groups on which an assignor has a shortcoming.
 

@@ -7,8 +7,8 @@ from typing import Any
 import typer
 
 from kassay.experiments.cli.messages import print_note
-from kassay.experiments.cli.options import output_options
 from kassay.experiments.cli.options.option_groups import argument
+from kassay.experiments.cli.options.output_options import Format, format_option
 from kassay.experiments.cli.write_results import print_records
 from kassay.experiments.implementations.installation import (
     install,
@@ -33,10 +33,10 @@ class ImplementationsOptions:
         "word available means all libraries with their programs on PATH.",
         metavar="[install LIBRARY[@VERSION]...]",
     )
-    output_format: output_options.Format = output_options.format_option(output_options.Format.TABLE)
+    output_format: Format = format_option(Format.TABLE)
 
 
-def implementations(*, options: ImplementationsOptions) -> None:
+def implementations(options: ImplementationsOptions) -> None:
     """List and install client libraries, to run their own assignors.
 
     An assignor of an installed library is named LIBRARY[@VERSION]:ASSIGNOR, such as
@@ -52,7 +52,7 @@ def implementations(*, options: ImplementationsOptions) -> None:
     for library, version in installed_versions():
         installed[library.name].append(version)
     records = [_record(library, installed[library.name]) for library in libraries().values()]
-    if options.output_format is output_options.Format.TABLE:
+    if options.output_format is Format.TABLE:
         print_note(f"installed libraries are in {installations()}")
     print_records(records, options.output_format, rows=list(map(_row, records)), text=6)
 

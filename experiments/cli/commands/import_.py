@@ -8,8 +8,13 @@ from pathlib import Path
 import typer
 
 from kassay.experiments.cli.messages import BAD_INPUT, print_note
-from kassay.experiments.cli.options import source_options
 from kassay.experiments.cli.options.option_groups import argument, option
+from kassay.experiments.cli.options.source_options import (
+    SampledClusterOptions,
+    SourceOptions,
+    check_cluster_usage,
+    read_cluster,
+)
 from kassay.experiments.cli.write_results import error_record, json_line, write_text
 from kassay.experiments.sources.capture_files import (
     EmptyGroups,
@@ -49,10 +54,7 @@ class ImportCommandOptions:
 
 
 def import_(
-    *,
-    options: ImportCommandOptions,
-    source_data: source_options.SourceOptions,
-    cluster: source_options.SampledClusterOptions,
+    options: ImportCommandOptions, source_data: SourceOptions, cluster: SampledClusterOptions
 ) -> None:
     """Convert captures of Kafka's tools, or groups of a cluster, to group documents.
 
@@ -74,17 +76,17 @@ def import_(
         if known.together:
             imported = join_imported(imported)
     else:
-        imported = source_options.read_cluster(cluster, groups, known, empty=empty)
+        imported = read_cluster(cluster, groups, known, empty=empty)
     _write(imported, options.output)
 
 
 def _check_usage(
     paths: list[Path] | None,
-    cluster: source_options.SampledClusterOptions,
-    source_data: source_options.SourceOptions,
+    cluster: SampledClusterOptions,
+    source_data: SourceOptions,
     groups: list[str],
 ) -> None:
-    source_options.check_cluster_usage("PATH", bool(paths), cluster, source_data)
+    check_cluster_usage("PATH", bool(paths), cluster, source_data)
     if cluster.bootstrap_server is None and len(groups) > 1:
         raise typer.BadParameter(
             f"--group must be given at most once with captures, got {len(groups)} times"

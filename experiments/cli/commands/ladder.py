@@ -10,13 +10,11 @@ from pathlib import Path
 import typer
 
 from kassay.experiments.cli.messages import BAD_INPUT
-from kassay.experiments.cli.options import (
-    capacity_options,
-    output_options,
-    search_options,
-    source_options,
-)
+from kassay.experiments.cli.options.capacity_options import allow_lag_option, like_option
 from kassay.experiments.cli.options.option_groups import option
+from kassay.experiments.cli.options.output_options import Format, format_option
+from kassay.experiments.cli.options.search_options import SearchOptions
+from kassay.experiments.cli.options.source_options import GroupSource, SourceOptions
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
 from kassay.experiments.cli.read_groups import STDIN, ParsedGroup, read_source
 from kassay.experiments.cli.write_results import Record, TableLayout, error_record
@@ -73,21 +71,17 @@ class LadderOptions:
         min=1,
         show_default="current number, or number of consumed partitions if higher",
     )
-    like: str | None = capacity_options.like_option()
-    allow_lag: bool = capacity_options.allow_lag_option()
+    like: str | None = like_option()
+    allow_lag: bool = allow_lag_option()
     autoscaler: Autoscaler | None = option(
         None, "Print a manifest for this autoscaler, not the ladder."
     )
     lag_threshold: int = option(10, "Lag per replica in the manifest, in messages.", min=1)
-    output_format: output_options.Format = output_options.format_option(output_options.Format.JSONL)
+    output_format: Format = format_option(Format.JSONL)
 
 
 def ladder(
-    *,
-    options: LadderOptions,
-    source: source_options.GroupSource,
-    drain: DrainOptions,
-    search: search_options.SearchOptions,
+    options: LadderOptions, source: GroupSource, drain: DrainOptions, search: SearchOptions
 ) -> None:
     """Find the numbers of members that lower the maximum load.
 
@@ -163,7 +157,7 @@ def _print_manifests(
 
 
 def _lags(
-    file: Path, drain: DrainOptions, source_data: source_options.SourceOptions
+    file: Path, drain: DrainOptions, source_data: SourceOptions
 ) -> dict[str | None, PartitionValues | InputError]:
     """Read the lag of each group from the source, if the drain time needs it."""
     if drain.consume_rate is None or drain.lag is not None:
@@ -175,9 +169,7 @@ def _lags(
 
 
 def _backlog(
-    group: Group,
-    drain: DrainOptions,
-    lags: Mapping[str | None, PartitionValues | InputError],
+    group: Group, drain: DrainOptions, lags: Mapping[str | None, PartitionValues | InputError]
 ) -> Backlog | None:
     if drain.consume_rate is None:
         return None

@@ -5,13 +5,15 @@ from dataclasses import dataclass
 
 import typer
 
-from kassay.experiments.cli.options import (
-    capacity_options,
-    output_options,
-    search_options,
-    source_options,
+from kassay.experiments.cli.options.capacity_options import (
+    allow_lag_option,
+    capacity_option,
+    like_option,
 )
 from kassay.experiments.cli.options.option_groups import option
+from kassay.experiments.cli.options.output_options import Format, format_option
+from kassay.experiments.cli.options.search_options import SearchOptions
+from kassay.experiments.cli.options.source_options import GroupSource
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
 from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.reference.model.group import Group
@@ -26,23 +28,18 @@ class MembersOptions:
     """Command-line options of ``kassay members``."""
 
     makespan: int | None = option(None, "Target for the maximum load of a member.", min=0)
-    capacity: int | None = capacity_options.capacity_option()
+    capacity: int | None = capacity_option()
     first: int | None = option(None, "Smallest number of members to show.", "--from", min=0)
     last: int | None = option(None, "Largest number of members to show.", "--to", min=0)
-    like: str | None = capacity_options.like_option()
-    allow_lag: bool = capacity_options.allow_lag_option()
+    like: str | None = like_option()
+    allow_lag: bool = allow_lag_option()
     resilience: bool = option(
         False, "Include the maximum load after the loss of one member, in the worst case."
     )
-    output_format: output_options.Format = output_options.format_option(output_options.Format.JSONL)
+    output_format: Format = format_option(Format.JSONL)
 
 
-def members(
-    *,
-    options: MembersOptions,
-    source: source_options.GroupSource,
-    search: search_options.SearchOptions,
-) -> None:
+def members(options: MembersOptions, source: GroupSource, search: SearchOptions) -> None:
     """Find the minimum number of members for a maximum load.
 
     Without --from and --to, the output shows the minimum number of members, the numbers next to

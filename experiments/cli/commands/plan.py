@@ -12,10 +12,12 @@ import typer
 
 from kassay.experiments.cli.interruption import STOP, call_interruptibly, exit_interrupted
 from kassay.experiments.cli.messages import BAD_INPUT, NOT_REACHED, print_error, print_note
-from kassay.experiments.cli.options import output_options, search_options, source_options
 from kassay.experiments.cli.options.objective_options import ObjectiveOptions
 from kassay.experiments.cli.options.option_checks import given_options
 from kassay.experiments.cli.options.option_groups import REQUIRED, argument, option
+from kassay.experiments.cli.options.output_options import directory_option
+from kassay.experiments.cli.options.search_options import LimitOptions
+from kassay.experiments.cli.options.source_options import SourceOptions
 from kassay.experiments.cli.read_groups import name_of, read_source
 from kassay.experiments.cli.write_results import error_record, json_line, without_control_characters
 from kassay.experiments.planning.group_plan.plan import GROWTH
@@ -65,7 +67,7 @@ class PlanOptions:
         "gzip, a directory with captures taken at the same time, or - for standard input.",
         metavar="SOURCE",
     )
-    output: Path = output_options.directory_option()
+    output: Path = directory_option()
     group: list[str] | None = option(
         None, "Id of a group to plan; repeatable.", show_default="all groups"
     )
@@ -96,11 +98,10 @@ class PlanOptions:
 
 
 def plan(
-    *,
     options: PlanOptions,
-    source_data: source_options.SourceOptions,
+    source_data: SourceOptions,
     objective: ObjectiveOptions,
-    limits: search_options.LimitOptions = search_options.LimitOptions(time_limit=45.0),
+    limits: LimitOptions = LimitOptions(time_limit=45.0),
 ) -> None:
     """Plan the moves from the current to the optimal assignment of each group.
 

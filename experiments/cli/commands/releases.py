@@ -7,8 +7,10 @@ from itertools import pairwise
 import typer
 
 from kassay.experiments.cli.messages import print_note
-from kassay.experiments.cli.options import assignor_options, output_options, source_options
+from kassay.experiments.cli.options.assignor_options import timeout_option
 from kassay.experiments.cli.options.option_groups import REQUIRED, option
+from kassay.experiments.cli.options.output_options import Format, format_option
+from kassay.experiments.cli.options.source_options import GroupSource
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
 from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.experiments.comparison.library_agreement import sorted_loads
@@ -29,11 +31,11 @@ class ReleasesOptions:
     assignor: str = option(
         REQUIRED, "Assignor of a library, such as kafka-clients:sticky.", metavar="LIBRARY:ASSIGNOR"
     )
-    assignor_timeout: float = assignor_options.timeout_option()
-    output_format: output_options.Format = output_options.format_option(output_options.Format.TABLE)
+    assignor_timeout: float = timeout_option()
+    output_format: Format = format_option(Format.TABLE)
 
 
-def releases(*, options: ReleasesOptions, source: source_options.GroupSource) -> None:
+def releases(options: ReleasesOptions, source: GroupSource) -> None:
     """Run an assignor of each installed release of a library on each group.
 
     The output shows the releases from the oldest to the newest, the difference from the previous

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import typer
 
-from kassay.experiments.cli.options import spark_options
 from kassay.experiments.cli.options.option_groups import REQUIRED, argument, option
+from kassay.experiments.cli.options.spark_options import SparkOptions
 from kassay.experiments.cli.write_results import write_text
 from kassay.experiments.report import history_report
 from kassay.experiments.report.assignor_tables import read_weights
@@ -60,7 +60,7 @@ class ReportOptions:
     )
 
 
-def report(*, options: ReportOptions, spark: spark_options.SparkOptions) -> None:
+def report(options: ReportOptions, spark: SparkOptions) -> None:
     """Write a report of the output of kassay study or kassay history.
 
     The report is one HTML page and a Markdown summary. The data of each figure and table of
@@ -104,7 +104,7 @@ def report(*, options: ReportOptions, spark: spark_options.SparkOptions) -> None
 
 @contextmanager
 def _opened(
-    source: str, directory: Path | None, spark: spark_options.SparkOptions
+    source: str, directory: Path | None, spark: SparkOptions
 ) -> Iterator[tuple[Path, FileDigests | None]]:
     """Yield a local directory with the output. Spark copies a remote output to it."""
     if directory is not None:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import typer
 
-from kassay.experiments.cli.options import output_options
 from kassay.experiments.cli.options.option_groups import REQUIRED, argument, option
+from kassay.experiments.cli.options.output_options import Format, timeline_option
 from kassay.experiments.cli.write_results import print_records, print_table
 from kassay.experiments.implementations.library_catalogue import parse_library_version
 from kassay.experiments.simulation.cluster.mixed_libraries import with_library_shares
@@ -76,17 +76,17 @@ class SimulateOptions:
         metavar="LIBRARY[@VERSION]=SHARE%",
         show_default="the libraries of the script",
     )
-    output_format: output_options.Format | None = option(
+    output_format: Format | None = option(
         None,
         "Output format. table: each rebalance compared with the optimum. jsonl: one JSON line per "
         "simulation. json: indented JSON.",
         "--format",
         show_default="a text timeline",
     )
-    plot: Path | None = output_options.timeline_option()
+    plot: Path | None = timeline_option()
 
 
-def simulate(*, options: SimulateOptions) -> None:
+def simulate(options: SimulateOptions) -> None:
     """Simulate the rebalances of consumer groups over time.
 
     A script has topics, members and events, such as joins, leaves, crashes and stalls. A policy
@@ -109,7 +109,7 @@ def simulate(*, options: SimulateOptions) -> None:
             from kassay.experiments.simulation.results.timeline_figure import draw_timeline
 
             draw_timeline(result, options.plot)
-        if options.output_format is output_options.Format.TABLE:
+        if options.output_format is Format.TABLE:
             costs.append(cost_of(result, applied, measured_from=script.measured_from))
         else:
             _print(result, options.output_format)
@@ -117,7 +117,7 @@ def simulate(*, options: SimulateOptions) -> None:
         print_table([_row(cost) for cost in costs], text=2)
 
 
-def _print(result: SimulationResult, output_format: output_options.Format | None) -> None:
+def _print(result: SimulationResult, output_format: Format | None) -> None:
     if output_format is None:
         for line in timeline(result):
             typer.echo(line)

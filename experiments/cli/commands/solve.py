@@ -4,9 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kassay.experiments.cli.interruption import STOP
-from kassay.experiments.cli.options import output_options, search_options, source_options
 from kassay.experiments.cli.options.objective_options import ObjectiveOptions
 from kassay.experiments.cli.options.option_groups import option
+from kassay.experiments.cli.options.output_options import Format, format_option
+from kassay.experiments.cli.options.search_options import SearchOptions
+from kassay.experiments.cli.options.source_options import GroupSource
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
 from kassay.experiments.cli.solution_documents import solution_record
 from kassay.experiments.cli.write_results import Record, TableLayout
@@ -28,15 +30,11 @@ class SolveOptions:
         False, "Exit with code 1 if the assignment is not proven optimal."
     )
     certificate: bool = option(False, "Include a certificate for `kassay verify`.")
-    output_format: output_options.Format = output_options.format_option(output_options.Format.JSONL)
+    output_format: Format = format_option(Format.JSONL)
 
 
 def solve(
-    *,
-    options: SolveOptions,
-    source: source_options.GroupSource,
-    objective: ObjectiveOptions,
-    search: search_options.SearchOptions,
+    options: SolveOptions, source: GroupSource, objective: ObjectiveOptions, search: SearchOptions
 ) -> None:
     """Find the assignment with the fewest moves among those with minimum imbalance.
 

@@ -1,24 +1,25 @@
 """``kassay study``: compare assignors with the optimum on many groups, with Spark."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from kassay.experiments.cli.messages import BAD_INPUT
-from kassay.experiments.cli.options import (
-    assignor_options,
-    generated_group_options,
-    output_options,
-    search_options,
-    spark_options,
+from kassay.experiments.cli.options.assignor_options import (
+    CustomAssignors,
+    assignors_option,
+    known_assignor,
 )
+from kassay.experiments.cli.options.generated_group_options import cases_option
 from kassay.experiments.cli.options.option_checks import known_names
 from kassay.experiments.cli.options.option_groups import argument, option
+from kassay.experiments.cli.options.output_options import location_option
+from kassay.experiments.cli.options.search_options import LimitOptions
+from kassay.experiments.cli.options.spark_options import SparkOptions, tasks_option
 from kassay.experiments.cli.read_groups import name_of, read_group_documents
 from kassay.experiments.cli.write_results import print_table
 from kassay.experiments.comparison.optimum import CaseLimits
@@ -51,7 +52,7 @@ _STREAM_RATES = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StudiedGroups(search_options.LimitOptions):
+class StudiedGroups(LimitOptions):
     """Command-line options of a study, as an alternative to a configuration file."""
 
     groups: list[str] | None = option(
@@ -66,8 +67,8 @@ class StudiedGroups(search_options.LimitOptions):
         callback=known_names("family", list(FAMILIES), USUAL),
         show_default=f"{USUAL[0]} to {USUAL[-1]}",
     )
-    cases: int = generated_group_options.cases_option(1000)
-    assignor: list[str] | None = assignor_options.assignors_option()
+    cases: int = cases_option(1000)
+    assignor: list[str] | None = assignors_option()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +78,8 @@ class StudyOptions:
     config: Path | None = argument(
         None, "YAML configuration file of the study, instead of options.", metavar="CONFIG"
     )
-    output: str = output_options.location_option()
-    tasks: int | None = spark_options.tasks_option()
+    output: str = location_option()
+    tasks: int | None = tasks_option()
     clean: bool = option(
         False,
         "After the study, delete the files of interrupted runs and of other studies from the "
@@ -94,12 +95,11 @@ class StudyOptions:
 
 
 def study(
-    *,
     options: StudyOptions,
     context: typer.Context,
+    custom: CustomAssignors,
+    spark: SparkOptions,
     studied: StudiedGroups = StudiedGroups(deterministic_limit=2.0),
-    custom: assignor_options.CustomAssignors,
-    spark: spark_options.SparkOptions,
 ) -> None:
     """Compare assignors with the proven optimum on many groups, with Spark.
 
@@ -115,29 +115,28 @@ def study(
         plan = _plan_from_options(studied, custom.names(studied.assignor or ()))
     else:
         plan = _plan_from_file(context, options.config, custom.names())
-    if not (plan.documents or plan.uris or len(plan.generated)):
+    documents, uris, all_valid = _read_groups(plan.groups)
+    if not (documents or uris or len(plan.generated)):
         raise UsageError("there is no group to study: give --groups, or --cases above 0")
-    results = None if plan.uris else _finished(plan, options.output)
+    results = None if uris else _finished(plan, documents, options.output)
     if results is None:
         check_writable(options.output)
         with spark_session(master=spark.master, settings=spark.settings()) as session:
-            documents, imported = None, ImportedCases(assignors=tuple(plan.assignors))
-            if plan.documents or plan.uris:
-                documents, imported = read_documents(
-                    session, plan.documents, plan.uris, assignors=plan.assignors
-                )
+            table, imported = None, ImportedCases(assignors=tuple(plan.assignors))
+            if documents or uris:
+                table, imported = read_documents(session, documents, uris, assignors=plan.assignors)
             write_study(
                 session,
                 JoinedCases((imported, plan.generated)),
                 options.output,
-                documents=documents,
+                documents=table,
                 tasks=options.tasks,
                 largest_batch=plan.largest_batch,
                 limits=plan.limits,
                 drawn=plan.drawn,
                 stop_after=None if options.stop_after is None else 60 * options.stop_after,
                 manifest=lambda rows: manifest(
-                    plan.describe(imported),
+                    plan.described(imported),
                     rows=rows,
                     run={
                         "master": spark.master or session.conf.get("spark.master"),
@@ -151,16 +150,16 @@ def study(
     elif options.clean:
         delete_abandoned_runs(options.output, results.manifest)
     _print_summary(results)
-    if not plan.all_valid:
+    if not all_valid:
         raise typer.Exit(BAD_INPUT)
 
 
-def _finished(plan: "_StudyPlan", output: str) -> StudySummary | None:
+def _finished(plan: "_StudyPlan", documents: list[str], output: str) -> StudySummary | None:
     """Return the summary of a finished and undamaged study in a local directory, else None."""
     directory = location(output)
     if directory is None:
         return None
-    imported = ImportedCases.of(plan.documents, assignors=plan.assignors)
+    imported = ImportedCases.of(documents, assignors=plan.assignors)
     cases = JoinedCases((imported, plan.generated))
     digest = study_digest(cases, limits=plan.limits, drawn=plan.drawn)
     try:
@@ -182,20 +181,31 @@ def _unfinished(manifest: Mapping[str, Any]) -> int:
 class _StudyPlan:
     """Cases and settings of a study, from command-line options or a configuration file.
 
-    ``all_valid`` is False if a group document is invalid.
-
     The imported groups are ``documents``, and the documents in text files at ``uris``.
     """
 
     generated: Cases
-    documents: list[str]
-    uris: list[str]
+    groups: Sequence[str | Path]
+    families: Sequence[str]
+    seeds: int
     assignors: Sequence[str]
-    describe: Callable[[ImportedCases], dict[str, object]]
     limits: CaseLimits
-    all_valid: bool
+    first_seed: int = 0
     largest_batch: int = BATCH_CASES
     drawn: int | None = None
+    file: Mapping[str, object] | None = None
+
+    def described(self, imported: ImportedCases) -> dict[str, object]:
+        """Describe the configuration of the study for its manifest."""
+        return configuration(
+            imported,
+            families=self.families,
+            seeds=self.seeds,
+            first_seed=self.first_seed,
+            assignors=self.assignors,
+            limits=self.limits,
+            study=self.file,
+        )
 
 
 def _read_groups(sources: Sequence[str | Path]) -> tuple[list[str], list[str], bool]:
@@ -210,24 +220,14 @@ def _read_groups(sources: Sequence[str | Path]) -> tuple[list[str], list[str], b
 
 
 def _plan_from_options(options: StudiedGroups, assignors: list[str]) -> _StudyPlan:
-    documents, uris, all_valid = _read_groups(options.groups or ())
     families = options.family or []
-    limits, seeds = options.case_limits(), options.cases
     return _StudyPlan(
-        generated=cases_of(families, seeds=seeds, assignors=assignors),
-        documents=documents,
-        uris=uris,
+        generated=cases_of(families, seeds=options.cases, assignors=assignors),
+        groups=options.groups or (),
+        families=families,
+        seeds=options.cases,
         assignors=assignors,
-        describe=partial(
-            configuration,
-            families=families,
-            seeds=seeds,
-            first_seed=0,
-            assignors=assignors,
-            limits=limits,
-        ),
-        limits=limits,
-        all_valid=all_valid,
+        limits=options.case_limits(),
     )
 
 
@@ -241,28 +241,19 @@ def _plan_from_file(context: typer.Context, path: Path, custom: list[str]) -> _S
             )
     with open_text(path) as stream:
         config = read_config(stream.read(), name_of(path), directory=path.parent)
-    checked = map(assignor_options.known_assignor, config.assignors)
-    config = replace(config, assignors=(*checked, *custom))
-    documents, uris, all_valid = _read_groups(config.groups)
+    config = replace(config, assignors=(*map(known_assignor, config.assignors), *custom))
     generated = config.cases()
     return _StudyPlan(
         generated=generated,
-        documents=documents,
-        uris=uris,
+        groups=config.groups,
+        families=list(config.families),
+        seeds=len(generated),
         assignors=config.assignors,
-        describe=partial(
-            configuration,
-            families=list(config.families),
-            seeds=len(generated),
-            first_seed=config.first_seed,
-            assignors=config.assignors,
-            limits=config.limits,
-            study=config.described(),
-        ),
         limits=config.limits,
-        all_valid=all_valid,
+        first_seed=config.first_seed,
         largest_batch=config.batch_cases,
         drawn=config.drawn,
+        file=config.described(),
     )
 
 

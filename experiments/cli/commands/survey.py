@@ -13,8 +13,14 @@ import typer
 
 from kassay.experiments.cli.interruption import STOP, call_interruptibly, exit_interrupted
 from kassay.experiments.cli.messages import BAD_INPUT, NOT_REACHED, print_note
-from kassay.experiments.cli.options import output_options, source_options
 from kassay.experiments.cli.options.option_groups import argument, option
+from kassay.experiments.cli.options.output_options import Format
+from kassay.experiments.cli.options.source_options import (
+    SampledClusterOptions,
+    SourceOptions,
+    check_cluster_usage,
+    read_cluster,
+)
 from kassay.experiments.cli.options.survey_conditions import Condition, parse_condition
 from kassay.experiments.cli.read_groups import name_of, parsed_groups, read_source
 from kassay.experiments.cli.write_results import (
@@ -25,11 +31,7 @@ from kassay.experiments.cli.write_results import (
     write_text,
 )
 from kassay.experiments.comparison.optimum import CaseLimits
-from kassay.experiments.history.prometheus_metrics import (
-    SURVEY_METRICS,
-    metrics_text,
-    replace_file,
-)
+from kassay.experiments.history.prometheus_metrics import SURVEY_METRICS, metrics_text, replace_file
 from kassay.experiments.planning.group_plan.plan import plan
 from kassay.experiments.planning.plan_output.plan_directory import (
     PLAN_PAGE,
@@ -105,7 +107,7 @@ class SurveyOptions:
         show_default="number of processors",
     )
     seed: int = option(0, "Random seed of the searches.")
-    output_format: output_options.Format | None = option(
+    output_format: Format | None = option(
         None,
         "Output format. jsonl: one JSON line per group. json: indented JSON with totals. table: "
         "text table with totals.",
@@ -115,10 +117,7 @@ class SurveyOptions:
 
 
 def survey(
-    *,
-    options: SurveyOptions,
-    source_data: source_options.SourceOptions,
-    cluster: source_options.SampledClusterOptions,
+    options: SurveyOptions, source_data: SourceOptions, cluster: SampledClusterOptions
 ) -> None:
     """Rank many groups by the gain of an optimal plan.
 
@@ -134,7 +133,7 @@ def survey(
 
     Example: `kassay survey --bootstrap-server broker:9092 --metrics kassay.prom`
     """
-    source_options.check_cluster_usage("SOURCE", options.source is not None, cluster, source_data)
+    check_cluster_usage("SOURCE", options.source is not None, cluster, source_data)
     conditions = [parse_condition(text) for text in options.fail_on or ()]
     histories = _histories(options.history)
     groups, failed = _read(options.source, cluster, source_data)
@@ -187,16 +186,14 @@ def _histories(directory: Path | None) -> dict[str, MoveHistory]:
 
 
 def _read(
-    source: Path | None,
-    cluster: source_options.SampledClusterOptions,
-    source_data: source_options.SourceOptions,
+    source: Path | None, cluster: SampledClusterOptions, source_data: SourceOptions
 ) -> tuple[list[Group], list[UnsurveyedGroup]]:
     """Read all groups without printing their notes, and the errors of invalid groups."""
     options = source_data.import_options()
     if source is not None:
         parsed = read_source(source, options, print_notes=False)
     else:
-        imported = source_options.read_cluster(cluster, (), options, empty=EmptyGroups.SKIP)
+        imported = read_cluster(cluster, (), options, empty=EmptyGroups.SKIP)
         parsed = parsed_groups(imported, is_shown=lambda _: False)
     groups, failed = [], []
     for id, group in parsed:
@@ -266,13 +263,13 @@ def _metric_rows(result: Survey) -> Iterator[dict[str, object]]:
         yield {"group": failed.id, "failed": 1}
 
 
-def _print(result: Survey, output_format: output_options.Format | None) -> None:
-    default = output_options.Format.TABLE if sys.stdout.isatty() else output_options.Format.JSONL
+def _print(result: Survey, output_format: Format | None) -> None:
+    default = Format.TABLE if sys.stdout.isatty() else Format.JSONL
     chosen = output_format or default
-    if chosen is output_options.Format.JSONL:
+    if chosen is Format.JSONL:
         for record in _records(result):
             typer.echo(json_line(record))
-    elif chosen is output_options.Format.JSON:
+    elif chosen is Format.JSON:
         print_json([_document(result)])
     else:
         rows = [_row(rank, group) for rank, group in enumerate(result.groups, 1)]

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import typer
 
-from kassay.experiments.cli.options import output_options, source_options
 from kassay.experiments.cli.options.objective_options import ObjectiveOptions
 from kassay.experiments.cli.options.option_groups import REQUIRED, option
+from kassay.experiments.cli.options.output_options import Format, format_option
+from kassay.experiments.cli.options.source_options import GroupSource
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
 from kassay.experiments.cli.read_groups import STDIN
 from kassay.experiments.cli.solution_check import Question, check_solution
@@ -28,12 +29,10 @@ class VerifyOptions:
     require_optimal: bool = option(
         False, "Exit with code 1 if an assignment is not proven optimal."
     )
-    output_format: output_options.Format = output_options.format_option(output_options.Format.JSONL)
+    output_format: Format = format_option(Format.JSONL)
 
 
-def verify(
-    *, options: VerifyOptions, source: source_options.GroupSource, objective: ObjectiveOptions
-) -> None:
+def verify(options: VerifyOptions, source: GroupSource, objective: ObjectiveOptions) -> None:
     """Check assignments and their certificates without a solver.
 
     An assignment is valid if every partition is assigned to one member that subscribes to its

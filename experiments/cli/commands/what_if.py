@@ -6,15 +6,22 @@ from pathlib import Path
 
 from kassay.experiments.cli.interruption import STOP
 from kassay.experiments.cli.messages import print_note
-from kassay.experiments.cli.options import (
-    assignor_options,
-    capacity_options,
-    output_options,
-    search_options,
-    source_options,
+from kassay.experiments.cli.options.assignor_options import assignor_option
+from kassay.experiments.cli.options.capacity_options import (
+    allow_lag_option,
+    capacity_option,
+    like_option,
 )
 from kassay.experiments.cli.options.objective_options import ObjectiveOptions
 from kassay.experiments.cli.options.option_groups import option
+from kassay.experiments.cli.options.output_options import (
+    Format,
+    format_option,
+    numbered,
+    plot_option,
+)
+from kassay.experiments.cli.options.search_options import SearchOptions
+from kassay.experiments.cli.options.source_options import GroupSource
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
 from kassay.experiments.cli.read_groups import read_source
 from kassay.experiments.cli.write_results import Record, TableLayout, error_record
@@ -41,8 +48,8 @@ class WhatIfOptions:
         "range with a step (5..50:5) or a list (8,12).",
         metavar="COUNT",
     )
-    like: str | None = capacity_options.like_option()
-    allow_lag: bool = capacity_options.allow_lag_option()
+    like: str | None = like_option()
+    allow_lag: bool = allow_lag_option()
     without: list[str] | None = option(None, "Remove this member; repeatable.", metavar="MEMBER")
     partitions: list[str] | None = option(
         None, "Set the partition count of a topic; repeatable.", metavar="TOPIC=N"
@@ -61,18 +68,14 @@ class WhatIfOptions:
         "rounded-up mean weight of the topic; N is an integer.",
         metavar="mean|N",
     )
-    capacity: int | None = capacity_options.capacity_option()
-    assignor: str | None = assignor_options.assignor_option()
-    plot: Path | None = output_options.plot_option()
-    output_format: output_options.Format = output_options.format_option(output_options.Format.JSONL)
+    capacity: int | None = capacity_option()
+    assignor: str | None = assignor_option()
+    plot: Path | None = plot_option()
+    output_format: Format = format_option(Format.JSONL)
 
 
 def what_if(
-    *,
-    options: WhatIfOptions,
-    source: source_options.GroupSource,
-    objective: ObjectiveOptions,
-    search: search_options.SearchOptions,
+    options: WhatIfOptions, source: GroupSource, objective: ObjectiveOptions, search: SearchOptions
 ) -> None:
     """Find the optimal assignment of a group after changes to the group.
 
@@ -103,7 +106,7 @@ def what_if(
         capacity=options.capacity,
     )
     alternatives = spec.alternatives()
-    files = output_options.numbered(options.plot)
+    files = numbered(options.plot)
 
     def process(group: Group) -> GroupResult:
         try:
