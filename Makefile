@@ -39,6 +39,9 @@ else
 CLEAR_CACHE := :
 endif
 
+# Without compression of the wheel, which is temporary, the build of pyspark takes half of the time.
+NOT_COMPRESSED := --config-settings-package=pyspark:--build-option=--compression=stored
+
 # uv accepts the certificates that the system and pip accept, as a proxy may need.
 export UV_SYSTEM_CERTS := true
 ifdef PIP_CERT
@@ -50,7 +53,7 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 	@echo "setting up $(VENV)" >&2
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements.lock
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python $(NOT_COMPRESSED) -r requirements.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps -e .
 	@$(CLEAR_CACHE)
 	@touch $@

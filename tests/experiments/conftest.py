@@ -1,6 +1,7 @@
 """Spark session and study that tests share."""
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pyarrow.dataset
@@ -25,10 +26,28 @@ ASSIGNORS = ("range", "roundrobin")
 FAMILIES = ("named", "equal-join", "mixed-fresh", "mixed-join", "mixed-churn")
 
 
+# Tests have few rows and many different queries. Without generated Java code and without new
+# plans during a query, a study takes half of the processor time.
+_FEW_ROWS = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    with spark_session(master="local[2]") as session:
+    with spark_session(master="local[2]", settings=_FEW_ROWS) as session:
         yield session
+
+
+@pytest.fixture
+def commands_share_spark(spark, monkeypatch) -> None:
+    """Let ``kassay study`` use the session of the tests, instead of a new one."""
+    monkeypatch.setattr(
+        "kassay.experiments.cli.commands.study.spark_session", lambda **_: nullcontext(spark)
+    )
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,11 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from tests.tiers import short_and_long
+
 NOTEBOOKS = sorted(Path("experiments/notebooks").glob("*.ipynb"))
+(QUICK_START,) = (path for path in NOTEBOOKS if path.stem == "quick-start")
+OTHERS = [path for path in NOTEBOOKS if path != QUICK_START]
 SECONDS = 300
 
 
@@ -30,9 +34,8 @@ def test_stored_notebooks_contain_a_figure(path):
     assert has_figure(nbformat.read(path, as_version=4))
 
 
-@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", short_and_long(QUICK_START, *OTHERS), ids=lambda path: path.stem)
 def test_notebooks_run_in_any_directory_and_show_a_figure(path, tmp_path):
     book = nbformat.read(path, as_version=4)
     for cell in book.cells:

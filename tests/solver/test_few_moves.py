@@ -22,6 +22,7 @@ from kassay.solver.weighted.search.few_moves import FewMovesSearch
 from kassay.solver.weighted.search.overload_annealing import OverloadAnnealing
 from tests import brute_force
 from tests.solver.random_cases import limited_problems, weighted_problems
+from tests.tiers import short_and_long
 
 
 def crowded(seed: int, partitions: int, members: int) -> Group:
@@ -42,10 +43,11 @@ def crowded(seed: int, partitions: int, members: int) -> Group:
     )
 
 
-def test_bounds_on_moves_never_exceed_the_fewest_possible():
+@pytest.mark.parametrize("number", short_and_long(50, 150))
+def test_bounds_on_moves_never_exceed_the_fewest_possible(number):
     rng = random.Random(11)
     strict = 0
-    for _, problem, max_load, moves in limited_problems(rng, 150, slack=5):
+    for _, problem, max_load, moves in limited_problems(rng, number, slack=5):
         max_loads = [max_load] * problem.member_count
         ones = np.ones(problem.partition_count, dtype=np.int64)
         turns = iter(range(60))
@@ -60,7 +62,7 @@ def test_bounds_on_moves_never_exceed_the_fewest_possible():
         assert 0 <= bound <= moves
         assert simple <= moves
         strict += bound > 0
-    assert strict > 20
+    assert strict > number // 8
 
 
 def test_patterns_prove_the_fewest_moves_of_small_groups():
@@ -108,11 +110,12 @@ def test_few_moves_search_stays_within_the_maximum_load():
     assert mover.cost(better) == level_value(problem, Movement(), better)
 
 
-def test_a_deterministic_limit_gives_the_same_assignment_again():
+@pytest.mark.parametrize("deterministic", short_and_long(0.03, 0.5))
+def test_a_deterministic_limit_gives_the_same_assignment_again(deterministic):
     group = crowded(4, 80, 6)
     levels = [Imbalance("makespan", Tolerance(relative=0.02)), Movement()]
     first, second = (
-        solve(group, levels=levels, limits=SearchLimits(time=300, deterministic=0.5))
+        solve(group, levels=levels, limits=SearchLimits(time=300, deterministic=deterministic))
         for _ in range(2)
     )
     assert first.assignment == second.assignment
@@ -120,6 +123,7 @@ def test_a_deterministic_limit_gives_the_same_assignment_again():
     assert first.movement.bound > 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("seed", "partitions", "members", "most"),
     [(1, 300, 20, 40), (2, 300, 20, 44), (1, 600, 30, 60)],
@@ -154,9 +158,10 @@ def solve_without_owners(group: Group) -> int:
     return max(problem.loads(longest_processing_time(problem)))
 
 
-def test_more_search_never_gives_more_moves():
-    problem = build_problem(crowded(5, 150, 10))
-    ceiling = problem.total // 10 * 103 // 100
+@pytest.mark.parametrize("members", short_and_long(5, 10))
+def test_more_search_never_gives_more_moves(members):
+    problem = build_problem(crowded(5, 15 * members, members))
+    ceiling = problem.total // members * 103 // 100
     costs = np.ones(problem.partition_count, dtype=np.int64)
     before = None
     for rounds in (0, 4, 12, 24):

@@ -14,6 +14,7 @@ from tests import brute_force
 from tests.exhaustive import difference, small_groups
 from tests.random_groups import random_group
 from tests.strategies import groups
+from tests.tiers import short_and_long
 
 
 def optimum_of(group):
@@ -35,14 +36,14 @@ def test_attributes_of_real_groups_are_accepted(group):
     assert optimum_of(group) == brute_force.optimum(group)
 
 
-@pytest.mark.parametrize("number", [1_000, pytest.param(10_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("number", short_and_long(1_000, 10_000))
 def test_random_groups_agree_with_brute_force(number):
     for seed in range(number):
         group = random_group(seed)
         assert optimum_of(group) == brute_force.optimum(group), seed
 
 
-@pytest.mark.parametrize("step", [400, pytest.param(40, marks=pytest.mark.long)])
+@pytest.mark.parametrize("step", short_and_long(400, 40))
 def test_both_methods_agree_with_brute_force_on_a_sample_of_all_small_groups(step):
     sample = islice(small_groups(), 0, None, step)
     assert [error for error in map(difference, sample) if error is not None] == []

@@ -3,6 +3,7 @@
 import random
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +17,7 @@ from tests import brute_force
 from tests.solver.random_cases import weighted_problems
 from tests.solver.test_few_moves import crowded
 from tests.strategies import groups
+from tests.tiers import short_and_long
 
 
 def always() -> bool:
@@ -59,10 +61,11 @@ def test_no_prices_on_any_grid_exceed_the_minimum_cost(group, grid, ceiling, dat
     assert least is None or solved.bound <= least * SCALE
 
 
-def test_prices_never_exceed_the_minimum_cost():
+@pytest.mark.parametrize(("number", "often"), short_and_long((20, 3), (60, 15)))
+def test_prices_never_exceed_the_minimum_cost(number, often):
     rng = random.Random(12)
     proven = 0
-    for group, problem in weighted_problems(rng, 60):
+    for group, problem in weighted_problems(rng, number):
         costs = [rng.randint(1, 4) for _ in range(problem.partition_count)]
         ceiling = brute_force.optimum(group, "makespan")[0] + rng.randint(0, 4)
         least = cheapest(group, problem, costs, ceiling)
@@ -78,7 +81,7 @@ def test_prices_never_exceed_the_minimum_cost():
             search.raise_bound(least * SCALE, lambda turns=turns: next(turns, None) is not None)
             assert by_weight <= search.best.bound <= least * SCALE
         proven += search.best.bound > (least - 1) * SCALE >= 0
-    assert proven > 15
+    assert proven > often
 
 
 def small_exchange(grid: int) -> MemberExchange:

@@ -15,12 +15,14 @@ from kassay.solver.weighted.search.limited_moves import LimitedMovesSearch, make
 from tests import brute_force
 from tests.log_normal_groups import log_normal_group
 from tests.solver.random_cases import weighted_problems
+from tests.tiers import short_and_long
 
 
-def test_values_and_bounds_within_a_number_of_moves_agree_with_brute_force():
+@pytest.mark.parametrize(("number", "often"), short_and_long((25, 30), (100, 150)))
+def test_values_and_bounds_within_a_number_of_moves_agree_with_brute_force(number, often):
     rng = random.Random(3)
     reached = 0
-    for group, problem in weighted_problems(rng, 100):
+    for group, problem in weighted_problems(rng, number):
         start = keep_owned(problem)
         for moves, least in brute_force.frontier(group, "makespan"):
             search = LimitedMovesSearch(problem, moves, start, np.random.default_rng(0))
@@ -30,7 +32,7 @@ def test_values_and_bounds_within_a_number_of_moves_agree_with_brute_force():
             assert search.bound <= least <= search.makespan
             assert search.makespan == max(problem.loads(search.placement))
             reached += search.makespan == least
-    assert reached > 150
+    assert reached > often
 
 
 def test_round_numbers_of_moves_grow_geometrically():
@@ -48,6 +50,7 @@ def found():
     return frontier(GROUP, max_points=14, limits=SearchLimits(time=20))
 
 
+@pytest.mark.long
 def test_the_frontier_of_300_weighted_partitions_has_a_point_at_each_bend(found):
     moves = [point.movement.value for point in found.points]
     assert moves[:3] == [0, 1, 2]
@@ -59,6 +62,7 @@ def test_the_frontier_of_300_weighted_partitions_has_a_point_at_each_bend(found)
     assert all(point.imbalance.bound <= point.imbalance.value for point in found.points)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("moves", [3, 10])
 def test_max_moves_and_the_frontier_agree(found, moves):
     solution = solve(GROUP, constraints=[MaxMoves(moves)], limits=SearchLimits(time=8))

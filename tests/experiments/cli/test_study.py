@@ -13,26 +13,23 @@ BAD = '{"id": "bad", "topics": {"t": -1}, "members": []}\n'
 
 
 @pytest.mark.spark
-@pytest.mark.long
-def test_a_study_of_imported_groups_writes_a_report(tmp_path):
-    """A new process, because it sets up the homes of Java and Spark."""
+@pytest.mark.usefixtures("commands_share_spark")
+def test_a_study_of_imported_groups_writes_a_report(kassay, tmp_path):
     groups = tmp_path / "groups.jsonl"
     groups.write_text(GOOD + BAD)
     out = tmp_path / "out"
     options = ["--cases", 12, "--assignor", "range", "--assignor", "sticky", "--tasks", 2]
-    study = run_process(
-        "study", "--groups", groups, "--output", out, "--master", "local[2]", *options
-    )
-    assert study.returncode == 2, study.stderr
-    (error,) = [line for line in study.stderr.splitlines() if not line.startswith("studying: ")]
+    study = kassay("study", "--groups", groups, "--output", out, "--master", "local[2]", *options)
+    assert study.code == 2, study.err
+    (error,) = [line for line in study.err.splitlines() if not line.startswith("studying: ")]
     assert "groups.jsonl:2" in error
-    assert "sticky" in study.stdout
+    assert "sticky" in study.out
     manifest = read_manifest(out)
     assert manifest["configuration"]["imported_groups"] == 1
     assert manifest["rows"]["groups"] == 1 + 5 + 10 + 2 * 2
-    report = run_process("report", out)
-    assert report.returncode == 0
-    assert report.stdout.split() == [str(out / "report.html"), str(out / "report.md")]
+    report = kassay("report", out)
+    assert report.code == 0
+    assert report.out.split() == [str(out / "report.html"), str(out / "report.md")]
     assert "1 of them imported" in (out / "report.md").read_text()
     assert (out / "report.html").read_text().startswith("<!doctype html>")
 
@@ -40,6 +37,7 @@ def test_a_study_of_imported_groups_writes_a_report(tmp_path):
 @pytest.mark.spark
 @pytest.mark.long
 def test_the_quick_study_writes_a_report(tmp_path):
+    """A new process, because it sets up the homes of Java and Spark."""
     out = tmp_path / "quick"
     file = Path(__file__).parents[3] / "experiments/study/configurations/quick.yaml"
     study = run_process("study", file, "--output", out, "--master", "local[2]")

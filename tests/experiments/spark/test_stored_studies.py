@@ -182,9 +182,9 @@ def test_a_damaged_summary_is_an_error_even_with_partial(kassay, intact, tmp_pat
     assert "outcomes" in done.err
 
 
-def test_a_finished_study_starts_no_spark(kassay, tmp_path, monkeypatch, spark):
+@pytest.mark.usefixtures("commands_share_spark")
+def test_a_finished_study_starts_no_spark(kassay, tmp_path, monkeypatch):
     options = ["--family", "named", "--assignor", "range", "--output", tmp_path]
-    monkeypatch.setattr("kassay.experiments.cli.commands.study.spark_session", _shared(spark))
     first = kassay("study", *options)
     monkeypatch.setattr("kassay.experiments.cli.commands.study.spark_session", None)
     assert kassay("study", *options).out == first.out
@@ -193,20 +193,6 @@ def test_a_finished_study_starts_no_spark(kassay, tmp_path, monkeypatch, spark):
     assert kassay("study", *options, "--clean").out == first.out
     assert set(tmp_path.rglob("*.parquet")) == kept
     assert not list(tmp_path.rglob("run=abandoned"))
-
-
-def _shared(spark):
-    class Session:
-        def __init__(self, **_):
-            pass
-
-        def __enter__(self):
-            return spark
-
-        def __exit__(self, *_):
-            return None
-
-    return Session
 
 
 def test_names_of_runs_sort_by_time(intact):

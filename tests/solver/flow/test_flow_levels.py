@@ -206,9 +206,9 @@ def test_a_flow_without_enough_time_leaves_an_assignment_and_a_bound(monkeypatch
     best = solve(group)
     monkeypatch.setattr(optimal_flow, "expected_seconds", lambda problem, seconds: 100.0)
     for constraints in ((), (MaxPartitions(1_000),), (MaxMoves(5),)):
-        start = time.monotonic()
+        start = time.process_time()
         solution = solve(group, constraints=constraints, limits=SearchLimits(time=0))
-        assert time.monotonic() - start < 30
+        assert time.process_time() - start < 30
         assert list(violations(group, solution.assignment)) == []
         assert solution.imbalance.bound <= best.imbalance.value <= solution.imbalance.value
     assert solve(group, limits=SearchLimits(time=100)).is_optimal

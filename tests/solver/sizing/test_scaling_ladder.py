@@ -15,6 +15,7 @@ from kassay.solver.sizing.scaling_ladder import scaling_ladder
 from tests.brute_force import participants, partitions_to_place, reachable
 from tests.log_normal_groups import log_normal_group
 from tests.random_groups import random_group
+from tests.tiers import short_and_long
 
 
 def weighted(group: Group, seed: int) -> Group:
@@ -51,10 +52,11 @@ def minimum_makespan(group: Group, changed: Group, *, multiple: int) -> int | No
     )
 
 
+@pytest.mark.parametrize("number_of_groups", short_and_long(10, 60))
 @pytest.mark.parametrize("is_weighted", [False, True], ids=["equal", "weighted"])
-def test_the_rungs_are_the_numbers_that_lower_the_makespan(is_weighted):
+def test_the_rungs_are_the_numbers_that_lower_the_makespan(is_weighted, number_of_groups):
     steps = 0
-    for seed in range(60):
+    for seed in range(number_of_groups):
         group = weighted(random_group(seed), seed) if is_weighted else random_group(seed)
         last = max(len(group.members), len(partitions_to_place(group)))
         expected, lowest = [], None
@@ -67,7 +69,7 @@ def test_the_rungs_are_the_numbers_that_lower_the_makespan(is_weighted):
         assert [(rung.members, rung.makespan.value) for rung in ladder.rungs] == expected
         assert all(rung.is_proven and rung.makespan.is_proven for rung in ladder.rungs)
         steps += len(expected)
-    assert steps > 120
+    assert steps > 2 * number_of_groups
 
 
 @pytest.mark.parametrize("is_weighted", [False, True], ids=["equal", "weighted"])
