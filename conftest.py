@@ -17,6 +17,8 @@ from sybil.evaluators.doctest import NUMBER
 from sybil.integration.pytest import SybilItem
 from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 
+from kassay.experiments.cli import main
+
 ROOT = Path(__file__).parent
 _TIMEOUT_SECONDS = 300
 _ONLY_KASSAY = re.compile(r"kassay ([^|;&<>`$*()]*?)(?: > (\S+))?(?: 2> (\S+))?")
@@ -61,8 +63,6 @@ def _run_in_process(
     arguments: list[str], out_file: str | None, error_file: str | None
 ) -> tuple[int, str]:
     """Run ``kassay``, without the start of a process and the import of its libraries."""
-    from kassay.experiments.cli import main
-
     out, errors = io.StringIO(), io.StringIO()
     code: int | str | None = 0
     with (
