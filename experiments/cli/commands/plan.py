@@ -23,7 +23,7 @@ from kassay.experiments.cli.write_results import error_record, json_line, withou
 from kassay.experiments.planning.group_plan.plan import GROWTH
 from kassay.experiments.planning.group_plan.plan import plan as plan_group
 from kassay.experiments.planning.group_plan.plan_result import Plan
-from kassay.experiments.planning.plan_output.plan_directory import directory_names, write_plan
+from kassay.experiments.planning.plan_output.plan_files import directory_names, write_plan
 from kassay.experiments.planning.plan_output.plan_sentences import verdict
 from kassay.experiments.planning.plan_output.render_plan import render_summary
 from kassay.experiments.planning.preparation.identify_assignor import installed_client

@@ -53,6 +53,21 @@ class AssignorOutcome:
     movement: int | None
     minimum_movement: int | None
 
+    def record(self) -> dict[str, object]:
+        """Return the outcome as a JSON object."""
+        metrics = self.metrics
+        crossing = None if metrics is None else metrics.cross_rack
+        return {
+            "assignor": self.assignor,
+            "ending": self.ending,
+            "detail": self.detail,
+            "rebalances": self.rebalances,
+            "measures": None if metrics is None else metrics.measures,
+            "movement": self.movement,
+            "minimum_movement": self.minimum_movement,
+            **({} if crossing is None else {"cross_rack_partitions": crossing}),
+        }
+
 
 def assignment_metrics(group: Group, assignment: Assignment) -> AssignmentMetrics:
     """Compute the loads and imbalance metrics of an assignment."""

@@ -11,7 +11,7 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
 from kassay.solver.frontier.frontier_points import Frontier, FrontierPoint
-from kassay.solver.solution import LevelValue, Solution
+from kassay.solver.solution import LevelValue, Solution, value_and_bound
 
 FEW_MOVES = 10
 """Maximum number of moves of the option ``ten best moves``."""
@@ -32,6 +32,16 @@ class PlanOption:
     imbalance: LevelValue
     movement: LevelValue
     batches: tuple[MoveBatch, ...] = field(repr=False)
+
+    def record(self) -> dict[str, object]:
+        """Return the option as a JSON object."""
+        return {
+            "option": self.name,
+            "makespan": self.metrics.makespan,
+            "imbalance": value_and_bound(self.imbalance),
+            "movement": value_and_bound(self.movement),
+            "batches": [batch.record() for batch in self.batches],
+        }
 
 
 def plan_options(

@@ -13,6 +13,7 @@ from kassay.experiments.planning.group_plan.plan_alternatives import PlanOption
 from kassay.experiments.planning.group_plan.rack_locality import RackLocality
 from kassay.experiments.planning.moves.explained_steps import MoveStep
 from kassay.experiments.planning.moves.move_schedule import Move, MoveBatch
+from kassay.reference.documents.csv_writer import write_csv
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.solver.constraints import Constraint
@@ -20,7 +21,7 @@ from kassay.solver.frontier.frontier_points import Frontier
 from kassay.solver.objective import Level
 from kassay.solver.sizing.member_loss import MemberLosses
 from kassay.solver.sizing.members_needed import Sizing
-from kassay.solver.solution import LevelValue, Solution
+from kassay.solver.solution import LevelValue, Solution, value_and_bound
 
 MOVE_COLUMNS = ("batch", "topic", "partition", "from", "to", "weight", "maximum load after")
 """Columns of the table of moves."""
@@ -36,6 +37,15 @@ class GrowthSizing:
     growth: Fraction
     makespan: int
     sizing: Sizing
+
+    def record(self) -> dict[str, object]:
+        """Return the number of members as a JSON object."""
+        return {
+            "growth": str(self.growth),
+            "makespan": self.makespan,
+            "members": value_and_bound(self.sizing.needed),
+            "reason": self.sizing.reason,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,3 +124,15 @@ class Plan:
             for move in batch.moves:
                 key = (move.topic, move.partition, move.source, move.target, move.weight)
                 yield (number, *key, batch.makespan)
+
+
+def moves_csv(plan: Plan) -> str:
+    """Convert the moves of a plan to CSV text, one line per move in execution order."""
+    return write_csv(MOVE_COLUMNS, plan.move_rows())
+
+
+def loads_csv(plan: Plan) -> str:
+    """Convert the current and planned loads to CSV text, one line per member."""
+    planned = plan.planned.loads
+    rows = ((member, load, planned.get(member, 0)) for member, load in plan.current.loads.items())
+    return write_csv(("member", "current load", "planned load"), rows)

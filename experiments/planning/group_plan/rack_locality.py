@@ -9,7 +9,7 @@ from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import EXACT, CrossRack, Imbalance, Tolerance
-from kassay.solver.solution import LevelValue, Solution
+from kassay.solver.solution import LevelValue, Solution, value_and_bound
 from kassay.solver.solve import solve
 
 SECONDARY_SECONDS = 5.0
@@ -43,6 +43,25 @@ class RackLocality:
     current: int
     planned: int
     minimum: LevelValue | None
+
+    def record(self) -> dict[str, object]:
+        """Return the numbers as a JSON object."""
+        return {
+            "cross_rack_partitions": {
+                "current": self.current,
+                "planned": self.planned,
+                "minimum": value_and_bound(self.minimum),
+            },
+            "racks": [
+                {
+                    "rack": rack.name,
+                    "members": rack.members,
+                    "partitions": rack.partitions,
+                    "consumed": {"current": rack.current, "planned": rack.planned},
+                }
+                for rack in self.racks
+            ],
+        }
 
 
 def cross_rack_partitions(group: Group, assignment: Assignment) -> int | None:

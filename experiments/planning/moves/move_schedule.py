@@ -46,6 +46,20 @@ class MoveBatch:
     makespan: int
     imbalance: int
 
+    def record(self) -> dict[str, object]:
+        """Return the batch as a JSON object."""
+        moves = [
+            {
+                "topic": move.topic,
+                "partition": move.partition,
+                "from": move.source,
+                "to": move.target,
+                "weight": move.weight,
+            }
+            for move in self.moves
+        ]
+        return {"moves": moves, "makespan": self.makespan, "imbalance": self.imbalance}
+
 
 def moves_between(group: Group, assignment: Assignment) -> tuple[Move, ...]:
     """List the moves from the current owners to an assignment, by topic and partition."""

@@ -1,29 +1,29 @@
-"""Convert a plan to the content of its JSON and CSV files."""
+"""Write the files of a plan: page, ticket, JSON and CSV."""
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Iterable
 from dataclasses import asdict
 from itertools import groupby
 from operator import attrgetter
+from pathlib import Path
 
 from kassay.experiments.planning.group_plan.assignor_outcomes import (
     AssignmentMetrics,
-    AssignorOutcome,
 )
 from kassay.experiments.planning.group_plan.host_loads import host_loads
-from kassay.experiments.planning.group_plan.plan_alternatives import PlanOption
-from kassay.experiments.planning.group_plan.plan_result import MOVE_COLUMNS, GrowthSizing, Plan
-from kassay.experiments.planning.group_plan.rack_locality import RackLocality
-from kassay.experiments.planning.moves.move_schedule import MoveBatch
+from kassay.experiments.planning.group_plan.plan_result import Plan, loads_csv, moves_csv
 from kassay.experiments.planning.plan_output.plan_sentences import not_considered, verdict
+from kassay.experiments.planning.plan_output.render_plan import render_html, render_ticket
 from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
-from kassay.reference.documents.csv_writer import write_csv
 from kassay.reference.documents.json_codec import assignment_document, group_document
 from kassay.reference.model.ownership import rejoin
 from kassay.reference.protocol.subscription_messages import StickyUserData, encode_sticky_user_data
 from kassay.solver.solution import LevelValue, value_and_bound
 
+PLAN_PAGE = "report.html"
+"""Name of the file with the page of a plan."""
 VERSION = 3
 """Format version of ``plan.json``; see ``plan.schema.json``."""
 
@@ -53,8 +53,8 @@ def plan_document(plan: Plan) -> dict[str, object]:
         },
         "planned": _metrics(plan.planned),
         "movement": plan.movement,
-        "options": [_option(option) for option in plan.options],
-        "batches": _batches(plan.batches),
+        "options": [option.record() for option in plan.options],
+        "batches": [batch.record() for batch in plan.batches],
         "assignment": assignment_document(plan.assignment),
         "frontier": {
             "measure": str(plan.frontier.measure),
@@ -65,8 +65,8 @@ def plan_document(plan: Plan) -> dict[str, object]:
             {"step": str(step), "moves": len(step.moves), "makespan": list(step.makespan)}
             for step in plan.steps
         ],
-        "assignors": [_assignor(outcome) for outcome in plan.assignor_outcomes],
-        "members_needed": [_members_needed(sizing) for sizing in plan.growth_sizings],
+        "assignors": [outcome.record() for outcome in plan.assignor_outcomes],
+        "members_needed": [sizing.record() for sizing in plan.growth_sizings],
         "member_losses": [
             {
                 "member": loss.member,
@@ -77,7 +77,7 @@ def plan_document(plan: Plan) -> dict[str, object]:
         ],
     }
     if plan.racks is not None:
-        document["racks"] = _racks(plan.racks)
+        document["racks"] = plan.racks.record()
     hosts = host_loads(plan.group, plan.assignment)
     if hosts:
         document["hosts"] = [asdict(one) for one in hosts]
@@ -87,18 +87,6 @@ def plan_document(plan: Plan) -> dict[str, object]:
 def to_json(document: object) -> str:
     """Convert a document to indented JSON text."""
     return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
-
-
-def moves_csv(plan: Plan) -> str:
-    """Convert the moves of a plan to CSV text, one line per move in execution order."""
-    return write_csv(MOVE_COLUMNS, plan.move_rows())
-
-
-def loads_csv(plan: Plan) -> str:
-    """Convert the current and planned loads to CSV text, one line per member."""
-    planned = plan.planned.loads
-    rows = ((member, load, planned.get(member, 0)) for member, load in plan.current.loads.items())
-    return write_csv(("member", "current load", "planned load"), rows)
 
 
 def static_assignment(plan: Plan) -> dict[str, object]:
@@ -154,75 +142,33 @@ def _level(level: LevelValue) -> dict[str, object]:
     }
 
 
-def _option(option: PlanOption) -> dict[str, object]:
-    return {
-        "option": option.name,
-        "makespan": option.metrics.makespan,
-        "imbalance": value_and_bound(option.imbalance),
-        "movement": value_and_bound(option.movement),
-        "batches": _batches(option.batches),
+def directory_names(ids: Iterable[str | None]) -> list[str]:
+    """Derive a unique directory name from the id of each group.
+
+    Examples
+    --------
+    >>> directory_names(["orders", "a b/c", "orders", None])
+    ['orders', 'a-b-c', 'orders-3', 'group-4']
+    """
+    names: dict[str, None] = {}
+    for number, id in enumerate(ids, 1):
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", id or "").strip(".-")
+        names[name if name and name not in names else f"{name or 'group'}-{number}"] = None
+    return list(names)
+
+
+def write_plan(plan: Plan, directory: Path) -> None:
+    """Write the page and the files of a plan. Create the directory if it does not exist."""
+    files = {
+        PLAN_PAGE: render_html(plan),
+        "plan.json": to_json(plan_document(plan)),
+        "moves.csv": moves_csv(plan),
+        "loads.csv": loads_csv(plan),
+        "ticket.md": render_ticket(plan),
+        "static-assignment.json": to_json(static_assignment(plan)),
+        "sticky-seed.json": to_json(sticky_seed(plan)),
+        "after.jsonl": json.dumps(group_after(plan), ensure_ascii=False) + "\n",
     }
-
-
-def _batches(batches: Iterable[MoveBatch]) -> list[dict[str, object]]:
-    return [
-        {
-            "moves": [
-                {
-                    "topic": move.topic,
-                    "partition": move.partition,
-                    "from": move.source,
-                    "to": move.target,
-                    "weight": move.weight,
-                }
-                for move in batch.moves
-            ],
-            "makespan": batch.makespan,
-            "imbalance": batch.imbalance,
-        }
-        for batch in batches
-    ]
-
-
-def _racks(racks: RackLocality) -> dict[str, object]:
-    return {
-        "cross_rack_partitions": {
-            "current": racks.current,
-            "planned": racks.planned,
-            "minimum": value_and_bound(racks.minimum),
-        },
-        "racks": [
-            {
-                "rack": rack.name,
-                "members": rack.members,
-                "partitions": rack.partitions,
-                "consumed": {"current": rack.current, "planned": rack.planned},
-            }
-            for rack in racks.racks
-        ],
-    }
-
-
-def _assignor(outcome: AssignorOutcome) -> dict[str, object]:
-    metrics = outcome.metrics
-    document: dict[str, object] = {
-        "assignor": outcome.assignor,
-        "ending": outcome.ending,
-        "detail": outcome.detail,
-        "rebalances": outcome.rebalances,
-        "measures": None if metrics is None else metrics.measures,
-        "movement": outcome.movement,
-        "minimum_movement": outcome.minimum_movement,
-    }
-    if metrics is not None and metrics.cross_rack is not None:
-        document["cross_rack_partitions"] = metrics.cross_rack
-    return document
-
-
-def _members_needed(result: GrowthSizing) -> dict[str, object]:
-    return {
-        "growth": str(result.growth),
-        "makespan": result.makespan,
-        "members": value_and_bound(result.sizing.needed),
-        "reason": result.sizing.reason,
-    }
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (directory / name).write_text(text, encoding="utf-8")

@@ -14,8 +14,7 @@ from markupsafe import Markup
 from kassay.experiments.planning.group_plan.actions import count_of
 from kassay.experiments.planning.group_plan.host_loads import host_loads
 from kassay.experiments.planning.group_plan.plan_alternatives import scheduled_measure
-from kassay.experiments.planning.group_plan.plan_result import Plan
-from kassay.experiments.planning.plan_output.plan_files import loads_csv, moves_csv
+from kassay.experiments.planning.group_plan.plan_result import Plan, loads_csv, moves_csv
 from kassay.experiments.planning.plan_output.plan_sentences import (
     bound_text,
     further_commands,

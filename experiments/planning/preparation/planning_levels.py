@@ -1,7 +1,5 @@
 """Levels of a plan, which are objectives that are minimised in order, and its maximum load."""
 
-from collections.abc import Sequence
-
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, measures
 from kassay.solver.bounds.level_bounds import level_bound
@@ -9,7 +7,7 @@ from kassay.solver.objective import (
     Imbalance,
     Level,
     Tolerance,
-    ordered_levels,
+    default_levels,
     planning_tolerance,
 )
 from kassay.solver.problem import build_problem
@@ -21,7 +19,6 @@ def planning_levels(
     *,
     measure: Measure | str | None = None,
     tolerance: Tolerance | None = None,
-    further: Sequence[Level] = (),
 ) -> tuple[Level, ...]:
     """Return the levels of a plan, with a default tolerance of 2 % if weights differ.
 
@@ -29,7 +26,7 @@ def planning_levels(
     """
     if tolerance is None:
         tolerance = planning_tolerance(group, measure)
-    return ordered_levels(group, measure=measure, tolerance=tolerance, further=further)
+    return default_levels(group, measure=measure, tolerance=tolerance)
 
 
 def makespan_of(group: Group, solution: Solution) -> LevelValue | None:
