@@ -116,8 +116,13 @@ class SearchBudget:
         """
         if self.limits.deterministic is None:
             return lambda: self.has_time
-        turns = iter(range(most))
-        return lambda: not self.limits.is_stopped and next(turns, None) is not None
+        return limited_steps(most, lambda: not self.limits.is_stopped)
+
+
+def limited_steps(most: int, may_continue: Callable[[], bool] = lambda: True) -> Callable[[], bool]:
+    """Return a function that permits at most ``most`` steps, while the search may continue."""
+    steps = iter(range(most))
+    return lambda: may_continue() and next(steps, None) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,13 +166,13 @@ def _sum_of_greatest(
 def _distances(
     model: AssignmentModel, pairs: Sequence[tuple[Expression, Expression]], most: int
 ) -> Expression:
-    distances = []
+    distances: list[tuple[Expression, int]] = []
     for one, other in pairs:
         distance = model.cp.new_int_var(0, most, "")
         model.cp.add(one - other <= distance)
         model.cp.add(other - one <= distance)
-        distances.append(distance)
-    return weighted_sum([(distance, 1) for distance in distances])
+        distances.append((distance, 1))
+    return weighted_sum(distances)
 
 
 def _squares(

@@ -76,13 +76,12 @@ class AssignmentModel:
         if len(units.names) == len(self.load):
             return [self.load[units.unit_of.index(unit)] for unit in range(len(units.names))]
         if units.names not in self._unit_loads:
-            loads = []
+            loads = self._unit_loads[units.names] = []
             for unit, name in enumerate(units.names):
                 members = [self.load[at] for at, own in enumerate(units.unit_of) if own == unit]
                 load = self.cp.new_int_var(0, self.total, f"load of {name}")
                 self.cp.add(load == cp_model.LinearExpr.sum(members))
                 loads.append(load)
-            self._unit_loads[units.names] = loads
         return self._unit_loads[units.names]
 
     @cached_property

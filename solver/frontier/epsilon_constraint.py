@@ -6,7 +6,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.errors import InternalError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
 from kassay.solver.bounds.level_bounds import overload_moves_bound
@@ -69,16 +68,13 @@ class EpsilonConstraint:
     budget: SearchBudget
 
     def run(
-        self,
-        max_points: int | None,
-        optimum: Solution | None,
-        known: Sequence[FrontierPoint],
+        self, max_points: int | None, optimum: Solution | None, known: Sequence[FrontierPoint]
     ) -> Frontier:
         """Find both ends of the frontier, then the points between them."""
         measure = self.levels[0].measure
         if self.hull is not None:
-            top = self._hull_point(self.hull.corners[-1].moves)
-            bottom = self._hull_point(self.hull.corners[0].moves)
+            top = self._hull_point(self.hull, self.hull.corners[-1].moves)
+            bottom = self._hull_point(self.hull, self.hull.corners[0].moves)
         else:
             best = optimum or self._solve(self.levels, _MAX_SHARE)
             if best.assignment is None:
@@ -89,10 +85,10 @@ class EpsilonConstraint:
                 return Frontier(measure, (top,), complete=False)
             bottom = fewest
         points = self._geometric(top, bottom, max_points, known)
-        points, complete = self._fill(points, max_points)
-        kept = non_dominated(points)
-        proven = complete and all(point.is_proven for point in kept)
-        return Frontier(measure, kept, complete=proven)
+        filled, covered = self._fill(points, max_points)
+        kept = non_dominated(filled)
+        complete = covered and all(point.is_proven for point in kept)
+        return Frontier(measure, kept, complete=complete)
 
     def _fewest_moves(self, start: Assignment) -> FrontierPoint | None:
         """Find the frontier point with the fewest moves.
@@ -179,7 +175,8 @@ class EpsilonConstraint:
         """
         start, bound = bottom.assignment, 0
         if self.hull is not None:
-            known = self._hull_point(max(moves for moves in self.hull.points if moves <= cap))
+            moves = max(moves for moves in self.hull.points if moves <= cap)
+            known = self._hull_point(self.hull, moves)
             unit = int(self.problem.weight[0]) ** 2
             bound = self.hull.min_squares(cap)
             # The sum of squared counts has the parity of the sum of counts.
@@ -194,17 +191,13 @@ class EpsilonConstraint:
         bound = max(point.imbalance.bound, bound)
         return replace(point, imbalance=replace(point.imbalance, bound=bound))
 
-    def _hull_point(self, moves: int) -> FrontierPoint:
-        """Convert a point of the convex hull to a frontier point."""
-        if self.hull is None:
-            raise InternalError("the convex hull was not computed")
-        placement = self.hull.placement(moves)
+    def _hull_point(self, hull: "ConvexHull", moves: int) -> FrontierPoint:
+        placement = hull.placement(moves)
         squares = sum(load**2 for load in self.problem.loads(placement))
-        assignment = self.problem.to_assignment(placement)
         return FrontierPoint(
             LevelValue(Movement.name, moves, moves),
             LevelValue(self.levels[0].name, squares, squares),
-            assignment,
+            self.problem.to_assignment(placement),
         )
 
     def _is_next(self, point: FrontierPoint, bottom: FrontierPoint) -> bool:

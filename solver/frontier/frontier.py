@@ -103,9 +103,8 @@ def _epsilon_constraint(
 
 def _min_step(problem: Problem, measure: Measure) -> int:
     """Return the minimum difference between two different imbalance values of a group."""
-    if measure is not Measure.SUM_OF_SQUARES or not problem.partition_count:
-        return 1
-    if not problem.group.has_equal_speeds:
+    has_parity = measure is Measure.SUM_OF_SQUARES and problem.group.has_equal_speeds
+    if not has_parity or not problem.partition_count:
         return 1
     # The sum of squares has the parity of the sum of loads, which is fixed.
     return 2 * max(1, problem.group.common_weight or 0) ** 2

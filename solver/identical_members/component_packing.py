@@ -29,10 +29,7 @@ class PackingResult:
 
 
 def minimise_makespan(
-    problem: Problem,
-    start: Placement,
-    budget: SearchBudget,
-    rng: np.random.Generator,
+    problem: Problem, start: Placement, budget: SearchBudget, rng: np.random.Generator
 ) -> PackingResult | None:
     """Minimise the makespan; return None if the members of a component are not identical.
 
@@ -65,12 +62,11 @@ def minimise_makespan(
 def _packing(
     problem: Problem, start: Placement, members: Sequence[int], partitions: NDArray[np.intp]
 ) -> Packing:
-    index = {member: at for at, member in enumerate(members)}
-    packing: Packing = [[] for _ in members]
+    packing: dict[int, list[int]] = {member: [] for member in members}
     weights = problem.weight[partitions].tolist()
     for weight, member in zip(weights, start[partitions].tolist(), strict=True):
-        packing[index[member]].append(weight)
-    return packing
+        packing[member].append(weight)
+    return list(packing.values())
 
 
 def _place(

@@ -4,6 +4,8 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from operator import mul
 
 from kassay.solver.limits import SearchBudget
 
@@ -28,7 +30,7 @@ class WeightClasses:
     @property
     def total(self) -> int:
         """Return the sum of all weights."""
-        return sum(size * count for size, count in zip(self.sizes, self.counts, strict=True))
+        return sum(map(mul, self.sizes, self.counts))
 
 
 Pattern = tuple[int, ...]  # indices of weight classes, ascending, with repetition
@@ -81,14 +83,8 @@ class PatternSearch:
             at += 1
 
     def _sums_after(self) -> list[int]:
-        total = 0
-        sums = []
-        for size, count in zip(
-            reversed(self.classes.sizes), reversed(self.classes.counts), strict=True
-        ):
-            total += size * count
-            sums.append(total)
-        return sums[::-1]
+        loads = map(mul, self.classes.sizes, self.classes.counts)
+        return list(accumulate(reversed([*loads])))[::-1]
 
     def _is_maximal(self, left: Sequence[int], load: int) -> bool:
         for size, count in zip(reversed(self.classes.sizes), reversed(left), strict=True):

@@ -7,12 +7,7 @@ from math import lcm
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group, Member
-from kassay.reference.model.metrics import (
-    Measure,
-    loads,
-    participant_indices,
-    sum_of_squares,
-)
+from kassay.reference.model.metrics import Measure, loads, participant_indices, sum_of_squares
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance, Movement
 from kassay.solver.problem import build_problem
@@ -53,6 +48,11 @@ class MemberCount:
     unserved: tuple[str, ...]
     enough: bool | None
     assignment: Assignment | None = field(repr=False)
+
+    @property
+    def served_makespan(self) -> LevelValue | None:
+        """Return the makespan, or None if topics are unserved or no assignment was found."""
+        return None if self.unserved else self.makespan
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,27 +128,25 @@ def members_needed(
     >>> members_needed(group, makespan=3).needed
     LevelValue(name='members', value=4, bound=4, slack=0)
     """
-    _check_target(makespan, capacity)
-    check_sizing_weights(group, allow_lag=allow_lag)
     numbers = sorted(set(sweep))
-    if numbers and numbers[0] < 0:
-        raise UsageError(f"numbers of members must be at least 0, got {numbers[0]!r}")
+    _check_numbers(makespan, capacity, numbers)
+    check_sizing_weights(group, allow_lag=allow_lag)
     current = with_capacity(with_valid_ownership(group), capacity)
     added = new_member(current, like, capacity)
     return SizeSearch(current, added, makespan, limits, seed).run(numbers)
 
 
-def _check_target(makespan: int | None, capacity: int | None) -> None:
-    """Raise UsageError unless exactly one target is given."""
-    target = capacity if makespan is None else makespan
-    if target is None or None not in (makespan, capacity):
+def _check_numbers(makespan: int | None, capacity: int | None, numbers: list[int]) -> None:
+    """Raise UsageError unless exactly one target is given, and no number is negative."""
+    if (makespan is None) == (capacity is None):
         raise UsageError(
             f"exactly one of makespan and capacity must be given, got makespan={makespan!r} and "
             f"capacity={capacity!r}"
         )
-    if target < 0:
-        name = "capacity" if makespan is None else "makespan"
-        raise UsageError(f"{name} must be at least 0, got {target!r}")
+    named = [("makespan", makespan), ("capacity", capacity)]
+    for name, number in (*named, *(("numbers of members", number) for number in numbers)):
+        if number is not None and number < 0:
+            raise UsageError(f"{name} must be at least 0, got {number!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +166,9 @@ class SizeSearch:
 
     @property
     def _speed_multiple(self) -> int:
-        """Return the least common multiple of the speeds of all members that consume a topic."""
         return lcm(self.added.speed, _speed_multiple(self.current))
 
     def _max_load(self, members: Iterable[Member]) -> int:
-        """Return the highest load that the target permits for one of the members."""
         if self.makespan is None:
             return max(member.capacity or 0 for member in members)
         speed = max(member.speed for member in members)
@@ -198,8 +194,7 @@ class SizeSearch:
         most = len(self.current.members) + problem.partition_count
         max_load = self._max_load((*self.current.members, self.added))
         bound = min(most, -(-problem.total // max_load)) if max_load else 0
-        low = high = bound
-        step = 1
+        low, high, step = bound, bound, 1
         while not self.limits.is_stopped and not self.solve(high).enough:
             if high == most:
                 return None
@@ -219,27 +214,23 @@ class SizeSearch:
     def solve(self, number: int) -> MemberCount:
         """Return the optimum of the group after resizing it to a number of members."""
         if number not in self.done:
-            self.done[number] = self._solve(number)
+            group = resized(self.current, number, self.added)
+            before, after = self.current.subscribers(), group.subscribers()
+            unserved = tuple(
+                topic.name
+                for topic in self.current.topics
+                if topic.partitions and before[topic.name] and not after[topic.name]
+            )
+            best = self._optimum(group)
+            enough = False if unserved else best.enough
+            self.done[number] = replace(best, unserved=unserved, enough=enough)
         return self.done[number]
 
-    def _solve(self, number: int) -> MemberCount:
-        group = resized(self.current, number, self.added)
-        before, after = self.current.subscribers(), group.subscribers()
-        unserved = tuple(
-            topic.name
-            for topic in self.current.topics
-            if topic.partitions and before[topic.name] and not after[topic.name]
-        )
-        best = self._optimum(group)
-        return replace(best, unserved=unserved, enough=False if unserved else best.enough)
-
     def _why_never_enough(self) -> str:
-        """Return the reason why no number of members can meet the target.
+        """Return the reason why no number of members can meet the target, otherwise an empty text.
 
-        Return an empty text if a number can meet the target. Partitions that an added member can
-        have alone add no load to the other members.
+        Partitions that an added member can have alone add no load to the other members.
         """
-        consumed = set(self.added.subscription)
         max_load = self._max_load((*self.current.members, self.added))
         limit = self._max_load((self.added,))
         if self.added.capacity is not None:
@@ -247,7 +238,7 @@ class SizeSearch:
         left = []
         for topic in self.current.topics:
             weights = [topic.weight(p) for p in range(topic.partitions)]
-            if topic.name in consumed:
+            if topic.name in self.added.subscription:
                 weights = [0 if weight <= limit else weight for weight in weights]
                 greatest = max(weights, default=0)
                 if greatest > max_load:
@@ -262,10 +253,7 @@ class SizeSearch:
         return f"added members do not consume {names}{load}"
 
     def _optimum(self, group: Group) -> MemberCount:
-        """Find the minimum makespan and then the fewest moves of a resized group.
-
-        Compare the makespan with the target.
-        """
+        """Find the minimum makespan, then the fewest moves, and whether the target is met."""
         target = self.makespan
         capacities = {member.capacity for member in group.members}
         # A capacity that all members share is a target of the makespan, which the flow can solve.
@@ -276,35 +264,35 @@ class SizeSearch:
             members = tuple(replace(member, capacity=None) for member in group.members)
             group = replace(group, members=members)
         by_flow = bool(group.uniform_weight) and (shared is not None or capacities <= {None})
-        solution = solve(
-            group,
-            levels=(Imbalance(Measure.SUM_OF_SQUARES if by_flow else Measure.MAKESPAN), Movement()),
-            limits=self.limits,
-            seed=self.seed,
-        )
-        number = len(group.members)
+        imbalance = Imbalance(Measure.SUM_OF_SQUARES if by_flow else Measure.MAKESPAN)
+        levels = (imbalance, Movement())
+        solution = solve(group, levels=levels, limits=self.limits, seed=self.seed)
         if solution.assignment is None:
             enough = False if solution.status is Status.INFEASIBLE else None
-            return MemberCount(number, None, None, None, (), enough, None)
+            return MemberCount(len(group.members), None, None, None, (), enough, None)
         makespan, member_loads = solution.imbalance, loads(group, solution.assignment).values()
+        value, bound = makespan.value, makespan.bound
         if by_flow:
             # The minimum sum of squares has the minimum makespan: see docs/problem.md.
-            value = max(member_loads, default=0)
-            makespan = LevelValue("makespan", value, value)
+            value = bound = max(member_loads, default=0)
         scale = self._speed_multiple // _speed_multiple(group)
-        makespan = LevelValue("makespan", makespan.value * scale, makespan.bound * scale)
-        enough = True if target is None or makespan.value <= target else None
-        if target is not None and makespan.bound > target:
-            enough = False
+        makespan = LevelValue("makespan", value * scale, bound * scale)
         return MemberCount(
-            members=number,
+            members=len(group.members),
             makespan=makespan,
             movement=solution.movement,
             imbalance=sum_of_squares(member_loads),
             unserved=(),
-            enough=enough,
+            enough=_is_within(makespan, target),
             assignment=solution.assignment,
         )
+
+
+def _is_within(makespan: LevelValue, target: int | None) -> bool | None:
+    """Return whether a makespan within the target exists; None if this is not known."""
+    if target is None or makespan.value <= target:
+        return True
+    return False if makespan.bound > target else None
 
 
 def _speed_multiple(group: Group) -> int:

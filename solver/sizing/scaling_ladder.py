@@ -1,7 +1,7 @@
 """Scaling ladder: numbers of members that lower the minimum makespan of a group."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from kassay.reference.model.assignment import Assignment
@@ -134,21 +134,16 @@ def _consumed_partitions(group: Group) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Optimum:
-    """Value and bound of the makespan of one number of members; None without an assignment."""
-
-    size: MemberCount
-    value: int | None
-    bound: int
-
-
-@dataclass(slots=True)
 class _LadderSearch:
     """Search for the rungs of a ladder by bisection between numbers with different makespan."""
 
     search: SizeSearch
     budget: SearchBudget
-    found: dict[int, _Optimum] = field(default_factory=dict)
+
+    @property
+    def found(self) -> Mapping[int, MemberCount]:
+        """Return the optimum for each number of members that was solved."""
+        return self.search.done
 
     def ladder(self, first: int, last: int) -> Ladder:
         """Find all rungs from ``first`` to ``last`` members."""
@@ -174,13 +169,7 @@ class _LadderSearch:
     def _solve(self, number: int) -> None:
         if number in self.found or self.budget.limits.is_stopped:
             return
-        size = replace(self.search, limits=self._next_limits()).solve(number)
-        is_served = size.makespan is not None and not size.unserved
-        self.found[number] = _Optimum(
-            size=size,
-            value=size.makespan.value if size.makespan is not None and is_served else None,
-            bound=0 if size.makespan is None else size.makespan.bound,
-        )
+        replace(self.search, limits=self._next_limits()).solve(number)
 
     def _next_limits(self) -> SearchLimits:
         return replace(self.budget.limits, time=self.budget.seconds / _SHARE)
@@ -190,12 +179,13 @@ class _LadderSearch:
 
         Members without partitions do not change the makespan of an assignment.
         """
-        values = [one.value for at, one in self.found.items() if at <= number]
-        return min((value for value in values if value is not None), default=None)
+        served = (size.served_makespan for at, size in self.found.items() if at <= number)
+        return min((makespan.value for makespan in served if makespan is not None), default=None)
 
     def _bound(self, number: int) -> int:
         """Return the highest proven bound for this number of members or more."""
-        return max((one.bound for at, one in self.found.items() if at >= number), default=0)
+        makespans = (size.makespan for at, size in self.found.items() if at >= number)
+        return max((one.bound for one in makespans if one is not None), default=0)
 
     def _rungs(self, first: int, last: int) -> Iterator[Rung]:
         numbers = sorted(self.found)
@@ -207,7 +197,7 @@ class _LadderSearch:
         ]
         previous: Assignment | None = None
         for start, following in zip(starts, [*starts, last + 1][1:], strict=True):
-            value, size = self._value(start), self.found[start].size
+            value, size = self._value(start), self.found[start]
             if value is None or size.assignment is None or size.movement is None:
                 continue
             group = resized(self.search.current, start, self.search.added)
@@ -229,7 +219,7 @@ class _LadderSearch:
     def _served(self, start: int) -> bool:
         """Return whether an assignment with one member fewer exists."""
         before = self.found.get(start - 1)
-        return before is None or before.value is not None
+        return before is None or before.served_makespan is not None
 
     def _moves_between(self, group: Group, previous: Assignment | None) -> LevelValue | None:
         if previous is None or self.budget.limits.is_stopped:

@@ -8,7 +8,7 @@ relaxation. Prices are integers, so the bound is exact.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -60,13 +60,6 @@ class MemberExchange:
     max_loads: Sequence[int]
     costs: Ints
     grid: int  # units in the greatest maximum load
-    free_capacity: Ints = field(init=False)
-    give_weight: Ints = field(init=False)
-    receive_weight: Ints = field(init=False)
-    width: int = field(init=False)
-    move_cost: Ints = field(init=False)
-    may_receive: NDArray[np.bool_] = field(init=False)
-    owned: Ints = field(init=False)
 
     def __post_init__(self) -> None:
         """Convert weights and capacities to whole numbers of grid units."""
@@ -77,9 +70,8 @@ class MemberExchange:
         loads = np.array([int(weight[partitions].sum()) for partitions in lists], dtype=np.int64)
         self.free_capacity = (np.array(self.max_loads, dtype=np.int64) - loads) // grain
         self.give_weight, self.receive_weight = -(-weight // grain), weight // grain
-        self.width = (
-            max(self.max_loads, default=0) // grain + 2 - min(int(self.free_capacity.min()), 0)
-        )
+        overload = max(-int(self.free_capacity.min()), 0)
+        self.width = max(self.max_loads, default=0) // grain + 2 + overload
         self.move_cost = np.where(problem.owner == NO_OWNER, 0, self.costs)
         self.may_receive = problem.may_consume[problem.consumer_set]
         owned = np.flatnonzero(problem.owner != NO_OWNER)

@@ -15,6 +15,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.evaluation import moves_cost
+from kassay.solver.limits import limited_steps
 from kassay.solver.problem import Ints, Placement, Problem
 from kassay.solver.weighted.bounds.knapsack_subproblems import (
     SCALE,
@@ -89,22 +90,13 @@ def price_and_branch(
     has_converged = problem.partition_count > _MAX_PRICED
     search.price_partitions()
     while not has_converged and search.best.bound <= (cost - 1) * SCALE and may_continue():
-        has_converged = search.raise_bound((cost - 1) * SCALE, _turns(_ROUNDS, may_continue))
+        has_converged = search.raise_bound((cost - 1) * SCALE, limited_steps(_ROUNDS, may_continue))
         found = select_patterns(exchange, search.patterns_below(cost - 1), best, seconds())
         if found is not None:
             best, cost = found, moves_cost(problem, costs, found)
             search.add(exchange.pattern_of(best, member) for member in range(problem.member_count))
     bound = -(-search.best.bound // SCALE)
     return PricedMoves(bound, best, search.best.prices, exchange.grid)
-
-
-def _turns(most: int, may_continue: Callable[[], bool]) -> Callable[[], bool]:
-    """Return a function that returns True for at most ``most`` calls.
-
-    It returns False when the search may not continue.
-    """
-    turns = iter(range(most))
-    return lambda: may_continue() and next(turns, None) is not None
 
 
 def _column_generation(

@@ -44,11 +44,6 @@ class FewMovesSearch:
     max_load: int
     costs: Ints
     rng: np.random.Generator
-    annealing: OverloadAnnealing = field(init=False)
-    is_tight: bool = field(init=False)
-    shares: dict[_Method, int] = field(init=False)
-    turns: dict[_Method, int] = field(init=False)
-    gains: dict[_Method, int] = field(init=False)
     found: list[tuple[float, int]] = field(init=False, default_factory=list)
     """Seconds of `time.monotonic` and cost of each improvement."""
 

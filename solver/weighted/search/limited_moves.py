@@ -1,13 +1,13 @@
 """Minimise the maximum load within a number of moves: bounds and local search."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from kassay.solver.bounds.level_bounds import makespan_bound, overload_moves_bound
 from kassay.solver.initial_solutions import keep_owned
-from kassay.solver.limits import SearchBudget
+from kassay.solver.limits import SearchBudget, limited_steps
 from kassay.solver.objective import Movement
 from kassay.solver.problem import Placement, Problem
 from kassay.solver.weighted.bounds.movement_bound import exchange_bound
@@ -72,11 +72,8 @@ class LimitedMovesSearch:
     max_moves: int
     placement: Placement
     rng: np.random.Generator
-    bound: int = field(init=False)
-    makespan: int = field(init=False)
 
     def __post_init__(self) -> None:
-        """Compute the first lower bound on the makespan, by counting."""
         self.costs = np.ones(self.problem.partition_count, dtype=np.int64)
         self.makespan = max(self.problem.loads(self.placement), default=0)
         self.bound = min(makespan_bound_within(self.problem, self.max_moves), self.makespan)
@@ -115,8 +112,7 @@ class LimitedMovesSearch:
         if found is None:
             return False
         if neighbourhoods and search.cost(found) > self.max_moves:
-            turns = iter(range(neighbourhoods))
-            found = search.improve(found, self.max_moves, lambda: next(turns, None) is not None)
+            found = search.improve(found, self.max_moves, limited_steps(neighbourhoods))
         if search.cost(found) > self.max_moves:
             return False
         self.placement, self.makespan = found, max(self.problem.loads(found))
@@ -127,14 +123,12 @@ class LimitedMovesSearch:
 
         Raise the bound, and return whether it rose.
         """
-        turns = iter(range(_PRICE_ROUNDS))
-        limits = budget.limits
         moves = exchange_bound(
             self.problem,
             [limit] * self.problem.member_count,
             self.costs,
             incumbent=self.max_moves + 1,
-            may_continue=lambda: not limits.is_stopped and next(turns, None) is not None,
+            may_continue=limited_steps(_PRICE_ROUNDS, lambda: not budget.limits.is_stopped),
         )
         if moves <= self.max_moves:
             return False
