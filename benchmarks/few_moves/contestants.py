@@ -21,7 +21,7 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.bounds.level_bounds import makespan_bound
 from kassay.solver.constraints import Capacity
-from kassay.solver.cpsat.constraints import add_constraint
+from kassay.solver.cpsat.constraint_expressions import add_constraint
 from kassay.solver.cpsat.model import AssignmentModel, minimise
 from kassay.solver.cpsat.partition_classes import symmetry_classes
 from kassay.solver.evaluation import movement_costs

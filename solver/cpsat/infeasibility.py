@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from ortools.sat.python import cp_model
 
 from kassay.solver.constraints import Constraint
-from kassay.solver.cpsat.constraints import add_constraint
+from kassay.solver.cpsat.constraint_expressions import add_constraint
 from kassay.solver.cpsat.model import AssignmentModel, SearchResult, search
 from kassay.solver.cpsat.partition_classes import symmetry_classes
 from kassay.solver.limits import SearchBudget, SearchLimits

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import accumulate
 
-from kassay.solver.cpsat.constraints import add_constraint
+from kassay.solver.cpsat.constraint_expressions import add_constraint
 from kassay.solver.cpsat.level_expressions import Term, level_terms
 from kassay.solver.cpsat.model import AssignmentModel, minimise
 from kassay.solver.cpsat.partition_classes import symmetry_classes

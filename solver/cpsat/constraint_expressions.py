@@ -1,4 +1,4 @@
-"""Add constraints on the assignment to a CP-SAT model."""
+"""Convert constraints on the assignment to expressions of a CP-SAT model, and add them to it."""
 
 from collections.abc import Iterator, Sequence
 from itertools import product
