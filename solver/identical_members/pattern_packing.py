@@ -46,12 +46,7 @@ class PatternPacking:
 
     @classmethod
     def within(
-        cls,
-        classes: WeightClasses,
-        members: int,
-        capacity: int,
-        limit: int,
-        budget: SearchBudget,
+        cls, classes: WeightClasses, members: int, capacity: int, limit: int, budget: SearchBudget
     ) -> "PatternPacking | None":
         """Create the search for a cover by patterns within a capacity.
 

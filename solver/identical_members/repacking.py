@@ -116,11 +116,7 @@ def partition_within(
 
 
 def _split(
-    weights: Weights,
-    members: int,
-    capacity: int,
-    rng: np.random.Generator,
-    budget: SearchBudget,
+    weights: Weights, members: int, capacity: int, rng: np.random.Generator, budget: SearchBudget
 ) -> Packing | None:
     total = sum(weights.tolist())
     if members == 1:

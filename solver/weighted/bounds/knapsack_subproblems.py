@@ -129,6 +129,12 @@ class MemberExchange:
         load += int(weight[list(pattern.received)].sum()) - int(weight[list(pattern.given)].sum())
         return load <= self.max_loads[pattern.member]
 
+    def choices(self, patterns: Sequence[ExchangePattern], width: int) -> sparse.csr_matrix:
+        """Return the matrix of members and columns: 1 if the column is a pattern of the member."""
+        members = [pattern.member for pattern in patterns]
+        ones, columns = np.ones(len(patterns)), np.arange(len(patterns))
+        return sparse.csr_matrix((ones, (members, columns)), (self.problem.member_count, width))
+
     def matrix(self, patterns: Sequence[ExchangePattern]) -> sparse.csr_matrix:
         """Return the matrix of patterns and partitions: -1 for given, 1 for received partitions."""
         sizes = [len(one.given) + len(one.received) for one in patterns]

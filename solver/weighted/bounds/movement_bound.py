@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from kassay.reference.model.ownership import NO_OWNER
@@ -128,10 +127,7 @@ def select_patterns(
     count = len(patterns)
     unowned = problem.owner == NO_OWNER
     fees = exchange.fees(patterns)
-    once = sparse.csr_matrix(
-        (np.ones(count), ([one.member for one in patterns], np.arange(count))),
-        (problem.member_count, count),
-    )
+    once = exchange.choices(patterns, count)
     most = moves_cost(problem, costs, incumbent) - 1
     result = milp(
         fees,

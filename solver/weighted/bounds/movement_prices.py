@@ -185,10 +185,7 @@ class ColumnGeneration:
         fees = self.exchange.fees(patterns)
         cost = np.concatenate([fees, high, -low, np.zeros(rising.shape[1])])
         linking = [(self.exchange.matrix(patterns) @ self.basis).T, unit, -unit, rising]
-        members = [pattern.member for pattern in patterns]
-        once = sparse.csr_matrix(
-            (np.ones(len(fees)), (members, np.arange(len(fees)))), (width, len(cost))
-        )
+        once = self.exchange.choices(patterns, len(cost))
         needed = self.basis.T @ unowned.astype(np.float64)
         result = linprog(
             cost,

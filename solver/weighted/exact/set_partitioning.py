@@ -176,10 +176,7 @@ def _combine(
 
 
 def _extend(
-    partial: PartialPartition,
-    member: PricedSubsets,
-    budget: int,
-    may_continue: Callable[[], bool],
+    partial: PartialPartition, member: PricedSubsets, budget: int, may_continue: Callable[[], bool]
 ) -> PartialPartition:
     reach = np.searchsorted(member.price, budget - partial.price, side="right")
     if int(reach.sum()) > _MAX_PAIRS:

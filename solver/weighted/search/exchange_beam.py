@@ -142,12 +142,7 @@ class ExchangeBeam:
             yield Exchange(state.loose, (), (), 0)
 
     def _exchanges(
-        self,
-        state: _BeamState,
-        member: int,
-        own: list[int],
-        rest: Sequence[int],
-        free: int,
+        self, state: _BeamState, member: int, own: list[int], rest: Sequence[int], free: int
     ) -> Iterator[Exchange]:
         """Yield exchanges with the loose partitions and with the rest of the members.
 

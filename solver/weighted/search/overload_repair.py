@@ -47,7 +47,6 @@ class OverloadRepair:
     kept: deque[int] = field(default_factory=partial(deque, maxlen=_KEPT))
 
     def __post_init__(self) -> None:
-        """Compute the permitted members and the move costs per partition."""
         problem = self.problem
         self.weight = problem.weight.astype(np.int64)
         self.allowed = problem.may_consume[problem.consumer_set]
