@@ -20,7 +20,11 @@ from tools.insert_published_numbers import HEADLINE, markdown_table, replace_num
 ROOT = Path(__file__).parents[1]
 EXECUTED = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 """Pages with console and Python blocks that ``conftest.py`` runs."""
-PAGES = [*EXECUTED, ROOT / "CHANGELOG.md", *sorted((ROOT / "examples").rglob("*.md"))]
+PAGES = [
+    *EXECUTED,
+    *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md")),
+    *sorted((ROOT / "examples").rglob("*.md")),
+]
 _FENCED = re.compile(r"^```(\S*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _COMMAND = re.compile(r"^\s*(\$ |kassay |\.venv/bin/|python -m )", re.MULTILINE)

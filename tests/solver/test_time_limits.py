@@ -19,6 +19,7 @@ from kassay.reference import Group, violations
 from kassay.solver import Imbalance, Movement, solve
 from kassay.solver.limits import SearchLimits
 from tests.solver.test_weighted import even_group
+from tests.tiers import short_and_long
 
 # Processor time, as other processes may delay the solver.
 SLACK = 2.0
@@ -83,7 +84,7 @@ def test_large_groups_have_an_assignment_and_bounds_soon_after_the_limit(case, l
     assert all(0 < level.bound <= level.value for level in solution.levels)
 
 
-@pytest.mark.parametrize("limit", [0.0, 1.0])
+@pytest.mark.parametrize("limit", short_and_long(0.0, 1.0))
 @pytest.mark.parametrize("measure", ["makespan", "sum_of_squares", "leximax"])
 @pytest.mark.parametrize("case", GROUPS)
 def test_the_solver_stops_at_the_limit(case, measure, limit):

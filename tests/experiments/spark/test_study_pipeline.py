@@ -139,6 +139,7 @@ def test_a_stopped_study_summarises_its_complete_batches(spark, tmp_path, monkey
     assert load_summary(tmp_path).families["groups"].sum() == 9
 
 
+@pytest.mark.long
 def test_small_batches_are_merged_at_the_end(spark, tmp_path, monkeypatch):
     cases = cases_of(["equal-join"], seeds=10, assignors=ASSIGNORS)
     write = partial(write_study, spark, cases, str(tmp_path), manifest=dict, largest_batch=2)
