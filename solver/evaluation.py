@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
+from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,6 +145,8 @@ def _partitions_hold(
         case constraints.Separated():
             apart = np.array(separated_partitions(problem, constraint), dtype=np.int64)
             return len(set(placement[apart].tolist())) == len(apart)
+        case _:
+            assert_never(constraint)
 
 
 def _is_within(

@@ -14,6 +14,14 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs/extending.md").read_text(encoding="utf-8")
 FOLDERS = ("reference", "solver", "experiments")
+TEST_FILES = (
+    "tests/__init__.py",
+    "tests/brute_force.py",
+    "tests/solver/__init__.py",
+    "tests/solver/random_cases.py",
+    "tests/solver/test_cpsat.py",
+)
+RANDOM_CASES = f"{sys.executable} -m pytest -q -p no:cacheprovider tests/solver/test_cpsat.py"
 
 
 def section(title: str) -> str:
@@ -42,28 +50,46 @@ def apply_diff(diff: str, root: Path) -> None:
     path.write_text(text, encoding="utf-8")
 
 
+def changes(title: str) -> dict[str, str]:
+    """Return the diffs of a section by file."""
+    diffs = re.findall(r"^```diff\n(.*?)^```", section(title), re.MULTILINE | re.DOTALL)
+    return {re.search(r"^\+\+\+ b/(.+)$", diff, re.MULTILINE)[1]: diff for diff in diffs}
+
+
 @pytest.fixture
-def extend(tmp_path: Path):
-    """Return a function that applies a section and runs a command with the changed packages."""
+def copied(tmp_path: Path) -> Path:
+    """Return a directory with a copy of the packages, and of the random cases of the tests."""
     for folder in (*FOLDERS, "kassay"):
         skipped = shutil.ignore_patterns("__pycache__", "notebooks")
         shutil.copytree(ROOT / folder, tmp_path / folder, symlinks=True, ignore=skipped)
+    for file in TEST_FILES:
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / file, tmp_path / file)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
+    return tmp_path
+
+
+def run_command(directory: Path, line: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        re.sub(r"\bkassay (?=[a-z])", f"{sys.executable} -m kassay ", line),
+        shell=True,
+        cwd=directory,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def extend(copied: Path):
+    """Return a function that applies a section and runs a command with the changed packages."""
 
     def run(title: str, line: str) -> list[Any]:
-        diffs = re.findall(r"^```diff\n(.*?)^```", section(title), re.MULTILINE | re.DOTALL)
-        assert diffs
-        for diff in diffs:
-            apply_diff(diff, tmp_path)
-        done = subprocess.run(
-            re.sub(r"\bkassay (?=[a-z])", f"{sys.executable} -m kassay ", line, count=1),
-            shell=True,
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        assert changes(title)
+        for diff in changes(title).values():
+            apply_diff(diff, copied)
+        done = run_command(copied, line)
         assert done.returncode == 0, done.stderr
         return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -88,6 +114,52 @@ def test_a_new_level_is_minimised(extend):
     [solution] = extend("Add a level", command("Add a level"))
     assert solution["status"] == "optimal"
     assert solution["topics_consumed"] == {"value": 2, "bound": 2}
+
+
+CONSTRAINT = "Add a constraint"
+
+
+def test_a_new_constraint_is_met_and_certified(extend):
+    [solution] = extend(CONSTRAINT, command(CONSTRAINT))
+    assert solution["status"] == "optimal"
+    assert solution["loads"] == {"m": 2, "n": 2}
+    assert solution["certificate"]["constraints"] == [{"constraint": "min_partitions", "limit": 2}]
+
+
+@pytest.mark.long
+def test_brute_force_checks_a_new_constraint(copied):
+    for diff in changes(CONSTRAINT).values():
+        apply_diff(diff, copied)
+    done = run_command(copied, RANDOM_CASES)
+    assert done.returncode == 0, done.stdout
+    solved = command(CONSTRAINT).replace("kassay solve", "kassay solve --method cp-sat")
+    group = re.search("echo ('.*') ", solved)[1]
+    verify = "kassay verify g.json --assignment s.json --min-partitions 2"
+    done = run_command(copied, f"echo {group} > g.json; {solved} > s.json; {verify}")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("left_out", changes(CONSTRAINT))
+def test_each_missing_step_of_a_constraint_is_an_error_that_names_it(copied, left_out):
+    for file, diff in changes(CONSTRAINT).items():
+        if file != left_out:
+            apply_diff(diff, copied)
+    solve = command(CONSTRAINT)
+    members = ", ".join(f'{{"id": "m{number}", "topics": ["a"]}}' for number in range(9))
+    large_group = f'{{"topics": {{"a": 40}}, "members": [{members}]}}'
+    lines = (
+        solve,
+        f"echo '{large_group}' | kassay solve --min-partitions 5",
+        solve.replace("kassay solve", "kassay solve --method cp-sat"),
+        f"{sys.executable} -c 'from kassay.solver import MinPartitions'",
+        f"{RANDOM_CASES} -k 'each_kind or under_any_constraints'",
+    )
+    failed = [one for one in (run_command(copied, line) for line in lines) if one.returncode]
+    module = left_out.removesuffix(".py").replace("/", ".")
+    names = ("--min-partitions",) if "cli" in left_out else (left_out, module)
+    errors = "".join(one.stdout + one.stderr for one in failed)
+    assert any(name in errors for name in names)
 
 
 def test_a_new_family_is_studied(extend):

@@ -14,7 +14,7 @@ from kassay.reference.documents.json_values import (
     as_text,
     check_keys,
 )
-from kassay.reference.model.errors import InputError
+from kassay.reference.model.errors import InputError, InternalError
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.solver import constraints, objective
@@ -139,7 +139,9 @@ def _partition_cost(value: object, where: str) -> tuple[TopicPartition, int]:
 
 def constraint_document(rule: constraints.Constraint) -> dict[str, object]:
     """Convert a constraint to a JSON document."""
-    name = next(name for name, (kind, _) in _CONSTRAINTS.items() if isinstance(rule, kind))
+    name = next((name for name, (kind, _) in _CONSTRAINTS.items() if isinstance(rule, kind)), None)
+    if name is None:
+        raise InternalError(f"_CONSTRAINTS in {__name__} has no entry for {rule!r}")
     return {"constraint": name} | {key: getattr(rule, key) for key in _CONSTRAINTS[name][1]}
 
 

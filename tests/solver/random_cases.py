@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import assert_never
 
 from kassay import solver
 from kassay.reference import Group, Member, Topic
@@ -324,5 +325,7 @@ def allows(group: Group, constraints: tuple[Constraint, ...]) -> Callable[[Place
             case solver.Separated():
                 holders = [placement[tp] for tp in constraint.partitions if tp in placement]
                 return len(set(holders)) == len(holders)
+            case _:
+                assert_never(constraint)
 
     return lambda placement: all(holds(constraint, placement) for constraint in constraints)

@@ -1,19 +1,22 @@
 """CP-SAT against brute force: every measure, level and constraint."""
 
 import random
+from typing import get_args
 
 import pytest
 
 from kassay.reference import Group, Member, Topic, violations
 from kassay.solver import Imbalance, Measure, Movement, Tolerance, solve
-from kassay.solver.constraints import MaxMoves, MaxPartitions, Pinned
+from kassay.solver.constraints import Constraint, MaxMoves, MaxPartitions, Pinned
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import leximax_rank
 from tests import brute_force
 from tests.solver.random_cases import (
+    all_partitions,
     infeasible_cases,
     is_minimal_conflict,
     levels_cases,
+    random_constraint,
     random_group,
 )
 
@@ -47,6 +50,14 @@ def test_any_levels_under_any_constraints_agree_with_brute_force(seed):
             continue
         assert [level.value for level in solution.levels] == case.minimum
         assert [level.bound for level in solution.levels] == case.minimum
+
+
+def test_the_random_constraints_are_of_each_kind():
+    rng = random.Random(1)
+    groups = [group for group in (random_group(rng) for _ in range(40)) if all_partitions(group)]
+    drawn = {type(random_constraint(rng, group)) for group in groups * 5}
+    missing = set(get_args(Constraint)) - drawn
+    assert not missing, "tests/solver/random_cases.py draws no constraint of this kind"
 
 
 def test_a_conflict_is_infeasible_and_minimal():
