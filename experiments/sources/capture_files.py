@@ -128,8 +128,10 @@ def _import_texts(
         )
 
 
-def load_metadata(path: Path) -> DocumentRows:
-    """Read partition counts of topics from a file that one of the supported tools wrote."""
+def load_metadata(path: Path | None) -> DocumentRows:
+    """Read partition counts of topics from the output of a supported tool, if a file is given."""
+    if path is None:
+        return NO_ROWS
     text = read_text(path)
     parse = recognise_tool(text)
     content = NO_ROWS if parse is None else parse(text, name=str(path))

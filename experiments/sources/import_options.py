@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -56,6 +56,12 @@ class ImportOptions:
     def weight_source(self) -> WeightSource | None:
         """Return the source of the partition weights, or None for equal weights."""
         return self.weights if self.weight_table is None else WeightSource.FILE
+
+    def with_subscriptions(self, source: Path | str) -> "ImportOptions":
+        """Return a copy with the subscriptions of a file, or with an assumption by its name."""
+        if source in list(AssumedSubscriptions):
+            return replace(self, assumed_subscriptions=AssumedSubscriptions(str(source)))
+        return replace(self, subscriptions=load_subscriptions(Path(source)))
 
 
 def named_weights(name: str) -> WeightSource | None:

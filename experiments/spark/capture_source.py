@@ -18,7 +18,6 @@ from kassay.experiments.sources.import_options import (
     named_weights,
 )
 from kassay.experiments.sources.source_texts import is_capture
-from kassay.experiments.sources.tool_documents.document_rows import DocumentRows
 from kassay.experiments.spark.study_schemas import schema_of
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.errors import InputError
@@ -129,7 +128,7 @@ def _row(path: Path, imported: ImportedGroup) -> CaptureRow:
 
 def _import_options(options: dict[str, str]) -> ImportOptions:
     metadata, missing_lag = options.get("metadata"), options.get("missing_lag")
-    known = DocumentRows() if metadata is None else load_metadata(Path(metadata))
+    known = load_metadata(None if metadata is None else Path(metadata))
     try:
         return ImportOptions(
             assumed_subscriptions=AssumedSubscriptions(

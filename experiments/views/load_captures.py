@@ -7,7 +7,6 @@ from kassay.experiments.sources.capture_files import EmptyGroups, import_groups
 from kassay.experiments.sources.import_options import (
     AssumedSubscriptions,
     ImportOptions,
-    load_subscriptions,
     named_weights,
 )
 from kassay.reference.model.errors import InputError
@@ -41,16 +40,11 @@ def load_captures(
     path = Path(source).expanduser()
     if not path.exists():
         raise InputError(f"{path}: no such file or directory")
-    is_assumed = subscriptions in list(AssumedSubscriptions)
     options = ImportOptions(
-        assumed_subscriptions=AssumedSubscriptions(str(subscriptions))
-        if is_assumed
-        else AssumedSubscriptions.ASSIGNED,
-        subscriptions=None if is_assumed else load_subscriptions(Path(subscriptions)),
         weights=named_weights(weights) if isinstance(weights, str) else None,
         weight_table=None if isinstance(weights, str) else weights,
         missing_lag=missing_lag,
-    )
+    ).with_subscriptions(subscriptions)
     groups = []
     for imported in import_groups([path], options, empty=EmptyGroups.REJECT):
         if imported.error is not None:

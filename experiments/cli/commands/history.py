@@ -15,7 +15,6 @@ from kassay.experiments.cli.options.source_options import ClusterOptions, metada
 from kassay.experiments.cli.options.spark_options import SparkOptions
 from kassay.experiments.history.live_topic import list_cluster_topics
 from kassay.experiments.sources.capture_files import load_metadata
-from kassay.experiments.sources.tool_documents.document_rows import DocumentRows
 from kassay.experiments.spark import record_sources
 from kassay.experiments.spark.history_pipeline import (
     RECORD_SETTINGS,
@@ -164,7 +163,7 @@ def _cluster_metadata(
     file: Path | None, settings: dict[str, str], cluster: ClusterOptions
 ) -> ClusterMetadata:
     """Read partition counts and topic names from the metadata file and the cluster."""
-    known = DocumentRows() if file is None else load_metadata(file)
+    known = load_metadata(file)
     names = {str(id): topic for topic, id in known.topic_ids.items()}
     if cluster.bootstrap_server is None:
         return ClusterMetadata(partition_counts=known.partition_counts, topic_names=names)

@@ -22,10 +22,8 @@ from kassay.experiments.sources.import_options import (
     WEIGHT_NAMES,
     AssumedSubscriptions,
     ImportOptions,
-    load_subscriptions,
 )
 from kassay.experiments.sources.live_cluster import client_properties
-from kassay.experiments.sources.tool_documents.document_rows import DocumentRows
 from kassay.reference.documents.json_codec import load_weights
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group_annotations import WeightSource
@@ -114,15 +112,11 @@ class SourceOptions:
 
     def import_options(self) -> ImportOptions:
         """Load the files that the options name, and return the import options."""
-        assumed, file = self.subscriptions in list(AssumedSubscriptions), self.weight_file
+        file = self.weight_file
         if self.sizes is not None and self.weights != WeightSource.SIZE:
             raise typer.BadParameter("--sizes requires --weights size")
-        known = DocumentRows() if self.metadata is None else load_metadata(self.metadata)
+        known = load_metadata(self.metadata)
         return ImportOptions(
-            assumed_subscriptions=AssumedSubscriptions(self.subscriptions)
-            if assumed
-            else AssumedSubscriptions.ASSIGNED,
-            subscriptions=None if assumed else load_subscriptions(Path(self.subscriptions)),
             partition_counts=known.partition_counts,
             minimum_counts=known.minimum_counts,
             topic_ids=known.topic_ids,
@@ -134,7 +128,7 @@ class SourceOptions:
             speeds=None if self.speeds in (None, RATE) else load_speeds(Path(self.speeds)),
             measures_speeds=self.speeds == RATE,
             together=self.together,
-        )
+        ).with_subscriptions(self.subscriptions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

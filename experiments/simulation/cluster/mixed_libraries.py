@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from kassay.experiments.implementations.claims_across_libraries import (
+from kassay.experiments.implementations.claims_read_by_leader import (
     java_assignor,
     library_assignor,
     member_as_leader_reads_it,
