@@ -95,17 +95,7 @@ def history(
     Example: `kassay history --bootstrap-server broker:9092 -o out/history`
     """
     begin = time.perf_counter()
-    if bool(options.paths) == (cluster.bootstrap_server is not None):
-        raise typer.BadParameter("give either PATH or --bootstrap-server, and not both")
-    if not following.follow and following != FollowOptions():
-        raise typer.BadParameter("--metrics, --interval and --quiet-period require --follow")
-    if following.follow and cluster.bootstrap_server is None:
-        raise typer.BadParameter("--follow requires --bootstrap-server")
-    if following.follow and (spark.master or "").startswith(CONNECT):
-        raise typer.BadParameter(
-            f"--follow does not run on Spark Connect, got --master {spark.master}; give the "
-            "master of the cluster, such as spark://host:7077"
-        )
+    _check_usage(options.paths, cluster, following, spark)
     settings = cluster.settings()
     if cluster.bootstrap_server is not None:
         settings["bootstrap.servers"] = cluster.bootstrap_server
@@ -150,13 +140,26 @@ def history(
             manifest=lambda rows: manifest(
                 description,
                 rows=rows,
-                run={
-                    "master": spark.master or session.conf.get("spark.master"),
-                    "seconds": round(time.perf_counter() - begin, 1),
-                },
+                run=spark.run_record(session, begin),
             ),
         )
-        _print_summary(written)
+    _print_summary(written)
+
+
+def _check_usage(
+    paths: list[str] | None, cluster: ClusterOptions, following: FollowOptions, spark: SparkOptions
+) -> None:
+    if bool(paths) == (cluster.bootstrap_server is not None):
+        raise typer.BadParameter("give either PATH or --bootstrap-server, and not both")
+    if not following.follow and following != FollowOptions():
+        raise typer.BadParameter("--metrics, --interval and --quiet-period require --follow")
+    if following.follow and cluster.bootstrap_server is None:
+        raise typer.BadParameter("--follow requires --bootstrap-server")
+    if following.follow and (spark.master or "").startswith(CONNECT):
+        raise typer.BadParameter(
+            f"--follow does not run on Spark Connect, got --master {spark.master}; give the "
+            "master of the cluster, such as spark://host:7077"
+        )
 
 
 def _cluster_metadata(

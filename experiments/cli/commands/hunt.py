@@ -27,7 +27,7 @@ from kassay.experiments.counterexamples.shrinking import size_of
 from kassay.experiments.implementations.custom_assignor_names import is_custom_assignor
 from kassay.experiments.spark.counterexample_search import search_cases
 from kassay.experiments.spark.session import spark_session
-from kassay.experiments.study.case import JoinedCases, ListedCases, cases_of, imported_cases
+from kassay.experiments.study.case import Cases, JoinedCases, ListedCases, cases_of, imported_cases
 from kassay.experiments.study.families.registry import FAMILIES
 from kassay.experiments.study.output_reader import check_writable
 from kassay.reference.documents.json_codec import group_document, parse_group
@@ -113,19 +113,7 @@ def hunt(
     )
     families = options.family or ([] if options.groups else [EXHAUSTIVE])
     documents, all_valid = read_group_documents(options.groups or ())
-    small_worlds = (
-        exhaustive_cases(members=options.members, partitions=options.partitions, assignor=name)
-        if EXHAUSTIVE in families
-        else ()
-    )
-    seeded = [each for each in families if each != EXHAUSTIVE]
-    searched = JoinedCases(
-        (
-            imported_cases(documents, assignors=[name]),
-            ListedCases(tuple(small_worlds)),
-            cases_of(seeded, seeds=options.cases, assignors=[name]),
-        )
-    )
+    searched = _cases(options, name, families, documents)
     if not len(searched):
         raise UsageError("there is no group to search: give --groups, or --cases above 0")
     if is_custom_assignor(name):
@@ -135,17 +123,28 @@ def hunt(
     with spark_session(master=spark.master, settings=spark.settings()) as session:
         results = search_cases(session, searched, target, tasks=options.tasks)
         result = gallery(_show_finds(results, options.output / "found.jsonl"), target)
-    about = _description(target, [*families, *(["imported"] if documents else [])])
-    if EXHAUSTIVE in families:
-        about["small worlds"] = (
-            f"all groups up to {options.members} members and {options.partitions} partitions"
-        )
-    if any(FAMILIES[one].size is None for one in families if one in FAMILIES):
-        about["seeds"] = f"{options.cases}, from 0"
+    about = _description(options, target, [*families, *(["imported"] if documents else [])])
     _write(result, options.output, about=about)
     _print_summary(result)
     if not all_valid:
         raise typer.Exit(BAD_INPUT)
+
+
+def _cases(options: HuntOptions, name: str, families: Sequence[str], documents: list[str]) -> Cases:
+    """Return the cases of imported groups, of small worlds and of generated families."""
+    small_worlds = (
+        exhaustive_cases(members=options.members, partitions=options.partitions, assignor=name)
+        if EXHAUSTIVE in families
+        else ()
+    )
+    seeded = [each for each in families if each != EXHAUSTIVE]
+    return JoinedCases(
+        (
+            imported_cases(documents, assignors=[name]),
+            ListedCases(tuple(small_worlds)),
+            cases_of(seeded, seeds=options.cases, assignors=[name]),
+        )
+    )
 
 
 def _show_finds(results: Iterable[CaseSearch], file: Path) -> Iterator[CaseSearch]:
@@ -173,15 +172,23 @@ def _show_finds(results: Iterable[CaseSearch], file: Path) -> Iterator[CaseSearc
         yield result
 
 
-def _description(options: CounterexampleOptions, families: Sequence[str]) -> dict[str, str]:
+def _description(
+    options: HuntOptions, target: CounterexampleOptions, families: Sequence[str]
+) -> dict[str, str]:
     description = {
-        "assignor": options.assignor,
-        "shortcoming": str(options.shortcoming),
+        "assignor": target.assignor,
+        "shortcoming": str(target.shortcoming),
         "families": ", ".join(families),
     }
     if options.walk_steps:
         steps = f"{options.walks} of {options.walk_steps} steps per counterexample"
         description["random walks"] = steps
+    if EXHAUSTIVE in families:
+        description["small worlds"] = (
+            f"all groups up to {options.members} members and {options.partitions} partitions"
+        )
+    if any(FAMILIES[one].size is None for one in families if one in FAMILIES):
+        description["seeds"] = f"{options.cases}, from 0"
     return description
 
 

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -96,6 +97,13 @@ class PlanOptions:
         show_default="the library that the source shows, if it is installed",
     )
 
+    @property
+    def is_text(self) -> bool:
+        """Return whether the summary is a text for people."""
+        if self.output_format is None:
+            return sys.stdout.isatty()
+        return self.output_format is SummaryFormat.TEXT
+
 
 def plan(
     options: PlanOptions,
@@ -122,12 +130,6 @@ def plan(
     Example: `kassay plan captures/ --subscriptions equal -o plans/`
     """
     factors = tuple(map(_factor, options.growth)) if options.growth else GROWTH
-    case_limits = limits.interruptible_limits()
-    as_text = (
-        sys.stdout.isatty()
-        if options.output_format is None
-        else options.output_format is SummaryFormat.TEXT
-    )
     groups, all_valid = _read(
         options.source, source_data.import_options(), set(options.group or ())
     )
@@ -138,22 +140,7 @@ def plan(
             print_note(f"{number} of {len(groups)}: {one.id}")
         directory = options.output if len(groups) == 1 else options.output / name
         try:
-            start = planning_start(one)
-            if start is not one:
-                print_note(start.notes[-1])
-            search = partial(
-                plan_group,
-                start,
-                levels=objective.planning_levels(start),
-                constraints=objective.constraints(start),
-                batch_size=options.batch_size,
-                growth=factors,
-                limits=case_limits,
-                seed=options.seed,
-                progress=Progress(one.id, limits.time_limit),
-                client=options.client or installed_client(start),
-            )
-            result = call_interruptibly(search, lost=f"group {one.id!r} has no plan")
+            result = _plan(one, options, objective, limits, factors)
         except InputError as error:
             code = BAD_INPUT
             typer.echo(json_line(error_record(one.id, error)))
@@ -167,13 +154,39 @@ def plan(
             selected = ["--group", one.id] if one.id and (options.group or len(groups) > 1) else []
             typer.echo(
                 _text(result, directory, options.source, options=given, selected=selected)
-                if as_text
+                if options.is_text
                 else _line(result, directory)
             )
         if STOP.is_set():
             exit_interrupted(f"group {one.id!r} has the best plan found so far, or none")
     if code:
         raise typer.Exit(code)
+
+
+def _plan(
+    group: Group,
+    options: PlanOptions,
+    objective: ObjectiveOptions,
+    limits: LimitOptions,
+    growth: Sequence[Fraction],
+) -> Plan:
+    """Plan one group, until Ctrl-C ends the search."""
+    start = planning_start(group)
+    if start is not group:
+        print_note(start.notes[-1])
+    search = partial(
+        plan_group,
+        start,
+        levels=objective.planning_levels(start),
+        constraints=objective.constraints(start),
+        batch_size=options.batch_size,
+        growth=growth,
+        limits=limits.interruptible_limits(),
+        seed=options.seed,
+        progress=Progress(group.id, limits.time_limit),
+        client=options.client or installed_client(start),
+    )
+    return call_interruptibly(search, lost=f"group {group.id!r} has no plan")
 
 
 def _read(source: Path, options: ImportOptions, selected: set[str]) -> tuple[list[Group], bool]:

@@ -138,10 +138,7 @@ def study(
                 manifest=lambda rows: manifest(
                     plan.described(imported),
                     rows=rows,
-                    run={
-                        "master": spark.master or session.conf.get("spark.master"),
-                        "seconds": round(time.perf_counter() - begin, 1),
-                    },
+                    run=spark.run_record(session, begin),
                 ),
             )
             results = read_summary(session, options.output)

@@ -73,6 +73,21 @@ class WhatIfOptions:
     plot: Path | None = plot_option()
     output_format: Format = format_option(Format.JSONL)
 
+    def specification(self, weights: Path | None) -> ScenarioSpec:
+        """Return the changes of the group. ``weights`` is a file with its new weights."""
+        return ScenarioSpec(
+            members=self.members,
+            like=self.like,
+            allow_lag=self.allow_lag,
+            without=tuple(self.without or ()),
+            partitions=tuple(self.partitions or ()),
+            subscriptions=tuple(self.subscribe or ()),
+            weights=weights,
+            growth=self.growth,
+            new_weight=self.new_weight,
+            capacity=self.capacity,
+        )
+
 
 def what_if(
     options: WhatIfOptions, source: GroupSource, objective: ObjectiveOptions, search: SearchOptions
@@ -93,19 +108,7 @@ def what_if(
     if table is not None:
         source = replace(source, weights="none")
     groups = read_source(source.file, source.import_options())
-    spec = ScenarioSpec(
-        members=options.members,
-        like=options.like,
-        allow_lag=options.allow_lag,
-        without=tuple(options.without or ()),
-        partitions=tuple(options.partitions or ()),
-        subscriptions=tuple(options.subscribe or ()),
-        weights=table,
-        growth=options.growth,
-        new_weight=options.new_weight,
-        capacity=options.capacity,
-    )
-    alternatives = spec.alternatives()
+    alternatives = options.specification(table).alternatives()
     files = numbered(options.plot)
 
     def process(group: Group) -> GroupResult:
@@ -127,23 +130,10 @@ def what_if(
             for scenario in (*scenarios(group, ()), *changed)
             if not STOP.is_set()
         ]
-        own = identify_assignor(group)
-        if options.assignor is None and own.port is not None and not own.is_ported:
-            print_note(f"group {group.id!r}: {own}")
-        _print_assumed_weights(group, options.partitions or (), options.new_weight)
         if options.plot is not None:
             _plot(results, next(files), group.id)
-        return GroupResult(
-            {
-                "id": group.id,
-                "own_assignor": own.record(),
-                "scenarios": [
-                    current_state(group).record(),
-                    *(result.record() for result in results),
-                ],
-            },
-            reached=all(one.status in (Status.OPTIMAL, Status.FEASIBLE) for one in results),
-        )
+        _print_assumed_weights(group, options.partitions or (), options.new_weight)
+        return _result(group, results, assignor=options.assignor)
 
     layout = TableLayout(
         first=("scenario",),
@@ -153,6 +143,23 @@ def what_if(
     )
     process_groups(
         source.file, process, output_format=options.output_format, layout=layout, groups=groups
+    )
+
+
+def _result(
+    group: Group, results: Sequence[ScenarioResult], *, assignor: str | None
+) -> GroupResult:
+    """Return the scenarios as JSON, and print the library of a group without the Java client."""
+    own = identify_assignor(group)
+    if assignor is None and own.port is not None and not own.is_ported:
+        print_note(f"group {group.id!r}: {own}")
+    return GroupResult(
+        {
+            "id": group.id,
+            "own_assignor": own.record(),
+            "scenarios": [current_state(group).record(), *(one.record() for one in results)],
+        },
+        reached=all(one.status in (Status.OPTIMAL, Status.FEASIBLE) for one in results),
     )
 
 

@@ -1,6 +1,7 @@
 """Command-line options for the Spark master, configuration and number of tasks."""
 
 import re
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +45,13 @@ class SparkOptions:
     def settings(self) -> dict[str, str]:
         """Return the Spark configuration properties as a dictionary."""
         return {key: value for key, _, value in (pair.partition("=") for pair in self.conf or ())}
+
+    def run_record(self, session: Any, begin: float) -> dict[str, object]:
+        """Return the part of a manifest that differs between runs: master and elapsed time."""
+        return {
+            "master": self.master or session.conf.get("spark.master"),
+            "seconds": round(time.perf_counter() - begin, 1),
+        }
 
 
 def tasks_option() -> Any:
