@@ -30,8 +30,9 @@ from kassay.experiments.spark.study_pipeline import (
 )
 from kassay.experiments.study.batches import Batch, batches_of
 from kassay.experiments.study.case import ImportedCases, Stratum, cases_of
+from kassay.experiments.study.configuration import StudyConfig, StudySettings
 from kassay.experiments.study.families.registry import USUAL
-from kassay.experiments.study.manifest import configuration, manifest
+from kassay.experiments.study.manifest import manifest
 from kassay.experiments.study.output_reader import load_summary
 from kassay.experiments.study.summary_scopes import NAMED_FAMILY
 from kassay.reference.assignors import ASSIGNORS
@@ -78,10 +79,12 @@ def _write_cases(directory: Path, groups: int) -> Timing:
     # The summary contains each hand-written group, so that these must not be repeated.
     families = [name for name in USUAL if name != NAMED_FAMILY]
     evaluated = cases_of(families, seeds=_EVALUATED, assignors=tuple(ASSIGNORS))
-    digest, run = study_digest(_cases(groups), limits=LIMITS), new_run()
+    digest, run = study_digest(_cases(groups)), new_run()
     with spark_session(master=_MASTER, settings=_SETTINGS) as spark:
         batch = Batch(0, 0, len(evaluated))
-        rows = evaluate_cases(spark, evaluated, batch, study=digest, drawn=0).toArrow()
+        rows = evaluate_cases(
+            spark, evaluated, batch, settings=StudySettings(drawn=0), study=digest
+        ).toArrow()
     size = 0
     for batch in batches_of(groups):
         file = directory / f"{CASES_FOLDER}/{digest}/batch={batch.number}/run={run}/part.parquet"
@@ -131,14 +134,10 @@ def _cases(groups: int) -> Stratum:
 
 def _study(directory: Path, groups: int) -> tuple[Timing, int]:
     """Verify and summarise the cases; return the run time and the driver's memory in MB."""
-    described = configuration(
-        ImportedCases(),
-        families=USUAL,
-        seeds=groups,
-        first_seed=0,
-        assignors=tuple(ASSIGNORS),
-        limits=LIMITS,
+    config = StudyConfig(
+        families=dict.fromkeys(USUAL), seeds=groups, assignors=tuple(ASSIGNORS), limits=LIMITS
     )
+    described = config.described(ImportedCases())
     start = time.perf_counter()
     with (
         spark_session(master=_MASTER, settings=_SETTINGS) as spark,

@@ -3,10 +3,10 @@
 import hashlib
 import json
 import time
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from math import inf
 from random import Random
@@ -15,7 +15,6 @@ from pyspark import StorageLevel, TaskContext
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
-from kassay.experiments.comparison.optimum import LIMITS, CaseLimits
 from kassay.experiments.spark import output_files
 from kassay.experiments.spark.arrow_map import Row, map_rows
 from kassay.experiments.spark.code_distribution import check_identity, code_identity
@@ -35,10 +34,10 @@ from kassay.experiments.study.batches import (
     Batch,
     batches_of,
     case_index,
-    index_factor,
     merged_batches,
 )
 from kassay.experiments.study.case import Cases, ImportedCases
+from kassay.experiments.study.configuration import DEFAULT_SETTINGS, StudySettings
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.isolation import Evaluator, memory_limit, run_isolated, time_limit
 from kassay.reference.model.errors import InputError, RunError
@@ -79,21 +78,21 @@ def evaluate_cases(
     cases: Cases,
     batch: Batch,
     *,
+    settings: StudySettings = DEFAULT_SETTINGS,
     documents: DataFrame | None = None,
     study: str = "",
     tasks: int | None = None,
-    limits: CaseLimits = LIMITS,
     evaluator: Evaluator | None = None,
-    drawn: int | None = None,
 ) -> DataFrame:
     """Evaluate the cases of a batch. Return one row per case, in any order.
 
     The workers derive each case from its position; ``documents`` has the imported groups, see
     `read_documents`. The rows do not depend on the number of tasks; the default gives tasks of
-    about 10 seconds. The ``evaluator`` of a case must support pickle. Documents
-    are stored only for groups with smaller seeds than ``drawn``, or for all.
+    about 10 seconds. ``study`` is the `study_digest`, which each row has. The ``evaluator`` of a
+    case must support pickle.
     """
-    evaluator = evaluator or partial(evaluate_case, limits=limits, drawn=drawn)
+    limits = settings.limits
+    evaluator = evaluator or partial(evaluate_case, limits=limits, drawn=settings.drawn)
     limits = replace(limits, memory=limits.memory or memory_per_task(spark))
     expected, total = code_identity(), len(cases)
 
@@ -118,10 +117,80 @@ def evaluate_cases(
         tasks = min(batch.size, max(enough, _TASKS_PER_CORE * cores_of(spark)))
     places = spark.range(batch.first, batch.end, 1, tasks)
     if documents is not None:
-        indexed = places.withColumn("index", F.expr(f"id * {index_factor(total)}L % {total}L"))
+        indexed = places.withColumn("index", case_index(F.col("id"), total))
         places = indexed.join(documents, "index", "left").select("id", "document")
         places = places.repartition(tasks, "id")
     return map_rows(places, case_rows, CASES, size=_ROWS_PER_BATCH)
+
+
+@dataclass(slots=True)
+class _StoredBatches:
+    """Batches of a study in an output directory, and their complete runs.
+
+    A batch of ``merged`` has the cases of several batches of ``single``. Other drivers may write
+    to the same output, so that the runs are counted again after each change.
+    """
+
+    spark: SparkSession
+    output: str
+    digest: str
+    single: Sequence[Batch]
+    merged: Sequence[Batch]
+    run: str = field(default_factory=output_files.new_run)
+    runs: dict[int, str] = field(default_factory=dict)
+    _changed: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._changed = output_files.changed_folders(self.spark, self.output)
+        self.find_runs()
+
+    def find_runs(self) -> None:
+        """Find the complete runs of all batches."""
+        self.runs = self._complete_runs([*self.single, *self.merged])
+
+    def missing(self) -> list[Batch]:
+        """Return the batches that have no complete run, neither alone nor in a merged batch."""
+        found = self.runs.keys() | self._merged_parts()
+        return [batch for batch in self.single if batch.number not in found]
+
+    def folders(self) -> list[str]:
+        """Return the folders of the complete runs, without the parts of merged batches."""
+        return self._folders(sorted(self.runs.keys() - self._merged_parts()))
+
+    def write(self, batch: Batch, frame: DataFrame) -> None:
+        """Write the rows of a batch, if no other driver wrote them."""
+        if self._complete_runs([batch]):
+            return
+        # Shuffle the rows, because one large file contains the rows of many tasks.
+        writer = frame.repartition(-(-batch.size // _CASES_PER_FILE)).write
+        folder = f"{self._root}/batch={batch.number}/run={self.run}"
+        writer.options(**PARQUET_OPTIONS).parquet(folder)
+
+    def merge(self) -> None:
+        """Write the merged batches that are missing, from the runs of their parts."""
+        for batch in self.merged:
+            if batch.number not in self.runs and self.runs.keys() >= set(batch.parts):
+                self.write(batch, self.read(self._folders(batch.parts)))
+                self.runs |= self._complete_runs([batch])
+
+    def read(self, folders: Sequence[str]) -> DataFrame:
+        """Read the rows in some folders of the output."""
+        return read_cases(self.spark, uri_of(self.output), folders)
+
+    @property
+    def _root(self) -> str:
+        return f"{uri_of(self.output)}/{CASES_FOLDER}/{self.digest}"
+
+    def _complete_runs(self, batches: Sequence[Batch]) -> dict[int, str]:
+        return complete_runs(self.spark, self._root, batches, self.digest, without=self._changed)
+
+    def _merged_parts(self) -> set[int]:
+        complete = (batch for batch in self.merged if batch.number in self.runs)
+        return {number for batch in complete for number in batch.parts}
+
+    def _folders(self, numbers: Iterable[int]) -> list[str]:
+        root = f"{CASES_FOLDER}/{self.digest}"
+        return [f"{root}/batch={number}/run={self.runs[number]}" for number in numbers]
 
 
 def write_study(
@@ -130,10 +199,8 @@ def write_study(
     output: str,
     *,
     manifest: Callable[[dict[str, int]], Mapping[str, object]],
+    settings: StudySettings = DEFAULT_SETTINGS,
     documents: DataFrame | None = None,
-    largest_batch: int = BATCH_CASES,
-    drawn: int | None = None,
-    limits: CaseLimits = LIMITS,
     tasks: int | None = None,
     evaluator: Evaluator | None = None,
     stop_after: float | None = None,
@@ -145,72 +212,48 @@ def write_study(
     function ``manifest`` builds the manifest from the number of rows per table. After the seconds
     ``stop_after``, no batch starts, and the summary has only the cases of complete batches.
     """
-    if not len(cases):
+    total, digest = len(cases), study_digest(cases, settings)
+    if not total:
         raise InputError("there is no group to study: the files contain no group document")
-    digest, run = study_digest(cases, limits=limits, drawn=drawn), output_files.new_run()
-    root = f"{uri_of(output)}/{CASES_FOLDER}/{digest}"
-    changed = output_files.changed_folders(spark, output)
-    complete = partial(complete_runs, spark, root, digest=digest, without=changed)
-    single = list(batches_of(len(cases), largest=largest_batch))
+    single = list(batches_of(total, largest=settings.batch_cases))
     merged = list(merged_batches(single, smallest=_CASES_PER_FILE))
+    stored = _StoredBatches(spark, output, digest, single, merged)
 
-    def write(batch: Batch, frame: DataFrame) -> None:
-        if not complete([batch]):  # no other driver wrote the batch
-            # Shuffle the rows, because one large file contains the rows of many tasks.
-            writer = frame.repartition(-(-batch.size // _CASES_PER_FILE)).write
-            writer.options(**PARQUET_OPTIONS).parquet(f"{root}/batch={batch.number}/run={run}")
-
-    evaluated = partial(
-        evaluate_cases,
-        spark,
-        cases,
-        documents=documents,
-        study=digest,
-        tasks=tasks,
-        limits=limits,
-        evaluator=evaluator,
-        drawn=drawn,
-    )
-    runs = complete([*single, *merged])
-    missing = _missing(single, merged, runs)
-    if missing:
-        deadline = inf if stop_after is None else time.monotonic() + stop_after
-        _run_batches(
+    def evaluate(batch: Batch) -> None:
+        frame = evaluate_cases(
             spark,
-            lambda batch: write(batch, evaluated(batch)),
-            missing,
-            len(cases),
-            deadline=deadline,
+            cases,
+            batch,
+            settings=settings,
+            documents=documents,
+            study=digest,
+            tasks=tasks,
+            evaluator=evaluator,
         )
-        runs = complete([*single, *merged])
-        missing = _missing(single, merged, runs)
-        if missing and time.monotonic() < deadline:
-            absent = ", ".join(str(batch.number) for batch in missing)
-            raise RunError(f"batches {absent} are incomplete; run the same study again")
-        if not runs:
-            raise RunError("no batch is complete, so there is no summary; use a longer time")
-    for batch in merged:
-        if batch.number not in runs and runs.keys() >= set(batch.parts):
-            write(batch, read_cases(spark, uri_of(output), _folders(batch.parts, runs, digest)))
-            runs |= complete([batch])
-    small = {number for batch in merged if batch.number in runs for number in batch.parts}
-    folders = _folders(sorted(runs.keys() - small), runs, digest)
-    summary = f"{SUMMARY_FOLDER}/run={run}"
-    rows = write_summary(read_cases(spark, uri_of(output), folders), f"{uri_of(output)}/{summary}")
-    finished = len(cases) - sum(batch.size for batch in missing)
-    counts = {"total": len(cases), "finished": finished}
+        stored.write(batch, frame)
+
+    if missing := stored.missing():
+        deadline = inf if stop_after is None else time.monotonic() + stop_after
+        _run_batches(spark, evaluate, missing, total, deadline=deadline)
+        stored.find_runs()
+        _check_complete(stored, is_stopped=time.monotonic() >= deadline)
+    finished = total - sum(batch.size for batch in stored.missing())
+    stored.merge()
+    folders, summary = stored.folders(), f"{SUMMARY_FOLDER}/run={stored.run}"
+    rows = write_summary(stored.read(folders), f"{uri_of(output)}/{summary}")
+    counts = {"total": total, "finished": finished}
     document = {**manifest(rows), "cases": counts, "digest": digest, "summary": summary}
-    output_files.write_manifest(spark, output, run, document, folders=[*folders, summary])
+    output_files.write_manifest(spark, output, stored.run, document, folders=[*folders, summary])
 
 
-def _folders(numbers: Iterable[int], runs: Mapping[int, str], digest: str) -> list[str]:
-    return [f"{CASES_FOLDER}/{digest}/batch={number}/run={runs[number]}" for number in numbers]
-
-
-def _missing(single: Sequence[Batch], merged: Sequence[Batch], runs: Container[int]) -> list[Batch]:
-    """Return the batches that have no complete run, neither alone nor in a merged batch."""
-    found = {number for batch in merged if batch.number in runs for number in batch.parts}
-    return [batch for batch in single if batch.number not in runs and batch.number not in found]
+def _check_complete(stored: _StoredBatches, *, is_stopped: bool) -> None:
+    """Raise an error if batches are missing although the study was not stopped, or if all are."""
+    missing = stored.missing()
+    if missing and not is_stopped:
+        absent = ", ".join(str(batch.number) for batch in missing)
+        raise RunError(f"batches {absent} are incomplete; run the same study again")
+    if not stored.runs:
+        raise RunError("no batch is complete, so there is no summary; use a longer time")
 
 
 def _run_batches(
@@ -246,7 +289,7 @@ def _run_batches(
             raise
 
 
-def study_digest(cases: Cases, *, limits: CaseLimits, drawn: int | None = None) -> str:
+def study_digest(cases: Cases, settings: StudySettings = DEFAULT_SETTINGS) -> str:
     """Return a digest of the study's cases, its limits and kassay's code."""
-    described = json.dumps([code_identity(), drawn, repr(limits), repr(cases)])
-    return hashlib.sha256(described.encode()).hexdigest()[:32]
+    described = [code_identity(), settings.drawn, repr(settings.limits), repr(cases)]
+    return hashlib.sha256(json.dumps(described).encode()).hexdigest()[:32]

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
+from typing import Protocol, Self, TypeVar
 
 BATCH_CASES = 100_000
 """Maximum number of cases per batch, about 32 MB of Parquet."""
@@ -67,10 +68,20 @@ def merged_batches(batches: Sequence[Batch], *, smallest: int) -> Iterator[Batch
             first = batch.number + 1
 
 
-def case_index(position: int, total: int) -> int:
+class _Number(Protocol):
+    def __mul__(self, other: int, /) -> Self: ...
+
+    def __mod__(self, other: int, /) -> Self: ...
+
+
+_Position = TypeVar("_Position", bound=_Number)
+
+
+def case_index(position: _Position, total: int) -> _Position:
     """Convert a position in the mixed order of a study to the index of a case.
 
-    The function is a bijection of 0 to ``total - 1``.
+    The function is a bijection of 0 to ``total - 1``. A position is an integer, or a column of
+    64-bit integers.
 
     Neighbouring positions have distant indices: each range of positions contains cases of all
     families, and expensive cases are spread over all tasks.
@@ -80,12 +91,7 @@ def case_index(position: int, total: int) -> int:
     >>> [case_index(position, 10) for position in range(10)]
     [0, 7, 4, 1, 8, 5, 2, 9, 6, 3]
     """
-    return position * index_factor(total) % total
-
-
-def index_factor(total: int) -> int:
-    """Return the factor by which `case_index` multiplies positions, coprime to ``total``."""
     factor = int(total * _GOLDEN_RATIO) or 1
     while math.gcd(factor, total) != 1:
-        factor += 1
-    return factor
+        factor += 1  # only a factor that is coprime to the total gives a bijection
+    return position * factor % total

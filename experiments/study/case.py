@@ -4,7 +4,7 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import accumulate
@@ -167,38 +167,45 @@ def cases_of(
 ) -> Cases:
     """Return the cases of a study, with ``seeds`` divided evenly among the families.
 
-    A family of fixed size gives all of its groups in addition.
-
     Examples
     --------
     >>> [case.name for case in cases_of(["mixed-join"], seeds=2, assignors=["range"])]
     ['mixed-join/0', 'mixed-join/1']
     """
+    divided = divided_seeds(families, seeds)
+    return family_cases(divided, assignors=assignors, first_seed=first_seed)
+
+
+def divided_seeds(families: Sequence[str], seeds: int) -> dict[str, int | None]:
+    """Divide seeds evenly among the families without a fixed size; None for the other families."""
     unlimited = [name for name in families if FAMILIES[name].size is None]
-    parts = []
-    for name in families:
-        share = None
-        if name in unlimited:
-            extra = unlimited.index(name) < seeds % len(unlimited)
-            share = seeds // len(unlimited) + extra
-        parts.append(family_cases(name, seeds=share, assignors=assignors, first_seed=first_seed))
-    return JoinedCases(tuple(parts))
+    divided: dict[str, int | None] = dict.fromkeys(families)
+    for number, name in enumerate(unlimited):
+        divided[name] = seeds // len(unlimited) + (number < seeds % len(unlimited))
+    return divided
 
 
 def family_cases(
-    name: str, *, seeds: int | None, assignors: Sequence[str], first_seed: int = 0
-) -> Stratum:
-    """Return the cases of one family.
+    families: Mapping[str, int | None], *, assignors: Sequence[str], first_seed: int = 0
+) -> Cases:
+    """Return the cases of families with the given numbers of seeds.
 
-    ``seeds`` None means all groups of a family of fixed size. ``first_seed`` applies to the
-    other families.
+    None means all groups of a family of fixed size. ``first_seed`` applies to the other families.
     """
-    size = FAMILIES[name].size
-    if size is not None:
-        first_seed, seeds = 0, size if seeds is None else min(seeds, size)
-    elif seeds is None:
-        raise UsageError(f"family {name!r} has no fixed number of groups, so seeds must be given")
-    return Stratum(family=name, first_seed=first_seed, seeds=seeds, assignors=tuple(assignors))
+    parts = []
+    for name, seeds in families.items():
+        size, first = FAMILIES[name].size, first_seed
+        number = size if seeds is None else seeds
+        if number is None:
+            raise UsageError(
+                f"family {name!r} has no fixed number of groups, so seeds must be given"
+            )
+        if size is not None:
+            first, number = 0, min(number, size)
+        parts.append(
+            Stratum(family=name, first_seed=first, seeds=number, assignors=tuple(assignors))
+        )
+    return JoinedCases(tuple(parts))
 
 
 def imported_cases(documents: Iterable[str], *, assignors: Sequence[str]) -> ListedCases:

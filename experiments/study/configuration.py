@@ -2,19 +2,19 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from kassay.experiments.comparison.optimum import CaseLimits
+from kassay.experiments.comparison.optimum import LIMITS, CaseLimits
 from kassay.experiments.implementations.library_catalogue import (
     is_library_assignor,
     parse_library_assignor,
 )
 from kassay.experiments.study.batches import BATCH_CASES
-from kassay.experiments.study.case import IMPORTED, Cases, JoinedCases, family_cases
+from kassay.experiments.study.case import IMPORTED, Cases, ImportedCases, family_cases
 from kassay.experiments.study.families.registry import FAMILIES
-from kassay.reference.assignors import ASSIGNORS, DEFAULT_ASSIGNORS
+from kassay.reference.assignors import ASSIGNORS
 from kassay.reference.documents.config_nodes import ConfigNode, read_nodes
 from kassay.reference.model.errors import InputError
 
@@ -33,41 +33,83 @@ _OLD_NAMES = {"wave": "batch_cases"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StudyConfig:
-    """Configuration of a study: families, assignors, group documents and limits."""
+class StudySettings:
+    """Settings of the evaluation of a study's cases.
 
-    name: str  # of the file
-    digest: str  # SHA-256 of the file
-    families: Mapping[str, int | None]  # seeds per family; None for all groups
-    assignors: tuple[str, ...] = DEFAULT_ASSIGNORS
+    Parameters
+    ----------
+    drawn
+        Cases with smaller seeds keep documents and assignments; None for all cases.
+    batch_cases
+        Maximum number of cases per batch.
+    """
+
+    limits: CaseLimits = LIMITS
+    drawn: int | None = None
+    batch_cases: int = BATCH_CASES
+
+
+DEFAULT_SETTINGS = StudySettings()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyConfig(StudySettings):
+    """Configuration of a study: families, assignors, group documents and settings.
+
+    Parameters
+    ----------
+    file, digest
+        Name and SHA-256 of the configuration file, if there is one.
+    families
+        Seeds per family; None for all groups of the family.
+    seeds
+        Number of seeds that were divided among the families; None without such a number.
+    groups
+        Files of group documents, and URIs.
+    """
+
+    file: str | None = None
+    digest: str | None = None
+    families: Mapping[str, int | None]
+    seeds: int | None = None
+    assignors: tuple[str, ...] = tuple(ASSIGNORS)
     first_seed: int = 0
-    groups: tuple[str | Path, ...] = ()  # files of group documents, and URIs
-    drawn: int | None = None  # cases with smaller seeds keep documents; None for all
-    batch_cases: int = BATCH_CASES  # maximum number of cases per batch
-    limits: CaseLimits = field(default_factory=CaseLimits)
+    groups: tuple[str | Path, ...] = ()
 
     def cases(self) -> Cases:
         """Return the cases of the study's families, without imported groups."""
-        return JoinedCases(
-            tuple(
-                family_cases(
-                    name, seeds=seeds, assignors=self.assignors, first_seed=self.first_seed
-                )
-                for name, seeds in self.families.items()
-            )
-        )
+        return family_cases(self.families, assignors=self.assignors, first_seed=self.first_seed)
 
-    def described(self) -> dict[str, object]:
-        """Return the description of the study for its manifest."""
-        return {
-            "file": self.name,
-            "sha256": self.digest,
-            "families": {
-                name: _ALL if seeds is None else seeds for name, seeds in self.families.items()
+    def described(self, imported: ImportedCases) -> dict[str, object]:
+        """Describe the configuration for the manifest. Equal descriptions give equal tables.
+
+        Imported groups are described by the bitwise XOR of the ids of their documents.
+        """
+        families = [FAMILIES[name].parameters() for name in self.families]
+        described: dict[str, object] = {
+            "seeds": len(self.cases()) if self.seeds is None else self.seeds,
+            "first_seed": self.first_seed,
+            "imported_groups": len(imported),
+            "assignors": list(self.assignors),
+            "limits": {
+                name: value for name, value in asdict(self.limits).items() if name != "stop"
             },
-            "drawn": self.drawn,
-            "batch_cases": self.batch_cases,
+            "families": families,
         }
+        if len(imported):
+            families.append({"name": IMPORTED})
+            described["imported_digest"] = f"{imported.digest:015x}"
+        if self.file is not None:
+            described["study"] = {
+                "file": self.file,
+                "sha256": self.digest,
+                "families": {
+                    name: _ALL if seeds is None else seeds for name, seeds in self.families.items()
+                },
+                "drawn": self.drawn,
+                "batch_cases": self.batch_cases,
+            }
+        return described
 
 
 def read_config(text: str, name: str, *, directory: Path = Path()) -> StudyConfig:
@@ -101,7 +143,7 @@ def read_config(text: str, name: str, *, directory: Path = Path()) -> StudyConfi
     if "about" in items:
         items["about"].text()
     return StudyConfig(
-        name=name,
+        file=name,
         digest=hashlib.sha256(text.encode()).hexdigest(),
         families=_families(items["families"]) if "families" in items else {},
         **optional,

@@ -3,47 +3,10 @@
 import importlib.metadata
 import platform
 import subprocess
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping
 from pathlib import Path
 
-from kassay.experiments.comparison.optimum import CaseLimits
-from kassay.experiments.study.case import IMPORTED, ImportedCases
-from kassay.experiments.study.families.registry import FAMILIES
-
 _PACKAGES = ("kassay", "ortools", "networkx", "numpy", "pandas", "pyarrow", "pyspark", "pyyaml")
-
-
-def configuration(
-    imported: ImportedCases,
-    *,
-    families: Sequence[str],
-    seeds: int,
-    first_seed: int,
-    assignors: Sequence[str],
-    limits: CaseLimits,
-    study: Mapping[str, object] | None = None,
-) -> dict[str, object]:
-    """Describe the configuration of a study. Equal configurations give equal tables.
-
-    Imported groups are described by the bitwise XOR of the ids of their documents. ``study`` is
-    `StudyConfig.described`.
-    """
-    described_families = [FAMILIES[name].parameters() for name in families]
-    described: dict[str, object] = {
-        "seeds": seeds,
-        "first_seed": first_seed,
-        "imported_groups": len(imported),
-        "assignors": list(assignors),
-        "limits": {name: value for name, value in asdict(limits).items() if name != "stop"},
-        "families": described_families,
-    }
-    if len(imported):
-        described_families.append({"name": IMPORTED})
-        described["imported_digest"] = f"{imported.digest:015x}"
-    if study is not None:
-        described["study"] = dict(study)
-    return described
 
 
 def manifest(

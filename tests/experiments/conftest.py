@@ -8,7 +8,6 @@ import pyarrow.dataset
 import pytest
 from pyspark.sql import SparkSession
 
-from kassay.experiments.comparison.optimum import LIMITS
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.spark.study_pipeline import write_study
 from kassay.experiments.study.case import (
@@ -19,7 +18,8 @@ from kassay.experiments.study.case import (
     ListedCases,
     cases_of,
 )
-from kassay.experiments.study.manifest import configuration, manifest
+from kassay.experiments.study.configuration import StudyConfig, StudySettings
+from kassay.experiments.study.manifest import manifest
 from kassay.experiments.study.output_reader import StudySummary, load_summary, read_manifest
 
 ASSIGNORS = ("range", "roundrobin")
@@ -61,20 +61,15 @@ def study_cases() -> Cases:
 @pytest.fixture(scope="session")
 def study_directory(spark, study_cases, tmp_path_factory) -> Path:
     """Output of a study; tests must not change it."""
-    described = configuration(
-        ImportedCases(),
-        families=FAMILIES,
-        seeds=20,
-        first_seed=0,
-        assignors=ASSIGNORS,
-        limits=LIMITS,
-    )
+    described = StudyConfig(
+        families=dict.fromkeys(FAMILIES), seeds=20, assignors=ASSIGNORS
+    ).described(ImportedCases())
     directory = tmp_path_factory.mktemp("study")
     write_study(
         spark,
         study_cases,
         str(directory),
-        largest_batch=20,
+        settings=StudySettings(batch_cases=20),
         manifest=lambda rows: manifest(described, rows=rows, run={"seconds": 1.0}),
     )
     return directory

@@ -22,16 +22,14 @@ from kassay.experiments.cli.options.search_options import LimitOptions
 from kassay.experiments.cli.options.spark_options import SparkOptions, tasks_option
 from kassay.experiments.cli.read_groups import name_of, read_group_documents
 from kassay.experiments.cli.write_results import print_table
-from kassay.experiments.comparison.optimum import CaseLimits
 from kassay.experiments.report.assignor_summary import by_scope
 from kassay.experiments.spark.output_files import delete_abandoned_runs, read_summary
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.spark.study_pipeline import read_documents, study_digest, write_study
-from kassay.experiments.study.batches import BATCH_CASES
-from kassay.experiments.study.case import Cases, ImportedCases, JoinedCases, cases_of
-from kassay.experiments.study.configuration import read_config
+from kassay.experiments.study.case import ImportedCases, JoinedCases, divided_seeds
+from kassay.experiments.study.configuration import StudyConfig, read_config
 from kassay.experiments.study.families.registry import FAMILIES, USUAL
-from kassay.experiments.study.manifest import configuration, manifest
+from kassay.experiments.study.manifest import manifest
 from kassay.experiments.study.output_reader import (
     StudySummary,
     check_writable,
@@ -112,31 +110,31 @@ def study(
     """
     begin = time.perf_counter()
     if options.config is None:
-        plan = _plan_from_options(studied, custom.names(studied.assignor or ()))
+        config = _config_of_options(studied, custom.names(studied.assignor or ()))
     else:
-        plan = _plan_from_file(context, options.config, custom.names())
-    documents, uris, all_valid = _read_groups(plan.groups)
-    if not (documents or uris or len(plan.generated)):
+        config = _config_of_file(context, options.config, custom.names())
+    documents, uris, all_valid = _read_groups(config.groups)
+    if not (documents or uris or len(config.cases())):
         raise UsageError("there is no group to study: give --groups, or --cases above 0")
-    results = None if uris else _finished(plan, documents, options.output)
+    results = None if uris else _finished(config, documents, options.output)
     if results is None:
         check_writable(options.output)
         with spark_session(master=spark.master, settings=spark.settings()) as session:
-            table, imported = None, ImportedCases(assignors=tuple(plan.assignors))
+            table, imported = None, ImportedCases(assignors=config.assignors)
             if documents or uris:
-                table, imported = read_documents(session, documents, uris, assignors=plan.assignors)
+                table, imported = read_documents(
+                    session, documents, uris, assignors=config.assignors
+                )
             write_study(
                 session,
-                JoinedCases((imported, plan.generated)),
+                JoinedCases((imported, config.cases())),
                 options.output,
+                settings=config,
                 documents=table,
                 tasks=options.tasks,
-                largest_batch=plan.largest_batch,
-                limits=plan.limits,
-                drawn=plan.drawn,
                 stop_after=None if options.stop_after is None else 60 * options.stop_after,
                 manifest=lambda rows: manifest(
-                    plan.described(imported),
+                    config.described(imported),
                     rows=rows,
                     run=spark.run_record(session, begin),
                 ),
@@ -151,14 +149,13 @@ def study(
         raise typer.Exit(BAD_INPUT)
 
 
-def _finished(plan: "_StudyPlan", documents: list[str], output: str) -> StudySummary | None:
+def _finished(config: StudyConfig, documents: list[str], output: str) -> StudySummary | None:
     """Return the summary of a finished and undamaged study in a local directory, else None."""
     directory = location(output)
     if directory is None:
         return None
-    imported = ImportedCases.of(documents, assignors=plan.assignors)
-    cases = JoinedCases((imported, plan.generated))
-    digest = study_digest(cases, limits=plan.limits, drawn=plan.drawn)
+    imported = ImportedCases.of(documents, assignors=config.assignors)
+    digest = study_digest(JoinedCases((imported, config.cases())), config)
     try:
         found = read_manifest(directory)
         if found.get("digest") != digest or _unfinished(found):
@@ -174,37 +171,6 @@ def _unfinished(manifest: Mapping[str, Any]) -> int:
     return int(counts["total"] - counts["finished"])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _StudyPlan:
-    """Cases and settings of a study, from command-line options or a configuration file.
-
-    The imported groups are ``documents``, and the documents in text files at ``uris``.
-    """
-
-    generated: Cases
-    groups: Sequence[str | Path]
-    families: Sequence[str]
-    seeds: int
-    assignors: Sequence[str]
-    limits: CaseLimits
-    first_seed: int = 0
-    largest_batch: int = BATCH_CASES
-    drawn: int | None = None
-    file: Mapping[str, object] | None = None
-
-    def described(self, imported: ImportedCases) -> dict[str, object]:
-        """Describe the configuration of the study for its manifest."""
-        return configuration(
-            imported,
-            families=self.families,
-            seeds=self.seeds,
-            first_seed=self.first_seed,
-            assignors=self.assignors,
-            limits=self.limits,
-            study=self.file,
-        )
-
-
 def _read_groups(sources: Sequence[str | Path]) -> tuple[list[str], list[str], bool]:
     """Read the group documents of local files, and list the remote URIs.
 
@@ -216,19 +182,17 @@ def _read_groups(sources: Sequence[str | Path]) -> tuple[list[str], list[str], b
     return documents, [uri for uri, path in local.items() if path is None], all_valid
 
 
-def _plan_from_options(options: StudiedGroups, assignors: list[str]) -> _StudyPlan:
-    families = options.family or []
-    return _StudyPlan(
-        generated=cases_of(families, seeds=options.cases, assignors=assignors),
-        groups=options.groups or (),
-        families=families,
+def _config_of_options(options: StudiedGroups, assignors: Sequence[str]) -> StudyConfig:
+    return StudyConfig(
+        families=divided_seeds(options.family or [], options.cases),
         seeds=options.cases,
-        assignors=assignors,
+        assignors=tuple(assignors),
+        groups=tuple(options.groups or ()),
         limits=options.case_limits(),
     )
 
 
-def _plan_from_file(context: typer.Context, path: Path, custom: list[str]) -> _StudyPlan:
+def _config_of_file(context: typer.Context, path: Path, custom: list[str]) -> StudyConfig:
     for one in fields(StudiedGroups):
         source = context.get_parameter_source(one.name)
         if source is not None and source.name != "DEFAULT":
@@ -238,20 +202,7 @@ def _plan_from_file(context: typer.Context, path: Path, custom: list[str]) -> _S
             )
     with open_text(path) as stream:
         config = read_config(stream.read(), name_of(path), directory=path.parent)
-    config = replace(config, assignors=(*map(known_assignor, config.assignors), *custom))
-    generated = config.cases()
-    return _StudyPlan(
-        generated=generated,
-        groups=config.groups,
-        families=list(config.families),
-        seeds=len(generated),
-        assignors=config.assignors,
-        limits=config.limits,
-        first_seed=config.first_seed,
-        largest_batch=config.batch_cases,
-        drawn=config.drawn,
-        file=config.described(),
-    )
+    return replace(config, assignors=(*map(known_assignor, config.assignors), *custom))
 
 
 def _print_summary(results: StudySummary) -> None:

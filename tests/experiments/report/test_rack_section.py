@@ -8,12 +8,12 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from kassay.experiments.comparison.optimum import LIMITS
 from kassay.experiments.report.rack_section import rack_section
 from kassay.experiments.report.study_report import render
 from kassay.experiments.spark.study_pipeline import write_study
 from kassay.experiments.study.case import ImportedCases, cases_of
-from kassay.experiments.study.manifest import configuration, manifest
+from kassay.experiments.study.configuration import StudyConfig
+from kassay.experiments.study.manifest import manifest
 from kassay.experiments.study.output_reader import load_summary, read_manifest
 from tests.experiments.conftest import stored_rows
 from tools.insert_published_numbers import render_places
@@ -27,14 +27,9 @@ FAMILIES = ("racks-equal", "racks-mixed-own-past", "mixed-join")
 @pytest.fixture(scope="module")
 def directory(spark, tmp_path_factory):
     path = tmp_path_factory.mktemp("racks")
-    described = configuration(
-        ImportedCases(),
-        families=FAMILIES,
-        seeds=12,
-        first_seed=0,
-        assignors=ASSIGNORS,
-        limits=LIMITS,
-    )
+    described = StudyConfig(
+        families=dict.fromkeys(FAMILIES), seeds=12, assignors=ASSIGNORS
+    ).described(ImportedCases())
     described |= {"study": {"file": "racks.yaml"}}
     write_study(
         spark,

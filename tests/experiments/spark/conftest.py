@@ -4,7 +4,7 @@ import pytest
 
 from kassay.experiments.spark.study_pipeline import write_study
 from kassay.experiments.study.case import ImportedCases, JoinedCases
-from kassay.experiments.study.configuration import read_config
+from kassay.experiments.study.configuration import StudySettings, read_config
 from kassay.experiments.study.output_reader import load_summary, read_manifest
 from tests.experiments.cli.conftest import kassay
 from tests.experiments.conftest import stored_rows
@@ -32,7 +32,13 @@ def tables_in(spark):
     cases = JoinedCases((ImportedCases(assignors=config.assignors), config.cases()))
 
     def write(output, directory):
-        write_study(spark, cases, output, manifest=dict, largest_batch=config.batch_cases)
+        write_study(
+            spark,
+            cases,
+            output,
+            manifest=dict,
+            settings=StudySettings(batch_cases=config.batch_cases),
+        )
         return tables_of(directory)
 
     return write

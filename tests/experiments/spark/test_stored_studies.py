@@ -6,13 +6,13 @@ from functools import partial
 
 import pytest
 
-from kassay.experiments.comparison.optimum import LIMITS
 from kassay.experiments.spark.output_files import delete_abandoned_runs
 from kassay.experiments.spark.study_pipeline import write_study
 from kassay.experiments.spark.study_tables import complete_runs
 from kassay.experiments.study.batches import batches_of
 from kassay.experiments.study.case import ImportedCases, cases_of
-from kassay.experiments.study.manifest import configuration, manifest
+from kassay.experiments.study.configuration import StudyConfig, StudySettings
+from kassay.experiments.study.manifest import manifest
 from kassay.experiments.study.output_reader import load_summary, read_manifest
 from tests.experiments.conftest import stored_rows
 
@@ -93,20 +93,15 @@ def intact(spark, tmp_path_factory):
     for name, assignor, seeds in (("study", "roundrobin", 27), ("other", "sticky", 3)):
         assignors = ["range", assignor]
         cases = cases_of(["mixed-join"], seeds=seeds, assignors=assignors)
-        described = configuration(
-            ImportedCases(),
-            families=["mixed-join"],
-            seeds=seeds,
-            first_seed=0,
-            assignors=assignors,
-            limits=LIMITS,
-        )
+        described = StudyConfig(
+            families={"mixed-join": seeds}, seeds=seeds, assignors=tuple(assignors)
+        ).described(ImportedCases())
         write_study(
             spark,
             cases,
             str(root / name),
             manifest=partial(_manifest, described),
-            largest_batch=3,
+            settings=StudySettings(batch_cases=3),
         )
         for path in (root / name).rglob(".*.crc"):
             path.unlink()  # other tools than Hadoop do not copy these files
@@ -143,7 +138,7 @@ def test_a_study_repairs_every_damage_and_keeps_other_batches(spark, intact, tmp
     # Without the manifest, damage to bytes that no reader uses is not detected.
     found = complete_runs(spark, f"{directory.as_uri()}/cases/{digest}", batches, digest)
     assert set(found) == {number for number, d in enumerate(DAMAGE) if d is _zero_metadata} | {8}
-    write_study(spark, cases, str(directory), manifest=dict, largest_batch=3)
+    write_study(spark, cases, str(directory), manifest=dict, settings=StudySettings(batch_cases=3))
     assert stored_rows(directory, read_manifest(directory)) == before
     runs = {number: len(list(directory.glob(f"cases/*/batch={number}/*"))) for number in range(9)}
     assert runs == {**dict.fromkeys(range(8), 2), 8: 1}

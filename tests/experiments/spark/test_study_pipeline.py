@@ -23,6 +23,7 @@ from kassay.experiments.study.case import (
     document_id,
     imported_cases,
 )
+from kassay.experiments.study.configuration import StudySettings
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.output_reader import load_summary, read_manifest
 from kassay.reference.model.errors import InputError, RunError
@@ -64,7 +65,13 @@ def test_the_rows_do_not_depend_on_the_number_of_tasks(spark, expected, tasks):
 
 
 def test_a_study_stores_each_case_once(spark, expected, tmp_path):
-    write_study(spark, CASES, str(tmp_path), manifest=lambda rows: {"rows": rows}, largest_batch=12)
+    write_study(
+        spark,
+        CASES,
+        str(tmp_path),
+        manifest=lambda rows: {"rows": rows},
+        settings=StudySettings(batch_cases=12),
+    )
     written = read_manifest(tmp_path)
     rows = stored_rows(tmp_path, written)
     assert {row.pop("study") for row in rows} == {written["digest"]}
@@ -109,14 +116,21 @@ def test_imported_groups_do_not_depend_on_files_and_tasks(spark, tmp_path):
 
 def test_only_missing_batches_are_evaluated_again(spark, tmp_path):
     cases = cases_of(["equal-join"], seeds=6, assignors=ASSIGNORS)
-    write_study(spark, cases, str(tmp_path), manifest=dict, largest_batch=2)
+    write_study(spark, cases, str(tmp_path), manifest=dict, settings=StudySettings(batch_cases=2))
     before = stored_rows(tmp_path, read_manifest(tmp_path))
     files = set(tmp_path.rglob("cases/**/*.parquet"))
     lost = next(path for path in files if "batch=2" in str(path))
     shutil.rmtree(lost.parent)
     bad = {case.name: "abort" for case in cases if case.seed not in _seeds_of(Batch(2, 4, 6), 6)}
     evaluator = partial(faults.evaluate_with_crashes, bad=bad)
-    write_study(spark, cases, str(tmp_path), manifest=dict, largest_batch=2, evaluator=evaluator)
+    write_study(
+        spark,
+        cases,
+        str(tmp_path),
+        manifest=dict,
+        settings=StudySettings(batch_cases=2),
+        evaluator=evaluator,
+    )
     assert stored_rows(tmp_path, read_manifest(tmp_path)) == before
     new = set(tmp_path.rglob("cases/**/*.parquet")) - files
     assert ["batch=2" in str(path) for path in new] == [True]
@@ -124,7 +138,14 @@ def test_only_missing_batches_are_evaluated_again(spark, tmp_path):
 
 def test_a_stopped_study_summarises_its_complete_batches(spark, tmp_path, monkeypatch):
     cases = cases_of(["equal-join"], seeds=9, assignors=ASSIGNORS)
-    write = partial(write_study, spark, cases, str(tmp_path), manifest=dict, largest_batch=3)
+    write = partial(
+        write_study,
+        spark,
+        cases,
+        str(tmp_path),
+        manifest=dict,
+        settings=StudySettings(batch_cases=3),
+    )
     with pytest.raises(RunError, match="no batch is complete"):
         write(stop_after=0)
     write()
@@ -142,7 +163,14 @@ def test_a_stopped_study_summarises_its_complete_batches(spark, tmp_path, monkey
 @pytest.mark.long
 def test_small_batches_are_merged_at_the_end(spark, tmp_path, monkeypatch):
     cases = cases_of(["equal-join"], seeds=10, assignors=ASSIGNORS)
-    write = partial(write_study, spark, cases, str(tmp_path), manifest=dict, largest_batch=2)
+    write = partial(
+        write_study,
+        spark,
+        cases,
+        str(tmp_path),
+        manifest=dict,
+        settings=StudySettings(batch_cases=2),
+    )
     write()
     single = stored_rows(tmp_path, read_manifest(tmp_path))
     monkeypatch.setattr("kassay.experiments.spark.study_pipeline._CASES_PER_FILE", 4)
@@ -170,7 +198,12 @@ def test_crashes_of_the_evaluating_process_become_rows(spark, expected):
     cases = ListedCases(tuple(case for case in CASES if case.name in names))
     evaluator = partial(faults.evaluate_with_crashes, bad=bad)
     frame = evaluate_cases(
-        spark, cases, Batch(0, 0, 8), tasks=2, limits=CaseLimits(memory=8192), evaluator=evaluator
+        spark,
+        cases,
+        Batch(0, 0, 8),
+        tasks=2,
+        settings=StudySettings(limits=CaseLimits(memory=8192)),
+        evaluator=evaluator,
     )
     found = {row["groups"]["case"]: row for row in frame.toArrow().to_pylist()}
     assert len(found) == len(names)
@@ -188,9 +221,9 @@ def test_the_time_limit_applies_to_native_code(spark):
     cases = ListedCases(tuple(CASES)[2:5])
     names = [case.name for case in cases]
     evaluator = partial(faults.evaluate_with_crashes, bad={names[1]: "hang"})
-    limits = CaseLimits(group=8.0)
+    settings = StudySettings(limits=CaseLimits(group=8.0))
     frame = evaluate_cases(
-        spark, cases, Batch(0, 0, 3), tasks=1, limits=limits, evaluator=evaluator
+        spark, cases, Batch(0, 0, 3), tasks=1, settings=settings, evaluator=evaluator
     )
     errors = {row["groups"]["case"]: row["groups"]["error"] for row in frame.collect()}
     assert errors == dict.fromkeys(names) | {names[1]: "the evaluation took more than 8 s"}
