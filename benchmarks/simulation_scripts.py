@@ -43,12 +43,12 @@ def policy_table(rows: Iterable[SimulationCost]) -> Iterator[str]:
     )
     yield "|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
     for row in rows:
-        unnecessary = f"{row.unnecessary_moves}{'' if row.proven else '+'}"
+        result, plus = row.result, "" if row.proven else "+"
         yield (
-            f"| {row.script} | {row.policy} | {row.protocol} | {row.rebalances} | {row.moves} | "
-            f"{row.needed_moves} | {unnecessary} | {row.imbalance_gap} | "
-            f"{row.unowned_seconds:.1f} | {row.unowned_messages} | {row.reread_messages} | "
-            f"{row.max_lag} |"
+            f"| {result.script} | {result.policy} | {row.protocol} | {row.rebalances} | "
+            f"{result.moves} | {row.needed_moves} | {row.unnecessary_moves}{plus} | "
+            f"{row.imbalance_gap} | {row.unowned_seconds:.1f} | {result.unowned_messages} | "
+            f"{result.reread_messages} | {result.max_lag} |"
         )
 
 
@@ -58,10 +58,10 @@ def protocol_table(rows: Iterable[SimulationCost]) -> Iterator[str]:
     yield "|---|--:|--:|--:|"
     by_script: dict[str, dict[str, SimulationCost]] = {}
     for row in rows:
-        by_script.setdefault(row.script, {})[row.policy] = row
+        by_script.setdefault(row.result.script, {})[row.result.policy] = row
     for script, by_policy in by_script.items():
         cells = (
-            f"{cost.rebalances} / {cost.moves} / {cost.unowned_seconds:.1f}"
+            f"{cost.rebalances} / {cost.result.moves} / {cost.unowned_seconds:.1f}"
             for cost in map(by_policy.__getitem__, _PROTOCOL_POLICIES)
         )
         yield f"| {script} | {' | '.join(cells)} |"

@@ -79,9 +79,9 @@ class Simulation:
         for event in script.events:
             self.clock.after(event.at, partial(self._apply, event))
 
-    def run(self, until: int | None = None) -> SimulationResult:
-        """Run the script to its end or to the time ``until``, and compute the totals."""
-        end = self.script.until if until is None else until
+    def run(self) -> SimulationResult:
+        """Run the script to its end, and compute the totals."""
+        end = self.script.until
         self.clock.run(min(end, self.script.measured_from - 1))
         start = self._totals()
         offsets = self.environment.offsets

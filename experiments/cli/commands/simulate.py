@@ -133,13 +133,13 @@ def _print(result: SimulationResult, output_format: Format | None) -> None:
 
 def _row(cost: SimulationCost) -> dict[str, object]:
     return {
-        "script": cost.script,
-        "policy": cost.policy,
+        "script": cost.result.script,
+        "policy": cost.result.policy,
         "rebalances": cost.rebalances,
-        "moves": cost.moves,
+        "moves": cost.result.moves,
         "needed": cost.needed_moves,
         "unnecessary": str(cost.unnecessary_moves) + ("" if cost.proven else "+"),
         "unowned s": f"{cost.unowned_seconds:.1f}",
-        "reread": cost.reread_messages,
-        "max lag": cost.max_lag,
+        "reread": cost.result.reread_messages,
+        "max lag": cost.result.max_lag,
     }

@@ -196,7 +196,7 @@ class Survey:
     interrupted: bool = False
 
     @classmethod
-    def of(cls, results: Iterable[SurveyResult], *, interrupted: bool = False) -> "Survey":
+    def of(cls, results: Iterable[SurveyResult]) -> "Survey":
         """Rank the results of a survey."""
         listed = list(results)
         surveyed = [one for one in listed if isinstance(one, SurveyedGroup)]
@@ -204,7 +204,6 @@ class Survey:
         return cls(
             groups=tuple(sorted(surveyed, key=SurveyedGroup.rank_key)),
             unsurveyed=tuple(sorted(failed, key=lambda one: one.id or "")),
-            interrupted=interrupted,
         )
 
     def totals(self) -> dict[str, int]:

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from kassay.experiments.comparison.compare import compare
-from kassay.experiments.comparison.optimum import LIMITS, CaseLimits
 from kassay.experiments.implementations.convergence import Ending, StableResult
 from kassay.experiments.simulation.policies import Policy
 from kassay.experiments.simulation.results.simulation_result import (
@@ -17,28 +16,25 @@ from kassay.reference.model.metrics import Measure
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationCost:
-    """Total cost of one simulation, measured from its first event."""
+    """Total cost of one simulation, measured from its first event, beside those of its result."""
 
-    script: str
-    policy: str
+    result: SimulationResult
     protocol: str
     rebalances: int  # generations, or target assignments under the consumer protocol
     rounds: int  # maximum number of rebalances until nothing was withheld
-    moves: int
     # Summed over the rebalances:
     needed_moves: int  # fewest moves to minimum imbalance
     unnecessary_moves: int  # moves beyond the fewest that give the same imbalance
     imbalance_gap: int  # sum of squared loads above the minimum
     proven: bool  # whether every optimum in these sums is proven
-    unowned_seconds: float  # partition-seconds without a consumer
-    unowned_messages: int
-    reread_messages: int
-    max_lag: int
+
+    @property
+    def unowned_seconds(self) -> float:
+        """Return the partition-seconds without a consumer."""
+        return self.result.unowned_ms / 1000
 
 
-def cost_of(
-    result: SimulationResult, policy: Policy, *, measured_from: int, limits: CaseLimits = LIMITS
-) -> SimulationCost:
+def cost_of(result: SimulationResult, policy: Policy, *, measured_from: int) -> SimulationCost:
     """Compute the cost of a simulation, and compare each rebalance with the optimum.
 
     Only rebalances from ``measured_from`` (ms) on count.
@@ -48,26 +44,20 @@ def cost_of(
     proven = True
     for group, assignment in filter(None, map(_combined, sequences)):
         stable = StableResult(ending=Ending.OK, assignment=assignment, rounds=1)
-        comparison = compare(group, policy.name, result=stable, limits=limits)
+        comparison = compare(group, policy.name, result=stable)
         proven = proven and comparison.unnecessary_moves is not None
         needed += comparison.movement.optimum or 0
         unnecessary += comparison.unnecessary_moves or 0
         gap += comparison.imbalance[Measure.SUM_OF_SQUARES].gap or 0
     return SimulationCost(
-        script=result.script,
-        policy=result.policy,
+        result=result,
         protocol=str(policy.protocol),
         rebalances=sum(map(len, sequences)),
         rounds=max(map(len, sequences), default=0),
-        moves=result.moves,
         needed_moves=needed,
         unnecessary_moves=unnecessary,
         imbalance_gap=gap,
         proven=proven,
-        unowned_seconds=result.unowned_ms / 1000,
-        unowned_messages=result.unowned_messages,
-        reread_messages=result.reread_messages,
-        max_lag=result.max_lag,
     )
 
 
