@@ -29,7 +29,6 @@ from kassay.reference.model.ownership import ownership as ownership
 from kassay.reference.model.topic_partitions import Partitions as Partitions
 from kassay.reference.model.topic_partitions import TopicPartition as TopicPartition
 from kassay.solver.certificate.certificate import Certificate as Certificate
-from kassay.solver.certify import certify as certify
 from kassay.solver.constraints import Capacity as Capacity
 from kassay.solver.constraints import Colocated as Colocated
 from kassay.solver.constraints import Forbidden as Forbidden
@@ -37,6 +36,7 @@ from kassay.solver.constraints import MaxMoves as MaxMoves
 from kassay.solver.constraints import MaxPartitions as MaxPartitions
 from kassay.solver.constraints import Pinned as Pinned
 from kassay.solver.constraints import Separated as Separated
+from kassay.solver.evidence.certify import certify as certify
 from kassay.solver.frontier.frontier import frontier as frontier
 from kassay.solver.frontier.frontier_points import Frontier as Frontier
 from kassay.solver.improvement.explanation import Explanation as Explanation

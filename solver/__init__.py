@@ -11,7 +11,6 @@ from kassay.solver.certificate.certificate import (
 )
 from kassay.solver.certificate.check import certificate_errors, conflict_errors
 from kassay.solver.certificate.refutation import PartitionPrices
-from kassay.solver.certify import certify
 from kassay.solver.constraints import (
     Capacity,
     Colocated,
@@ -21,6 +20,7 @@ from kassay.solver.constraints import (
     Pinned,
     Separated,
 )
+from kassay.solver.evidence.certify import certify
 from kassay.solver.frontier.frontier import frontier
 from kassay.solver.frontier.frontier_points import Frontier, FrontierPoint
 from kassay.solver.improvement.explanation import Explanation, explain

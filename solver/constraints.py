@@ -83,7 +83,6 @@ class Colocated:
     topics: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        """Convert the topics to a tuple."""
         object.__setattr__(self, "topics", tuple(self.topics))
 
     def __str__(self) -> str:
@@ -97,7 +96,6 @@ class Separated:
     partitions: tuple[TopicPartition, ...]
 
     def __post_init__(self) -> None:
-        """Convert the partitions to a tuple of topic partitions."""
         frozen = tuple(dict.fromkeys(TopicPartition(*tp) for tp in self.partitions))
         object.__setattr__(self, "partitions", frozen)
 

@@ -50,7 +50,6 @@ class SearchLimits:
         return self.stop is not None and self.stop.is_set()
 
     def __post_init__(self) -> None:
-        """Check that every limit is in its range."""
         if not self.time >= 0:
             raise UsageError(f"time limit must be at least 0 seconds, got {self.time!r}")
         if self.deterministic is not None and not self.deterministic >= 0:

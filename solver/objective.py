@@ -55,7 +55,6 @@ class Tolerance:
     up_to: int | None = None
 
     def __post_init__(self) -> None:
-        """Check the ranges and convert the relative tolerance to a fraction."""
         try:
             share = Fraction(str(self.relative))
         except ValueError:
@@ -102,7 +101,6 @@ class _LoadLevel:
     tolerance: Tolerance = EXACT
 
     def __post_init__(self) -> None:
-        """Convert the name of a measure to a `Measure`, and check the tolerance."""
         if Measure(self.measure) is Measure.LEXIMAX and self.tolerance:
             raise UsageError(
                 "a tolerance is not supported for leximax; use another imbalance measure"
@@ -163,7 +161,6 @@ class Movement:
     name: ClassVar[str] = "movement"
 
     def __post_init__(self) -> None:
-        """Convert costs per partition to a tuple of pairs, and check that none is negative."""
         if isinstance(self.cost, str):
             object.__setattr__(self, "cost", MovementCost(self.cost))
             return
@@ -219,7 +216,6 @@ class Colocation:
     name: ClassVar[str] = "colocation"
 
     def __post_init__(self) -> None:
-        """Convert the sets of topics to tuples."""
         object.__setattr__(self, "topics", tuple(map(tuple, self.topics)))
 
 

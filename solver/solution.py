@@ -62,7 +62,6 @@ class LevelValue:
     origin: Origin | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        """Raise InternalError if the value is below the bound."""
         if self.value < self.bound:
             raise InternalError(f"{self.name}: value {self.value} is below its bound {self.bound}")
 

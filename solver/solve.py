@@ -15,7 +15,6 @@ from kassay.solver.certificate.certificate import (
     Conflict,
     LevelClaim,
     Origin,
-    prices_prove,
 )
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
 from kassay.solver.evaluation import check_levels, level_value, violated
@@ -28,6 +27,7 @@ from kassay.solver.limits import FlowClock, SearchBudget, SearchLimits
 from kassay.solver.objective import HostImbalance, Level, default_levels
 from kassay.solver.problem import Problem, build_problem
 from kassay.solver.solution import Solution, level_values
+from kassay.solver.subscription_network import prices_prove
 
 _FLOW_ORIGINS = (Origin.PRICES, Origin.COUNTING, Origin.FLOW)
 
@@ -103,7 +103,8 @@ def _check_request(
         raise UsageError("levels is empty; pass at least one level, for example Imbalance()")
     check_constraints(group, rules)
     check_levels(group, levels)
-    if method is Method.FLOW and (rules or not prices_prove(group, levels)):
+    is_one_flow = not rules and prices_prove(group, levels)
+    if method is Method.FLOW and not is_one_flow:
         raise UsageError(
             "the method 'flow' requires equal weights, and the levels imbalance (sum_of_squares or "
             "leximax), then movement; it supports neither tolerances nor constraints"
@@ -207,7 +208,10 @@ def _run_first_method(request: _Request) -> tuple[Method, LexicographicResult]:
     for row in _METHODS:
         result = row.run(request) if row.applies(request) else None
         if result is not None:
-            by_flow = row.run is not _by_levels and result.is_proven_by(_FLOW_ORIGINS)
+            is_proven = result.placement is not None and all(
+                claim.origin in _FLOW_ORIGINS for claim in result.claims
+            )
+            by_flow = is_proven and row.run is not _by_levels
             return Method.FLOW if by_flow else Method.CP_SAT, result
     raise InternalError("no method applies")
 

@@ -6,13 +6,15 @@ partitions change the network only: a capacity limits a member, and a forbidden 
 partition is a topic of its own with fewer arcs.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import assert_never
 
 import numpy as np
 
+from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.reference.model.topic_partitions import Column
 from kassay.solver.constraints import (
@@ -25,6 +27,7 @@ from kassay.solver.constraints import (
     Pinned,
     Separated,
 )
+from kassay.solver.objective import Imbalance, Level, Movement, MovementCost
 from kassay.solver.problem import Ints, Placement, Problem
 
 
@@ -166,6 +169,26 @@ def build_network(problem: Problem, constraints: Iterable[Constraint] = ()) -> S
         topic_names=tuple(names),
         capacity=restrictions.capacity,
     )
+
+
+def prices_prove(group: Group, levels: Sequence[Level]) -> bool:
+    """Return whether node prices can prove assignments of a group optimal on given levels.
+
+    Prices prove the fewest moves among the least majorised loads. Strictly convex measures
+    are minimal only there; for the other measures fewer moves may suffice elsewhere.
+    """
+    if not group.uniform_weight or any(level.tolerance for level in levels):
+        return False
+    match levels:
+        case [Imbalance()]:
+            return True
+        case [
+            Imbalance(measure=Measure.SUM_OF_SQUARES | Measure.LEXIMAX),
+            Movement(cost=MovementCost()),
+        ]:
+            return True
+        case _:
+            return False
 
 
 class _Restrictions:

@@ -10,12 +10,11 @@ from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, imbalance, loads, movement
-from kassay.solver.certificate.certificate import Certificate, LevelClaim, Proof
+from kassay.solver.certificate.certificate import Certificate, LevelClaim, Proof, value_of
 from kassay.solver.certificate.check import certificate_errors, conflict_errors
-from kassay.solver.certificate.level_claims import value_of
-from kassay.solver.certificate.objective_documents import constraint_document, level_document
-from kassay.solver.certify import certify
+from kassay.solver.certificate.write_certificate import constraint_document, level_document
 from kassay.solver.constraints import Constraint, check_constraints
+from kassay.solver.evidence.certify import certify
 from kassay.solver.objective import FURTHER_LEVELS, HOST_LEVELS, Colocation, Level, Movement
 from kassay.solver.solution import level_keys
 

@@ -50,18 +50,16 @@ def max_unit_load(measure: Measure, total: int, limit: int, units: LoadUnits, un
         return min(limit // factor, total)
     if measure is not Measure.SUM_OF_SQUARES:
         return total
-    others, low, high = sum(units.speeds) - units.speeds[unit], 0, total
+    others = sum(units.speeds) - units.speeds[unit]
     multiple = factor * units.speeds[unit]
-    while low < high:
-        load = (low + high + 1) // 2
+
+    def is_within(load: int) -> bool:
         # By the inequality of Cauchy and Schwarz, the other units have at least this value.
         rest = -(-((total - load) ** 2 * multiple) // others) if others else 0
         is_below_share = load * sum(units.speeds) <= total * units.speeds[unit]
-        if is_below_share or load * load * factor + rest <= limit:
-            low = load
-        else:
-            high = load - 1
-    return low
+        return is_below_share or load * load * factor + rest <= limit
+
+    return greatest_true(is_within, total)
 
 
 def _makespan_bound(problem: Problem, units: LoadUnits) -> int:
@@ -81,17 +79,10 @@ def _least_makespan(problem: Problem, load: int, factors: Sequence[int]) -> int:
     """Return the minimum makespan of a total load that can be split into weight units."""
     step = problem.weight_unit
 
-    def holds(limit: int) -> bool:
-        return sum(limit // (factor * step) for factor in factors) * step >= load
+    def is_too_low(limit: int) -> bool:
+        return sum(limit // (factor * step) for factor in factors) * step < load
 
-    low, high = 0, load * min(factors)
-    while low < high:
-        middle = (low + high) // 2
-        if holds(middle):
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    return greatest_true(is_too_low, load * min(factors)) + 1 if load else 0
 
 
 def _greatest_minimum(problem: Problem, units: LoadUnits) -> int:
@@ -127,13 +118,10 @@ def _least_squares(problem: Problem, load: int, factors: Sequence[int]) -> int:
     def count(cost: int, factor: int) -> int:
         return (cost // factor + 1) // 2
 
-    low, high = 0, (2 * parts + 1) * max(factors)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if sum(count(middle, factor) for factor in factors) <= parts:
-            low = middle
-        else:
-            high = middle - 1
+    def are_available(cost: int) -> bool:
+        return sum(count(cost, factor) for factor in factors) <= parts
+
+    low = greatest_true(are_available, (2 * parts + 1) * max(factors))
     counts = [count(low, factor) for factor in factors]
     squares = sum(number**2 * factor for number, factor in zip(counts, factors, strict=True))
     return int((squares + (parts - sum(counts)) * (low + 1)) * problem.weight_unit**2)

@@ -6,13 +6,14 @@ from enum import StrEnum
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.metrics import host_units, load_vector, member_units, movement_count
 from kassay.solver.certificate.refutation import PartitionPrices
-from kassay.solver.constraints import Constraint
+from kassay.solver.constraints import Constraint, group_constraints
+from kassay.solver.evaluation import imbalance_of, level_value, violated
 from kassay.solver.improvement.residual_network import node_prices
-from kassay.solver.improvement.transfer_chains import Transfer
-from kassay.solver.objective import Imbalance, Level, Movement, MovementCost
-from kassay.solver.problem import Ints
+from kassay.solver.improvement.transfer_chains import Transfer, apply_chain
+from kassay.solver.objective import HostImbalance, Imbalance, Level, Movement, MovementCost
+from kassay.solver.problem import Ints, build_problem
 from kassay.solver.subscription_network import SubscriptionNetwork
 
 Price = tuple[int, int]  # squared load, movement; compared lexicographically
@@ -169,26 +170,6 @@ def price_counts(network: SubscriptionNetwork, counts: Ints, *, moved: int) -> P
     )
 
 
-def prices_prove(group: Group, levels: Sequence[Level]) -> bool:
-    """Return whether node prices can prove assignments of a group optimal on given levels.
-
-    Prices prove the fewest moves among the least majorised loads. Strictly convex measures
-    are minimal only there; for the other measures fewer moves may suffice elsewhere.
-    """
-    if not group.uniform_weight or any(level.tolerance for level in levels):
-        return False
-    match levels:
-        case [Imbalance()]:
-            return True
-        case [
-            Imbalance(measure=Measure.SUM_OF_SQUARES | Measure.LEXIMAX),
-            Movement(cost=MovementCost()),
-        ]:
-            return True
-        case _:
-            return False
-
-
 @dataclass(frozen=True, slots=True)
 class Certificate:
     """Claims about the levels of an assignment, or a conflict of constraints, with evidence.
@@ -227,3 +208,50 @@ class Certificate:
     def trusted(self) -> tuple[LevelClaim, ...]:
         """Return the claims with bounds that cannot be checked without a solver."""
         return tuple(claim for claim in self.claims if not claim.origin.is_checked)
+
+
+def value_of(group: Group, assignment: Assignment, level: Level) -> int:
+    """Return the value of a valid assignment on one level of the objective."""
+    match level:
+        case Imbalance() | HostImbalance():
+            is_host = isinstance(level, HostImbalance)
+            units = host_units(group) if is_host else member_units(group)
+            vector = units.loads(load_vector(group, assignment))
+            return imbalance_of(level.measure, vector, units)
+        case Movement(cost=MovementCost.COUNT):
+            return movement_count(group, assignment).moved
+        case Movement(cost=MovementCost.WEIGHT):
+            return movement_count(group, assignment).moved_weight
+        case _:
+            problem = build_problem(group)
+            return level_value(problem, level, problem.valid_placement(assignment))
+
+
+def level_limits(
+    group: Group, assignment: Assignment, claims: Sequence[LevelClaim]
+) -> list[tuple[Level, int]]:
+    """Return, per claim, the maximum value of its level while later levels are minimised.
+
+    It is the tolerance limit of the value of the best known assignment.
+    """
+    return [
+        (claim.level, claim.level.tolerance.limit(value_of(group, best, claim.level)))
+        for claim in claims
+        for best in (claim.best or assignment,)
+    ]
+
+
+def improves(
+    group: Group, assignment: Assignment, certificate: Certificate, chain: tuple[Transfer, ...]
+) -> bool:
+    """Return whether a chain of transfers improves the levels and violates no constraint."""
+    better = apply_chain(group, assignment, chain)
+    rules = (*group_constraints(group), *certificate.constraints)
+    problem = build_problem(group)
+    if any(violated(problem, rules, problem.valid_placement(better))):
+        return False
+    levels = [claim.level for claim in certificate.claims]
+    values, improved = (
+        [value_of(group, one, level) for level in levels] for one in (assignment, better)
+    )
+    return improved < values

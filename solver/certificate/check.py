@@ -1,22 +1,10 @@
 """Check certificates of optimality and of infeasibility, without a solver.
 
-For equal weights both levels are one minimum cost flow with convex costs, where a cost is
-a pair (squared load, movement), compared lexicographically. The flow is optimal if and only
-if every topic and every member has a price, a pair too, that satisfies complementary
-slackness [1]_. The prices are the certificate; `certificate_errors` reads the arcs once. If no
-prices exist, a chain of transfers improves the assignment: see
-`kassay.solver.improvement.transfer_chains`.
-
-Prices prove that counts per topic and member are optimal. That the assignment keeps as many
-owned partitions as its counts allow is checked separately.
+For equal weights, node prices prove an assignment optimal. If no prices exist, a chain of transfers
+improves the assignment: see `kassay.solver.improvement.transfer_chains`.
 
 For weighted groups there are no such prices. The certificate then names the origin of each
 bound, and `Certificate.trusted` lists the claims that cannot be checked.
-
-References
-----------
-.. [1] R. K. Ahuja, T. L. Magnanti, J. B. Orlin. "Network Flows". Prentice Hall, 1993,
-   chapters 9 and 14.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,25 +12,24 @@ from collections.abc import Iterator, Sequence
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import movement
 from kassay.solver.bounds.level_bounds import level_bound
 from kassay.solver.certificate.certificate import (
     Certificate,
     Conflict,
     LevelClaim,
     Origin,
-    Price,
-    PriceTable,
-    prices_prove,
+    improves,
+    level_limits,
+    value_of,
 )
-from kassay.solver.certificate.level_claims import improves, level_limits, value_of
+from kassay.solver.certificate.check_node_prices import node_price_errors
 from kassay.solver.certificate.refutation import cases_refute, prices_refute
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
 from kassay.solver.evaluation import check_levels, violated
 from kassay.solver.improvement.transfer_chains import apply_chain, improving_chain
 from kassay.solver.objective import Level
-from kassay.solver.problem import Ints, Problem, build_problem
-from kassay.solver.subscription_network import SubscriptionNetwork, build_network
+from kassay.solver.problem import Problem, build_problem
+from kassay.solver.subscription_network import prices_prove
 
 
 def certificate_errors(
@@ -81,7 +68,7 @@ def certificate_errors(
     if certificate.chain:
         yield from _chain_errors(group, assignment, certificate)
     if certificate.prices is not None:
-        yield from _price_errors(group, assignment, certificate.prices)
+        yield from node_price_errors(group, assignment, certificate.prices)
     levels = [claim.level for claim in certificate.claims]
     if certificate.trusted and certificate.is_optimal and prices_prove(group, levels):
         chain = improving_chain(group, assignment)
@@ -257,68 +244,3 @@ def _chain_errors(group: Group, assignment: Assignment, certificate: Certificate
         yield f"the chain leads to an assignment that is not valid: {violation}"
     elif not improves(group, assignment, certificate, certificate.chain):
         yield "the chain improves nothing"
-
-
-def _price_errors(group: Group, assignment: Assignment, prices: PriceTable) -> Iterator[str]:
-    problem = build_problem(group)
-    network = build_network(problem)
-    counts = network.counts(problem.valid_placement(assignment))
-    missing = [
-        f"{kind} {name!r} has no price"
-        for kind, names, table in (
-            ("member", network.member_ids, prices.members),
-            ("topic", network.topic_names, prices.topics),
-        )
-        for name in names
-        if name not in table
-    ]
-    if missing:
-        yield from missing
-        return
-    moved, least = movement(group, assignment), network.min_movement(counts)
-    if moved > least:
-        yield f"the movement is {moved}, but with these counts it can be {least}"
-    members = [prices.members[name] for name in network.member_ids]
-    topics = [prices.topics[name] for name in network.topic_names]
-    yield from _member_price_errors(network, network.loads(counts), members)
-    yield from _topic_price_errors(network, counts, topics, members)
-
-
-def _member_price_errors(
-    network: SubscriptionNetwork, loads: Ints, prices: list[Price]
-) -> Iterator[str]:
-    """Yield a message per member price that violates complementary slackness.
-
-    The price of a member must lie between the costs of its last and of one more partition.
-    """
-    for name, load, price in zip(network.member_ids, loads.tolist(), prices, strict=True):
-        if price > (2 * load + 1, 0):
-            yield (
-                f"member {name!r}: price {price} is above the cost "
-                f"{(2 * load + 1, 0)} of one more partition"
-            )
-        if load and price < (2 * load - 1, 0):
-            yield (
-                f"member {name!r}: price {price} is below the cost "
-                f"{(2 * load - 1, 0)} of its last partition"
-            )
-
-
-def _topic_price_errors(
-    network: SubscriptionNetwork, counts: Ints, topics: list[Price], members: list[Price]
-) -> Iterator[str]:
-    """Yield a message per topic price that violates complementary slackness.
-
-    The price of a topic must be the lowest price at its members, and the price at its assignees.
-    """
-    columns = (network.tail, network.head, counts, network.owned)
-    for t, m, count, owned in zip(*(column.tolist() for column in columns), strict=True):
-        squared, moved = members[m]
-        price = topics[t]
-        one_more = (squared, moved + (count >= owned))
-        name = f"topic {network.topic_names[t]!r} at member {network.member_ids[m]!r}"
-        if price > one_more:
-            yield f"{name}: price {price} is above the cost {one_more} of one more partition"
-        last = (squared, moved + (count > owned))
-        if count and price < last:
-            yield f"{name}: price {price} is below the cost {last} of the last partition"

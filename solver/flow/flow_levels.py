@@ -5,17 +5,16 @@ tolerance of imbalance, are found on the convex hull of both values. All other c
 ignored here: the bounds remain valid, and the caller checks the placements.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from kassay.reference.model.metrics import Measure
 from kassay.solver.bounds.level_bounds import load_window
-from kassay.solver.certificate.certificate import Origin, prices_prove
+from kassay.solver.certificate.certificate import Origin
 from kassay.solver.constraints import Constraint, MaxMoves
 from kassay.solver.evaluation import level_value, violated
-from kassay.solver.flow.conflicting_constraints import find_conflict_by_flow
 from kassay.solver.flow.hull_search import BoundedPoint, HullSearch
 from kassay.solver.flow.optimal_flow import optimal_counts, solve_flow
 from kassay.solver.flow.optimal_loads_by_cuts import is_feasible
@@ -24,7 +23,7 @@ from kassay.solver.incumbent_pool import FlowLevels
 from kassay.solver.limits import FlowClock
 from kassay.solver.objective import Imbalance, Level, Movement, MovementCost
 from kassay.solver.problem import Ints, Placement, Problem
-from kassay.solver.subscription_network import SubscriptionNetwork, build_network
+from kassay.solver.subscription_network import SubscriptionNetwork, build_network, prices_prove
 
 _STRICT = (Measure.SUM_OF_SQUARES, Measure.LEXIMAX)
 
@@ -254,3 +253,37 @@ def _with_max_load(network: SubscriptionNetwork, high: int) -> SubscriptionNetwo
     if network.capacity is not None:
         capacity = np.minimum(capacity, network.capacity)
     return replace(network, capacity=capacity)
+
+
+def _is_infeasible(problem: Problem, constraints: Sequence[Constraint]) -> bool:
+    """Return whether flows prove that no assignment meets the constraints."""
+    network = build_network(problem, constraints)
+    if not is_feasible(network):
+        return True
+    limits = [rule.limit for rule in constraints if isinstance(rule, MaxMoves)]
+    if not limits:
+        return False
+    kept = np.minimum(network.loads(network.owned), network.max_counts)
+    return fewest_moves_point(network, LoadWindows.around(kept)).moves > min(limits)
+
+
+def find_conflict_by_flow(
+    problem: Problem, constraints: Sequence[Constraint], may_continue: Callable[[], bool]
+) -> tuple[Constraint, ...]:
+    """Reduce infeasible constraints to a small infeasible subset, by network flows.
+
+    Parts of the constraints are left out, and stay out if the others are still infeasible. The
+    parts shrink to single constraints. The result is minimal if time allows.
+    """
+    kept = tuple(constraints)
+    size = (len(kept) + 1) // 2
+    while size and may_continue():
+        start = 0
+        while start < len(kept) and may_continue():
+            others = kept[:start] + kept[start + size :]
+            if _is_infeasible(problem, others):
+                kept = others
+            else:
+                start += size
+        size = 0 if size == 1 else (size + 1) // 2
+    return kept

@@ -18,7 +18,7 @@ from kassay.solver.bounds.level_bounds import level_bound
 from kassay.solver.certificate.certificate import Origin
 from kassay.solver.constraints import Constraint
 from kassay.solver.evaluation import level_value, load_units, violated
-from kassay.solver.flow.conflicting_constraints import find_conflict_by_flow
+from kassay.solver.flow.flow_levels import find_conflict_by_flow
 from kassay.solver.flow.network_flows import CostedArcs
 from kassay.solver.flow.optimal_flow import optimal_counts, spread_received_partitions
 from kassay.solver.flow.optimal_loads_by_cuts import is_feasible
@@ -93,7 +93,6 @@ class _OrderedFlows:
     flow: Ints = field(init=False)
 
     def __post_init__(self) -> None:
-        """Build the arcs, with node numbers for topics, members, hosts and the sink."""
         network = self.network
         host = np.zeros(network.members, dtype=np.int64)
         if self.hosts is not None:

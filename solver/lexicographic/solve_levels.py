@@ -4,7 +4,7 @@ Modules that load OR-Tools or SciPy are imported in functions, because most smal
 solved by counting bounds alone and loading these libraries takes seconds.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -39,10 +39,6 @@ class LexicographicResult:
     conflict: tuple[Constraint, ...] = ()
     conflict_origin: Origin = Origin.CP_SAT
     progress: tuple[ProgressPoint, ...] = ()  # seconds of `time.monotonic`
-
-    def is_proven_by(self, origins: Collection[Origin]) -> bool:
-        """Return whether a placement exists and all bounds have one of the given origins."""
-        return self.placement is not None and all(claim.origin in origins for claim in self.claims)
 
 
 def solve_levels(

@@ -9,9 +9,8 @@ from kassay.reference import Assignment, Group
 from kassay.reference.documents.fingerprint import group_fingerprint
 from kassay.reference.documents.json_codec import assignment_document
 from kassay.reference.model.metrics import loads
-from kassay.solver.certificate.certificate import Origin
-from kassay.solver.certificate.level_claims import value_of
-from kassay.solver.certificate.objective_documents import constraint_document, level_document
+from kassay.solver.certificate.certificate import Origin, value_of
+from kassay.solver.certificate.write_certificate import constraint_document, level_document
 from kassay.solver.solution import level_keys
 from tests.forgeries.requests import Request, random_levels, random_rules
 

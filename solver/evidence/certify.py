@@ -13,11 +13,11 @@ from kassay.solver.certificate.certificate import (
     Conflict,
     LevelClaim,
     Origin,
-    PriceTable,
+    improves,
+    level_limits,
     price_counts,
-    prices_prove,
+    value_of,
 )
-from kassay.solver.certificate.level_claims import improves, level_limits, value_of
 from kassay.solver.certificate.refutation import PartitionPrices, cases_refute
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
 from kassay.solver.evaluation import check_levels, violated
@@ -26,7 +26,7 @@ from kassay.solver.improvement.transfer_chains import improving_chain
 from kassay.solver.objective import Level, default_levels
 from kassay.solver.problem import Placement, Problem, build_problem
 from kassay.solver.solution import Solution
-from kassay.solver.subscription_network import build_network
+from kassay.solver.subscription_network import build_network, prices_prove
 
 
 def certify(
@@ -103,7 +103,10 @@ def _with_proof(
         chain = improving_chain(group, assignment)
         improved = chain if improves(group, assignment, stated, chain) else ()
         return replace(_with_evidence(group, assignment, stated), chain=improved)
-    return _with_prices(stated, prices)
+    claims = tuple(
+        replace(claim, bound=claim.value, origin=Origin.PRICES) for claim in stated.claims
+    )
+    return replace(stated, claims=claims, prices=prices)
 
 
 def _counted_certificate(
@@ -123,14 +126,6 @@ def _counted_certificate(
         bound = level_bound(problem, level, level_limits(group, assignment, claims))
         claims.append(LevelClaim(level, value, min(bound, value), Origin.COUNTING))
     return Certificate(tuple(claims), constraints=constraints)
-
-
-def _with_prices(certificate: Certificate, prices: PriceTable) -> Certificate:
-    """Add to a certificate the node prices that prove the value of every level."""
-    claims = tuple(
-        replace(claim, bound=claim.value, origin=Origin.PRICES) for claim in certificate.claims
-    )
-    return replace(certificate, claims=claims, prices=prices)
 
 
 def _with_evidence(group: Group, assignment: Assignment, stated: Certificate) -> Certificate:
