@@ -8,12 +8,10 @@ from pathlib import Path
 from kassay.experiments.counterexamples.gallery import Gallery, GalleryEntry
 from kassay.experiments.counterexamples.shortcomings import LARGEST_FIRST, Shortcoming
 from kassay.experiments.counterexamples.shrinking import size_of
-from kassay.experiments.plotting.assignment_figure import AssignmentPanel, draw_assignment
+from kassay.experiments.plotting.assignment_figure import AssignmentPanel, assignment_panels, plural
 from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.documents.json_codec import group_document
-from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import leximax, load_vector, movement
 
 _TITLES = {
     Shortcoming.IMBALANCE: "misses the minimum imbalance",
@@ -58,24 +56,19 @@ def _view(entry: GalleryEntry, gallery: Gallery) -> EntryView:
     title = gallery.options.assignor
     if gallery.options.shortcoming is Shortcoming.LIVELOCK:
         title += ", a repeated state"
-    drawn = [
-        (name, assignment)
-        for name, assignment in ((title, entry.assigned), ("an optimum", entry.optimum))
-        if assignment is not None
-    ]
-    longest_bar = max((load for _, it in drawn for load in it.loads().values()), default=0)
+    drawn = {title: entry.assigned, "an optimum": entry.optimum}
     return EntryView(
         entry=entry,
         size=", ".join(
             (
-                _plural(size.members, "member"),
-                _plural(size.topics, "topic"),
-                _plural(size.partitions, "partition"),
+                plural(size.members, "member"),
+                plural(size.topics, "topic"),
+                plural(size.partitions, "partition"),
                 f"{size.owned or 'none'} of them owned",
             )
         ),
         rows=tuple(_rows(entry.group)),
-        panels=tuple(_panel(entry.group, name, it, longest_bar) for name, it in drawn),
+        panels=assignment_panels(entry.group, drawn, name=str(entry.group.id)),
         document=json.dumps(group_document(entry.group), ensure_ascii=False),
     )
 
@@ -90,18 +83,3 @@ def _rows(group: Group) -> list[tuple[str, tuple[str, ...]]]:
             cells.append(" ".join(owned) or ("–" if subscribed else _NOT_SUBSCRIBED))
         rows.append((member.id, tuple(cells)))
     return rows
-
-
-def _panel(group: Group, title: str, assignment: Assignment, longest_bar: int) -> AssignmentPanel:
-    loads = "/".join(map(str, leximax(load_vector(group, assignment))))
-    return AssignmentPanel(
-        title=title,
-        facts=f"loads {loads}, {_plural(movement(group, assignment), 'move')}",
-        svg=draw_assignment(
-            group, assignment, title=f"{group.id}, {title}", longest_bar=longest_bar
-        ),
-    )
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" + ("" if count == 1 else "s")

@@ -1,6 +1,6 @@
-"""Generations of a consumer group, and their conversion to rows of the table ``generations``."""
+"""Generations of a consumer group, their table rows, and their partition counts."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -108,3 +108,35 @@ def _member_of(row: Mapping[str, Any]) -> GenerationMember:
 def assigned_numbers(entries: Iterable[Mapping[str, Any]]) -> AssignedNumbers:
     """Convert dicts with the keys ``topic`` and ``partitions`` to partition numbers by topic."""
     return tuple((each["topic"], tuple(each["partitions"])) for each in entries)
+
+
+def counts_by_generation(
+    generations: Sequence[Generation], given: Mapping[str, int]
+) -> Iterator[dict[str, int]]:
+    """Yield the partition counts of topics at each generation of a group.
+
+    The generations are from one incarnation of the group: it is not deleted between them.
+    ``given`` are the counts at the end. They apply to assigned and to subscribed topics. A topic
+    has fewer partitions before a generation in which new ones are assigned: then the count is that
+    of the assignments so far. Partitions that are never assigned exist from the start.
+    """
+    final: dict[str, int] = {}
+    for generation in generations:
+        _observe(final, generation)
+    observed: dict[str, int] = {}
+    for generation in generations:
+        _observe(observed, generation)
+        counts = dict(observed)
+        subscribed = {t for member in generation.members for t in member.subscription or ()}
+        for topic in sorted((subscribed | observed.keys()) & given.keys()):
+            if observed.get(topic, 0) == final.get(topic, 0):
+                counts[topic] = max(given[topic], observed.get(topic, 0))
+        yield counts
+
+
+def _observe(counts: dict[str, int], generation: Generation) -> None:
+    """Update partition counts from the assignments and recorded counts of a generation."""
+    for member in generation.members:
+        for topic, numbers in member.assigned or ():
+            counts[topic] = max([counts.get(topic, 0), *(number + 1 for number in numbers)])
+    counts.update(generation.partition_counts)

@@ -4,9 +4,8 @@ import pickle
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from kassay.experiments.history.generations import Generation
+from kassay.experiments.history.generations import Generation, counts_by_generation
 from kassay.experiments.history.group_records import GroupRecord
-from kassay.experiments.history.partition_counts import counts_by_generation
 from kassay.experiments.history.rebalances import RebalanceFinder
 from kassay.experiments.history.reconstruct_generations import GenerationReplay
 from kassay.experiments.history.table_rows import rebalance_row

@@ -9,8 +9,12 @@ from operator import attrgetter
 from kassay.experiments.comparison.compare import compare
 from kassay.experiments.comparison.comparison import UNKNOWN, Comparison
 from kassay.experiments.comparison.optimum import LIMITS, CaseLimits
-from kassay.experiments.history.generations import AssignedNumbers, Generation, GenerationMember
-from kassay.experiments.history.partition_counts import counts_by_generation
+from kassay.experiments.history.generations import (
+    AssignedNumbers,
+    Generation,
+    GenerationMember,
+    counts_by_generation,
+)
 from kassay.experiments.implementations.convergence import (
     Ending,
     StableResult,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import loads, participants
+from kassay.reference.model.metrics import leximax, load_vector, loads, movement, participants
 from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.reference.model.topic_partitions import TopicPartition
 
@@ -48,6 +48,31 @@ class _Move(NamedTuple):
     giver: int
     taker: int
     partitions: int
+
+
+def assignment_panels(
+    group: Group, assignments: Mapping[str, Assignment | None], *, name: str
+) -> tuple[AssignmentPanel, ...]:
+    """Draw the known assignments of a group on one scale, in panels with the given titles.
+
+    ``name`` is the name of the group in the labels of the drawings.
+    """
+    drawn = {title: given for title, given in assignments.items() if given is not None}
+    longest = max((load for given in drawn.values() for load in given.loads().values()), default=0)
+    return tuple(
+        AssignmentPanel(
+            title=title,
+            facts=f"loads {'/'.join(map(str, leximax(load_vector(group, assignment))))}, "
+            + plural(movement(group, assignment), "move"),
+            svg=draw_assignment(group, assignment, title=f"{name}, {title}", longest_bar=longest),
+        )
+        for title, assignment in drawn.items()
+    )
+
+
+def plural(count: int, noun: str) -> str:
+    """Return a number with a noun, in the plural unless the number is 1."""
+    return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
 def draw_assignment(

@@ -54,11 +54,11 @@ def assignor_table(scope: str, summaries: Mapping[str, AssignorSummary]) -> Repo
     hidden = {_SQUARES} if scope == APART["weights"] else set()
     columns = [title for title in _COLUMNS if title not in hidden]
     data = [{"assignor": name, **_csv_columns(summary)} for name, summary in summaries.items()]
-    return ReportTable(
-        name="assignors" if scope not in APART.values() else f"assignors-{scope.replace(' ', '-')}",
-        columns=("assignor", *columns),
-        rows=tuple((name, *_cells(summary, columns)) for name, summary in summaries.items()),
-        csv=pd.DataFrame(data).to_csv(index=False),
+    return ReportTable.of(
+        "assignors" if scope not in APART.values() else f"assignors-{scope.replace(' ', '-')}",
+        ("assignor", *columns),
+        ((name, *_cells(summary, columns)) for name, summary in summaries.items()),
+        data=data,
     )
 
 
@@ -88,7 +88,7 @@ def headline_table(
         cells += [short_number(summary.unnecessary_moves_per_rebalance)]
         cells += [short_number(None if owned is None else 100 * owned)]
         rows.append(tuple(cells))
-    return ReportTable.of_cells("headline", columns, rows)
+    return ReportTable.of("headline", columns, rows)
 
 
 def subscriptions_table(
@@ -105,11 +105,11 @@ def subscriptions_table(
         {"assignor": name, "subscriptions": kind, **_csv_columns(summary)}
         for name, kind, summary in pairs
     ]
-    return ReportTable(
-        name="assignors-by-subscriptions",
-        columns=("assignor", "subscriptions", *_COLUMNS),
-        rows=tuple((name, kind, *_cells(summary)) for name, kind, summary in pairs),
-        csv=pd.DataFrame(data).to_csv(index=False),
+    return ReportTable.of(
+        "assignors-by-subscriptions",
+        ("assignor", "subscriptions", *_COLUMNS),
+        ((name, kind, *_cells(summary)) for name, kind, summary in pairs),
+        data=data,
     )
 
 
@@ -136,16 +136,13 @@ def family_results(
         {"family": family, "assignor": name, **_sums(summary), "sha256": digests.get(family)}
         for family, name, summary in rows
     ]
-    return ReportTable(
-        name="results-by-family",
-        columns=("family", "assignor", *_COLUMNS),
-        rows=tuple(
-            (family, name, *_cells(summary, blank={_SQUARES} if family in weighted else ()))
-            for family, name, summary in rows
-            if name in compared
-        ),
-        csv=pd.DataFrame(data).to_csv(index=False),
+    cells = (
+        (family, name, *_cells(summary, blank={_SQUARES} if family in weighted else ()))
+        for family, name, summary in rows
+        if name in compared
     )
+    columns = ("family", "assignor", *_COLUMNS)
+    return ReportTable.of("results-by-family", columns, cells, data=data)
 
 
 def _sums(summary: AssignorSummary) -> dict[str, int]:
@@ -204,12 +201,8 @@ def mix_table(
             rows.append((name, mix, values))
     columns = ("assignor", "families", *_ESTIMATES)
     data = pd.DataFrame([(name, mix, *values) for name, mix, values in rows], columns=columns)
-    return ReportTable(
-        name="assignors-by-mix",
-        columns=columns,
-        rows=tuple((name, mix, *map(short_number, values)) for name, mix, values in rows),
-        csv=data.to_csv(index=False),
-    )
+    cells = ((name, mix, *map(short_number, values)) for name, mix, values in rows)
+    return ReportTable.of("assignors-by-mix", columns, cells, data=data)
 
 
 def read_weights(path: Path) -> dict[str, float]:

@@ -115,9 +115,7 @@ def effects_table(
         for model, size in zip(models, sizes, strict=True)
         for effect in model.effects
     ]
-    columns = ("rate", "change", *assignors)
-    csv = pd.DataFrame(data).to_csv(index=False)
-    return ReportTable(name=name, columns=columns, rows=tuple(rows), csv=csv)
+    return ReportTable.of(name, ("rate", "change", *assignors), rows, data=data)
 
 
 def _single_pools(
@@ -203,12 +201,7 @@ def _pool_table(
         | ({} if zero is None else {"p_adjusted": zero[place]})
         for place, pool in enumerate(pools)
     ]
-    return ReportTable(
-        name=name,
-        columns=("measure", first, *_COLUMNS, *last),
-        rows=tuple(rows),
-        csv=pd.DataFrame(data).to_csv(index=False),
-    )
+    return ReportTable.of(name, ("measure", first, *_COLUMNS, *last), rows, data=data)
 
 
 def _forests(single: Sequence[_Pool], pairs: Sequence[_Pool]) -> Iterable[Plot]:

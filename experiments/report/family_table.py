@@ -61,9 +61,5 @@ def family_table(counted: pd.DataFrame, families: Iterable[Mapping[str, object]]
         ],
         columns=["family", *_COUNTS.values(), "parameters"],
     )
-    return ReportTable(
-        name="families",
-        columns=tuple(table.columns),
-        rows=tuple(tuple(map(str, row)) for row in table.to_numpy()),
-        csv=table.to_csv(index=False),
-    )
+    rows = [tuple(map(str, row)) for row in table.to_numpy()]
+    return ReportTable.of("families", table.columns, rows)

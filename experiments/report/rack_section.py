@@ -55,15 +55,14 @@ def _table(
     rows: Mapping[tuple[str, str], _Row],
 ) -> ReportTable:
     """Create a table with one row per family and assignor. Its CSV file has the exact sums."""
-    keys = [dict(zip(("family", "assignor"), key, strict=True)) for key in rows]
-    data: list[dict[str, Any]] = [
-        {**key, **row} for key, row in zip(keys, rows.values(), strict=True)
-    ]
-    return ReportTable(
-        name=name,
-        columns=("family", "assignor", *columns),
-        rows=tuple((*key, *(cell(row) for cell in columns.values())) for key, row in rows.items()),
-        csv=pd.DataFrame(data).to_csv(index=False),
+    return ReportTable.of(
+        name,
+        ("family", "assignor", *columns),
+        ((*key, *(cell(row) for cell in columns.values())) for key, row in rows.items()),
+        data=[
+            {"family": family, "assignor": assignor, **row}
+            for (family, assignor), row in rows.items()
+        ],
     )
 
 

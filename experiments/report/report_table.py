@@ -1,7 +1,7 @@
 """Tables of report pages, and the text of numbers, intervals and p-values in their cells."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,13 +18,18 @@ class ReportTable:
     csv: str
 
     @classmethod
-    def of_cells(
-        cls, name: str, columns: Iterable[str], rows: Iterable[tuple[Any, ...]]
+    def of(
+        cls,
+        name: str,
+        columns: Iterable[str],
+        rows: Iterable[tuple[Any, ...]],
+        *,
+        data: pd.DataFrame | Sequence[Mapping[str, object]] | None = None,
     ) -> "ReportTable":
-        """Create a table whose CSV file has the cells of the table."""
+        """Create a table with a CSV file of ``data``, or else of the cells of the table."""
         titles, cells = tuple(columns), tuple(rows)
-        csv = pd.DataFrame(cells, columns=titles).to_csv(index=False)
-        return cls(name=name, columns=titles, rows=cells, csv=csv)
+        frame = pd.DataFrame(cells, columns=titles) if data is None else pd.DataFrame(data)
+        return cls(name=name, columns=titles, rows=cells, csv=frame.to_csv(index=False))
 
 
 def number_text(value: float, sign: str = "") -> str:

@@ -61,7 +61,7 @@ def sensitivity_table(
         )
         for name, found in values.items()
     )
-    return ReportTable.of_cells("sensitivity", columns, rows)
+    return ReportTable.of("sensitivity", columns, rows)
 
 
 def _ratios(sums: pd.DataFrame, compared: Sequence[str]) -> Mapping[tuple[str, str], float]:

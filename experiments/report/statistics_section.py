@@ -58,8 +58,7 @@ def _pair_table(pairs: Sequence[PairedComparison]) -> ReportTable:
         )
         for pair in pairs
     )
-    csv = pd.DataFrame([asdict(pair) for pair in pairs]).to_csv(index=False)
-    return ReportTable(name="migration", columns=_PAIR_COLUMNS, rows=rows, csv=csv)
+    return ReportTable.of("migration", _PAIR_COLUMNS, rows, data=[asdict(pair) for pair in pairs])
 
 
 def _mean_difference(pair: PairedComparison) -> str:

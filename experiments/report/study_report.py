@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-import pandas as pd
-
 from kassay.experiments.plotting.page_figures import STEPS, Plot
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.report import TEMPLATES, study_figures
@@ -172,16 +170,12 @@ def _grid(
         (family, *(getattr(summaries[column], field) for column in columns))
         for family, summaries in families.items()
     )
-    table = pd.DataFrame(
-        [
-            {"family": family, "assignor": column, "count": share.count, "groups": share.total}
-            for family, *shares in rows
-            for column, share in zip(columns, shares, strict=True)
-        ]
-    )
-    return ReportTable(
-        name=name, columns=("family", *columns), rows=rows, csv=table.to_csv(index=False)
-    )
+    data = [
+        {"family": family, "assignor": column, "count": share.count, "groups": share.total}
+        for family, *shares in rows
+        for column, share in zip(columns, shares, strict=True)
+    ]
+    return ReportTable.of(name, ("family", *columns), rows, data=data)
 
 
 def _tint(share: Proportion, higher_is_better: bool) -> str:

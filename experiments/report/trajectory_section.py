@@ -105,8 +105,7 @@ def _rate_table(
                 for part in ("value", "low", "high")
             }
         )
-    csv = pd.DataFrame(data).to_csv(index=False)
-    return ReportTable(name=name, columns=columns, rows=tuple(rows), csv=csv)
+    return ReportTable.of(name, columns, rows, data=data)
 
 
 def _pairs(totals: StreamTotals, compared: Sequence[str]) -> list[StreamPair]:
@@ -132,7 +131,7 @@ def _pair_table(pairs: Sequence[StreamPair], adjusted: Sequence[float]) -> Repor
         *("from → to", "measure", "streams", "lower", "equal", "higher"),
         *("difference (95 %)", "p"),
     )
-    return ReportTable.of_cells("pairs", columns, rows)
+    return ReportTable.of("pairs", columns, rows)
 
 
 def _by_size(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
@@ -174,7 +173,7 @@ def _strata_table(
                 ),
             )
         )
-    return ReportTable.of_cells("strata", columns, rows)
+    return ReportTable.of("strata", columns, rows)
 
 
 def _events_table(events: pd.DataFrame, compared: Sequence[str]) -> ReportTable:
@@ -224,7 +223,7 @@ def _sums_table(
             for assignor in assignors
         ]
         table.append(tuple(cells))
-    return ReportTable.of_cells(name, columns, table)
+    return ReportTable.of(name, columns, table)
 
 
 def _with_unit(rate: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from kassay.experiments.comparison.optimum import CaseLimits, solve_optimum
 from kassay.experiments.implementations.convergence import run_until_stable
 from kassay.experiments.implementations.runner import run
-from kassay.experiments.plotting.assignment_figure import AssignmentPanel, draw_assignment
+from kassay.experiments.plotting.assignment_figure import AssignmentPanel, assignment_panels, plural
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.output_reader import StudySummary
 from kassay.experiments.study.summary_scopes import COMPARED_ASSIGNORS
@@ -18,7 +18,7 @@ from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.assignor_result import LivelockError
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import leximax, loads, movement
+from kassay.reference.model.metrics import movement
 from kassay.reference.model.ownership import ownership
 from kassay.solver.improvement.explanation import explain
 
@@ -111,7 +111,7 @@ def _first(
             case=properties["case"],
             assignor=row["assignor"],
             description=_description(row, properties),
-            panels=tuple(_panels(group, properties["case"], drawn)),
+            panels=assignment_panels(group, drawn, name=properties["case"]),
             steps=steps[:_SHOWN_STEPS],
             more_steps=max(0, len(steps) - _SHOWN_STEPS),
             document=json.dumps(group_document(group), ensure_ascii=False, separators=(",", ":")),
@@ -170,24 +170,10 @@ def _steps(group: Group, assignment: Assignment | None) -> tuple[str, ...]:
     return tuple(map(str, explain(group, assignment)))
 
 
-def _panels(
-    group: Group, case: str, assignments: Mapping[str, Assignment | None]
-) -> Iterator[AssignmentPanel]:
-    drawn = {title: given for title, given in assignments.items() if given is not None}
-    longest = max((load for given in drawn.values() for load in given.loads().values()), default=0)
-    for title, assignment in drawn.items():
-        vector = "/".join(map(str, leximax(loads(group, assignment).values())))
-        yield AssignmentPanel(
-            title=title,
-            facts=f"loads {vector}, {_plural(movement(group, assignment), 'move')}",
-            svg=draw_assignment(group, assignment, title=f"{case}, {title}", longest_bar=longest),
-        )
-
-
 def _description(row: Mapping[str, Any], properties: Mapping[str, Any]) -> str:
     text = (
-        f"{_plural(properties['participants'], 'member')}, "
-        f"{_plural(properties['partitions'], 'partition')}, {properties['owned']} of them owned. "
+        f"{plural(properties['participants'], 'member')}, "
+        f"{plural(properties['partitions'], 'partition')}, {properties['owned']} of them owned. "
     )
     if row["ending"] != "ok":
         return text + f"No assignment: {row['detail']}. "
@@ -197,11 +183,7 @@ def _description(row: Mapping[str, Any], properties: Mapping[str, Any]) -> str:
         text += f"The sum of squared loads is {row['sum_of_squares_gap']} above the minimum. "
     if row["unnecessary_moves"]:
         text += (
-            f"The assignor moves {_plural(row['movement_greedy'], 'partition')}; "
+            f"The assignor moves {plural(row['movement_greedy'], 'partition')}; "
             f"{row['movement_within'] or 'none'} are sufficient for the same imbalance. "
         )
     return text
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" + ("" if count == 1 else "s")

@@ -25,13 +25,13 @@ class Drawing:
 
     def save(self, file: Path | str) -> None:
         """Save the figure as SVG or PNG, depending on the file suffix."""
-        from kassay.experiments.plotting.save_figure import save_figure  # noqa: PLC0415
+        from kassay.experiments.plotting.matplotlib_figures import save_figure  # noqa: PLC0415
 
         save_figure(self.figure, Path(file))
 
     def _repr_svg_(self) -> str:
         """Return the figure as SVG text, which Jupyter notebooks display."""
-        from kassay.experiments.plotting.save_figure import save_figure  # noqa: PLC0415
+        from kassay.experiments.plotting.matplotlib_figures import save_figure  # noqa: PLC0415
 
         text = StringIO()
         save_figure(self.figure, text)
@@ -48,7 +48,7 @@ def plot(value: Frontier | Plan | Solution | Assignment, *, title: str | None = 
     UsageError
         If there is no figure of the value, or a solution has no assignment.
     """
-    from kassay.experiments.plotting.frontier_figure import frontier_figure  # noqa: PLC0415
+    from kassay.experiments.plotting.matplotlib_figures import frontier_figure  # noqa: PLC0415
 
     if isinstance(value, Plan):
         curve, measure = frontier_curve(value), str(value.frontier.measure)

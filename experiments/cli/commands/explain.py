@@ -106,7 +106,7 @@ def explain(
         if not steps and not optimal:
             record["reason"] = _INTERRUPTED if STOP.is_set() else reason
         if options.plot is not None:
-            from kassay.experiments.plotting.improving_chain_figure import draw_improving_chains
+            from kassay.experiments.plotting.matplotlib_figures import draw_improving_chains
 
             draw_improving_chains(steps, next(files), title=group.id)
         return GroupResult(record | {"optimal": optimal, "steps": [_step(step) for step in steps]})

@@ -183,7 +183,7 @@ def _rebalance(result: Mapping[str, object] | None) -> str:
 
 
 def _plot(results: Sequence[ScenarioResult], file: Path, title: str | None) -> None:
-    from kassay.experiments.plotting.scenario_figure import ScenarioBars, draw_scenarios
+    from kassay.experiments.plotting.matplotlib_figures import ScenarioBars, draw_scenarios
 
     bars = []
     for result in results:

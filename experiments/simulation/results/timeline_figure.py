@@ -6,7 +6,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from kassay.experiments.plotting.save_figure import save_figure
+from kassay.experiments.plotting.matplotlib_figures import save_figure
 from kassay.experiments.simulation.results.simulation_result import SimulationResult
 from kassay.reference.model.topic_partitions import TopicPartition
 

@@ -5,8 +5,7 @@ from random import Random
 import pytest
 
 from kassay.experiments.counterexamples.find_counterexample import shrink_group
-from kassay.experiments.counterexamples.mutable_group import MutableGroup
-from kassay.experiments.counterexamples.random_walk import mutate, random_walk
+from kassay.experiments.counterexamples.random_walk import MutableGroup, mutate, random_walk
 from kassay.experiments.counterexamples.shortcomings import (
     CounterexampleOptions,
     Shortcoming,

@@ -3,7 +3,7 @@ import re
 import pytest
 
 from kassay.experiments.plotting.frontier_drawing import FrontierCurve, frontier_svg
-from kassay.experiments.plotting.frontier_figure import draw_frontier
+from kassay.experiments.plotting.matplotlib_figures import draw_frontier
 
 
 def ticks(svg: str) -> set[str]:
