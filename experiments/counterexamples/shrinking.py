@@ -71,8 +71,8 @@ def shrink(group: Group, fails: Predicate, *, attempts: int = 5_000) -> Group:
 
 def smaller_groups(group: Group) -> Iterator[Group]:
     """Yield copies of a group, each without one part; removals of large parts come first."""
-    for start, end in _ranges(len(group.members)):
-        yield replace(group, members=group.members[:start] + group.members[end:])
+    for members in _shorter(group.members):
+        yield replace(group, members=members)
     yield from _without_member_and_owned(group)
     yield from _without_topics(group)
     yield from _with_fewer_partitions(group)
@@ -95,6 +95,12 @@ def _ranges(length: int) -> Iterator[tuple[int, int]]:
         for start in range(0, length, size):
             yield start, min(start + size, length)
         size //= 2
+
+
+def _shorter(items: tuple[_Item, ...]) -> Iterator[tuple[_Item, ...]]:
+    """Yield the items without each range of `_ranges`."""
+    for start, end in _ranges(len(items)):
+        yield items[:start] + items[end:]
 
 
 def _map_claims(group: Group, change: Callable[[TopicPartition], tuple[str, int] | None]) -> Group:
@@ -189,19 +195,17 @@ def _simpler_topics(topic: Topic) -> Iterator[Topic]:
     if topic.racks is not None:
         yield replace(topic, racks=None)
         for index, racks in enumerate(topic.racks):
-            for start, end in _ranges(len(racks)):
-                fewer = racks[:start] + racks[end:]
+            for fewer in _shorter(racks):
                 yield replace(topic, racks=(*topic.racks[:index], fewer, *topic.racks[index + 1 :]))
     if topic.id is not None:
         yield replace(topic, id=None)
 
 
 def _smaller_members(member: Member) -> Iterator[Member]:
-    for start, end in _ranges(len(member.subscription)):
-        yield replace(member, subscription=member.subscription[:start] + member.subscription[end:])
-    owned = member.owned.to_list()
-    for start, end in _ranges(len(owned)):
-        yield replace(member, owned=Partitions.of(owned[:start] + owned[end:]))
+    for subscription in _shorter(member.subscription):
+        yield replace(member, subscription=subscription)
+    for owned in _shorter(tuple(member.owned.to_list())):
+        yield replace(member, owned=Partitions.of(owned))
     for name in _OPTIONAL_FIELDS:
         default = getattr(_DEFAULT_MEMBER, name)
         if getattr(member, name) != default:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from kassay.experiments.history.generations import Generation, counts_by_generation
 from kassay.experiments.history.group_records import GroupRecord
+from kassay.experiments.history.history_rows import rebalance_row
 from kassay.experiments.history.rebalances import RebalanceFinder
 from kassay.experiments.history.reconstruct_generations import GenerationReplay
-from kassay.experiments.history.table_rows import rebalance_row
 
 
 @dataclass(slots=True)

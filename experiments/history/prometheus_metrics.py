@@ -13,78 +13,63 @@ class Metric(NamedTuple):
     description: str
 
 
+def _counter(name: str, description: str) -> Metric:
+    return Metric(f"kassay_{name}_total", "counter", description)
+
+
+def _gauge(name: str, description: str) -> Metric:
+    return Metric(f"kassay_{name}", "gauge", description)
+
+
 METRICS = {
-    "rebalances": Metric("kassay_rebalances_total", "counter", "Rebalances."),
-    "moves": Metric(
-        "kassay_moves_total", "counter", "Moves of partitions with a known previous owner."
+    "rebalances": _counter("rebalances", "Rebalances."),
+    "moves": _counter("moves", "Moves of partitions with a known previous owner."),
+    "unnecessary_moves": _counter(
+        "unnecessary_moves", "Moves that some assignment of equal or better imbalance does without."
     ),
-    "unnecessary_moves": Metric(
-        "kassay_unnecessary_moves_total",
-        "counter",
-        "Moves that some assignment of equal or better imbalance does without.",
+    "unproven": _counter(
+        "unproven_rebalances", "Rebalances with an unknown number of unnecessary moves."
     ),
-    "unproven": Metric(
-        "kassay_unproven_rebalances_total",
-        "counter",
-        "Rebalances with an unknown number of unnecessary moves.",
-    ),
-    "seconds_without_owner": Metric(
-        "kassay_seconds_without_owner_total",
-        "counter",
+    "seconds_without_owner": _counter(
+        "seconds_without_owner",
         "Time from the first to the last generation of rebalances with several generations, in "
         "which some partitions have no owner.",
     ),
-    "imbalance_gap": Metric(
-        "kassay_imbalance_gap",
-        "gauge",
-        "Sum of squared loads minus its optimum, after the last rebalance.",
+    "imbalance_gap": _gauge(
+        "imbalance_gap", "Sum of squared loads minus its optimum, after the last rebalance."
     ),
-    "makespan_gap": Metric(
-        "kassay_maximum_load_gap",
-        "gauge",
-        "Maximum load minus its optimum, after the last rebalance.",
+    "makespan_gap": _gauge(
+        "maximum_load_gap", "Maximum load minus its optimum, after the last rebalance."
     ),
-    "last_rebalance": Metric(
-        "kassay_last_rebalance_timestamp_seconds", "gauge", "Time of the last rebalance."
-    ),
+    "last_rebalance": _gauge("last_rebalance_timestamp_seconds", "Time of the last rebalance."),
 }
 """Metrics of a followed cluster, by column name in the rows of `metrics_text`."""
 
+_SURVEY = {
+    "gap": "Current maximum load above the maximum load of an optimal plan, relative to the plan.",
+    "maximum_load": "Current maximum load.",
+    "planned_maximum_load": "Maximum load after an optimal plan.",
+    "maximum_load_bound": "Lower bound on the maximum load.",
+    "spread": "Current maximum load minus current minimum load.",
+    "planned_spread": "Spread after an optimal plan.",
+    "idle": "Members without load.",
+    "planned_idle": "Idle members after an optimal plan.",
+    "hot": "Members with a load above the planned maximum load.",
+    "moves": "Moves of an optimal plan.",
+    "unnecessary_moves": "Unnecessary moves in the given history.",
+    "members": "Members of the group.",
+    "partitions": "Consumed partitions.",
+    "failed": "1 if the survey has no result for the group, else 0.",
+}
+_SURVEY_NAMES = {
+    "gap": "gap_ratio",
+    "idle": "idle_members",
+    "planned_idle": "planned_idle_members",
+    "hot": "hot_members",
+}
 SURVEY_METRICS = {
-    "gap": Metric(
-        "kassay_survey_gap_ratio",
-        "gauge",
-        "Current maximum load above the maximum load of an optimal plan, relative to the plan.",
-    ),
-    "maximum_load": Metric("kassay_survey_maximum_load", "gauge", "Current maximum load."),
-    "planned_maximum_load": Metric(
-        "kassay_survey_planned_maximum_load", "gauge", "Maximum load after an optimal plan."
-    ),
-    "maximum_load_bound": Metric(
-        "kassay_survey_maximum_load_bound", "gauge", "Lower bound on the maximum load."
-    ),
-    "spread": Metric(
-        "kassay_survey_spread", "gauge", "Current maximum load minus current minimum load."
-    ),
-    "planned_spread": Metric(
-        "kassay_survey_planned_spread", "gauge", "Spread after an optimal plan."
-    ),
-    "idle": Metric("kassay_survey_idle_members", "gauge", "Members without load."),
-    "planned_idle": Metric(
-        "kassay_survey_planned_idle_members", "gauge", "Idle members after an optimal plan."
-    ),
-    "hot": Metric(
-        "kassay_survey_hot_members", "gauge", "Members with a load above the planned maximum load."
-    ),
-    "moves": Metric("kassay_survey_moves", "gauge", "Moves of an optimal plan."),
-    "unnecessary_moves": Metric(
-        "kassay_survey_unnecessary_moves", "gauge", "Unnecessary moves in the given history."
-    ),
-    "members": Metric("kassay_survey_members", "gauge", "Members of the group."),
-    "partitions": Metric("kassay_survey_partitions", "gauge", "Consumed partitions."),
-    "failed": Metric(
-        "kassay_survey_failed", "gauge", "1 if the survey has no result for the group, else 0."
-    ),
+    column: _gauge(f"survey_{_SURVEY_NAMES.get(column, column)}", description)
+    for column, description in _SURVEY.items()
 }
 """Metrics of a survey, by column name in the rows of `metrics_text`."""
 

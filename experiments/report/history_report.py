@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from kassay.experiments.history.table_rows import FOLLOWED
+from kassay.experiments.history.history_rows import FOLLOWED
 from kassay.experiments.plotting.page_figures import Plot, step_lines
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.report import TEMPLATES

@@ -3,9 +3,11 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+import pandas as pd
+
 from kassay.experiments.plotting.page_figures import STEPS, Plot
 from kassay.experiments.plotting.page_templates import environment
-from kassay.experiments.report import TEMPLATES, study_figures
+from kassay.experiments.report import TEMPLATES
 from kassay.experiments.report.assignor_summary import (
     AssignorSummary,
     Proportion,
@@ -27,7 +29,13 @@ from kassay.experiments.report.family_table import family_table
 from kassay.experiments.report.rack_section import rack_section
 from kassay.experiments.report.report_table import ReportTable
 from kassay.experiments.report.statistics_section import statistics_section
-from kassay.experiments.report.study_figures import GAP_BINS, MOVE_BINS
+from kassay.experiments.report.study_figures import (
+    GAP_BINS,
+    MOVE_BINS,
+    distributions,
+    family_plots,
+    subscription_plots,
+)
 from kassay.experiments.report.trajectory_section import trajectory_sections
 from kassay.experiments.report.worst_groups import named_groups, worst_groups
 from kassay.experiments.study.case import IMPORTED
@@ -84,11 +92,10 @@ def template_values(
     }
     if results.outcomes.empty and trajectories:
         return {**common, "overall": {}, "worst_groups": (), "named_groups": ()}
-    outcomes, gaps = results.outcomes, results.gaps
+    outcomes = results.outcomes
     scopes = by_scope(outcomes)
     main = main_scope(outcomes)
     counted = scope_rows(outcomes, main)
-    unweighted = gaps[gaps["scope"] != APART["weights"]]
     names = assignors_of(outcomes["assignor"])
     compared = compared_assignors(names)
     families = by_family(outcomes)
@@ -111,29 +118,29 @@ def template_values(
         ),
         "imbalance_grid": _grid(families, "minimum_imbalance", "minimum-imbalance-by-family"),
         "moves_grid": _grid(families, "with_unnecessary_moves", "unnecessary-moves-by-family"),
-        "subscription_plots": study_figures.subscription_plots(halves),
-        "gap_plots": tuple(
-            study_figures.distributions(
-                unweighted, "sum_of_squares_gap", GAP_BINS, name="imbalance-gap"
-            )
-        ),
-        "move_plots": tuple(
-            study_figures.distributions(
-                gaps[gaps["owned"].fillna(value=False)],
-                "unnecessary_moves",
-                MOVE_BINS,
-                name="unnecessary-moves",
-            )
-        ),
-        "gap_legend": list(zip(GAP_BINS, STEPS, strict=True)),
-        "move_legend": list(zip(MOVE_BINS, STEPS, strict=True)),
-        "family_plots": tuple(study_figures.family_plots(families)),
+        "subscription_plots": subscription_plots(halves),
+        **_distributions(results.gaps),
+        "family_plots": tuple(family_plots(families)),
         "racks": rack_section(results),
         "statistics": statistics_section(results, names, compared),
         "families": family_table(results.families, described),
         "effects": effect_section(results, described, compared),
         "worst_groups": tuple(worst_groups(results, compared)),
         "named_groups": tuple(named_groups(results)),
+    }
+
+
+def _distributions(gaps: pd.DataFrame) -> dict[str, object]:
+    """Draw the distributions of both gaps, without imbalance gaps of groups with weights."""
+    unweighted, owned = gaps["scope"] != APART["weights"], gaps["owned"].fillna(value=False)
+    imbalance, moves = "sum_of_squares_gap", "unnecessary_moves"
+    return {
+        "gap_plots": tuple(
+            distributions(gaps[unweighted], imbalance, GAP_BINS, name="imbalance-gap")
+        ),
+        "move_plots": tuple(distributions(gaps[owned], moves, MOVE_BINS, name="unnecessary-moves")),
+        "gap_legend": list(zip(GAP_BINS, STEPS, strict=True)),
+        "move_legend": list(zip(MOVE_BINS, STEPS, strict=True)),
     }
 
 

@@ -2,9 +2,8 @@
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import pandas as pd
 
@@ -26,6 +25,7 @@ from kassay.experiments.study.summary_scopes import assignors_of, compared_assig
 from kassay.experiments.study.trajectories import OPTIMUM
 
 _SIZES = ((2, 7), (8, 15), (16, 31), (32, 99), (100, 1000))  # members at the start of a stream
+_KINDS = ("equal", "mixed")
 _BALANCE = (
     "fullest member above the minimum",
     "sum of squares above the minimum",
@@ -55,8 +55,11 @@ def _section(
     totals = StreamTotals(rows)
     names = tuple(name for name in assignors_of(rows["assignor"]) if name != OPTIMUM)
     compared = compared_assignors(names)
-    strata = [*_by_size(rows), *_by_subscriptions(rows)]
-    pairs = _pairs(totals, compared)
+    pairs = [
+        totals.compare(before, after, rate)
+        for before, after in itertools.combinations(compared, 2)
+        for rate in _PAIRED
+    ]
     models = stream_models(cells, compared)
     p_values = [pair.p_value for pair in pairs]
     p_values += [effect.p_value for model in models for effect in model.effects]
@@ -67,9 +70,9 @@ def _section(
         "times": _rate_table("unowned-time", totals, (*names, OPTIMUM), _TIMES),
         "pairs": _pair_table(pairs, adjusted[: len(pairs)]),
         "effects": effects_table("marginal-effects", models, adjusted[len(pairs) :]),
-        "strata": _strata_table(strata, compared),
-        "events": _events_table(events, compared),
-        "positions": _positions_table(events, names),
+        "strata": _strata_table(rows, compared),
+        "events": _sums_table("events", events, "event", compared, _BY_STRATUM),
+        "positions": _sums_table("positions", events, "period", names, ("unnecessary moves",)),
         "sensitivity": sensitivity_table(rows, events, compared),
     }
     return {
@@ -108,14 +111,6 @@ def _rate_table(
     return ReportTable.of(name, columns, rows, data=data)
 
 
-def _pairs(totals: StreamTotals, compared: Sequence[str]) -> list[StreamPair]:
-    return [
-        totals.compare(before, after, rate)
-        for before, after in itertools.combinations(compared, 2)
-        for rate in _PAIRED
-    ]
-
-
 def _pair_table(pairs: Sequence[StreamPair], adjusted: Sequence[float]) -> ReportTable:
     rows = tuple(
         (
@@ -134,30 +129,18 @@ def _pair_table(pairs: Sequence[StreamPair], adjusted: Sequence[float]) -> Repor
     return ReportTable.of("pairs", columns, rows)
 
 
-def _by_size(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    members = rows["start_members"]
-    return [
-        (f"{low}–{high} members", rows[(members >= low) & (members <= high)])
-        for low, high in _SIZES
-    ]
-
-
-def _by_subscriptions(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    return [
-        (f"{name} subscriptions", rows[rows["mixed"] == flag])
-        for name, flag in (("equal", False), ("mixed", True))
-    ]
-
-
-def _strata_table(
-    strata: Sequence[tuple[str, pd.DataFrame]], compared: Sequence[str]
-) -> ReportTable:
+def _strata_table(streams: pd.DataFrame, compared: Sequence[str]) -> ReportTable:
+    """Create a table of the rates by number of members at the start, and by subscriptions."""
+    members = streams["start_members"]
+    strata = {f"{low}–{high} members": members.between(low, high) for low, high in _SIZES}
+    strata |= {f"{name} subscriptions": streams["mixed"] == (name == "mixed") for name in _KINDS}
     columns = (
         *("stratum", "streams", "rebalances"),
         *(f"{assignor}: {_with_unit(rate)}" for rate in _BY_STRATUM for assignor in compared),
     )
     rows = []
-    for label, part in strata:
+    for label, is_in in strata.items():
+        part = streams[is_in]
         if part.empty:
             continue
         totals = StreamTotals(part)
@@ -176,47 +159,19 @@ def _strata_table(
     return ReportTable.of("strata", columns, rows)
 
 
-def _events_table(events: pd.DataFrame, compared: Sequence[str]) -> ReportTable:
-    """Create a table of the rates per kind of event."""
-    return _sums_table(
-        "events",
-        events.drop(columns=["family", "mixed", "period"]),
-        key="event",
-        assignors=compared,
-        rates=_BY_STRATUM,
-        label=str,
-    )
-
-
-def _positions_table(events: pd.DataFrame, names: Sequence[str]) -> ReportTable:
-    """Create a table of the mean unnecessary moves by position in the stream."""
-    return _sums_table(
-        "positions",
-        events.drop(columns=["family", "mixed", "event"]),
-        key="period",
-        assignors=names,
-        rates=("unnecessary moves",),
-        label=lambda period: f"{10 * int(period) + 1}–{10 * int(period) + 10}",
-    )
-
-
 def _sums_table(
-    name: str,
-    rows: pd.DataFrame,
-    *,
-    key: str,
-    assignors: Sequence[str],
-    rates: Sequence[str],
-    label: Callable[[Any], str],
+    name: str, rows: pd.DataFrame, key: str, assignors: Sequence[str], rates: Sequence[str]
 ) -> ReportTable:
-    sums = rows.groupby([key, "assignor"]).sum()
+    """Create a table of the rates per kind of event, or per period of ten rebalances."""
+    sums = rows.groupby([key, "assignor"]).sum(numeric_only=True)
     columns = (
         *({"period": "rebalances of the stream"}.get(key, key), "rebalances"),
         *(f"{assignor}: {_with_unit(rate)}" for rate in rates for assignor in assignors),
     )
     table = []
     for value in sorted(rows[key].unique()):
-        cells = [label(value), str(sums.loc[value, OPTIMUM]["rebalances"])]
+        label = value if key == "event" else f"{10 * int(value) + 1}–{10 * int(value) + 10}"
+        cells = [str(label), str(sums.loc[value, OPTIMUM]["rebalances"])]
         cells += [
             number_text(RATES[rate].of(sums.loc[value, assignor]))
             for rate in rates

@@ -11,13 +11,13 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
 from kassay.experiments.comparison.optimum import LIMITS, CaseLimits
-from kassay.experiments.history.record_batches import decode_batches
-from kassay.experiments.history.table_rows import (
+from kassay.experiments.history.history_rows import (
     compared_row,
     generation_rows,
     last_document,
     rebalance_rows,
 )
+from kassay.experiments.history.record_batches import decode_batches
 from kassay.experiments.spark.arrow_map import Row, map_batches, map_rows
 from kassay.experiments.spark.history_schemas import (
     COMMITS,

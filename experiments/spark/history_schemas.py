@@ -5,7 +5,7 @@ from functools import partial
 import pyarrow as pa
 
 from kassay.experiments.comparison.comparison_row import ComparisonRow
-from kassay.experiments.history.table_rows import RebalanceRow
+from kassay.experiments.history.history_rows import RecordedRebalanceRow
 from kassay.experiments.spark.study_schemas import schema_of
 
 _INT, _TEXT, _TEXTS = pa.int64(), pa.string(), pa.list_(pa.string())
@@ -49,7 +49,7 @@ COMMITS = pa.schema(
     ]
 )
 
-_REBALANCE = schema_of(RebalanceRow)
+_REBALANCE = schema_of(RecordedRebalanceRow)
 REBALANCES = pa.schema(
     [*_REBALANCE, *(f for f in schema_of(ComparisonRow) if f.name not in _REBALANCE.names)]
 )

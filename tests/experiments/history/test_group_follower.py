@@ -8,7 +8,7 @@ import pytest
 
 from kassay.experiments.history.group_follower import GroupFollower
 from kassay.experiments.history.group_records import from_row
-from kassay.experiments.history.table_rows import generation_rows, rebalance_rows
+from kassay.experiments.history.history_rows import generation_rows, rebalance_rows
 from tests.experiments.history.sample_records import PARTITION_COUNTS, decode_rows, sample_rows
 
 

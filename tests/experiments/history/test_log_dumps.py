@@ -8,8 +8,8 @@ import json
 import pytest
 
 from kassay.experiments.history.group_records import record_row
+from kassay.experiments.history.history_rows import generation_rows
 from kassay.experiments.history.log_dumps import read_dump
-from kassay.experiments.history.table_rows import generation_rows
 from kassay.reference.model.topic_partitions import Partitions
 from kassay.reference.protocol.subscription_messages import StickyUserData, encode_sticky_user_data
 

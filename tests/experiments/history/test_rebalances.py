@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from kassay.experiments.comparison.comparison import Comparison
 from kassay.experiments.history.generations import Generation, GenerationMember
-from kassay.experiments.history.rebalances import Rebalance, compare_rebalance, find_rebalances
-from kassay.experiments.history.reconstruct_generations import reconstruct_generations
-from kassay.experiments.history.table_rows import (
+from kassay.experiments.history.history_rows import (
     compared_row,
     generation_rows,
     last_document,
     rebalance_rows,
 )
+from kassay.experiments.history.rebalances import Rebalance, compare_rebalance, find_rebalances
+from kassay.experiments.history.reconstruct_generations import reconstruct_generations
 from kassay.reference.model.group_annotations import Protocol
 from kassay.reference.model.metrics import Measure
 from kassay.reference.protocol.classic_records import GroupMetadata

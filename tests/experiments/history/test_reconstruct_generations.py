@@ -8,9 +8,9 @@ import pytest
 
 from kassay.experiments.history.generations import generation_of, generation_row
 from kassay.experiments.history.group_records import GroupRecord
+from kassay.experiments.history.history_rows import generation_rows
 from kassay.experiments.history.rebalances import compare_rebalance, find_rebalances
 from kassay.experiments.history.reconstruct_generations import reconstruct_generations
-from kassay.experiments.history.table_rows import generation_rows
 from kassay.reference.model.group_annotations import Protocol
 from kassay.reference.protocol import consumer_records
 from kassay.reference.protocol.classic_records import GroupMetadata

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from kassay.experiments.history.table_rows import compared_row, generation_rows, rebalance_rows
+from kassay.experiments.history.history_rows import compared_row, generation_rows, rebalance_rows
 from kassay.experiments.report.history_report import is_history, render
 from kassay.experiments.spark.capture_source import register
 from kassay.experiments.spark.history_pipeline import GROUPS, ClusterMetadata, write_history

@@ -28,7 +28,7 @@ FOLLOWED = "followed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RebalanceRow:
+class RecordedRebalanceRow:
     """A row of the table ``rebalances`` before the columns of `ComparisonRow` are added.
 
     ``first`` and ``generation`` are the first and the last generation, ``started`` and
@@ -110,7 +110,7 @@ def rebalance_row(rebalance: Rebalance) -> dict[str, object]:
     """Convert a rebalance to a table row without the columns of the comparison."""
     last, assignment = rebalance.last, rebalance.assignment
     document = None if rebalance.group is None else group_document(rebalance.group)
-    row = RebalanceRow(
+    row = RecordedRebalanceRow(
         group=last.group,
         incarnation=last.incarnation,
         generation=last.number,
