@@ -32,9 +32,13 @@ from kassay.experiments.study.statistics.significance import SIGNIFICANT, holm
 from kassay.experiments.study.summary_scopes import GENERATED
 
 _COLUMNS = (
-    *("families", "groups", "mean of the families (95 %)", "another family (95 %)"),
-    *("τ", "I²", "Q", "p of equal families"),
+    *("families", "groups"),
+    *("mean of the families (95 %)", "another family (95 %)", "τ", "I²", "Q"),
 )
+_P_COLUMNS = {
+    "p_homogeneous_adjusted": "p of equal families",
+    "p_adjusted": "p of no difference",
+}
 _SHARES = {"above_maximum": "missed_maximum", "wasteful": "wasteful"}
 _PAIRED = ("unnecessary moves per rebalance", "minimum imbalance not reached, points")
 
@@ -75,8 +79,15 @@ def effect_section(
     )
     return {
         "tests": sum(not math.isnan(p_value) for p_value in p_values),
-        "families": _pool_table("random-effects", single, equal_single),
-        "pairs": _pool_table("random-effects-of-pairs", pairs, equal_pairs, zero_pairs),
+        "families": _pool_table(
+            "random-effects", single, "assignor", {"p_homogeneous_adjusted": equal_single}
+        ),
+        "pairs": _pool_table(
+            "random-effects-of-pairs",
+            pairs,
+            "from → to",
+            {"p_homogeneous_adjusted": equal_pairs, "p_adjusted": zero_pairs},
+        ),
         "effects": effects_table("marginal-effects", models, list(adjusted)),
         "forests": tuple(_forests(single, pairs)),
     }
@@ -170,38 +181,35 @@ def _pool(measure: str, name: str, effects: Sequence[FamilyEffect | None]) -> _P
 
 
 def _pool_table(
-    name: str, pools: Sequence[_Pool], equal: Sequence[float], zero: Sequence[float] | None = None
+    name: str, pools: Sequence[_Pool], first: str, p_values: Mapping[str, Sequence[float]]
 ) -> ReportTable:
-    rows = []
-    for place, pool in enumerate(pools):
-        found = pool.combined
-        if found is None:
-            blank = ("–",) * (len(_COLUMNS) - 1 + (zero is not None))
-            rows.append((pool.measure, pool.name, f"0 of {len(pool.effects)}", *blank))
-            continue
-        rows.append(
-            (
-                *(pool.measure, pool.name, f"{found.families} of {len(pool.effects)}"),
-                digits_in_groups(found.groups),
-                interval_text(found.value, found.low, found.high),
-                "–"
-                if found.predicted is None
-                else "{} to {}".format(*map(number_text, found.predicted)),
-                *(number_text(found.tau), f"{100 * found.i_squared:.0f} %", number_text(found.q)),
-                p_text(equal[place]),
-                *(() if zero is None else (p_text(zero[place]),)),
-            )
+    """Create the table of combined estimates. ``p_values`` are adjusted, one list per column."""
+    rows, data = [], []
+    for pool, *adjusted in zip(pools, *p_values.values(), strict=True):
+        rows.append((pool.measure, pool.name, *_pool_cells(pool), *map(p_text, adjusted)))
+        data.append(
+            {"measure": pool.measure, "name": pool.name}
+            | ({} if pool.combined is None else asdict(pool.combined))
+            | dict(zip(p_values, adjusted, strict=True))
         )
-    first = "from → to" if zero is not None else "assignor"
-    last = () if zero is None else ("p of no difference",)
-    data = [
-        {"measure": pool.measure, "name": pool.name}
-        | ({} if pool.combined is None else asdict(pool.combined))
-        | {"p_homogeneous_adjusted": equal[place]}
-        | ({} if zero is None else {"p_adjusted": zero[place]})
-        for place, pool in enumerate(pools)
-    ]
-    return ReportTable.of(name, ("measure", first, *_COLUMNS, *last), rows, data=data)
+    titles = (_P_COLUMNS[column] for column in p_values)
+    return ReportTable.of(name, ("measure", first, *_COLUMNS, *titles), rows, data=data)
+
+
+def _pool_cells(pool: _Pool) -> tuple[str, ...]:
+    found = pool.combined
+    if found is None:
+        return (f"0 of {len(pool.effects)}", *("–",) * (len(_COLUMNS) - 1))
+    predicted = "–"
+    if found.predicted is not None:
+        predicted = "{} to {}".format(*map(number_text, found.predicted))
+    return (
+        f"{found.families} of {len(pool.effects)}",
+        digits_in_groups(found.groups),
+        interval_text(found.value, found.low, found.high),
+        predicted,
+        *(number_text(found.tau), f"{100 * found.i_squared:.0f} %", number_text(found.q)),
+    )
 
 
 def _forests(single: Sequence[_Pool], pairs: Sequence[_Pool]) -> Iterable[Plot]:
