@@ -10,18 +10,9 @@ from ortools.sat.python import cp_model
 
 from kassay.reference.model.load_units import LoadUnits
 from kassay.reference.model.metrics import Measure
+from kassay.solver import objective
 from kassay.solver.cpsat.model import AssignmentModel, Expression, weighted_sum
 from kassay.solver.evaluation import RackTable, colocation_blocks, load_units, movement_costs
-from kassay.solver.objective import (
-    Colocation,
-    CrossRack,
-    HostImbalance,
-    Imbalance,
-    Level,
-    MembersUsed,
-    Movement,
-    TopicSpread,
-)
 from kassay.solver.problem import EXACT_IN_64_BITS
 
 # Up to this range a square is bounded by chords, which strengthen the linear relaxation;
@@ -51,7 +42,9 @@ class Term:
         return -((self.offset - bound) // self.factor)
 
 
-def level_terms(model: AssignmentModel, level: Level, worst: int) -> tuple[Term, ...] | None:
+def level_terms(
+    model: AssignmentModel, level: objective.Level, worst: int
+) -> tuple[Term, ...] | None:
     """Add a level to the CP-SAT model, and return the expressions to minimise.
 
     Return None if they exceed 64 bits.
@@ -60,20 +53,20 @@ def level_terms(model: AssignmentModel, level: Level, worst: int) -> tuple[Term,
     member or host.
     """
     match level:
-        case Imbalance() | HostImbalance():
+        case objective.Imbalance() | objective.HostImbalance():
             return _imbalance_terms(model, level, worst) if model.fits else None
-        case Movement():
+        case objective.Movement():
             costs = movement_costs(model.problem, level)
             if costs.dtype == object and sum(costs.tolist()) >= EXACT_IN_64_BITS:
                 return None
             return (Term(model.moves(costs)),)
-        case CrossRack():
+        case objective.CrossRack():
             term = Term(_cross_rack(model))
-        case TopicSpread():
+        case objective.TopicSpread():
             term = _topic_spread(model)
-        case MembersUsed():
+        case objective.MembersUsed():
             term = Term(_members_used(model))
-        case Colocation():
+        case objective.Colocation():
             term = _colocation(model, level)
         case _:
             assert_never(level)
@@ -81,7 +74,7 @@ def level_terms(model: AssignmentModel, level: Level, worst: int) -> tuple[Term,
 
 
 def _imbalance_terms(
-    model: AssignmentModel, level: Imbalance | HostImbalance, worst: int
+    model: AssignmentModel, level: objective.Imbalance | objective.HostImbalance, worst: int
 ) -> tuple[Term, ...] | None:
     units = load_units(model.problem, level)
     most = model.total * max(units.factors, default=1)
@@ -254,7 +247,7 @@ def _topic_spread(model: AssignmentModel) -> Term:
     return Term(weighted_sum(squares))
 
 
-def _colocation(model: AssignmentModel, level: Colocation) -> Term:
+def _colocation(model: AssignmentModel, level: objective.Colocation) -> Term:
     used: list[tuple[Expression, int]] = []
     blocks = colocation_blocks(model.problem, level)
     for block in blocks:

@@ -10,16 +10,7 @@ from numpy.typing import NDArray
 
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.reference.model.topic_partitions import Column
-from kassay.solver.constraints import (
-    Capacity,
-    Colocated,
-    Constraint,
-    Forbidden,
-    MaxMoves,
-    MaxPartitions,
-    Pinned,
-    Separated,
-)
+from kassay.solver import constraints, objective
 from kassay.solver.evaluation import (
     RackTable,
     colocated_partitions,
@@ -27,17 +18,6 @@ from kassay.solver.evaluation import (
     movement_costs,
     separated_partitions,
     topic_partitions,
-)
-from kassay.solver.objective import (
-    Colocation,
-    CrossRack,
-    HostImbalance,
-    Imbalance,
-    Level,
-    MembersUsed,
-    Movement,
-    MovementCost,
-    TopicSpread,
 )
 from kassay.solver.problem import Ints, Placement, Problem
 
@@ -76,23 +56,25 @@ class SymmetryClasses:
 
 
 def symmetry_classes(
-    problem: Problem, levels: Sequence[Level], constraints: Sequence[Constraint]
+    problem: Problem, levels: Sequence[objective.Level], rules: Sequence[constraints.Constraint]
 ) -> SymmetryClasses:
     """Group partitions that are equal in every attribute that levels and constraints use."""
     if not problem.partition_count:
         return SymmetryClasses(np.zeros(0, dtype=np.int64), ())
     columns = [problem.consumer_set, _codes(problem.weight)]
-    if any(isinstance(each, Movement | MaxMoves) for each in (*levels, *constraints)):
+    if any(
+        isinstance(each, objective.Movement | constraints.MaxMoves) for each in (*levels, *rules)
+    ):
         columns.append(problem.owner)
     columns += chain.from_iterable(_attributes(problem, level) for level in levels)
-    if any(isinstance(constraint, Forbidden) for constraint in constraints):
+    if any(isinstance(constraint, constraints.Forbidden) for constraint in rules):
         columns.append(problem.topic)
-    named = chain.from_iterable(_named(problem, constraint) for constraint in constraints)
+    named = chain.from_iterable(_named(problem, constraint) for constraint in rules)
     columns.append(_codes_of_partitions(problem, named))
     columns += [
         _codes_of_partitions(problem, chain.from_iterable(colocation_blocks(problem, level)))
         for level in levels
-        if isinstance(level, Colocation)
+        if isinstance(level, objective.Colocation)
     ]
     table = np.stack([np.asarray(column).reshape(-1) for column in columns], axis=1)
     class_of = np.unique(table, axis=0, return_inverse=True)[1].reshape(-1)
@@ -105,35 +87,40 @@ def _codes(column: NDArray[np.int64]) -> Ints:
     return np.unique(column, return_inverse=True)[1].reshape(-1)
 
 
-def _attributes(problem: Problem, level: Level) -> list[NDArray[np.integer]]:
+def _attributes(problem: Problem, level: objective.Level) -> list[NDArray[np.integer]]:
     """Return the attributes of partitions that a level uses, besides owners and colocations."""
     match level:
-        case Movement():
-            is_listed = not isinstance(level.cost, MovementCost)
+        case objective.Movement():
+            is_listed = not isinstance(level.cost, objective.MovementCost)
             return [_codes(movement_costs(problem, level))] if is_listed else []
-        case CrossRack():
+        case objective.CrossRack():
             racks = RackTable(problem).has_replica
             return [np.unique(racks, axis=0, return_inverse=True)[1]]
-        case TopicSpread():
+        case objective.TopicSpread():
             return [problem.topic]
-        case Imbalance() | HostImbalance() | MembersUsed() | Colocation():
+        case (
+            objective.Imbalance()
+            | objective.HostImbalance()
+            | objective.MembersUsed()
+            | objective.Colocation()
+        ):
             return []
         case _:
             assert_never(level)
 
 
-def _named(problem: Problem, constraint: Constraint) -> Sequence[int]:
+def _named(problem: Problem, constraint: constraints.Constraint) -> Sequence[int]:
     """Return the partitions that a constraint names, which are classes of their own."""
     match constraint:
-        case Pinned() | Forbidden():
+        case constraints.Pinned() | constraints.Forbidden():
             if constraint.partition is None:
                 return []
             return [*topic_partitions(problem, constraint.topic, constraint.partition)]
-        case Colocated():
+        case constraints.Colocated():
             return [*chain.from_iterable(colocated_partitions(problem, constraint))]
-        case Separated():
+        case constraints.Separated():
             return separated_partitions(problem, constraint)
-        case Capacity() | MaxPartitions() | MaxMoves():
+        case constraints.Capacity() | constraints.MaxPartitions() | constraints.MaxMoves():
             return []
         case _:
             assert_never(constraint)
