@@ -1,7 +1,7 @@
 """Scaling ladder: numbers of members that lower the minimum makespan of a group."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from kassay.reference.model.assignment import Assignment
@@ -10,7 +10,7 @@ from kassay.reference.model.group import Group
 from kassay.reference.model.ownership import rejoin
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import default_levels
-from kassay.solver.sizing.members_needed import MemberCount, SizeSearch
+from kassay.solver.sizing.members_needed import SizeSearch
 from kassay.solver.sizing.resized_groups import (
     check_sizing_weights,
     new_member,
@@ -140,11 +140,6 @@ class _LadderSearch:
     search: SizeSearch
     budget: SearchBudget
 
-    @property
-    def found(self) -> Mapping[int, MemberCount]:
-        """Return the optimum for each number of members that was solved."""
-        return self.search.done
-
     def ladder(self, first: int, last: int) -> Ladder:
         """Find all rungs from ``first`` to ``last`` members."""
         self._solve(first)
@@ -167,9 +162,8 @@ class _LadderSearch:
             pending += [(low, middle), (middle, high)]
 
     def _solve(self, number: int) -> None:
-        if number in self.found or self.budget.limits.is_stopped:
-            return
-        replace(self.search, limits=self._next_limits()).solve(number)
+        if not self.budget.limits.is_stopped:
+            replace(self.search, limits=self._next_limits()).solve(number)
 
     def _next_limits(self) -> SearchLimits:
         return replace(self.budget.limits, time=self.budget.seconds / _SHARE)
@@ -179,16 +173,16 @@ class _LadderSearch:
 
         Members without partitions do not change the makespan of an assignment.
         """
-        served = (size.served_makespan for at, size in self.found.items() if at <= number)
+        served = (size.served_makespan for at, size in self.search.done.items() if at <= number)
         return min((makespan.value for makespan in served if makespan is not None), default=None)
 
     def _bound(self, number: int) -> int:
         """Return the highest proven bound for this number of members or more."""
-        makespans = (size.makespan for at, size in self.found.items() if at >= number)
+        makespans = (size.makespan for at, size in self.search.done.items() if at >= number)
         return max((one.bound for one in makespans if one is not None), default=0)
 
     def _rungs(self, first: int, last: int) -> Iterator[Rung]:
-        numbers = sorted(self.found)
+        numbers = sorted(self.search.done)
         starts = [
             number
             for before, number in zip([None, *numbers], numbers, strict=False)
@@ -197,7 +191,7 @@ class _LadderSearch:
         ]
         previous: Assignment | None = None
         for start, following in zip(starts, [*starts, last + 1][1:], strict=True):
-            value, size = self._value(start), self.found[start]
+            value, size = self._value(start), self.search.done[start]
             if value is None or size.assignment is None or size.movement is None:
                 continue
             group = resized(self.search.current, start, self.search.added)
@@ -218,7 +212,7 @@ class _LadderSearch:
 
     def _served(self, start: int) -> bool:
         """Return whether an assignment with one member fewer exists."""
-        before = self.found.get(start - 1)
+        before = self.search.done.get(start - 1)
         return before is None or before.served_makespan is not None
 
     def _moves_between(self, group: Group, previous: Assignment | None) -> LevelValue | None:
