@@ -20,8 +20,10 @@ TEST_FILES = (
     "tests/solver/__init__.py",
     "tests/solver/random_cases.py",
     "tests/solver/test_cpsat.py",
+    "tests/experiments/implementations/test_library_lists.py",
 )
-RANDOM_CASES = f"{sys.executable} -m pytest -q -p no:cacheprovider tests/solver/test_cpsat.py"
+PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider"
+RANDOM_CASES = f"{PYTEST} tests/solver/test_cpsat.py"
 
 
 def section(title: str) -> str:
@@ -47,6 +49,7 @@ def apply_diff(diff: str, root: Path) -> None:
             text = text.replace(old, new)
         else:
             text += new
+    path.parent.mkdir(exist_ok=True)
     path.write_text(text, encoding="utf-8")
 
 
@@ -74,7 +77,11 @@ def run_command(directory: Path, line: str) -> subprocess.CompletedProcess[str]:
         re.sub(r"\bkassay (?=[a-z])", f"{sys.executable} -m kassay ", line),
         shell=True,
         cwd=directory,
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        env={
+            **os.environ,
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "XDG_CACHE_HOME": str(directory / "cache"),
+        },
         capture_output=True,
         text=True,
         check=False,
@@ -101,6 +108,28 @@ def test_a_new_assignor_is_compared_with_the_optimum(extend):
     comparisons = [comparison for row in rows for comparison in row["comparisons"]]
     assert [comparison["assignor"] for comparison in comparisons] == ["first-subscriber"] * 5
     assert {comparison["ending"] for comparison in comparisons} == {"ok"}
+
+
+LIBRARY = "Add a client library"
+INSTALL = "kassay implementations install first-client"
+
+
+def test_a_new_client_library_is_compared_with_the_optimum(extend):
+    *_, last = extend(LIBRARY, f"{INSTALL} > installed.txt && {command(LIBRARY)}")
+    assert [one["assignor"] for one in last["comparisons"]] == ["first-client@1.0.0:first"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("left_out", changes(LIBRARY))
+def test_each_missing_step_of_a_client_library_is_an_error_that_names_it(copied, left_out):
+    for file, diff in changes(LIBRARY).items():
+        if file != left_out:
+            apply_diff(diff, copied)
+    tests = f"{PYTEST} tests/experiments/implementations/test_library_lists.py"
+    done = [run_command(copied, line) for line in (f"{INSTALL} && {command(LIBRARY)}", tests)]
+    errors = "".join(one.stdout + one.stderr for one in done if one.returncode)
+    names = {"experiments/implementations/libraries.yaml": "first-client"}
+    assert names.get(left_out, Path(left_out).name) in errors
 
 
 def test_a_new_source_is_imported(extend):

@@ -21,7 +21,8 @@ _CLASSIC = (
     frozenset(name for name, port in ASSIGNORS.items() if port.release is Release.NEWEST)
     - _BROKER_ASSIGNORS
 )
-_OFFERED = {
+OFFERED = {
+    _JAVA: frozenset(ASSIGNORS),
     "librdkafka": {"range", "roundrobin", "cooperative-sticky"} | _BROKER_ASSIGNORS,
     "sarama": _CLASSIC,
     "franz-go": _CLASSIC,
@@ -75,7 +76,7 @@ class IdentifiedAssignor:
 
     def offers(self, assignor: str) -> bool:
         """Return whether all recognised client libraries of the members offer an assignor."""
-        return all(assignor in _OFFERED.get(library, ASSIGNORS) for library in self.libraries)
+        return all(assignor in OFFERED[library] for library in self.libraries)
 
     def record(self) -> dict[str, object]:
         """Return the assignor as a JSON object."""

@@ -1,0 +1,30 @@
+"""Each client library of ``libraries.yaml`` is complete: driver, runtime, client id, assignors."""
+
+import pytest
+
+from kassay.experiments.implementations.library_catalogue import libraries
+from kassay.experiments.implementations.runtimes import DRIVERS, RUNTIMES
+from kassay.experiments.planning.preparation.identify_assignor import OFFERED
+from kassay.experiments.sources.recognise_library import LIBRARIES
+
+NAMES_OF_MEMBERS = {"kafka-clients": "java"}
+NOT_RECOGNISED = {"kafka-broker", "platformatic-kafka"}
+"""The broker has no client id, and the client id of @platformatic/kafka is a random UUID."""
+
+
+@pytest.mark.parametrize("name", libraries())
+def test_the_runtime_of_a_library_is_known_and_has_a_driver(name):
+    runtime = libraries()[name].runtime
+    assert runtime in RUNTIMES, "experiments/implementations/runtimes.py has no such runtime"
+    assert list((DRIVERS / runtime).iterdir()), "experiments/implementations/drivers has no driver"
+
+
+@pytest.mark.parametrize("name", libraries().keys() - NOT_RECOGNISED)
+def test_members_of_a_library_are_recognised_and_their_assignors_are_known(name):
+    member_library = NAMES_OF_MEMBERS.get(name, name)
+    assert member_library in LIBRARIES, "experiments/sources/recognise_library.py lacks the library"
+    assert member_library in OFFERED, "identify_assignor.py lacks the assignors of the library"
+
+
+def test_each_recognised_library_has_its_assignors_listed():
+    assert set(OFFERED) == LIBRARIES
