@@ -72,6 +72,7 @@ def test_a_group_may_use_the_memory_of_one_executor_core(
     assert memory_per_task(spark) == expected
 
 
+@pytest.mark.long
 def test_an_unavailable_package_is_one_error(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "kassay", "study", "--cases", "1"]
     command += ["--output", str(tmp_path / "out"), "--conf", "spark.jars.packages=no:where"]
