@@ -23,7 +23,13 @@ extensions = [
     "sphinx.ext.napoleon",
 ]
 root_doc = "docs/index"
-include_patterns = ["README.md", "CHANGELOG.md", "docs/**", "experiments/notebooks/*.ipynb"]
+include_patterns = [
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "docs/**",
+    "experiments/notebooks/*.ipynb",
+]
 exclude_patterns = ["docs/images/*.py"]
 default_role = "code"
 
