@@ -8,6 +8,7 @@ import pandas as pd
 from scipy.stats import binomtest
 
 from kassay.experiments.study.statistics.significance import CONFIDENCE
+from kassay.experiments.study.summary_columns import SumColumn
 from kassay.experiments.study.summary_scopes import APART, GENERATED, assignors_of, families_of
 
 
@@ -142,7 +143,7 @@ class AssignorSummary:
     crashed: int | None
 
 
-_LARGEST = ("largest_excess", "largest_excess_ppm")
+_LARGEST = (SumColumn.LARGEST_EXCESS, SumColumn.LARGEST_EXCESS_PPM)
 
 
 def scope_rows(rows: pd.DataFrame, scope: str) -> pd.DataFrame:
@@ -165,31 +166,35 @@ def summarise_rows(outcomes: pd.DataFrame) -> AssignorSummary:
     }
     is_sample = set(outcomes["scope"]) <= {GENERATED, APART["weights"], APART["racks"]}
     units, largest = (outcomes[name].max() for name in _LARGEST)
-    answered, known, extra = sums["answered"], sums["known"], sums["unnecessary_moves"]
+    answered, known, extra = (
+        sums[SumColumn.ANSWERED],
+        sums[SumColumn.KNOWN],
+        sums[SumColumn.UNNECESSARY_MOVES],
+    )
 
     def share(count: int, total: int) -> Proportion:
         return Proportion(count, total, is_sample)
 
     return AssignorSummary(
-        groups=sums["groups"],
+        groups=sums[SumColumn.GROUPS],
         answered=answered,
-        minimum_imbalance=share(answered - sums["missed"], sums["groups"]),
-        missed=share(sums["missed"], answered),
-        missed_maximum=share(sums["missed_maximum"], answered),
-        mean_excess=_ratio(sums["excess_ppm"] / 10_000, answered),
+        minimum_imbalance=share(answered - sums[SumColumn.MISSED], sums[SumColumn.GROUPS]),
+        missed=share(sums[SumColumn.MISSED], answered),
+        missed_maximum=share(sums[SumColumn.MISSED_MAXIMUM], answered),
+        mean_excess=_ratio(sums[SumColumn.EXCESS_PPM] / 10_000, answered),
         largest_excess=None if pd.isna(largest) else int(largest) / 10_000,
         largest_excess_units=None if pd.isna(units) else int(units),
-        with_unnecessary_moves=share(sums["wasteful"], known),
-        excess_ppm=sums["excess_ppm"],
-        owned_partitions=sums["owned_partitions"],
-        moves=sums["moves"],
+        with_unnecessary_moves=share(sums[SumColumn.WASTEFUL], known),
+        excess_ppm=sums[SumColumn.EXCESS_PPM],
+        owned_partitions=sums[SumColumn.OWNED_PARTITIONS],
+        moves=sums[SumColumn.MOVES],
         unnecessary_moves=extra,
         unnecessary_moves_per_rebalance=_ratio(extra, known),
-        unnecessary_moves_per_owned=_ratio(extra, sums["owned_partitions"]),
-        nonterminating=sums["nonterminating"],
-        failed=sums["failed"],
-        invalid=sums.get("invalid"),
-        crashed=sums.get("crashed"),
+        unnecessary_moves_per_owned=_ratio(extra, sums[SumColumn.OWNED_PARTITIONS]),
+        nonterminating=sums[SumColumn.NONTERMINATING],
+        failed=sums[SumColumn.FAILED],
+        invalid=sums.get(SumColumn.INVALID),
+        crashed=sums.get(SumColumn.CRASHED),
     )
 
 

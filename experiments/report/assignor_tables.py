@@ -9,6 +9,7 @@ import pandas as pd
 from kassay.experiments.plotting.page_templates import digits_in_groups
 from kassay.experiments.report.assignor_summary import AssignorSummary, Proportion
 from kassay.experiments.report.report_table import ReportTable, short_number
+from kassay.experiments.study.summary_columns import SumColumn
 from kassay.experiments.study.summary_scopes import APART
 from kassay.reference.documents.config_nodes import read_nodes
 from kassay.reference.model.errors import InputError, UsageError
@@ -35,12 +36,16 @@ _COLUMNS: dict[str, Callable[[AssignorSummary], object]] = {
 _SUBSCRIPTIONS = ("equal", "mixed")
 # Values of a mix: numerator, denominator and factor, by title.
 _ESTIMATES = {
-    "mean excess of the maximum load, %": ("excess_ppm", "answered", 1e-4),
-    "maximum load above the minimum, %": ("missed_maximum", "answered", 100),
-    "sum of squares above the minimum, %": ("missed", "answered", 100),
-    "unnecessary moves per rebalance": ("unnecessary_moves", "known", 1),
-    "unnecessary moves per owned partition, %": ("unnecessary_moves", "owned_partitions", 100),
-    "with unnecessary moves, %": ("wasteful", "known", 100),
+    "mean excess of the maximum load, %": (SumColumn.EXCESS_PPM, SumColumn.ANSWERED, 1e-4),
+    "maximum load above the minimum, %": (SumColumn.MISSED_MAXIMUM, SumColumn.ANSWERED, 100),
+    "sum of squares above the minimum, %": (SumColumn.MISSED, SumColumn.ANSWERED, 100),
+    "unnecessary moves per rebalance": (SumColumn.UNNECESSARY_MOVES, SumColumn.KNOWN, 1),
+    "unnecessary moves per owned partition, %": (
+        SumColumn.UNNECESSARY_MOVES,
+        SumColumn.OWNED_PARTITIONS,
+        100,
+    ),
+    "with unnecessary moves, %": (SumColumn.WASTEFUL, SumColumn.KNOWN, 100),
 }
 _BY_GROUPS, _BY_FAMILIES = "by numbers of groups", "equal weight per family"
 _LOWEST, _HIGHEST, _GIVEN = "lowest family", "highest family", "given weights"

@@ -29,6 +29,7 @@ from kassay.experiments.study.statistics.random_effects import (
     share_effect,
 )
 from kassay.experiments.study.statistics.significance import SIGNIFICANT, holm
+from kassay.experiments.study.summary_columns import SumColumn
 from kassay.experiments.study.summary_scopes import GENERATED
 
 _COLUMNS = (
@@ -39,7 +40,10 @@ _P_COLUMNS = {
     "p_homogeneous_adjusted": "p of equal families",
     "p_adjusted": "p of no difference",
 }
-_SHARES = {"above_maximum": "missed_maximum", "wasteful": "wasteful"}
+_SHARES: dict[str, str] = {
+    SumColumn.ABOVE_MAXIMUM: SumColumn.MISSED_MAXIMUM,
+    SumColumn.WASTEFUL: SumColumn.WASTEFUL,
+}
 _PAIRED = ("unnecessary moves per rebalance", "minimum imbalance not reached, points")
 
 
@@ -146,9 +150,12 @@ def _single_pools(
                 rows = gaps[(gaps["family"] == family) & (gaps["assignor"] == name)]
                 counts = rows.dropna(subset=["value"]).groupby("value")["groups"].sum()
                 effects.append(mean_effect(family, counts))
-            elif chosen.column == "excess_ppm":
+            elif chosen.column == SumColumn.EXCESS_PPM:
                 if groups > 1:
-                    total, squares = chosen.factor * own["excess_ppm"], own["excess_squares"] / 1e4
+                    total, squares = (
+                        chosen.factor * own[SumColumn.EXCESS_PPM],
+                        own[SumColumn.EXCESS_SQUARES] / 1e4,
+                    )
                     effects.append(moment_effect(family, groups, total, squares))
             elif groups:
                 count = own[_SHARES[chosen.column]]

@@ -5,19 +5,22 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
+from kassay.experiments.study.summary_columns import SumColumn
+
 _CELLS = ("family", "scope", "seed", "event", "mixed", "members", "partitions", "assignor")
-_SUMS = ("answered", "above_maximum", "excess_ppm", "known", "unnecessary_moves", "wasteful")
 _RESULTS = (
     *("family", "scope", "seed", "event", "mixed", "assignor"),
     "length(bin(greatest(members, 1))) - 1 AS members",
     "length(bin(greatest(partitions, 1))) - 1 AS partitions",
-    "1L AS answered",
-    "cast(excess > 0 AS long) AS above_maximum",
-    "1000000 * excess div greatest(least, 1) AS excess_ppm",
-    "cast(extra IS NOT NULL AS long) AS known",
-    "coalesce(extra, 0L) AS unnecessary_moves",
-    "cast(coalesce(extra, 0L) > 0 AS long) AS wasteful",
 )
+_SUMS = {
+    SumColumn.ANSWERED: "1L",
+    SumColumn.ABOVE_MAXIMUM: "cast(excess > 0 AS long)",
+    SumColumn.EXCESS_PPM: "1000000 * excess div greatest(least, 1)",
+    SumColumn.KNOWN: "cast(extra IS NOT NULL AS long)",
+    SumColumn.UNNECESSARY_MOVES: "coalesce(extra, 0L)",
+    SumColumn.WASTEFUL: "cast(coalesce(extra, 0L) > 0 AS long)",
+}
 _SCOPE = ("family", "scope")
 
 
@@ -34,14 +37,15 @@ def covariate_cells(rows: DataFrame, cases: DataFrame, compared: Sequence[str]) 
         *("makespan_optimum AS least", "if(owned > 0, unnecessary_moves, null) AS extra"),
     )
     streams = _rebalances(cases).where("ending = 'ok'")
-    judged = streams.selectExpr(
+    repeated = streams.selectExpr(
         *("family", "cast(null AS string) AS scope", "seed", "event", "mixed", "assignor"),
         *("members", "partitions", "makespan - least_makespan AS excess"),
         *("least_makespan AS least", "moves - fewest_moves_within AS extra"),
     )
-    results = single.unionByName(judged).where(F.col("assignor").isin(*compared))
+    results = single.unionByName(repeated).where(F.col("assignor").isin(*compared))
+    values = (F.expr(formula).alias(name) for name, formula in _SUMS.items())
     sums = (F.sum(name).alias(name) for name in _SUMS)
-    return results.selectExpr(*_RESULTS).groupBy(*_CELLS).agg(*sums)
+    return results.select(*map(F.expr, _RESULTS), *values).groupBy(*_CELLS).agg(*sums)
 
 
 def _rebalances(cases: DataFrame) -> DataFrame:

@@ -27,6 +27,7 @@ from kassay.experiments.study.case_digests import GROUP_FIELDS, RESULT_FIELDS, s
 from kassay.experiments.study.evaluate_case import DRAWN_MEMBERS, DRAWN_PARTITIONS
 from kassay.experiments.study.families.registry import FAMILIES
 from kassay.experiments.study.statistics.performance_profiles import PROFILED, RATIOS
+from kassay.experiments.study.summary_columns import SumColumn
 from kassay.experiments.study.summary_scopes import (
     APART,
     COMPARED_ASSIGNORS,
@@ -113,26 +114,34 @@ def _scope() -> Column:
 
 def _outcomes(rows: DataFrame) -> DataFrame:
     """Count the groups by kind of result, and sum the results."""
-    formulas = (
-        "count_if(proven) AS groups",
-        f"count_if({_ANSWERED}) AS answered",
-        f"count_if({_MISSED}) AS missed",
-        f"count_if({_ANSWERED} AND makespan_gap > 0) AS missed_maximum",
-        f"count_if({_KNOWN}) AS known",
-        f"count_if({_WASTEFUL}) AS wasteful",
-        "count_if(proven AND ending = 'nonterminating') AS nonterminating",
-        "count_if(proven AND ending IN ('failed', 'invalid')) AS failed",
-        "count_if(proven AND ending = 'invalid') AS invalid",
-        "count_if(proven AND ending = 'failed' AND contains(detail, '(signal SIG')) AS crashed",
-        f"coalesce(sum(if({_ANSWERED}, {_PPM}, 0)), 0) AS excess_ppm",
-        f"coalesce(sum(if({_KNOWN}, movement_greedy, 0)), 0) AS moves",
-        f"coalesce(sum(if({_KNOWN}, unnecessary_moves, 0)), 0) AS unnecessary_moves",
-        f"coalesce(sum(if({_KNOWN}, owned, 0)), 0) AS owned_partitions",
-        f"coalesce(sum(if({_ANSWERED}, {_SQUARE}, 0)), 0) AS excess_squares",
-        f"max(if({_ANSWERED}, makespan_gap, null)) AS largest_excess",
-        f"max(if({_ANSWERED}, {_PPM}, null)) AS largest_excess_ppm",
+    counted = {
+        SumColumn.GROUPS: "proven",
+        SumColumn.ANSWERED: _ANSWERED,
+        SumColumn.MISSED: _MISSED,
+        SumColumn.MISSED_MAXIMUM: f"{_ANSWERED} AND makespan_gap > 0",
+        SumColumn.KNOWN: _KNOWN,
+        SumColumn.WASTEFUL: _WASTEFUL,
+        SumColumn.NONTERMINATING: "proven AND ending = 'nonterminating'",
+        SumColumn.FAILED: "proven AND ending IN ('failed', 'invalid')",
+        SumColumn.INVALID: "proven AND ending = 'invalid'",
+        SumColumn.CRASHED: "proven AND ending = 'failed' AND contains(detail, '(signal SIG')",
+    }
+    summed = {
+        SumColumn.EXCESS_PPM: (_ANSWERED, _PPM),
+        SumColumn.MOVES: (_KNOWN, "movement_greedy"),
+        SumColumn.UNNECESSARY_MOVES: (_KNOWN, "unnecessary_moves"),
+        SumColumn.OWNED_PARTITIONS: (_KNOWN, "owned"),
+        SumColumn.EXCESS_SQUARES: (_ANSWERED, _SQUARE),
+    }
+    largest = {SumColumn.LARGEST_EXCESS: "makespan_gap", SumColumn.LARGEST_EXCESS_PPM: _PPM}
+    return rows.groupBy(*_KEYS, "mixed", "assignor").agg(
+        *(F.count_if(F.expr(condition)).alias(name) for name, condition in counted.items()),
+        *(
+            F.expr(f"coalesce(sum(if({condition}, {value}, 0)), 0)").alias(name)
+            for name, (condition, value) in summed.items()
+        ),
+        *(F.expr(f"max(if({_ANSWERED}, {value}, null))").alias(n) for n, value in largest.items()),
     )
-    return rows.groupBy(*_KEYS, "mixed", "assignor").agg(*map(F.expr, formulas))
 
 
 def _families(cases: DataFrame) -> DataFrame:
@@ -233,22 +242,27 @@ def _worst(rows: DataFrame, compared: Sequence[str]) -> DataFrame:
     available = F.col("document").isNotNull() | F.col("family").isin(*FAMILIES)
     small = f"partitions <= {DRAWN_PARTITIONS} AND members <= {DRAWN_MEMBERS}"
     drawable = F.col("assignor").isin(*compared) & available & F.expr(small)
-    # Gaps in weight units are not comparable with gaps in partitions.
-    kinds = F.expr("""stack(3,
-        'imbalance', weighted, coalesce(-makespan_gap, 1L), coalesce(-sum_of_squares_gap, 1L),
-            coalesce(makespan_gap, 0) > 0 OR coalesce(sum_of_squares_gap, 0) > 0,
-        'moves', false, -unnecessary_moves, 0L, coalesce(unnecessary_moves > 0, false),
-        'endless', false, 0L, 0L, ending = 'nonterminating'
-    ) AS (kind, one, two, three, present)""")
+    shortcomings = F.array(
+        # Gaps in weight units are not comparable with gaps in partitions.
+        _shortcoming(
+            "imbalance",
+            "coalesce(makespan_gap, 0) > 0 OR coalesce(sum_of_squares_gap, 0) > 0",
+            order=("weighted", "makespan_gap", "sum_of_squares_gap"),
+        ),
+        _shortcoming(
+            "moves", "coalesce(unnecessary_moves > 0, false)", order=("false", "unnecessary_moves")
+        ),
+        _shortcoming("endless", "ending = 'nonterminating'"),
+    )
     assignment = "filter(assignments, a -> a.assignor = assignor)[0].assignment"
     stored = F.expr(f"""struct(groups AS group, comparison, {assignment} AS assignment,
         optima.assignment AS optimum)""")
-    order = F.struct("one", "two", "three", "partitions", "case")
+    order = F.struct("shortcoming.order", "partitions", "case")
     worst = (
         rows.where(drawable & ~named)
-        .select("*", kinds)
-        .where("present")
-        .groupBy("assignor", "kind")
+        .select("*", F.explode(shortcomings).alias("shortcoming"))
+        .where("shortcoming.is_present")
+        .groupBy("assignor", F.col("shortcoming.kind").alias("kind"))
         .agg(F.min_by(stored, order, WORST_CANDIDATES).alias("stored"))
         .select("kind", F.posexplode("stored").alias("place", "stored"))
         .selectExpr("kind", "place + 1 AS rank", "stored.*")
@@ -257,3 +271,18 @@ def _worst(rows: DataFrame, compared: Sequence[str]) -> DataFrame:
         F.lit("named").alias("kind"), F.lit(0).alias("rank"), stored.alias("stored")
     )
     return worst.unionAll(hand_written.select("kind", "rank", "stored.*"))
+
+
+def _shortcoming(kind: str, condition: str, *, order: tuple[str, ...] = ("false",)) -> Column:
+    """Return whether a row has a shortcoming, and its place in the order of the worst rows.
+
+    ``order`` has a Boolean column, and then gaps. Rows in which it is true are last; the largest
+    gaps are first, and unknown gaps are last.
+    """
+    is_apart, *gaps = (*order, "0L", "0L")[:3]
+    places = (F.expr(f"coalesce(-{gap}, 1L)").alias(f"gap_{n}") for n, gap in enumerate(gaps))
+    return F.struct(
+        F.lit(kind).alias("kind"),
+        F.expr(condition).alias("is_present"),
+        F.struct(F.expr(is_apart).alias("is_apart"), *places).alias("order"),
+    )

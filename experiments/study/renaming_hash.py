@@ -1,10 +1,13 @@
 """Hash of a group that does not depend on names and order."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 from zlib import crc32
 
-from kassay.reference.model.group import Group
+from kassay.reference.model.group import Group, Topic
 
+_Place = tuple[str, int]  # topic and number of a partition
 _ROUNDS = 3
 _LARGEST = 100_000  # subscriptions, claims and partitions; larger groups have no hash
 
@@ -24,58 +27,86 @@ def renaming_hash(group: Group) -> int | None:
     >>> renaming_hash(group) == renaming_hash(turned)
     True
     """
-    members, topics = group.members, group.topics
-    size = sum(topic.partitions for topic in topics)
-    if size + sum(len(m.subscription) + len(m.owned) for m in members) > _LARGEST:
+    claims = sum(len(member.subscription) + len(member.owned) for member in group.members)
+    if sum(topic.partitions for topic in group.topics) + claims > _LARGEST:
         return None
-    colours = [
-        hash((member.generation + 2, member.speed, crc32((member.rack or "").encode())))
-        for member in members
+    neighbours = _Neighbours.of(group)
+    of_member = [
+        hash((member.generation + 2, member.speed, _rack_colour(member.rack)))
+        for member in group.members
     ]
-    consumers: dict[str, list[int]] = {topic.name: [] for topic in topics}
-    claimants: dict[tuple[str, int], list[int]] = {}
-    for index, member in enumerate(members):
-        for name in member.subscription:
-            consumers.setdefault(name, []).append(index)
-        for name, number in member.owned:
-            claimants.setdefault((name, number), []).append(index)
-    fixed = {
-        (topic.name, number): hash(
-            (
-                1 if topic.weights is None else topic.weights[number],
-                *sorted(
-                    crc32((rack or "").encode()) for rack in (topic.racks or {number: ()})[number]
-                ),
-            )
-        )
-        for topic in topics
-        for number in range(topic.partitions)
-    }
     of_topic: dict[str, int] = {}
     for _ in range(_ROUNDS):
-        of_partition = {
-            place: hash((fixed.get(place, 0), *_sorted(colours, claimants.get(place, ()))))
-            for place in fixed.keys() | claimants.keys()
-        }
-        parts: dict[str, list[int]] = {name: [] for name in consumers}
-        for (name, _), colour in of_partition.items():
-            parts.setdefault(name, []).append(colour)
-        of_topic = {
-            name: hash((tuple(sorted(own)), _sorted(colours, consumers.get(name, ()))))
-            for name, own in parts.items()
-        }
-        colours = [
+        of_partition = neighbours.partition_colours(of_member)
+        of_topic = neighbours.topic_colours(of_member, of_partition)
+        of_member = [
             hash(
                 (
                     colour,
-                    tuple(sorted(of_topic[name] for name in member.subscription)),
-                    tuple(sorted(of_partition[name, number] for name, number in member.owned)),
+                    _sorted(of_topic, member.subscription),
+                    _sorted(of_partition, member.owned),
                 )
             )
-            for colour, member in zip(colours, members, strict=True)
+            for colour, member in zip(of_member, group.members, strict=True)
         ]
-    return hash((tuple(sorted(colours)), tuple(sorted(of_topic.values()))))
+    return hash((tuple(sorted(of_member)), tuple(sorted(of_topic.values()))))
 
 
-def _sorted(colours: list[int], indices: Iterable[int]) -> tuple[int, ...]:
-    return tuple(sorted(colours[index] for index in indices))
+@dataclass(frozen=True, slots=True)
+class _Neighbours:
+    """Consumers of each topic, claimants of each partition, and colours that do not change."""
+
+    consumers: Mapping[str, Sequence[int]]
+    claimants: Mapping[_Place, Sequence[int]]
+    fixed: Mapping[_Place, int]
+
+    @classmethod
+    def of(cls, group: Group) -> "_Neighbours":
+        consumers: dict[str, list[int]] = {topic.name: [] for topic in group.topics}
+        claimants: dict[_Place, list[int]] = {}
+        for index, member in enumerate(group.members):
+            for name in member.subscription:
+                consumers.setdefault(name, []).append(index)
+            for name, number in member.owned:
+                claimants.setdefault((name, number), []).append(index)
+        fixed = {
+            (topic.name, number): _fixed_colour(topic, number)
+            for topic in group.topics
+            for number in range(topic.partitions)
+        }
+        return cls(consumers, claimants, fixed)
+
+    def partition_colours(self, of_member: Sequence[int]) -> dict[_Place, int]:
+        """Colour each partition by its weight, its racks and its claimants."""
+        return {
+            place: hash(
+                (self.fixed.get(place, 0), *_sorted(of_member, self.claimants.get(place, ())))
+            )
+            for place in self.fixed.keys() | self.claimants.keys()
+        }
+
+    def topic_colours(
+        self, of_member: Sequence[int], of_partition: Mapping[_Place, int]
+    ) -> dict[str, int]:
+        """Colour each topic by its partitions and its consumers."""
+        parts: dict[str, list[int]] = {name: [] for name in self.consumers}
+        for (name, _), colour in of_partition.items():
+            parts.setdefault(name, []).append(colour)
+        return {
+            name: hash((tuple(sorted(own)), _sorted(of_member, self.consumers.get(name, ()))))
+            for name, own in parts.items()
+        }
+
+
+def _fixed_colour(topic: Topic, number: int) -> int:
+    racks = () if topic.racks is None else topic.racks[number]
+    return hash((topic.weight(number), *sorted(map(_rack_colour, racks))))
+
+
+def _rack_colour(rack: str | None) -> int:
+    return crc32((rack or "").encode())
+
+
+def _sorted(colours: Any, keys: Iterable[Any]) -> tuple[int, ...]:
+    """Return the colours of some neighbours in an order that does not depend on names."""
+    return tuple(sorted(colours[key] for key in keys))

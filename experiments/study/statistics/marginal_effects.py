@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from kassay.experiments.study.statistics.significance import UPPER_QUANTILE
+from kassay.experiments.study.summary_columns import SumColumn
 
 MEMBERS, PARTITIONS, MIXED = "members doubled", "partitions doubled", "mixed subscriptions"
 _SLOPES = {MEMBERS: "members", PARTITIONS: "partitions"}
@@ -38,10 +39,12 @@ class Outcome:
 
 
 OUTCOMES: Mapping[str, Outcome] = {
-    "excess of the maximum load, %": Outcome("excess_ppm", "answered", 1e-4),
-    "unnecessary moves per rebalance": Outcome("unnecessary_moves", "known", 1.0),
-    "maximum load above the minimum, %": Outcome("above_maximum", "answered", 100.0),
-    "with unnecessary moves, %": Outcome("wasteful", "known", 100.0),
+    "excess of the maximum load, %": Outcome(SumColumn.EXCESS_PPM, SumColumn.ANSWERED, 1e-4),
+    "unnecessary moves per rebalance": Outcome(SumColumn.UNNECESSARY_MOVES, SumColumn.KNOWN, 1.0),
+    "maximum load above the minimum, %": Outcome(
+        SumColumn.ABOVE_MAXIMUM, SumColumn.ANSWERED, 100.0
+    ),
+    "with unnecessary moves, %": Outcome(SumColumn.WASTEFUL, SumColumn.KNOWN, 100.0),
 }
 """Rates that are modelled: practical units first, then shares."""
 
