@@ -135,8 +135,7 @@ def _metrics(metrics: AssignmentMetrics) -> dict[str, object]:
 def _level(level: LevelValue) -> dict[str, object]:
     return {
         "level": level.name,
-        "value": level.value,
-        "bound": level.bound,
+        **(value_and_bound(level) or {}),
         "tolerance": level.slack,
         "proof": str(level.proof),
     }

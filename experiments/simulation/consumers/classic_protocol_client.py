@@ -40,7 +40,6 @@ class ClassicProtocolClient(Consumer):
     """Simulated consumer of the classic protocol, which joins, syncs and sends heartbeats."""
 
     phase: Phase
-    generation: int
     user_data: StickyUserData | None
     assigned_counts: dict[str, int] | None = None
     """Partition counts that the consumer, as leader, used for the last assignment."""
@@ -51,11 +50,6 @@ class ClassicProtocolClient(Consumer):
         protocols = {environment.policy_of(name).protocol for name in self._assignors}
         self._is_eager = RebalanceProtocol.EAGER in protocols
         self._selected: str | None = None
-
-    @property
-    def commit_generation(self) -> int:
-        """Return the generation in which the consumer commits offsets."""
-        return self.generation
 
     def _reset(self) -> None:
         self.phase = _UNJOINED
@@ -97,11 +91,10 @@ class ClassicProtocolClient(Consumer):
             self._rejoin_needed = True
             return
         self._rejoin_needed = False
-        if self.generation == NO_GENERATION:
-            self._release(self.owned)
-            self._resume()
-        elif self._is_eager:
-            self._commit()
+        is_member = self.generation != NO_GENERATION
+        if self._is_eager or not is_member:
+            if is_member:
+                self._commit()
             self._release(self.owned)
             self._resume()
         elif any(topic not in self.plan.topics for topic in self.owned.topics):

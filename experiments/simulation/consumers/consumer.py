@@ -26,6 +26,9 @@ class Consumer(ABC):
     garbage collection, does nothing, and must reach the coordinator before it consumes again.
     """
 
+    generation: int
+    """Generation, or member epoch under the consumer protocol."""
+
     def __init__(self, environment: Environment, plan: MemberPlan) -> None:
         self.environment = environment
         self._clock, self._settings = environment.clock, environment.settings
@@ -198,7 +201,7 @@ class Consumer(ABC):
         self._committed_at = self._clock.now
         if self._consumes and self._offsets.is_active and len(self.owned):
             offsets = self._offsets.positions(self.owned)
-            self._broker.commit(self.member_id, self.commit_generation, offsets)
+            self._broker.commit(self.member_id, self.generation, offsets)
 
     # ---- Requests ---------------------------------------------------------------------
 
@@ -228,11 +231,6 @@ class Consumer(ABC):
             self._deferred.append(partial(self._receive, request, handle, *response))
         else:
             handle(*response)
-
-    @property
-    @abstractmethod
-    def commit_generation(self) -> int:
-        """Return the generation or epoch in which the consumer commits offsets."""
 
     @abstractmethod
     def _reset(self) -> None:

@@ -27,24 +27,17 @@ _RESTART_DELAY = 1_000
 class ConsumerProtocolClient(Consumer):
     """Simulated consumer of the consumer protocol, which applies assignments immediately."""
 
-    epoch: int
-
     def __init__(self, environment: Environment, plan: MemberPlan) -> None:
         super().__init__(environment, plan)
         self._retry_timer = self._timer(self._send_full)
 
-    @property
-    def commit_generation(self) -> int:
-        """Return the member epoch in which the consumer commits offsets."""
-        return self.epoch
-
     def _reset(self) -> None:
-        self.epoch = JOIN_EPOCH
+        self.generation = JOIN_EPOCH
         self._pending: frozenset[TopicPartition] | None = None
         self._has_left = False
 
     def _continue_membership(self, generation: int) -> None:
-        self.epoch = generation
+        self.generation = generation
         interval = self.environment.broker_config.heartbeat_interval
         self._heartbeat_timer.start(self.environment.random_delay(interval))
 
@@ -57,8 +50,8 @@ class ConsumerProtocolClient(Consumer):
             client=self.name,
             rack=self.plan.rack,
             rebalance_timeout=self._settings.max_poll,
-            epoch=self.epoch,
-            previous_epoch=self.epoch,
+            epoch=self.generation,
+            previous_epoch=self.generation,
             assigned=frozenset(self.owned),
         )
 
@@ -81,7 +74,7 @@ class ConsumerProtocolClient(Consumer):
         """Send a ConsumerGroupHeartbeat request, in which None means an unchanged field."""
         heartbeat = Heartbeat(
             self.member_id,
-            self.epoch,
+            self.generation,
             subscription,
             owned,
             rebalance_timeout,
@@ -100,7 +93,7 @@ class ConsumerProtocolClient(Consumer):
             return
         code = response.code
         if code is NO_ERROR:
-            self.epoch = response.epoch
+            self.generation = response.epoch
             if response.assigned is not None:
                 self._pending = response.assigned
             if not self.is_suspended:
@@ -120,7 +113,7 @@ class ConsumerProtocolClient(Consumer):
             self._fail(code)
 
     def _rejoin(self) -> None:
-        self.epoch = JOIN_EPOCH
+        self.generation = JOIN_EPOCH
         self._must_reach_coordinator = False
         self._release(self.owned)
         self._resume()
@@ -150,7 +143,7 @@ class ConsumerProtocolClient(Consumer):
     def _heartbeat(self) -> None:
         if self.is_frozen or self._has_left:
             self._schedule_heartbeat()
-        elif self._pending is None and self.epoch == JOIN_EPOCH:
+        elif self._pending is None and self.generation == JOIN_EPOCH:
             self._send_full()
         else:
             self._send()
