@@ -143,7 +143,7 @@ def history(
                 run=spark.run_record(session, begin),
             ),
         )
-    _print_summary(written)
+        _print_summary(written)
 
 
 def _check_usage(
