@@ -11,11 +11,10 @@ import typer
 from kassay.experiments.cli.interruption import STOP, exit_interrupted, stop_on_interrupt
 from kassay.experiments.cli.messages import BAD_INPUT
 from kassay.experiments.cli.options.assignor_options import CustomAssignors, known_assignor
-from kassay.experiments.cli.options.generated_group_options import cases_option
 from kassay.experiments.cli.options.option_checks import known_names
 from kassay.experiments.cli.options.option_groups import option
 from kassay.experiments.cli.options.output_options import Format, format_option
-from kassay.experiments.cli.options.search_options import LimitOptions
+from kassay.experiments.cli.options.search_options import LimitOptions, cases_option
 from kassay.experiments.cli.read_groups import read_valid_groups
 from kassay.experiments.cli.write_results import print_records
 from kassay.experiments.comparison.library_agreement import (

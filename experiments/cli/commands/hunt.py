@@ -10,11 +10,10 @@ import typer
 
 from kassay.experiments.cli.messages import BAD_INPUT, print_note
 from kassay.experiments.cli.options.assignor_options import CustomAssignors, assignor_option
-from kassay.experiments.cli.options.generated_group_options import cases_option
 from kassay.experiments.cli.options.option_checks import known_names
 from kassay.experiments.cli.options.option_groups import option
 from kassay.experiments.cli.options.output_options import directory_option
-from kassay.experiments.cli.options.search_options import LimitOptions
+from kassay.experiments.cli.options.search_options import LimitOptions, cases_option
 from kassay.experiments.cli.options.spark_options import SparkOptions, tasks_option
 from kassay.experiments.cli.read_groups import read_group_documents
 from kassay.experiments.cli.write_results import json_line, print_table, write_text

@@ -10,10 +10,13 @@ from pathlib import Path
 import typer
 
 from kassay.experiments.cli.messages import BAD_INPUT
-from kassay.experiments.cli.options.capacity_options import allow_lag_option, like_option
 from kassay.experiments.cli.options.option_groups import option
 from kassay.experiments.cli.options.output_options import Format, format_option
-from kassay.experiments.cli.options.search_options import SearchOptions
+from kassay.experiments.cli.options.search_options import (
+    SearchOptions,
+    allow_lag_option,
+    like_option,
+)
 from kassay.experiments.cli.options.source_options import GroupSource, SourceOptions
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
 from kassay.experiments.cli.read_groups import STDIN, ParsedGroup, read_source

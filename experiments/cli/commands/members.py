@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 import typer
 
-from kassay.experiments.cli.options.capacity_options import (
+from kassay.experiments.cli.options.option_groups import option
+from kassay.experiments.cli.options.output_options import Format, format_option
+from kassay.experiments.cli.options.search_options import (
+    SearchOptions,
     allow_lag_option,
     capacity_option,
     like_option,
 )
-from kassay.experiments.cli.options.option_groups import option
-from kassay.experiments.cli.options.output_options import Format, format_option
-from kassay.experiments.cli.options.search_options import SearchOptions
 from kassay.experiments.cli.options.source_options import GroupSource
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
 from kassay.experiments.cli.write_results import Record, TableLayout

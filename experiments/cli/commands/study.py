@@ -14,11 +14,10 @@ from kassay.experiments.cli.options.assignor_options import (
     assignors_option,
     known_assignor,
 )
-from kassay.experiments.cli.options.generated_group_options import cases_option
 from kassay.experiments.cli.options.option_checks import known_names
 from kassay.experiments.cli.options.option_groups import argument, option
 from kassay.experiments.cli.options.output_options import location_option
-from kassay.experiments.cli.options.search_options import LimitOptions
+from kassay.experiments.cli.options.search_options import LimitOptions, cases_option
 from kassay.experiments.cli.options.spark_options import SparkOptions, tasks_option
 from kassay.experiments.cli.read_groups import name_of, read_group_documents
 from kassay.experiments.cli.write_results import print_table

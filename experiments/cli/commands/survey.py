@@ -1,7 +1,6 @@
 """``kassay survey``: rank many groups by the gain of an optimal plan."""
 
 import os
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -23,11 +22,8 @@ from kassay.experiments.cli.options.source_options import (
 )
 from kassay.experiments.cli.options.survey_conditions import Condition, parse_condition
 from kassay.experiments.cli.read_groups import name_of, parsed_groups, read_source
+from kassay.experiments.cli.survey_results import metric_rows, print_survey, survey_document
 from kassay.experiments.cli.write_results import (
-    error_record,
-    json_line,
-    print_json,
-    print_table,
     write_text,
 )
 from kassay.experiments.comparison.optimum import CaseLimits
@@ -45,7 +41,6 @@ from kassay.experiments.planning.survey.survey_processes import survey_groups
 from kassay.experiments.planning.survey.survey_result import (
     MoveHistory,
     Survey,
-    SurveyedGroup,
     SurveyResult,
     UnsurveyedGroup,
 )
@@ -154,8 +149,8 @@ def survey(
     )
     result = call_interruptibly(lambda: _survey(survey_all, failed), lost="no group is surveyed")
     if options.metrics is not None:
-        replace_file(options.metrics, metrics_text(_metric_rows(result), SURVEY_METRICS))
-    _print(result, options.output_format)
+        replace_file(options.metrics, metrics_text(metric_rows(result), SURVEY_METRICS))
+    print_survey(result, options.output_format)
     if options.output is not None:
         write = partial(
             _write_pages,
@@ -237,71 +232,7 @@ def _write_pages(
     pages = {id: f"{name}/{PLAN_PAGE}" for id, name in names.items()}
     written = {id: page for id, page in pages.items() if (directory / page).is_file()}
     write_text(directory / "survey.html", render_survey(result, source=source, plans=written))
-    write_text(directory / "survey.json", to_json(_document(result)))
-
-
-def _document(result: Survey) -> dict[str, object]:
-    return {
-        **({"interrupted": True} if result.interrupted else {}),
-        "totals": result.totals(),
-        "groups": list(_records(result)),
-    }
-
-
-def _records(result: Survey) -> Iterator[dict[str, object]]:
-    for rank, group in enumerate(result.groups, 1):
-        yield {"rank": rank, **group.record()}
-    for failed in result.unsurveyed:
-        yield failed.record()
-
-
-def _metric_rows(result: Survey) -> Iterator[dict[str, object]]:
-    for group in result.groups:
-        values = group.values() | {"gap": round(float(group.gap), 6)}
-        yield {"group": group.id, **values, "failed": 0}
-    for failed in result.unsurveyed:
-        yield {"group": failed.id, "failed": 1}
-
-
-def _print(result: Survey, output_format: Format | None) -> None:
-    default = Format.TABLE if sys.stdout.isatty() else Format.JSONL
-    chosen = output_format or default
-    if chosen is Format.JSONL:
-        for record in _records(result):
-            typer.echo(json_line(record))
-    elif chosen is Format.JSON:
-        print_json([_document(result)])
-    else:
-        rows = [_row(rank, group) for rank, group in enumerate(result.groups, 1)]
-        if all(row["unnecessary"] is None for row in rows):
-            rows = [{name: row[name] for name in row if name != "unnecessary"} for row in rows]
-        print_table(rows)
-        for name, value in result.totals().items():
-            typer.echo(f"{name.replace('_', ' ')}: {value:,}")
-    for failed in result.unsurveyed:
-        error_record(failed.id, f"{failed.id}: {failed.reason}")
-
-
-def _row(rank: int, group: SurveyedGroup) -> dict[str, object]:
-    before, after = group.current, group.planned
-    limit = f" to {float(group.gap_limit):.0%}" if group.gap_limit > group.gap else ""
-    return {
-        "group": group.id,
-        "rank": rank,
-        "gap": f"{float(group.gap):.0%}{limit}",
-        "maximum load": _change(before.makespan, after.makespan),
-        "spread": _change(before.spread, after.spread),
-        "idle": _change(before.idle, after.idle),
-        "hot": group.hot,
-        "moves": group.moves.value,
-        "unnecessary": group.unnecessary_moves,
-        "members": group.members,
-        "partitions": group.partitions,
-    }
-
-
-def _change(before: int, after: int) -> str:
-    return str(before) if before == after else f"{before} → {after}"
+    write_text(directory / "survey.json", to_json(survey_document(result)))
 
 
 def _exit(result: Survey, conditions: Sequence[Condition]) -> None:

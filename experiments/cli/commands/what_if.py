@@ -7,11 +7,6 @@ from pathlib import Path
 from kassay.experiments.cli.interruption import STOP
 from kassay.experiments.cli.messages import print_note
 from kassay.experiments.cli.options.assignor_options import assignor_option
-from kassay.experiments.cli.options.capacity_options import (
-    allow_lag_option,
-    capacity_option,
-    like_option,
-)
 from kassay.experiments.cli.options.objective_options import ObjectiveOptions
 from kassay.experiments.cli.options.option_groups import option
 from kassay.experiments.cli.options.output_options import (
@@ -20,7 +15,12 @@ from kassay.experiments.cli.options.output_options import (
     numbered,
     plot_option,
 )
-from kassay.experiments.cli.options.search_options import SearchOptions
+from kassay.experiments.cli.options.search_options import (
+    SearchOptions,
+    allow_lag_option,
+    capacity_option,
+    like_option,
+)
 from kassay.experiments.cli.options.source_options import GroupSource
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
 from kassay.experiments.cli.read_groups import read_source

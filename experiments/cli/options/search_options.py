@@ -1,7 +1,7 @@
-"""Command-line options of a search: limits, threads and seed."""
+"""Command-line options of a search: limits, threads, seed, groups and added members."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kassay.experiments.cli.interruption import STOP
 from kassay.experiments.cli.options.option_groups import option
@@ -57,3 +57,40 @@ class SearchOptions(LimitOptions):
             workers=self.workers,
             stop=STOP,
         )
+
+
+def cases_option(default: int) -> Any:
+    """Declare the number of generated groups."""
+    return option(
+        default,
+        "Number of generated groups, divided evenly among the families. Families of fixed size "
+        "are not counted: all their groups are included.",
+        min=0,
+    )
+
+
+def like_option() -> Any:
+    """Declare the member that added members resemble."""
+    return option(
+        None,
+        "Added members get the subscription, capacity, speed and rack of this member. Required "
+        "if members differ in speed.",
+        metavar="MEMBER",
+        show_default="subscription to all topics, no rack",
+    )
+
+
+def capacity_option() -> Any:
+    """Declare the default capacity of members."""
+    return option(
+        None, "Maximum load of each member without a capacity in the group document.", min=0
+    )
+
+
+def allow_lag_option() -> Any:
+    """Declare that lag may be the weight."""
+    return option(
+        False,
+        "Compute a number of members even if lag is the weight. Lag measures the backlog, not "
+        "the traffic: the result is the number of members that can share the backlog.",
+    )

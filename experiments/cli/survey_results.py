@@ -1,0 +1,77 @@
+"""Write the results of a survey: JSON, text table and metrics."""
+
+import sys
+from collections.abc import Iterator
+
+import typer
+
+from kassay.experiments.cli.options.output_options import Format
+from kassay.experiments.cli.write_results import error_record, json_line, print_json, print_table
+from kassay.experiments.planning.survey.survey_result import Survey, SurveyedGroup
+
+
+def survey_document(result: Survey) -> dict[str, object]:
+    """Return a survey as JSON, with its totals."""
+    return {
+        **({"interrupted": True} if result.interrupted else {}),
+        "totals": result.totals(),
+        "groups": list(_records(result)),
+    }
+
+
+def _records(result: Survey) -> Iterator[dict[str, object]]:
+    for rank, group in enumerate(result.groups, 1):
+        yield {"rank": rank, **group.record()}
+    for failed in result.unsurveyed:
+        yield failed.record()
+
+
+def metric_rows(result: Survey) -> Iterator[dict[str, object]]:
+    """Yield the values of each group for `SURVEY_METRICS`."""
+    for group in result.groups:
+        values = group.values() | {"gap": round(float(group.gap), 6)}
+        yield {"group": group.id, **values, "failed": 0}
+    for failed in result.unsurveyed:
+        yield {"group": failed.id, "failed": 1}
+
+
+def print_survey(result: Survey, output_format: Format | None) -> None:
+    """Print the groups of a survey. The default is a table on a terminal, else JSON lines."""
+    default = Format.TABLE if sys.stdout.isatty() else Format.JSONL
+    chosen = output_format or default
+    if chosen is Format.JSONL:
+        for record in _records(result):
+            typer.echo(json_line(record))
+    elif chosen is Format.JSON:
+        print_json([survey_document(result)])
+    else:
+        rows = [_row(rank, group) for rank, group in enumerate(result.groups, 1)]
+        if all(row["unnecessary"] is None for row in rows):
+            rows = [{name: row[name] for name in row if name != "unnecessary"} for row in rows]
+        print_table(rows)
+        for name, value in result.totals().items():
+            typer.echo(f"{name.replace('_', ' ')}: {value:,}")
+    for failed in result.unsurveyed:
+        error_record(failed.id, f"{failed.id}: {failed.reason}")
+
+
+def _row(rank: int, group: SurveyedGroup) -> dict[str, object]:
+    before, after = group.current, group.planned
+    limit = f" to {float(group.gap_limit):.0%}" if group.gap_limit > group.gap else ""
+    return {
+        "group": group.id,
+        "rank": rank,
+        "gap": f"{float(group.gap):.0%}{limit}",
+        "maximum load": _change(before.makespan, after.makespan),
+        "spread": _change(before.spread, after.spread),
+        "idle": _change(before.idle, after.idle),
+        "hot": group.hot,
+        "moves": group.moves.value,
+        "unnecessary": group.unnecessary_moves,
+        "members": group.members,
+        "partitions": group.partitions,
+    }
+
+
+def _change(before: int, after: int) -> str:
+    return str(before) if before == after else f"{before} → {after}"
