@@ -107,16 +107,21 @@ def violated(
     problem: Problem, rules: Iterable[constraints.Constraint], placement: Placement
 ) -> Iterator[constraints.Constraint]:
     """Yield the constraints that a placement violates."""
+    rules = tuple(rules)
+    has_capacities = any(isinstance(rule, constraints.Capacity) for rule in rules)
+    loads = problem.loads(placement) if has_capacities else []
     for constraint in rules:
-        if not _holds(problem, constraint, placement):
+        if not _holds(problem, constraint, placement, loads):
             yield constraint
 
 
-def _holds(problem: Problem, constraint: constraints.Constraint, placement: Placement) -> bool:
+def _holds(
+    problem: Problem, constraint: constraints.Constraint, placement: Placement, loads: list[int]
+) -> bool:
     member = problem.member_index.get(getattr(constraint, "member", None) or "", NO_OWNER)
     match constraint:
         case constraints.Capacity():
-            return _is_within(constraint, problem.loads(placement), member)
+            return _is_within(constraint, loads, member)
         case constraints.MaxPartitions():
             counts = np.bincount(placement, minlength=problem.member_count).tolist()
             return _is_within(constraint, counts, member)
