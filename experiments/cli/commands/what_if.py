@@ -157,7 +157,7 @@ def _result(
         {
             "id": group.id,
             "own_assignor": own.record(),
-            "scenarios": [current_state(group).record(), *(one.record() for one in results)],
+            "scenarios": [current_state(group), *(one.record() for one in results)],
         },
         reached=all(one.status in (Status.OPTIMAL, Status.FEASIBLE) for one in results),
     )

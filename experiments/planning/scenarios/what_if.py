@@ -43,30 +43,6 @@ class AssignorLoads:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CurrentState:
-    """Current state of a group: load per member, and number of partitions without an owner."""
-
-    members: int
-    partitions: int
-    makespan: int
-    loads: dict[str, int]
-    placed: int
-
-    def record(self) -> dict[str, object]:
-        """Return the current state as a JSON object."""
-        return {
-            "scenario": AS_IS,
-            "members": self.members,
-            "partitions": self.partitions,
-            "status": "current",
-            "makespan": {"value": self.makespan, "bound": self.makespan},
-            "movement": {"value": 0, "bound": 0},
-            "placed": self.placed,
-            "loads": self.loads,
-        }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioResult:
     """Result of a what-if scenario: the optimum, and the result of an assignor.
 
@@ -131,19 +107,23 @@ def scenarios(
         yield Scenario(name=", ".join(name for name, _ in combination) or OPTIMUM, group=changed)
 
 
-def current_state(group: Group) -> CurrentState:
-    """Compute the load per member from the owned partitions of a group."""
+def current_state(group: Group) -> dict[str, object]:
+    """Return the loads of the owned partitions as a JSON object like those of the scenarios."""
     subscribers = group.subscribers()
     partitions = sum(topic.partitions for topic in group.topics if subscribers[topic.name])
     owned = with_valid_ownership(group)
     held = loads(group, Assignment({member.id: member.owned for member in owned.members}))
-    return CurrentState(
-        members=len(participants(group)),
-        partitions=partitions,
-        makespan=max(relative_loads(group, held).values(), default=0),
-        loads=held,
-        placed=partitions - sum(len(member.owned) for member in owned.members),
-    )
+    makespan = max(relative_loads(group, held).values(), default=0)
+    return {
+        "scenario": AS_IS,
+        "members": len(participants(group)),
+        "partitions": partitions,
+        "status": "current",
+        "makespan": {"value": makespan, "bound": makespan},
+        "movement": {"value": 0, "bound": 0},
+        "placed": partitions - sum(len(member.owned) for member in owned.members),
+        "loads": held,
+    }
 
 
 def assignor_loads(group: Group, assignor: str) -> AssignorLoads:
