@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from math import inf
 
 import pytest
 
@@ -17,7 +18,7 @@ from benchmarks.timed_groups import mixed_group
 from benchmarks.weighted_groups import log_normal, weighted_group
 from kassay.reference import Group, violations
 from kassay.solver import Imbalance, Movement, solve
-from kassay.solver.limits import SearchLimits
+from kassay.solver.limits import SearchBudget, SearchLimits
 from tests.solver.test_weighted import even_group
 from tests.tiers import short_and_long
 
@@ -110,3 +111,9 @@ assert not {"ortools", "scipy", "pandas", "networkx"} & set(sys.modules)
 
 def test_a_small_weighted_group_needs_no_large_library():
     subprocess.run([sys.executable, "-c", SMALL_GROUP], check=True)
+
+
+def test_a_reproducible_budget_ends_after_a_number_of_questions():
+    budget = SearchBudget(inf, SearchLimits(deterministic=0.02)).reproducible()
+    assert [budget.has_time for _ in range(5)] == [True, True, True, True, False]
+    assert SearchBudget(inf).reproducible().part(0.5).has_time
