@@ -32,7 +32,7 @@ def host_loads(group: Group, planned: Assignment) -> tuple[HostLoad, ...]:
 
     Examples
     --------
-    >>> from kassay.reference.model.client import Client
+    >>> from kassay.reference.model.group_annotations import Client
     >>> from kassay.reference.model.group import Member, Topic
     >>> members = tuple(
     ...     Member(id=id, subscription=("t",), client=Client(host=host))
