@@ -165,9 +165,9 @@ def identify_assignor(group: Group, *, client: str | None = None) -> IdentifiedA
 
     Examples
     --------
-    >>> from kassay.reference.model.client import Client
+    >>> from kassay.reference.model.group_annotations import Client
     >>> from kassay.reference.model.group import Member
-    >>> from kassay.reference.model.group_status import GroupStatus
+    >>> from kassay.reference.model.group_annotations import GroupStatus
     >>> member = Member(id="a", subscription=(), client=Client(library="sarama"))
     >>> group = Group(topics=(), members=(member,), status=GroupStatus(assignor="range"))
     >>> own = identify_assignor(group)

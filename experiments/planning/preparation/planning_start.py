@@ -28,7 +28,7 @@ def planning_start(group: Group) -> Group:
 
     Examples
     --------
-    >>> from kassay.reference.model.group_status import GroupStatus
+    >>> from kassay.reference.model.group_annotations import GroupStatus
     >>> planning_start(Group(topics=(), members=(), status=GroupStatus(state="Assigning")))
     Traceback (most recent call last):
     kassay...RebalancingGroupError: group None is rebalancing (Assigning): ...
