@@ -19,7 +19,7 @@ LIBRARIES ?= available
 GROUPS ?= 10000000
 WORKERS ?= 2
 # Tests of one group, such as all tests with Spark, run in one process; see tests/conftest.py.
-PARALLEL := --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
+PARALLEL := --numprocesses $(WORKERS) --no-loadscope-reorder
 # Event streams of `make study`.
 STREAMS ?= 100
 CONFIGURATIONS := experiments/study/configurations

@@ -2,10 +2,13 @@
 
 import os
 import signal
+from functools import cache
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 ROOT = Path(__file__).parent.parent
 SHARED_FIXTURES = ROOT.parent / "shared" / "fixtures"
@@ -21,25 +24,38 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Group tests that one process runs: by file, and all with Spark or of documentation.
-
-    Tests with Spark share one session, and pages of the documentation share the folder `out`.
-    These two groups take longest, and therefore come first.
-    """
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
-    items.sort(key=lambda item: _FIRST_GROUPS.get(_group(item), len(_FIRST_GROUPS)))
-
-
 _FIRST_GROUPS = {"spark": 0, "documentation": 1}
 
 
-def _group(item: pytest.Item) -> str:
-    if item.get_closest_marker("spark") or "spark" in getattr(item, "fixturenames", ()):
-        return "spark"
-    return "documentation" if item.path.suffix == ".md" else item.path.relative_to(ROOT).as_posix()
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sort the groups of tests that take longest to the front."""
+    items.sort(key=lambda item: _FIRST_GROUPS.get(_group(item.nodeid), len(_FIRST_GROUPS)))
+
+
+class _Groups(LoadScopeScheduling):
+    """Parallel groups of tests: by file, all files with Spark, and all of the documentation.
+
+    Tests with Spark share one session, and pages of the documentation share the folder `out`.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return _group(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> _Groups:
+    """Return the scheduler of the groups."""
+    return _Groups(config, log)
+
+
+def _group(nodeid: str) -> str:
+    return _group_of_file(nodeid.partition("::")[0])
+
+
+@cache
+def _group_of_file(path: str) -> str:
+    if path.endswith(".md"):
+        return "documentation"
+    return "spark" if "pytest.mark.spark" in (ROOT / path).read_text(encoding="utf-8") else path
 
 
 @pytest.fixture(scope="session")

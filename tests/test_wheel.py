@@ -114,7 +114,6 @@ def test_the_package_works_in_a_clone_of_the_repository(environment: Path) -> No
     assert Path(done.stdout.strip()).is_relative_to(ROOT)
 
 
-@pytest.mark.spark
 @pytest.mark.long
 def test_a_study_runs_beside_other_modules_named_solver(environment: Path, project: Path) -> None:
     options = ("--cases", "0", "--family", "named", "--out", "out")
