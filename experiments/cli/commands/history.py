@@ -4,6 +4,7 @@ import json
 import time
 from dataclasses import dataclass
 from pathlib import Path, PurePath
+from typing import Any
 
 import typer
 
@@ -123,16 +124,9 @@ def history(
                 limits=limits.case_limits(),
             )
             return
-        if options.paths:
-            sources = record_sources.read_files(session, options.paths)
-        else:
-            raw = record_sources.read_cluster(
-                session, settings, timeout=cluster.timeout, tasks=options.tasks
-            )
-            sources = [decode_records(raw)]
         written = write_history(
             session,
-            sources,
+            _sources(session, options, cluster, settings),
             options.output,
             known=known,
             tasks=options.tasks,
@@ -160,6 +154,18 @@ def _check_usage(
             f"--follow does not run on Spark Connect, got --master {spark.master}; give the "
             "master of the cluster, such as spark://host:7077"
         )
+
+
+def _sources(
+    session: Any, options: HistoryOptions, cluster: ClusterOptions, settings: dict[str, str]
+) -> list[Any]:
+    """Read the records of the files, or of the cluster."""
+    if options.paths:
+        return record_sources.read_files(session, options.paths)
+    raw = record_sources.read_cluster(
+        session, settings, timeout=cluster.timeout, tasks=options.tasks
+    )
+    return [decode_records(raw)]
 
 
 def _cluster_metadata(
