@@ -7,7 +7,6 @@ import java.lang.management.ThreadMXBean;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
-import java.util.Base64;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -239,9 +238,6 @@ public final class Driver {
     }
 
     private ByteBuffer userData(JsonNode member, List<TopicPartition> owned, int generation) {
-        if (member.has("raw_user_data")) {
-            return ByteBuffer.wrap(Base64.getDecoder().decode(member.get("raw_user_data").textValue()));
-        }
         Set<String> topics = new HashSet<>(texts(member.get("topics")));
         Assignment last = new Assignment(owned);
         ConsumerGroupMetadata metadata = new ConsumerGroupMetadata("group", generation, "", Optional.empty());

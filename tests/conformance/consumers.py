@@ -34,8 +34,7 @@ class Profile:
     """Configuration of a consumer.
 
     The assignor, a key of `CLIENT_ASSIGNORS` or `BROKER_ASSIGNORS`, determines the protocol.
-    The session timeout applies under the classic protocol. ``seed`` is the member's entry in
-    ``sticky-seed.json``, from which the sticky assignor starts.
+    The session timeout applies under the classic protocol.
     """
 
     client: str
@@ -44,7 +43,6 @@ class Profile:
     instance: str | None = None
     rack: str | None = None
     session_millis: int = 45_000
-    seed: str | None = None
 
     @property
     def protocol(self) -> str:
@@ -73,11 +71,6 @@ class Profile:
                 "partition.assignment.strategy": CLIENT_ASSIGNORS[self.assignor],
                 "session.timeout.ms": str(self.session_millis),
                 "heartbeat.interval.ms": "200",
-            }
-        if self.seed is not None:
-            properties |= {
-                "partition.assignment.strategy": "SeededStickyAssignor",
-                "kassay.seed": self.seed,
             }
         if self.instance is not None:
             properties["group.instance.id"] = self.instance

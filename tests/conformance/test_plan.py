@@ -4,7 +4,6 @@ import json
 import time
 from collections import Counter
 from contextlib import ExitStack, closing
-from dataclasses import replace
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -12,16 +11,13 @@ from jpype import JClass
 
 from kassay.experiments.cli import main
 from kassay.experiments.planning.group_plan.plan import plan
-from kassay.experiments.planning.plan_output.plan_files import static_assignment, sticky_seed
+from kassay.experiments.planning.plan_output.plan_files import static_assignment
 from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
-from kassay.reference.assignors import assign
-from kassay.reference.model.ownership import rejoin
 from tests.conformance.admin import administrator
 from tests.conformance.broker import running_cluster
 from tests.conformance.consumers import Profile
 from tests.conformance.jvm import java_map
 from tests.conformance.running_group import RunningGroup
-from tests.conformance.upstream import upstream_assign
 
 pytestmark = pytest.mark.kafka
 
@@ -99,43 +95,6 @@ def test_a_plan_with_at_most_ten_moves_has_the_promised_loads(tmp_path):
     assert len(moved) == planned["movement"] == 10
 
 
-def _run_with_seeds(group, seeds):
-    """Return the assignment of Java consumers that join with seeds, by member of the plan."""
-    counts = {topic.name: topic.partitions for topic in group.topics}
-    settings = {"group.initial.rebalance.delay.ms": "4000"}
-    with ExitStack() as stack:
-        cluster = stack.enter_context(running_cluster(heap_mib=384, settings=settings))
-        admin = stack.enter_context(administrator(cluster.bootstrap))
-        admin.create_topics(counts)
-        live = RunningGroup("seeded", cluster.bootstrap, admin, counts)
-        stack.callback(live.close)
-        live.join(
-            *(
-                Profile(
-                    client=member.id,
-                    topics=member.subscription,
-                    assignor="sticky",
-                    seed=seeds[member.id],
-                )
-                for member in group.members
-            )
-        )
-        view = live.await_stable()
-        assert live.generation == 1, "all consumers must join in the same rebalance"
-        return {client: set(member.assigned) for client, member in view.members.items()}
-
-
-def test_java_consumers_keep_the_assignment_of_the_seed():
-    group = NAMED_GROUPS["E"].group
-    found = plan(group)
-    planned = {member: set(map(tuple, found.assignment[member])) for member in found.assignment}
-    assert planned != {
-        member: set(map(tuple, partitions))
-        for member, partitions in assign(rejoin(group, {}, generation=-1), "sticky").items()
-    }
-    assert _run_with_seeds(group, sticky_seed(found)["members"]) == planned
-
-
 def test_java_consumers_read_exactly_the_partitions_of_the_static_assignment():
     found = plan(NAMED_GROUPS["E"].group)
     lists = static_assignment(found)["members"]
@@ -176,27 +135,6 @@ def _read_with_java(bootstrap, topics):
     finally:
         consumer.close()
     return seen
-
-
-@pytest.mark.parametrize("name", "DE")
-def test_sticky_keeps_the_assignment_of_the_seed(name):
-    group = NAMED_GROUPS[name].group
-    found = plan(group)
-    seed = sticky_seed(found)["members"]
-    # The members have no other information than the seed.
-    without_ownership = replace(
-        group, members=tuple(replace(m, owned=(), generation=-1) for m in group.members)
-    )
-    with_seed = upstream_assign(without_ownership, "sticky", user_data=seed)
-    assert with_seed.kind == "assigned"
-    planned = {member: set(found.assignment[member]) for member in seed}
-    assert {
-        member: set(map(tuple, partitions)) for member, partitions in with_seed.lists.items()
-    } == planned
-    without_seed = upstream_assign(without_ownership, "sticky")
-    assert {
-        member: set(map(tuple, partitions)) for member, partitions in without_seed.lists.items()
-    } != planned
 
 
 def _read(bootstrap: str, member: str, topics: dict[str, list[int]]) -> Counter[tuple[str, int]]:

@@ -7,9 +7,7 @@ Kafka (see ``Driver.java``), with a new assignor object per call.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Literal
 
 from kassay.reference.documents.json_codec import group_document
@@ -45,9 +43,7 @@ class UpstreamResult:
         return "assigned" if self.failed is None else "failed"
 
 
-def upstream_assign(
-    group: Group, name: str, *, limit: float = 30.0, user_data: Mapping[str, str] | None = None
-) -> UpstreamResult:
+def upstream_assign(group: Group, name: str, *, limit: float = 30.0) -> UpstreamResult:
     """Run Kafka's class once.
 
     Parameters
@@ -56,10 +52,8 @@ def upstream_assign(
         One of `NAMES`.
     limit
         Time limit in seconds, after which the result is non-termination.
-    user_data
-        User data in base64 per member, instead of the user data that the group implies.
     """
-    text = driver().assign(_text(group, user_data or {}), name, round(limit * 1000))
+    text = driver().assign(_text(group), name, round(limit * 1000))
     result = json.loads(str(text))
     return UpstreamResult(
         lists=result.get("assignment"),
@@ -96,9 +90,5 @@ def upstream_seconds(
     return tuple(None if nano < 0 else nano / 1e9 for nano in nanos)
 
 
-def _text(group: Group, user_data: Mapping[str, str] = MappingProxyType({})) -> str:
-    document: dict[str, Any] = group_document(group)
-    for member in document["members"]:
-        if member["id"] in user_data:
-            member["raw_user_data"] = user_data[member["id"]]
-    return json.dumps(document)
+def _text(group: Group) -> str:
+    return json.dumps(group_document(group))

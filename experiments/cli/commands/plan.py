@@ -118,9 +118,8 @@ def plan(
     minimum imbalance. The time limit applies to all searches of a group together.
 
     Writes report.html, plan.json, moves.csv, loads.csv, ticket.md, static-assignment.json
-    (partition lists for `KafkaConsumer.assign()`), sticky-seed.json (user data that makes
-    Kafka's sticky assignors start from the planned assignment) and after.jsonl (group documents
-    after the moves). For several groups, kassay writes one directory per group. Prints one JSON
+    (partition lists for `KafkaConsumer.assign()`) and after.jsonl (group documents after the
+    moves). For several groups, kassay writes one directory per group. Prints one JSON
     line per group. If a group is rebalancing, its plan starts from the target assignment, or
     from the owners before the rebalance if the group has no target assignment. After Ctrl-C,
     kassay writes the best plan found so far and exits with 130. Exits with 1 if no assignment

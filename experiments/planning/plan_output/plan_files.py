@@ -2,7 +2,6 @@
 
 import json
 import re
-from base64 import b64encode
 from collections.abc import Iterable
 from dataclasses import asdict
 from itertools import groupby
@@ -19,7 +18,6 @@ from kassay.experiments.planning.plan_output.render_plan import render_html, ren
 from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
 from kassay.reference.documents.json_codec import assignment_document, group_document
 from kassay.reference.model.ownership import rejoin
-from kassay.reference.protocol.subscription_messages import StickyUserData, encode_sticky_user_data
 from kassay.solver.solution import LevelValue, value_and_bound
 
 PLAN_PAGE = "report.html"
@@ -106,28 +104,6 @@ def group_after(plan: Plan) -> dict[str, object]:
     return group_document(rejoin(plan.group, plan.assignment))
 
 
-def sticky_seed(plan: Plan) -> dict[str, object]:
-    """Return user data that makes Kafka's sticky assignor start from the planned assignment.
-
-    Per member, base64 of version 1 of the user data of Kafka's ``StickyAssignor``:
-    the value that ``subscriptionUserData`` must return until the first assignment. A consumer
-    calls it at every attempt to join, usually twice before its first assignment.
-    """
-    members = rejoin(plan.group, plan.assignment).members
-    return {
-        "group": plan.group.id,
-        "assignor": "sticky",
-        "version": 1,
-        "generation": max((member.generation for member in members), default=-1),
-        "members": {
-            member.id: b64encode(
-                encode_sticky_user_data(StickyUserData(member.owned, member.generation))
-            ).decode()
-            for member in members
-        },
-    }
-
-
 def _metrics(metrics: AssignmentMetrics) -> dict[str, object]:
     return {"loads": metrics.loads, "measures": metrics.measures}
 
@@ -165,7 +141,6 @@ def write_plan(plan: Plan, directory: Path) -> None:
         "loads.csv": loads_csv(plan),
         "ticket.md": render_ticket(plan),
         "static-assignment.json": to_json(static_assignment(plan)),
-        "sticky-seed.json": to_json(sticky_seed(plan)),
         "after.jsonl": json.dumps(group_after(plan), ensure_ascii=False) + "\n",
     }
     directory.mkdir(parents=True, exist_ok=True)

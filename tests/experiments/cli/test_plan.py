@@ -26,7 +26,6 @@ def test_a_plan_is_written_as_a_directory_of_files(kassay, groups, tmp_path):
         "plan.json",
         "report.html",
         "static-assignment.json",
-        "sticky-seed.json",
         "ticket.md",
     ]
 

@@ -1,7 +1,6 @@
 import csv
 import io
 import json
-from base64 import b64decode
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -22,7 +21,6 @@ from kassay.reference import Group, Member, Topic
 from kassay.reference.documents.json_codec import parse_group
 from kassay.reference.model.assignment import violations
 from kassay.reference.model.metrics import loads, movement
-from kassay.reference.protocol.subscription_messages import decode_sticky_user_data
 from tests.strategies import groups
 
 SCHEMA = json.loads((Path(plan_files.__file__).parent / "plan.schema.json").read_text())
@@ -94,22 +92,6 @@ def test_the_group_after_the_plan_is_optimal():
     assert (again.moves, again.steps) == ((), ())
     assert "Nothing to do" in render_ticket(again)
     assert "Nothing to do" in render_html(again)
-
-
-@pytest.mark.parametrize("name", "BDE")
-def test_the_sticky_seed_has_the_plan_and_a_newer_generation(name):
-    group = NAMED_GROUPS[name].group
-    result = plan(group)
-    seed = plan_files.sticky_seed(result)
-    decoded = {
-        member: decode_sticky_user_data(b64decode(data, validate=True))
-        for member, data in seed["members"].items()
-    }
-    assert {member: set(data.partitions) for member, data in decoded.items()} == {
-        member: set(partitions) for member, partitions in result.assignment.items()
-    }
-    assert {data.generation for data in decoded.values()} == {seed["generation"]}
-    assert seed["generation"] > max(member.generation for member in group.members)
 
 
 def test_the_page_loads_nothing_and_escapes_names():
