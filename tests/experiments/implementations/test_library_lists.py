@@ -19,7 +19,7 @@ def test_the_runtime_of_a_library_is_known_and_has_a_driver(name):
     assert list((DRIVERS / runtime).iterdir()), "experiments/implementations/drivers has no driver"
 
 
-@pytest.mark.parametrize("name", libraries().keys() - NOT_RECOGNISED)
+@pytest.mark.parametrize("name", sorted(libraries().keys() - NOT_RECOGNISED))
 def test_members_of_a_library_are_recognised_and_their_assignors_are_known(name):
     member_library = NAMES_OF_MEMBERS.get(name, name)
     assert member_library in LIBRARIES, "experiments/sources/recognise_library.py lacks the library"
