@@ -12,6 +12,8 @@ from kassay.experiments.implementations.library_catalogue import repetitions_of
 from kassay.reference.documents.json_codec import load_group, parse_group
 from tests.experiments.implementations.test_installed_libraries import require
 
+pytestmark = pytest.mark.libraries
+
 PAGE = Path(__file__).parents[3] / "docs" / "implementations.md"
 FAULTS = Path(__file__).parents[3] / "examples" / "library-faults"
 HANGS = (Ending.NONTERMINATING, "no assignment within 2 seconds")
