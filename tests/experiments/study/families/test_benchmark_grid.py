@@ -5,8 +5,9 @@ from functools import partial
 
 import pytest
 
-from kassay.experiments.comparison.compare import compare
+from kassay.experiments.comparison.compare import Comparer
 from kassay.experiments.comparison.optimum import solve_optimum
+from kassay.experiments.implementations.convergence import run_until_stable
 from kassay.experiments.study.families.benchmark_grid import (
     JMH,
     JMH_SMALL,
@@ -55,8 +56,9 @@ def misses(family, assignor):
     for seed, point in enumerate(family.points):
         if point.mixed:
             group = family.build(seed, start=assignor if family.own_history else None)
-            optimum = solve_optimum(group)
-            found.append(compare(group, assignor, optimum=optimum, moves_within=lambda *_: None))
+            comparer = Comparer(group, solve_optimum(group))
+            result = run_until_stable(group, assignor)
+            found.append(comparer.compare(assignor, result, with_moves=False))
     assert all(comparison.proven for comparison in found)
     return sum(not comparison.least_imbalance for comparison in found), len(found)
 
