@@ -37,7 +37,7 @@ def throughput() -> Iterator[Timing]:
     because the speed of a machine varies; the share is the median over the rounds. The share by
     CPU time depends less on the load of the machine.
     """
-    cases = family_cases(_FAMILY, seeds=GROUPS, assignors=_ASSIGNORS)
+    cases = family_cases({_FAMILY: GROUPS}, assignors=_ASSIGNORS)
     # The pool starts first: a process with threads should not fork.
     with (
         multiprocessing.get_context("spawn").Pool(PROCESSES) as pool,

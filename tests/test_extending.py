@@ -196,7 +196,7 @@ def test_a_new_family_is_studied(extend):
     script = (
         "from kassay.experiments.study.case import family_cases\n"
         "from kassay.experiments.study.evaluate_case import evaluate_case\n"
-        "for case in family_cases('staircase', seeds=5, assignors=['sticky']):\n"
+        "for case in family_cases({'staircase': 5}, assignors=['sticky']):\n"
         "    record = evaluate_case(case)\n"
         "    print(record.optimum.status.join(['\"', '\"']))\n"
     )
