@@ -19,6 +19,7 @@ def group_fingerprint(group: Group) -> str:
 
     Examples
     --------
+    >>> from kassay.reference.model.group import Topic
     >>> first, second = Topic(name="t", partitions=2), Topic(name="u", partitions=1)
     >>> group = Group(topics=(first, second), members=(), id="g")
     >>> group_fingerprint(group) == group_fingerprint(Group(topics=(second, first), members=()))
