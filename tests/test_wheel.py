@@ -116,7 +116,7 @@ def test_the_package_works_in_a_clone_of_the_repository(environment: Path) -> No
 
 @pytest.mark.long
 def test_a_study_runs_beside_other_modules_named_solver(environment: Path, project: Path) -> None:
-    options = ("--cases", "0", "--family", "named", "--out", "out")
+    options = ("--cases", "0", "--family", "named", "--output", "out")
     command = (environment / "bin" / "kassay", "study", *options, "--master", "local[2]")
     done = run(*command, directory=project)
     assert done.returncode == 0, done.stderr
