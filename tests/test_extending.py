@@ -59,6 +59,15 @@ def changes(title: str) -> dict[str, str]:
     return {re.search(r"^\+\+\+ b/(.+)$", diff, re.MULTILINE)[1]: diff for diff in diffs}
 
 
+def apply_section(title: str, root: Path, *, left_out: str | None = None) -> None:
+    """Apply the diffs of a section, except that of one file."""
+    diffs = changes(title)
+    assert diffs
+    for file, diff in diffs.items():
+        if file != left_out:
+            apply_diff(diff, root)
+
+
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:
     """Return a directory with a copy of the packages, and of the random cases of the tests."""
@@ -93,9 +102,7 @@ def extend(copied: Path):
     """Return a function that applies a section and runs a command with the changed packages."""
 
     def run(title: str, line: str) -> list[Any]:
-        assert changes(title)
-        for diff in changes(title).values():
-            apply_diff(diff, copied)
+        apply_section(title, copied)
         done = run_command(copied, line)
         assert done.returncode == 0, done.stderr
         return [json.loads(line) for line in done.stdout.splitlines()]
@@ -122,9 +129,7 @@ def test_a_new_client_library_is_compared_with_the_optimum(extend):
 @pytest.mark.long
 @pytest.mark.parametrize("left_out", changes(LIBRARY))
 def test_each_missing_step_of_a_client_library_is_an_error_that_names_it(copied, left_out):
-    for file, diff in changes(LIBRARY).items():
-        if file != left_out:
-            apply_diff(diff, copied)
+    apply_section(LIBRARY, copied, left_out=left_out)
     tests = f"{PYTEST} tests/experiments/implementations/test_library_lists.py"
     done = [run_command(copied, line) for line in (f"{INSTALL} && {command(LIBRARY)}", tests)]
     errors = "".join(one.stdout + one.stderr for one in done if one.returncode)
@@ -157,8 +162,7 @@ def test_a_new_constraint_is_met_and_certified(extend):
 
 @pytest.mark.long
 def test_brute_force_checks_a_new_constraint(copied):
-    for diff in changes(CONSTRAINT).values():
-        apply_diff(diff, copied)
+    apply_section(CONSTRAINT, copied)
     done = run_command(copied, RANDOM_CASES)
     assert done.returncode == 0, done.stdout
     solved = command(CONSTRAINT).replace("kassay solve", "kassay solve --method cp-sat")
@@ -171,9 +175,7 @@ def test_brute_force_checks_a_new_constraint(copied):
 @pytest.mark.long
 @pytest.mark.parametrize("left_out", changes(CONSTRAINT))
 def test_each_missing_step_of_a_constraint_is_an_error_that_names_it(copied, left_out):
-    for file, diff in changes(CONSTRAINT).items():
-        if file != left_out:
-            apply_diff(diff, copied)
+    apply_section(CONSTRAINT, copied, left_out=left_out)
     solve = command(CONSTRAINT)
     members = ", ".join(f'{{"id": "m{number}", "topics": ["a"]}}' for number in range(9))
     large_group = f'{{"topics": {{"a": 40}}, "members": [{members}]}}'

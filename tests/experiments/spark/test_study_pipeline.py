@@ -136,16 +136,15 @@ def test_only_missing_batches_are_evaluated_again(spark, tmp_path):
     assert ["batch=2" in str(path) for path in new] == [True]
 
 
+def write_in_batches(spark, cases, directory, *, batch_cases):
+    """Return a function that writes the study, as often as it is called."""
+    settings = StudySettings(batch_cases=batch_cases)
+    return partial(write_study, spark, cases, str(directory), manifest=dict, settings=settings)
+
+
 def test_a_stopped_study_summarises_its_complete_batches(spark, tmp_path, monkeypatch):
     cases = cases_of(["equal-join"], seeds=9, assignors=ASSIGNORS)
-    write = partial(
-        write_study,
-        spark,
-        cases,
-        str(tmp_path),
-        manifest=dict,
-        settings=StudySettings(batch_cases=3),
-    )
+    write = write_in_batches(spark, cases, tmp_path, batch_cases=3)
     with pytest.raises(RunError, match="no batch is complete"):
         write(stop_after=0)
     write()
@@ -163,14 +162,7 @@ def test_a_stopped_study_summarises_its_complete_batches(spark, tmp_path, monkey
 @pytest.mark.long
 def test_small_batches_are_merged_at_the_end(spark, tmp_path, monkeypatch):
     cases = cases_of(["equal-join"], seeds=10, assignors=ASSIGNORS)
-    write = partial(
-        write_study,
-        spark,
-        cases,
-        str(tmp_path),
-        manifest=dict,
-        settings=StudySettings(batch_cases=2),
-    )
+    write = write_in_batches(spark, cases, tmp_path, batch_cases=2)
     write()
     single = stored_rows(tmp_path, read_manifest(tmp_path))
     monkeypatch.setattr("kassay.experiments.spark.study_pipeline._CASES_PER_FILE", 4)
