@@ -227,6 +227,15 @@ def test_smallest_groups_without_a_condition_cause_an_exception(
     assert run_until_stable(smallest, assignor).ending is Ending.FAILED
 
 
+@pytest.mark.parametrize("assignor", STICKY)
+def test_a_leading_member_without_topics_receives_a_partition(assignor: str) -> None:
+    for leading in (True, False):
+        first, second = ("", "t") if leading else ("t", "")
+        result = run_assignor(group("t:1", c0=first, c1=second), assignor).assignment
+        assert result is not None
+        assert result.loads() == {"c0": 1, "c1": 0}
+
+
 def test_no_transfer_improves_a_sticky_result_of_a_small_group() -> None:
     members, partitions = MIXED
     kinds = exhaustive_groups_up_to(members=members, partitions=partitions)
