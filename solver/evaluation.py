@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from kassay.reference.model import metrics
 from kassay.reference.model.group import Group
-from kassay.reference.model.load_units import LoadUnits
+from kassay.reference.model.load_units import LoadUnits, leximax_rank
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.reference.model.topic_partitions import Column, TopicPartition
@@ -49,7 +49,7 @@ def imbalance_of(measure: Measure, loads: Sequence[int], units: LoadUnits | None
     Without ``units``, all speeds are equal.
     """
     if measure is Measure.LEXIMAX:
-        return objective.leximax_rank(loads, units)
+        return leximax_rank(loads, units)
     if units is None:
         return metrics.MEASURES[measure](loads)
     return metrics.imbalance_of(measure, loads, units)

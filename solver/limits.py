@@ -3,11 +3,11 @@
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import count
 from math import inf
 from threading import Event, Thread
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Self, TypeVar
 
 from kassay.reference.model.errors import UsageError
 
@@ -43,6 +43,25 @@ class SearchLimits:
     deterministic: float | None = None
     workers: int = 1
     stop: Event | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, limits: "SearchLimits | float") -> Self:
+        """Return limits of this class from other limits, or from a time limit in seconds.
+
+        Examples
+        --------
+        >>> SearchLimits.of(5)
+        SearchLimits(time=5, deterministic=None, workers=1)
+        """
+        if isinstance(limits, cls):
+            return limits
+        if isinstance(limits, SearchLimits):
+            return cls(**{one.name: getattr(limits, one.name) for one in fields(SearchLimits)})
+        if not isinstance(limits, int | float):
+            raise UsageError(
+                f"limits must be SearchLimits or a time limit in seconds, got {limits!r}"
+            )
+        return cls(time=limits)
 
     @property
     def is_stopped(self) -> bool:

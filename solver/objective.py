@@ -1,6 +1,6 @@
 """Levels of the lexicographic objective."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -9,7 +9,6 @@ from typing import ClassVar
 
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
-from kassay.reference.model.load_units import LoadUnits
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.topic_partitions import TopicPartition
 
@@ -272,27 +271,30 @@ def planning_tolerance(group: Group, measure: Measure | str | None) -> Tolerance
     return WEIGHTED_TOLERANCE if group.is_weighted and not is_strict else EXACT
 
 
-def leximax_rank(loads: Sequence[int], units: LoadUnits | None = None) -> int:
-    """Encode loads as one integer. The order of the integers is the leximax order of the loads.
-
-    Under leximax, loads in descending order compare lexicographically. The total load and the
-    number of members must be equal. With ``units``, the relative loads are encoded.
+def requested_levels(group: Group, levels: Iterable[Level | str] | str | None) -> tuple[Level, ...]:
+    """Return the levels, with a level for each name; by default `default_levels`.
 
     Examples
     --------
-    >>> leximax_rank([1, 3, 2]) < leximax_rank([2, 4, 0])
-    True
+    >>> from kassay.reference.model.group import Member, Topic
+    >>> group = Group((Topic("t", 2),), (Member("a", ("t",)),))
+    >>> [level.name for level in requested_levels(group, ["makespan", "movement"])]
+    ['makespan', 'movement']
     """
-    total = sum(loads)
-    if units is not None:
-        total *= max(units.factors, default=1)
-        loads = units.relative_loads(loads)
-    return rank_of_descending(sorted(loads, reverse=True), total)
-
-
-def rank_of_descending(loads: Sequence[int], most: int) -> int:
-    """Encode descending loads of at most ``most`` as one integer."""
-    rank = 0
-    for load in loads:
-        rank = rank * (most + 1) + load
-    return rank
+    if levels is None:
+        return default_levels(group)
+    named: dict[str, Level] = {
+        "imbalance": Imbalance(default_measure(group)),
+        **{measure: Imbalance(measure) for measure in Measure},
+        **{name: HostImbalance(measure) for name, measure in HOST_LEVELS.items()},
+        Movement.name: Movement(),
+        **{name: level() for name, level in FURTHER_LEVELS.items()},
+    }
+    given = (levels,) if isinstance(levels, str | Level) else tuple(levels)
+    unknown = [one for one in given if not isinstance(one, Level) and one not in named]
+    if unknown:
+        raise UsageError(
+            f"a level must be a Level such as Movement(), or one of {', '.join(named)}, "
+            f"got {unknown[0]!r}"
+        )
+    return tuple(named[one] if isinstance(one, str) else one for one in given)

@@ -70,6 +70,9 @@ class LevelValue:
         """Optimality gap: value minus bound."""
         return self.value - self.bound
 
+    def __str__(self) -> str:
+        return f"{self.name} {self.value:,}" + ("" if self.gap == 0 else f" (bound {self.bound:,})")
+
     @property
     def is_proven(self) -> bool:
         """Return whether the value is proven optimal within the tolerance."""
@@ -154,6 +157,10 @@ class Solution:
     conflict: tuple[str, ...] = ()
     progress: tuple[ProgressPoint, ...] = ()
     group: Group | None = field(default=None, repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        values = "; ".join(map(str, self.conflict or self.levels))
+        return f"<solution by {self.method}: {self.status}{', ' if values else ''}{values}>"
 
     @property
     def moves(self) -> tuple[Transfer, ...]:

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InternalError, UsageError
-from kassay.reference.model.group import Group, require_group
+from kassay.reference.model.group import Group
+from kassay.reference.model.group_checks import require_group
 from kassay.solver.certificate.certificate import (
     Certificate,
     Conflict,
@@ -24,7 +25,7 @@ from kassay.solver.flow.ordered_level_flows import solve_ordered_levels
 from kassay.solver.incumbent_pool import FlowMethod
 from kassay.solver.lexicographic.solve_levels import LexicographicResult, solve_levels
 from kassay.solver.limits import FlowClock, SearchBudget, SearchLimits
-from kassay.solver.objective import HostImbalance, Level, default_levels
+from kassay.solver.objective import HostImbalance, Level, requested_levels
 from kassay.solver.problem import Problem, build_problem
 from kassay.solver.solution import Solution, level_values
 from kassay.solver.subscription_network import prices_prove
@@ -43,11 +44,11 @@ class Method(StrEnum):
 def solve(
     group: Group,
     *,
-    levels: Iterable[Level] | None = None,
+    levels: Iterable[Level | str] | str | None = None,
     constraints: Iterable[Constraint] = (),
     initial_assignment: Assignment | None = None,
     method: Method | str = Method.AUTO,
-    limits: SearchLimits = SearchLimits(),
+    limits: SearchLimits | float = SearchLimits(),
     seed: int = 0,
 ) -> Solution:
     """Find an assignment with minimum imbalance and, among those, fewest moves.
@@ -55,7 +56,7 @@ def solve(
     Parameters
     ----------
     levels
-        Levels to minimise, in order; by default `default_levels`.
+        Levels to minimise, in order, or their names; by default `default_levels`.
     constraints
         Constraints besides the capacities of the members, which always apply.
     initial_assignment
@@ -65,8 +66,8 @@ def solve(
         the warm start; ``cp-sat`` solves everything; ``auto`` uses flows wherever they apply,
         compares all assignments of small groups, and uses CP-SAT for everything else.
     limits
-        Limits of all levels together. When one is reached, the best assignment found so
-        far is returned with its bounds.
+        Limits of all levels together, or a time limit in seconds. When one is reached, the best
+        assignment found so far is returned with its bounds.
 
     Raises
     ------
@@ -77,7 +78,7 @@ def solve(
     """
     require_group(group)
     start = time.monotonic()
-    levels = default_levels(group) if levels is None else tuple(levels)
+    levels, limits = requested_levels(group, levels), SearchLimits.of(limits)
     constraints = tuple(constraints)
     rules = (*group_constraints(group), *constraints)
     _check_request(group, levels, rules, Method(method))

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.vendor.pretty import for_type_by_name
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+
+from kassay.reference.documents.json_codec import group_document
 
 ROOT = Path(__file__).parent.parent
 SHARED_FIXTURES = ROOT.parent / "shared" / "fixtures"
@@ -23,6 +26,12 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 # The shell lets a background job ignore SIGINT, and tests send SIGINT to child processes.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# The text of a group is short; a failed test shows the complete group.
+for_type_by_name(
+    "kassay.reference.model.group",
+    "Group",
+    lambda group, printer, _: printer.text(f"parse_group({group_document(group)})"),
+)
 
 _FIRST_GROUPS = {"spark": 0, "documentation": 1}
 

@@ -22,7 +22,7 @@ from kassay.experiments.cli.write_results import (
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
-from kassay.reference.model.ownership import ownership
+from kassay.reference.model.group_checks import parts_without_effect
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,8 @@ def _results(
         if isinstance(group, InputError):
             yield error_record(group_id, group), BAD_INPUT
             continue
-        _print_dropped_claims(group)
+        for text in parts_without_effect(group):
+            print_note(text)
         try:
             with stop_on_interrupt():
                 result = process(group)
@@ -99,15 +100,3 @@ def _results(
         yield result.record, 0 if result.reached else NOT_REACHED
     if is_empty:
         raise InputError(f"{name_of(file)}: the input contains no group with members")
-
-
-def _print_dropped_claims(group: Group) -> None:
-    owned = ownership(group)
-    dropped = (*owned.stale, *owned.contested)
-    if dropped:
-        first = dropped[0]
-        others = f" (and {len(dropped) - 1} more)" if len(dropped) > 1 else ""
-        print_note(
-            f"group {group.id!r}: dropped the claim of {first.member!r} to "
-            f"{first.topic}-{first.partition}: {first.reason}{others}"
-        )

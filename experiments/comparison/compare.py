@@ -16,11 +16,13 @@ from kassay.experiments.comparison.optimum import (
 from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.external_metrics import has_racks, off_rack
-from kassay.reference.model.group import Group, require_group
+from kassay.reference.model.group import Group
+from kassay.reference.model.group_checks import require_group
 from kassay.reference.model.metrics import MEASURES, Measure, measures, movement
 from kassay.reference.model.ownership import ownership
 from kassay.solver.constraints import Constraint
 from kassay.solver.evaluation import level_value, violated
+from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Level
 from kassay.solver.problem import build_problem
 from kassay.solver.solution import Solution, level_keys
@@ -34,7 +36,7 @@ def compare(
     *,
     optimum: Solution | None = None,
     result: StableResult | None = None,
-    limits: CaseLimits = LIMITS,
+    limits: SearchLimits | float = LIMITS,
 ) -> Comparison:
     """Compare an assignor with the optimum on one group.
 
@@ -55,6 +57,7 @@ def compare(
     (True, 2, 1)
     """
     require_group(group)
+    limits = CaseLimits.of(limits)
     optimum = optimum or solve_optimum(group, limits=limits)
     result = result or run_until_stable(group, assignor)
     comparer = Comparer(group, optimum, limits=limits, start=result.assignment)

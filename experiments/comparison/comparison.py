@@ -137,6 +137,15 @@ class Comparison:
     levels: Mapping[str, ComparedValue] = field(default_factory=dict)
     violated: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        if self.measure is None:
+            return f"<{self.assignor} on {self.case}: {self.ending}>"
+        value = self.imbalance[self.measure]
+        return (
+            f"<{self.assignor} on {self.case}: {self.measure} {value.value} (optimum "
+            f"{value.optimum}), {self.movement.value} moves (optimum {self.movement.optimum})>"
+        )
+
     @property
     def imbalance_gap(self) -> int | None:
         """Return the assignor's imbalance, in terms of ``measure``, minus the minimum imbalance."""

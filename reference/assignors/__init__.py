@@ -14,7 +14,8 @@ from kassay.reference.assignors.legacy import roundrobin as legacy_roundrobin
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import AssignorResult, LivelockError, UpstreamError
 from kassay.reference.model.errors import UsageError
-from kassay.reference.model.group import Group, require_group
+from kassay.reference.model.group import Group
+from kassay.reference.model.group_checks import require_group
 
 __all__ = [
     "ASSIGNORS",

@@ -20,6 +20,7 @@ from kassay.reference.model.partition_index import (
     select,
     topic_starts,
 )
+from kassay.reference.model.short_text import short_mapping
 from kassay.reference.model.topic_partitions import Column, Partitions, TopicPartition
 
 
@@ -70,7 +71,7 @@ class Assignment(Mapping[str, Partitions]):
         return hash(frozenset(self._by_member.items()))
 
     def __repr__(self) -> str:
-        return f"Assignment({self._by_member!r})"
+        return f"Assignment({short_mapping(self._by_member)})"
 
     def _repr_html_(self) -> str:
         """Return an HTML table of the load and partitions per member, for notebooks."""

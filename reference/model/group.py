@@ -1,199 +1,33 @@
 """Consumer groups: topics, members, subscriptions and owned partitions."""
 
-import uuid
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import chain
 from types import MappingProxyType
-from typing import cast
 
-from kassay.reference.java.hash_codes import name_uuid
 from kassay.reference.model import notebook_tables
 from kassay.reference.model.derived_values_cache import Results, cached
-from kassay.reference.model.errors import InputError, UsageError
-from kassay.reference.model.group_annotations import (
-    NO_CLIENT,
-    NO_STATUS,
-    Client,
-    GroupStatus,
-    WeightSource,
+from kassay.reference.model.group_annotations import NO_STATUS, GroupStatus, WeightSource
+from kassay.reference.model.topics_and_members import (
+    LATEST_PROTOCOL_VERSION,
+    NO_GENERATION,
+    USER_DATA_WITHOUT_GENERATION,
+    Member,
+    Topic,
 )
-from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
-from kassay.reference.model.value_checks import (
-    MAX_SPEED,
-    check_length,
-    check_partition_count,
-    check_unique,
-    checked_weights,
-    first_repeated,
-)
+from kassay.reference.model.value_checks import check_unique
 
-NO_GENERATION = -1
-LATEST_PROTOCOL_VERSION = 3
-USER_DATA_WITHOUT_GENERATION = "v0"
+__all__ = [
+    "LATEST_PROTOCOL_VERSION",
+    "NO_GENERATION",
+    "USER_DATA_WITHOUT_GENERATION",
+    "Group",
+    "Member",
+    "Topic",
+]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Topic:
-    """A topic as described by the cluster's metadata.
-
-    Parameters
-    ----------
-    name
-        Name, unique in the group.
-    partitions
-        Number of partitions. Every assignor skips topics with 0 partitions.
-    weights
-        Load of each partition, a non-negative integer in the caller's unit (messages or
-        bytes per second); None if every partition has weight 1.
-    racks
-        Racks of the replicas per partition, None for an unknown or empty one; None as a
-        whole if no rack is known.
-    id
-        Topic id, by which the broker's assignors order topics. If it is None, `uuid` is
-        derived from the name.
-    """
-
-    name: str
-    partitions: int
-    weights: tuple[int, ...] | None = None
-    racks: tuple[tuple[str | None, ...], ...] | None = None
-    id: uuid.UUID | None = None
-
-    def __post_init__(self) -> None:
-        where = f"topic {self.name!r}"
-        check_partition_count(where, self.partitions)
-        if self.weights is not None:
-            weights = checked_weights(where, self.weights, self.partitions)
-            object.__setattr__(self, "weights", weights)
-        if self.racks is not None:
-            racks = tuple(tuple(rack or None for rack in row) for row in self.racks)
-            object.__setattr__(self, "racks", racks)
-            check_length(where, "racks", self.racks, self.partitions)
-
-    def weight(self, partition: int) -> int:
-        """Return the weight of one partition."""
-        return 1 if self.weights is None else self.weights[partition]
-
-    @property
-    def total_weight(self) -> int:
-        """Return the total weight of the partitions."""
-        return self.partitions if self.weights is None else sum(self.weights)
-
-    @property
-    def uuid(self) -> uuid.UUID:
-        """Return the topic id or, for a topic without id, a UUID derived from the name.
-
-        The derived UUID is Java's ``UUID.nameUUIDFromBytes`` of the name.
-        """
-        if self.id is not None:
-            return self.id
-        return name_uuid(self.name.encode("utf-8", "surrogatepass"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
-    """A consumer as described by its join request.
-
-    Parameters
-    ----------
-    id
-        Member id, unique in the group. Kafka breaks ties by the order of the ids.
-    subscription
-        Topics that the member consumes, in the order sent.
-    owned
-        Partitions claimed from an earlier generation, in the order claimed; any iterable of
-        (topic, partition) pairs is accepted.
-    generation
-        Generation of ``owned``; `NO_GENERATION` if there is none.
-    instance_id
-        ``group.instance.id`` of a static member.
-    rack
-        ``client.rack``; clients without it send the empty rack, which is replaced by None.
-    capacity
-        Maximum load in the unit of the weights; None for no limit.
-    speed
-        Speed relative to the other members, from 1 to 10,000. The imbalance measures compare
-        loads divided by speeds. No assignor reads it.
-    protocol_version
-        Version of the consumer protocol subscription, 0 to 3.
-    sub_generation
-        Generation in the subscription if it differs from ``generation``, which is then the
-        generation in the sticky assignor's user data.
-    user_data
-        ``"v0"`` if the sticky user data has no generation, else None.
-    streams
-        Streams per topic as (topic, count), for the legacy ZooKeeper consumer. Other topics
-        have one stream.
-    target
-        Target assignment of the consumer protocol; None if it equals ``owned`` or is unknown.
-    client
-        Client id, host and library; no assignor reads them.
-    """
-
-    id: str
-    subscription: tuple[str, ...]
-    owned: Partitions = NO_PARTITIONS
-    generation: int = NO_GENERATION
-    instance_id: str | None = None
-    rack: str | None = None
-    capacity: int | None = None
-    speed: int = 1
-    protocol_version: int = LATEST_PROTOCOL_VERSION
-    sub_generation: int | None = None
-    user_data: str | None = None
-    streams: tuple[tuple[str, int], ...] = ()
-    target: Partitions | None = None
-    client: Client = NO_CLIENT
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rack", self.rack or None)
-        for name in ("subscription", "owned"):
-            value = getattr(self, name)
-            if isinstance(value, str):
-                raise self._invalid(f"{name} must be a list, got the string {value!r}")
-        if type(self.subscription) is not tuple:
-            object.__setattr__(self, "subscription", tuple(self.subscription))
-        for name in ("owned", "target"):
-            value = getattr(self, name)
-            if value is not None and type(value) is not Partitions:
-                pairs = cast("Iterable[tuple[str, int]]", value)
-                object.__setattr__(self, name, Partitions.of(pairs))
-        object.__setattr__(self, "streams", tuple(self.streams))
-        self._check()
-
-    def _check(self) -> None:
-        if len(set(self.subscription)) != len(self.subscription):
-            repeated = first_repeated(self.subscription)
-            raise self._invalid(f"the subscription lists topic {repeated!r} twice")
-        if self.generation < NO_GENERATION:
-            raise self._invalid(f"generation must be at least -1, got {self.generation!r}")
-        if self.capacity is not None and self.capacity < 0:
-            raise self._invalid(f"capacity must be at least 0, got {self.capacity!r}")
-        if not 1 <= self.speed <= MAX_SPEED:
-            raise self._invalid(f"speed must be from 1 to {MAX_SPEED}, got {self.speed!r}")
-        if not 0 <= self.protocol_version <= LATEST_PROTOCOL_VERSION:
-            raise self._invalid(
-                f"protocol_version must be from 0 to {LATEST_PROTOCOL_VERSION}, "
-                f"got {self.protocol_version!r}"
-            )
-        if self.user_data not in (None, USER_DATA_WITHOUT_GENERATION):
-            raise self._invalid(f"user_data must be null or 'v0', got {self.user_data!r}")
-        for topic, count in self.streams:
-            if count < 1:
-                raise self._invalid(
-                    f"number of streams of topic {topic!r} must be at least 1, got {count!r}"
-                )
-        numbers = self.owned.numbers
-        # For short arrays, argmin is several times as fast as min.
-        if len(numbers) and (smallest := numbers[numbers.argmin()]) < 0:
-            raise self._invalid(f"owned partition numbers must be at least 0, got {smallest}")
-
-    def _invalid(self, problem: str) -> InputError:
-        return InputError(f"member {self.id!r}: {problem}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Group:
     """A consumer group at a rebalance.
 
@@ -229,6 +63,7 @@ class Group:
 
     topics: tuple[Topic, ...]
     members: tuple[Member, ...]
+    _: KW_ONLY
     id: str | None = None
     notes: tuple[str, ...] = ()
     status: GroupStatus = NO_STATUS
@@ -314,23 +149,19 @@ class Group:
         """Return the weight of all partitions, or None if weights or speeds differ."""
         return self.common_weight if self.has_equal_speeds else None
 
+    def __repr__(self) -> str:
+        return f"<{self._caption()}>"
+
     def _repr_html_(self) -> str:
         """Return an HTML table of subscriptions and owned partitions, for notebooks."""
-        caption = (
+        rows = ((m.id, m.subscription, m.owned) for m in self.members)
+        return notebook_tables.members_table(self._caption(), rows)
+
+    def _caption(self) -> str:
+        return (
             f"group {self.id or 'without a name'}: {len(self.members)} members, "
             f"{len(self.topics)} topics, {self.partition_count} "
             f"{'weighted ' if self.is_weighted else ''}partitions"
-        )
-        rows = ((m.id, m.subscription, m.owned) for m in self.members)
-        return notebook_tables.members_table(caption, rows)
-
-
-def require_group(group: object) -> None:
-    """Raise UsageError if a value is not a group."""
-    if not isinstance(group, Group):
-        raise UsageError(
-            f"group must be a Group, got {type(group).__name__}; load group documents with "
-            "kassay.load_group, captures with kassay.load_captures"
         )
 
 

@@ -60,3 +60,29 @@ class LoadUnits:
     def relative_loads(self, loads: Sequence[int]) -> list[int]:
         """Convert the loads of the load units to relative loads."""
         return [load * factor for load, factor in zip(loads, self.factors, strict=True)]
+
+
+def leximax_rank(loads: Sequence[int], units: LoadUnits | None = None) -> int:
+    """Encode loads as one integer. The order of the integers is the leximax order of the loads.
+
+    Under leximax, loads in descending order compare lexicographically. The total load and the
+    number of members must be equal. With ``units``, the relative loads are encoded.
+
+    Examples
+    --------
+    >>> leximax_rank([1, 3, 2]) < leximax_rank([2, 4, 0])
+    True
+    """
+    total = sum(loads)
+    if units is not None:
+        total *= max(units.factors, default=1)
+        loads = units.relative_loads(loads)
+    return rank_of_descending(sorted(loads, reverse=True), total)
+
+
+def rank_of_descending(loads: Sequence[int], most: int) -> int:
+    """Encode descending loads of at most ``most`` as one integer."""
+    rank = 0
+    for load in loads:
+        rank = rank * (most + 1) + load
+    return rank

@@ -55,6 +55,12 @@ class Ownership:
     contested: tuple[Claim, ...]
     column: Column
 
+    def __repr__(self) -> str:
+        return (
+            f"<ownership: {self.owned_count} of {self.starts.size} partitions have an owner, "
+            f"{len(self.stale) + len(self.contested)} claims are invalid>"
+        )
+
     @cached_property
     def owners(self) -> dict[str, Column]:
         """Owners of the partitions, as one read-only array per topic with metadata."""

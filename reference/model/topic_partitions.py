@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model.errors import UsageError
+from kassay.reference.model.short_text import first_items
 
 Column = NDArray[np.int32]
 
@@ -151,9 +152,7 @@ class Partitions(Sequence[TopicPartition]):
         return hash(tuple(self.to_list()))
 
     def __repr__(self) -> str:
-        shown = ", ".join(str(tp) for tp in self[:8])
-        more = f", ... {len(self)} in all" if len(self) > 8 else ""
-        return f"Partitions([{shown}{more}])"
+        return f"Partitions([{first_items(self)}])"
 
     def __reduce__(self) -> tuple[type["Partitions"], tuple[tuple[str, ...], Column, Column]]:
         return (Partitions, (self.topics, self.codes, self.numbers))

@@ -192,6 +192,13 @@ class Certificate:
     constraints: tuple[Constraint, ...] = ()
     conflict: Conflict | None = None
 
+    def __repr__(self) -> str:
+        claims = "; ".join(
+            f"{one.level.name} {one.value:,}, bound {one.bound:,} ({one.origin})"
+            for one in self.claims
+        )
+        return f"<certificate: {claims or self.conflict}>"
+
     @property
     def is_optimal(self) -> bool:
         """Return whether the certificate claims that every level is optimal."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
+from kassay.reference.model.group_checks import require_group
 from kassay.reference.model.metrics import movement
 from kassay.solver.bounds.level_bounds import level_bound
 from kassay.solver.certificate.certificate import (
@@ -23,7 +24,7 @@ from kassay.solver.constraints import Constraint, check_constraints, group_const
 from kassay.solver.evaluation import check_levels, violated
 from kassay.solver.evidence.price_search import find_prices
 from kassay.solver.improvement.transfer_chains import improving_chain
-from kassay.solver.objective import Level, default_levels
+from kassay.solver.objective import Level, requested_levels
 from kassay.solver.problem import Placement, Problem, build_problem
 from kassay.solver.solution import Solution
 from kassay.solver.subscription_network import build_network, prices_prove
@@ -33,7 +34,7 @@ def certify(
     group: Group,
     answer: Solution | Assignment,
     *,
-    levels: Iterable[Level] | None = None,
+    levels: Iterable[Level | str] | str | None = None,
     constraints: Iterable[Constraint] = (),
 ) -> Certificate:
     """Return a certificate of a solution or an assignment, for checking without a solver.
@@ -45,7 +46,7 @@ def certify(
     Parameters
     ----------
     levels, constraints
-        Levels on which an assignment is certified, by default `default_levels`, and
+        Levels on which an assignment is certified, or their names, by default `default_levels`, and
         constraints besides the capacities of the group. A solution has its own.
 
     Raises
@@ -72,6 +73,7 @@ def certify(
     >>> uneven.is_optimal, [str(transfer) for transfer in uneven.chain]
     (False, ['a gives t-0 to b'])
     """
+    require_group(group)
     solution = answer if isinstance(answer, Solution) else None
     stated = solution.certificate if solution else None
     if stated is not None and stated.conflict is not None:
@@ -112,12 +114,12 @@ def _with_proof(
 def _counted_certificate(
     group: Group,
     assignment: Assignment,
-    levels: Iterable[Level] | None,
+    levels: Iterable[Level | str] | str | None,
     constraints: tuple[Constraint, ...],
 ) -> Certificate:
     """Return a certificate of an assignment with bounds that need no search."""
     check_constraints(group, constraints)
-    levels = default_levels(group) if levels is None else tuple(levels)
+    levels = requested_levels(group, levels)
     check_levels(group, levels)
     problem = build_problem(group)
     claims: list[LevelClaim] = []

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kassay.reference.model.errors import InternalError, UsageError
-from kassay.reference.model.group import Group, require_group
+from kassay.reference.model.group import Group
+from kassay.reference.model.group_checks import require_group
 from kassay.reference.model.metrics import Measure
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
 from kassay.solver.frontier.epsilon_constraint import EpsilonConstraint
@@ -29,7 +30,7 @@ def frontier(
     max_points: int | None = None,
     optimum: Solution | None = None,
     known: Sequence[Solution] = (),
-    limits: SearchLimits = SearchLimits(),
+    limits: SearchLimits | float = SearchLimits(),
     seed: int = 0,
 ) -> Frontier:
     """Find non-dominated pairs of moves and imbalance, each with bounds.
@@ -71,7 +72,7 @@ def frontier(
     require_group(group)
     if max_points is not None and max_points < 2:
         raise UsageError(f"max_points must be at least 2, got {max_points!r}")
-    search = _epsilon_constraint(group, measure, tuple(constraints), limits, seed)
+    search = _epsilon_constraint(group, measure, tuple(constraints), SearchLimits.of(limits), seed)
     return search.run(max_points, optimum, [frontier_point(one) for one in known])
 
 

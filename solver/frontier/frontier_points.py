@@ -7,6 +7,7 @@ from typing import NamedTuple
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.metrics import Measure
+from kassay.reference.model.short_text import first_items
 from kassay.solver.objective import Movement
 from kassay.solver.solution import LevelValue, Solution
 
@@ -65,6 +66,10 @@ class Frontier:
     points: tuple[FrontierPoint, ...]
     complete: bool
     conflict: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        points = [f"{row.moves:,} moves: {row.imbalance:,}" for row in self.table()]
+        return f"<frontier of {self.measure}: {first_items(points or self.conflict)}>"
 
     def table(self) -> list[FrontierRow]:
         """Return one row per point, by ascending number of moves."""

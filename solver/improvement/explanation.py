@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.group import Group, require_group
+from kassay.reference.model.group import Group
+from kassay.reference.model.group_checks import require_group
 from kassay.reference.model.metrics import movement, sum_of_squares
 from kassay.solver.improvement.transfer_chains import Transfer, apply_chain, improving_chain
 from kassay.solver.limits import SearchLimits
@@ -54,7 +55,7 @@ class Explanation:
 
 
 def explain(
-    group: Group, assignment: Assignment, *, limits: SearchLimits = SearchLimits()
+    group: Group, assignment: Assignment, *, limits: SearchLimits | float = SearchLimits()
 ) -> tuple[Explanation, ...]:
     """Explain why an assignment is not optimal, as chains of transfers that improve it.
 
@@ -82,6 +83,7 @@ def explain(
     a gives t-0 to b: a drops from 2 to 1, b rises from 0 to 1, one more owned partition moves
     """
     require_group(group)
+    limits = SearchLimits.of(limits)
     steps: list[Explanation] = []
     while not limits.is_stopped and (chain := improving_chain(group, assignment)):
         better = apply_chain(group, assignment, chain)

@@ -6,6 +6,7 @@ import numpy as np
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, Member, Topic
+from kassay.reference.model.group_checks import require_group
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.reference.model.value_checks import MAX_WEIGHT
@@ -56,7 +57,7 @@ def member_loss(
     group: Group,
     assignment: Assignment | None = None,
     *,
-    limits: SearchLimits = SearchLimits(),
+    limits: SearchLimits | float = SearchLimits(),
     seed: int = 0,
 ) -> MemberLosses:
     """Find the minimum makespan after the loss of each member.
@@ -84,6 +85,8 @@ def member_loss(
     >>> member_loss(group, assignment).makespan.value
     3
     """
+    require_group(group)
+    limits = SearchLimits.of(limits)
     problem = build_problem(group)
     placement = problem.owner if assignment is None else problem.valid_placement(assignment)
     losses = []

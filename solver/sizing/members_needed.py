@@ -7,6 +7,7 @@ from math import lcm
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group, Member
+from kassay.reference.model.group_checks import require_group
 from kassay.reference.model.metrics import Measure, loads, participant_indices, sum_of_squares
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance, Movement
@@ -83,7 +84,7 @@ def members_needed(
     like: str | None = None,
     sweep: Iterable[int] = (),
     allow_lag: bool = False,
-    limits: SearchLimits = SearchLimits(),
+    limits: SearchLimits | float = SearchLimits(),
     seed: int = 0,
 ) -> Sizing:
     """Find the minimum number of members that keeps the maximum load within a target.
@@ -128,12 +129,13 @@ def members_needed(
     >>> members_needed(group, makespan=3).needed
     LevelValue(name='members', value=4, bound=4, slack=0)
     """
+    require_group(group)
     numbers = sorted(set(sweep))
     _check_numbers(makespan, capacity, numbers)
     check_sizing_weights(group, allow_lag=allow_lag)
     current = with_capacity(with_valid_ownership(group), capacity)
     added = new_member(current, like, capacity)
-    return SizeSearch(current, added, makespan, limits, seed).run(numbers)
+    return SizeSearch(current, added, makespan, SearchLimits.of(limits), seed).run(numbers)
 
 
 def _check_numbers(makespan: int | None, capacity: int | None, numbers: list[int]) -> None:

@@ -6,10 +6,10 @@ from typing import get_args
 import pytest
 
 from kassay.reference import Group, Member, Topic, violations
+from kassay.reference.model.load_units import leximax_rank
 from kassay.solver import Imbalance, Measure, Movement, Tolerance, solve
 from kassay.solver.constraints import Constraint, MaxMoves, MaxPartitions, Pinned
 from kassay.solver.limits import SearchLimits
-from kassay.solver.objective import leximax_rank
 from tests import brute_force
 from tests.solver.random_cases import (
     all_partitions,

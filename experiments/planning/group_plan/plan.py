@@ -20,14 +20,23 @@ from kassay.experiments.planning.moves.move_schedule import moves_between, sched
 from kassay.experiments.planning.preparation.identify_assignor import client_assignors
 from kassay.experiments.planning.preparation.planning_levels import makespan_of, planning_levels
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.group import Group, require_group
+from kassay.reference.model.group import Group
 from kassay.reference.model.group_annotations import WeightSource
+from kassay.reference.model.group_checks import require_group
 from kassay.reference.model.metrics import Measure, participants
 from kassay.reference.model.ownership import NO_OWNER, ownership, rejoin
 from kassay.solver.constraints import Constraint, MaxMoves
 from kassay.solver.frontier.frontier import frontier
 from kassay.solver.frontier.frontier_points import Frontier
-from kassay.solver.objective import HostImbalance, Imbalance, Level, Movement, default_measure
+from kassay.solver.limits import SearchLimits
+from kassay.solver.objective import (
+    HostImbalance,
+    Imbalance,
+    Level,
+    Movement,
+    default_measure,
+    requested_levels,
+)
 from kassay.solver.sizing.member_loss import MemberLosses, member_loss
 from kassay.solver.sizing.members_needed import members_needed
 from kassay.solver.solution import LevelValue, Solution
@@ -44,12 +53,12 @@ _SOLVES_PER_GROWTH = 8
 def plan(
     group: Group,
     *,
-    levels: Sequence[Level] | None = None,
+    levels: Iterable[Level | str] | str | None = None,
     constraints: Iterable[Constraint] = (),
     batch_size: int = 1,
     growth: Iterable[Fraction] = GROWTH,
     points: int = 25,
-    limits: CaseLimits = LIMITS,
+    limits: SearchLimits | float = LIMITS,
     seed: int = 0,
     progress: Progress | None = None,
     client: str | None = None,
@@ -87,7 +96,8 @@ def plan(
     (11, 10, 2)
     """
     require_group(group)
-    levels = planning_levels(group) if levels is None else tuple(levels)
+    levels = planning_levels(group) if levels is None else requested_levels(group, levels)
+    limits = CaseLimits.of(limits)
     assignors = () if client is None else client_assignors(client)
     deadline = time.monotonic() + limits.time
     planner = _Planner(

@@ -106,6 +106,12 @@ class Plan:
     member_losses: MemberLosses
     interrupted: bool
 
+    def __repr__(self) -> str:
+        return (
+            f"<plan of {self.group!r}: {self.movement:,} moves, maximum load "
+            f"{self.current.makespan:,} to {self.planned.makespan:,}, {self.solution.status}>"
+        )
+
     @property
     def assignment(self) -> Assignment:
         """Return the planned assignment."""

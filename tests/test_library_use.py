@@ -1,0 +1,109 @@
+"""Calls of the documented functions as users write them."""
+
+import pytest
+
+import kassay
+from kassay.reference.model.group_checks import GroupWarning
+
+WEIGHTS = tuple(range(1, 301))
+OWNED = [("t", number) for number in range(300)]
+GROUP = kassay.Group(
+    (kassay.Topic("t", 300, weights=WEIGHTS),),
+    (kassay.Member("a", ("t",), owned=OWNED), kassay.Member("b", ("t",))),
+    id="g",
+)
+SMALL = kassay.Group(
+    (kassay.Topic("t", 4, weights=(4, 3, 2, 1)),),
+    (kassay.Member("a", ("t",), owned=OWNED[:4]), kassay.Member("b", ("t",))),
+)
+
+
+def test_the_name_and_the_number_of_partitions_need_no_keyword():
+    assert kassay.Topic("t", 3) == kassay.Topic(name="t", partitions=3)
+    with pytest.raises(kassay.InputError, match="partitions must be an integer, got 't'"):
+        kassay.Topic(3, "t")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda limits: kassay.solve(SMALL, limits=limits).is_optimal,
+        lambda limits: kassay.frontier(SMALL, limits=limits).complete,
+        lambda limits: kassay.compare(SMALL, "sticky", limits=limits).proven,
+        lambda limits: kassay.plan(SMALL, growth=(), limits=limits).solution.is_optimal,
+        lambda limits: kassay.members_needed(SMALL, makespan=5, limits=limits).needed.gap == 0,
+        lambda limits: kassay.member_loss(SMALL, limits=limits).makespan.gap == 0,
+        lambda limits: not kassay.explain(SMALL, kassay.solve(SMALL).assignment, limits=limits),
+    ],
+)
+def test_a_time_limit_may_be_a_number_of_seconds(call):
+    assert call(20)
+    with pytest.raises(kassay.UsageError, match=r"limits must be SearchLimits or .* got '5 s'"):
+        call("5 s")
+
+
+def test_levels_may_be_names():
+    by_name = kassay.solve(SMALL, levels=["makespan", "movement"])
+    assert [(level.name, level.value) for level in by_name.levels] == [
+        ("makespan", 5),
+        ("movement", 2),
+    ]
+    assert kassay.solve(SMALL, levels="spread").levels[0].value == 0
+    assert kassay.plan(SMALL, levels=["makespan", "movement"], growth=()).movement == 2
+    with pytest.raises(kassay.UsageError, match=r"one of imbalance, .*movement.* got 'makspan'"):
+        kassay.solve(SMALL, levels=["makspan"])
+
+
+@pytest.mark.parametrize(
+    ("members", "text"),
+    [
+        ([kassay.Member("a", ("t", "u"))], "'a' subscribes to topic 'u', which the group does"),
+        ([kassay.Member("a", ("t",), owned=[("t", 7)])], "t-7: the partition does not exist"),
+        (
+            [kassay.Member(id, ("t",), owned=[("t", 0)]) for id in "ab"],
+            "t-0: another member claims it in the same generation (and 1 more)",
+        ),
+    ],
+)
+def test_parts_of_a_group_without_effect_give_a_warning(members, text):
+    group = kassay.Group((kassay.Topic("t", 4),), members)
+    for call in (kassay.solve, lambda group: kassay.assign(group, "range")):
+        with pytest.warns(GroupWarning) as seen:
+            call(group)
+        assert text in str(seen[0].message)
+        assert seen[0].filename == __file__
+
+
+def test_a_group_without_such_parts_gives_no_warning(recwarn):
+    kassay.plan(GROUP, growth=(), points=2, limits=2)
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        GROUP,
+        *GROUP.topics,
+        *GROUP.members,
+        kassay.ownership(GROUP),
+        kassay.assign(GROUP, "roundrobin"),
+        kassay.solve(SMALL),
+        kassay.solve(SMALL).certificate,
+        kassay.frontier(SMALL),
+        kassay.compare(SMALL, "range"),
+        kassay.plan(SMALL, growth=()),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_the_text_of_a_value_is_short(value):
+    assert len(repr(value)) < 250
+
+
+def test_the_text_of_an_assignment_lists_few_members():
+    assignment = kassay.Assignment({f"member-{n}": [("t", n)] for n in range(1_000)})
+    assert repr(assignment).endswith("... 1000 in all})")
+    assert len(repr(assignment)) < 500
+
+
+def test_the_package_lists_only_its_documented_names():
+    assert [name for name in dir(kassay) if not name.startswith("__")] == kassay.__all__
