@@ -111,7 +111,7 @@ def _imbalance_terms(
 
 
 def _deviation(
-    model: AssignmentModel, loads: Sequence[cp_model.IntVar], units: LoadUnits
+    model: AssignmentModel, loads: Sequence[Expression], units: LoadUnits
 ) -> Term | None:
     speed = sum(units.speeds)
     if model.total * speed * len(loads) >= EXACT_IN_64_BITS:
@@ -169,7 +169,7 @@ def _distances(
 
 
 def _squares(
-    model: AssignmentModel, loads: Sequence[cp_model.IntVar], units: LoadUnits, worst: int
+    model: AssignmentModel, loads: Sequence[Expression], units: LoadUnits, worst: int
 ) -> Term | None:
     """Return the sum of load times relative load as a term with small coefficients.
 

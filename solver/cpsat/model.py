@@ -28,24 +28,29 @@ class AssignmentModel:
     classes: SymmetryClasses
     cp: cp_model.CpModel = field(default_factory=cp_model.CpModel)
     count: list[dict[int, Expression]] = field(init=False)
-    _unit_loads: dict[tuple[str, ...], list[cp_model.IntVar]] = field(default_factory=dict)
+    _unit_loads: dict[tuple[str, ...], list[Expression]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Create the variables: number of partitions per symmetry class and member."""
         problem = self.problem
         self.count = []
         for index, partitions in enumerate(self.classes.partitions):
-            size = len(partitions)
             consumers = problem.consumer_sets[problem.consumer_set[partitions[0]]].tolist()
-            if len(consumers) == 1:
-                self.count.append({consumers[0]: size})
-                continue
-            counts = [self.cp.new_int_var(0, size, f"n{index}_{at}") for at in consumers]
-            self.count.append(dict(zip(consumers, counts, strict=True)))
-            if size == 1:
-                self.cp.add_exactly_one(counts)
-            else:
-                self.cp.add(cp_model.LinearExpr.sum(counts) == size)
+            self.count.append(
+                {consumers[0]: len(partitions)}
+                if len(consumers) == 1
+                else self.new_counts(index, consumers)
+            )
+
+    def new_counts(self, index: int, consumers: Sequence[int]) -> dict[int, Expression]:
+        """Create the variables of one symmetry class with several consumers."""
+        size = len(self.classes.partitions[index])
+        counts = [self.cp.new_int_var(0, size, f"n{index}_{at}") for at in consumers]
+        if size == 1:
+            self.cp.add_exactly_one(counts)
+        else:
+            self.cp.add(cp_model.LinearExpr.sum(counts) == size)
+        return dict(zip(consumers, counts, strict=True))
 
     @cached_property
     def total(self) -> int:
@@ -58,12 +63,10 @@ class AssignmentModel:
         return self.total < EXACT_IN_64_BITS
 
     @cached_property
-    def load(self) -> list[cp_model.IntVar]:
+    def load(self) -> Sequence[Expression]:
         """Return one load variable per member, in units of `Problem.weight_unit`."""
-        unit = self.problem.weight_unit
-        sums = self._sums(lambda partition: int(self.problem.weight[partition]) // unit)
         loads = []
-        for member, expression in enumerate(sums):
+        for member, expression in enumerate(self.load_sums()):
             load = self.cp.new_int_var(0, self.total, f"load{member}")
             self.cp.add(load == expression)
             loads.append(load)
@@ -71,16 +74,17 @@ class AssignmentModel:
             self.cp.add(cp_model.LinearExpr.sum(loads) == self.total)
         return loads
 
-    def unit_loads(self, units: LoadUnits) -> list[cp_model.IntVar]:
+    def unit_loads(self, units: LoadUnits) -> list[Expression]:
         """Return one load variable per member or host, in units of `Problem.weight_unit`."""
         if len(units.names) == len(self.load):
             return [self.load[units.unit_of.index(unit)] for unit in range(len(units.names))]
         if units.names not in self._unit_loads:
-            loads = self._unit_loads[units.names] = []
+            loads: list[Expression] = []
+            self._unit_loads[units.names] = loads
             for unit, name in enumerate(units.names):
                 members = [self.load[at] for at, own in enumerate(units.unit_of) if own == unit]
                 load = self.cp.new_int_var(0, self.total, f"load of {name}")
-                self.cp.add(load == cp_model.LinearExpr.sum(members))
+                self.cp.add(load == weighted_sum([(member, 1) for member in members]) + self.zero)
                 loads.append(load)
         return self._unit_loads[units.names]
 
@@ -93,6 +97,11 @@ class AssignmentModel:
     def partitions(self) -> list[Expression]:
         """Return the number of partitions of every member, as expressions."""
         return self._sums(lambda _: 1)
+
+    def load_sums(self) -> list[Expression]:
+        """Return the load of each member as a sum over its partition counts."""
+        unit = self.problem.weight_unit
+        return self._sums(lambda partition: int(self.problem.weight[partition]) // unit)
 
     def _sums(self, weight: Callable[[int], int]) -> list[Expression]:
         """Return, per member, the sum of its partition counts times the weight per class."""
@@ -126,7 +135,8 @@ class AssignmentModel:
                     self.cp.add_hint(count, int(values[index, member]))
         if "load" in self.__dict__:
             for load, value in zip(self.load, self.problem.loads(placement), strict=True):
-                self.cp.add_hint(load, value // self.problem.weight_unit)
+                if isinstance(load, cp_model.IntVar):
+                    self.cp.add_hint(load, value // self.problem.weight_unit)
 
     def read(self, solver: cp_model.CpSolver) -> Placement:
         """Convert a solution of the CP-SAT search to a placement."""
