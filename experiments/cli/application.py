@@ -99,4 +99,6 @@ def _discard_output() -> None:
 def _message(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {(error.strerror or 'cannot be read').lower()}"
+    if isinstance(error, OSError) and error.strerror:
+        return f"cannot read or write: {error.strerror.lower()}"
     return str(error)

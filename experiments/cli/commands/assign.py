@@ -30,7 +30,8 @@ def assign(options: AssignOptions, source: GroupSource, custom: CustomAssignors)
 
     If Kafka's class does not terminate, the result shows the repeated state. If Kafka's
     class throws an exception, the result contains the class of the exception. If a custom
-    assignor returns no valid assignment, the result contains the reason.
+    assignor returns no valid assignment, the result contains the reason. If Kafka's assignment
+    is not valid, the result contains the assignment and the reason, and the exit code is 1.
 
     Example: `kassay assign --assignor sticky groups.jsonl`
     """
@@ -38,7 +39,9 @@ def assign(options: AssignOptions, source: GroupSource, custom: CustomAssignors)
 
     def process(group: Group) -> GroupResult:
         record = _record(group, name, run(group, name))
-        return GroupResult(record, reached=record["assignment"] is not None)
+        return GroupResult(
+            record, reached=record["assignment"] is not None and not record.get("failed")
+        )
 
     layout = TableLayout(first=("member",), numbers=("partitions",), last=("assigned",), rows=_rows)
     process_groups(source.file, process, options.output_format, layout, source.import_options())
@@ -57,14 +60,14 @@ def _record(group: Group, assignor: str, result: RunResult) -> dict[str, object]
         return record
     record["terminated"] = True
     failed: UpstreamError | str | None = result.failed
-    is_checked = assignor not in ASSIGNORS and not uses_cooperative_protocol(assignor)
-    if is_checked and result.assignment is not None:
+    if result.assignment is not None and not uses_cooperative_protocol(assignor):
         failed = next(violations(group, result.assignment), None)
     if isinstance(failed, UpstreamError):
         record |= {"failed": failed.java_class, "reason": failed.detail}
     elif failed is not None:
         record["failed"] = failed
-    elif result.assignment is not None:
+    if result.assignment is not None and (failed is None or assignor in ASSIGNORS):
+        # Kafka's group gets the assignment of its assignor, even if it is not valid.
         record["assignment"] = assignment_document(result.assignment)
     return record
 
@@ -75,5 +78,5 @@ def _rows(record: Record) -> Iterator[Sequence[object]]:
         return
     for member, pairs in record["assignment"].items():
         yield member, len(pairs), " ".join(f"{topic}-{number}" for topic, number in pairs)
-    if not record["terminated"]:
-        yield "", "", record["reason"]
+    if not record["terminated"] or "failed" in record:
+        yield "", "", record.get("failed") or record["reason"]

@@ -68,7 +68,11 @@ class PlanOptions:
         "gzip, a directory with captures taken at the same time, or - for standard input.",
         metavar="SOURCE",
     )
-    output: Path = directory_option()
+    output: Path | None = directory_option(
+        "Directory to write the page and the files of the plan to. Without this option, kassay "
+        "only prints the plan.",
+        default=None,
+    )
     group: list[str] | None = option(
         None, "Id of a group to plan; repeatable.", show_default="all groups"
     )
@@ -86,7 +90,7 @@ class PlanOptions:
         None,
         "Output format. text: summary for people. jsonl: one JSON line per group.",
         "--format",
-        show_default="text on a terminal, else jsonl",
+        show_default="text on a terminal or without --output, else jsonl",
     )
     seed: int = option(0, "Random seed of the search.")
     client: str | None = option(
@@ -101,7 +105,7 @@ class PlanOptions:
     def is_text(self) -> bool:
         """Return whether the summary is a text for people."""
         if self.output_format is None:
-            return sys.stdout.isatty()
+            return self.output is None or sys.stdout.isatty()
         return self.output_format is SummaryFormat.TEXT
 
 
@@ -117,14 +121,16 @@ def plan(
     this saves many moves. The report also shows a plan with at most ten moves and a plan with
     minimum imbalance. The time limit applies to all searches of a group together.
 
-    Writes report.html, plan.json, moves.csv, loads.csv, ticket.md, static-assignment.json
-    (partition lists for `KafkaConsumer.assign()`) and after.jsonl (group documents after the
-    moves). For several groups, kassay writes one directory per group. Prints one JSON
-    line per group. If a group is rebalancing, its plan starts from the target assignment, or
-    from the owners before the rebalance if the group has no target assignment. After Ctrl-C,
-    kassay writes the best plan found so far and exits with 130. Exits with 1 if no assignment
-    of a group is found within the capacities and the time limit, or if the source of a
-    rebalancing group shows no owners.
+    Prints a summary. With --output, writes report.html, plan.json, moves.csv, loads.csv, ticket.md,
+    static-assignment.json (partition lists for `KafkaConsumer.assign()`) and after.jsonl (group
+    documents after the moves). For several groups, kassay writes one directory per group. If a
+    group is rebalancing, its plan starts from the target assignment, or from the owners before
+    the rebalance if the group has no target assignment. After Ctrl-C, the plan is the best one
+    found so far, and the exit code is 130. Exits with 1 if no assignment of a group is found
+    within the capacities and the time limit, or if the source of a rebalancing group shows no
+    owners.
+
+    Example: `kassay plan captures/ --group orders`
 
     Example: `kassay plan captures/ --subscriptions equal -o plans/`
     """
@@ -137,7 +143,9 @@ def plan(
     for number, (name, one) in enumerate(zip(names, groups, strict=True), 1):
         if len(groups) > 1:
             print_note(f"{number} of {len(groups)}: {one.id}")
-        directory = options.output if len(groups) == 1 else options.output / name
+        directory = options.output
+        if directory is not None and len(groups) > 1:
+            directory /= name
         try:
             result = _plan(one, options, objective, limits, factors)
         except InputError as error:
@@ -148,7 +156,8 @@ def plan(
             print_error(str(error))
             typer.echo(json_line({"id": one.id, "conflict": str(error)}))
         else:
-            write_plan(result, directory)
+            if directory is not None:
+                write_plan(result, directory)
             given = given_options(source_data, objective, without=["--max-moves"])
             selected = ["--group", one.id] if one.id and (options.group or len(groups) > 1) else []
             typer.echo(
@@ -214,18 +223,21 @@ def _factor(text: str) -> Fraction:
 
 
 def _text(
-    plan: Plan, directory: Path, source: Path, *, options: list[str], selected: list[str]
+    plan: Plan, directory: Path | None, source: Path, *, options: list[str], selected: list[str]
 ) -> str:
     summary = render_summary(
-        plan, directory=str(directory), source=[str(source), *options], selected=selected
+        plan,
+        directory=None if directory is None else str(directory),
+        source=[str(source), *options],
+        selected=selected,
     )
     return without_control_characters(summary)
 
 
-def _line(plan: Plan, directory: Path) -> str:
+def _line(plan: Plan, directory: Path | None) -> str:
     record = {
         "id": plan.group.id,
-        "directory": str(directory),
+        **({} if directory is None else {"directory": str(directory)}),
         **({"state": plan.group.status.state} if plan.group.status.is_rebalancing else {}),
         **({"interrupted": True} if plan.interrupted else {}),
         "verdict": verdict(plan),

@@ -13,7 +13,7 @@ import typer
 from kassay.experiments.cli.interruption import STOP, call_interruptibly, exit_interrupted
 from kassay.experiments.cli.messages import BAD_INPUT, NOT_REACHED, print_note
 from kassay.experiments.cli.options.option_groups import argument, option
-from kassay.experiments.cli.options.output_options import Format
+from kassay.experiments.cli.options.output_options import Format, directory_option
 from kassay.experiments.cli.options.source_options import (
     SampledClusterOptions,
     SourceOptions,
@@ -79,12 +79,8 @@ class SurveyOptions:
         "unnecessary-moves.",
         metavar="CONDITION",
     )
-    output: Path | None = option(
-        None,
-        "Directory to write survey.html, survey.json and the plans to.",
-        "--output",
-        "-o",
-        metavar="DIR",
+    output: Path | None = directory_option(
+        "Directory to write survey.html, survey.json and the plans to.", default=None
     )
     plans: int = option(
         10,

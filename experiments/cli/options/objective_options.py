@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from kassay.experiments.cli.options.option_checks import check_name
+from kassay.experiments.cli.options.option_checks import check_name, parse_share
 from kassay.experiments.cli.options.option_groups import option
 from kassay.experiments.planning.scenarios.group_changes import find_member
 from kassay.reference.model.errors import InputError, UsageError
@@ -60,14 +60,14 @@ def _known_levels(texts: list[str] | None) -> list[str]:
 
 
 def _parse_tolerance(text: str) -> Tolerance:
-    """Parse a fraction such as 0.05, or an absolute tolerance such as +3."""
+    """Parse a share such as 0.05 or 5%, or an absolute tolerance such as +3."""
+    if text.startswith("+") and text[1:].isdecimal():
+        return Tolerance(absolute=int(text))
     try:
-        if text.startswith("+"):
-            return Tolerance(absolute=int(text))
-        return Tolerance(relative=Fraction(text))
-    except (ValueError, ZeroDivisionError):
+        return Tolerance(relative=parse_share(text))
+    except typer.BadParameter:
         raise typer.BadParameter(
-            f"the tolerance of a level must be a fraction such as 0.05, or +N, got {text!r}"
+            f"the tolerance of a level must be a share such as 0.05 or 5%, or +N, got {text!r}"
         ) from None
 
 
@@ -76,19 +76,20 @@ class ObjectiveOptions:
     """Command-line options for the levels of the objective, and for constraints."""
 
     imbalance: Measure | None = measure_option()
-    tolerance: float | None = option(
+    tolerance: Fraction | None = option(
         None,
-        "Maximum relative excess of imbalance over its minimum. A higher value can save moves.",
-        min=0,
-        metavar="FRACTION",
-        show_default="0; plan and what-if: 0.02 if weights differ",
+        "Maximum excess of imbalance over its minimum, as a share of the minimum such as 0.02 or "
+        "2%. A higher value can save moves.",
+        parser=parse_share,
+        metavar="SHARE",
+        show_default="0; plan and what-if: 2% if weights differ",
     )
     level: list[str] | None = option(
         None,
         f"Level to minimise: {', '.join(_LEVEL_NAMES)}. Repeatable; the levels are "
         "minimised in the given order. If imbalance is not given, it is the first level. If "
         "movement is not given, it comes directly after imbalance. TOLERANCE is the maximum "
-        "excess of the level over its minimum: a fraction such as 0.05, or +N. With "
+        "excess of the level over its minimum: a share such as 0.05 or 5%, or +N. With "
         "colocation, --colocate sets the topics of this level and is no constraint.",
         callback=_known_levels,
         metavar="NAME[=TOLERANCE]",

@@ -5,6 +5,8 @@ A failed check is a usage error.
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields
+from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -30,6 +32,32 @@ def check_name(kind: str, choices: Sequence[str], name: str) -> None:
     """Raise a usage error if the name is not one of the choices."""
     if name not in choices:
         raise typer.BadParameter(f"unknown {kind} {name!r}; choose from {', '.join(choices)}")
+
+
+def parse_share(text: str) -> Fraction:
+    """Parse a share, such as 0.05, 1/20 or 5%. Any other text is a usage error.
+
+    Examples
+    --------
+    >>> parse_share("2%"), parse_share("0.02")
+    (Fraction(1, 50), Fraction(1, 50))
+    """
+    number = text.strip()
+    try:
+        share = Fraction(number.removesuffix("%").rstrip()) / (100 if number.endswith("%") else 1)
+    except (ValueError, ZeroDivisionError):
+        share = Fraction(-1)
+    if share < 0:
+        raise typer.BadParameter(f"a share must be a number such as 0.05 or 5%, got {text!r}")
+    return share
+
+
+def check_directory(path: Path | None) -> Path | None:
+    """Raise a usage error if an output directory is a file or lies in one."""
+    for part in () if path is None else (path, *path.parents):
+        if part.exists() and not part.is_dir():
+            raise typer.BadParameter(f"must be a directory, but {part} is a file")
+    return path
 
 
 def given_options(*groups: "DataclassInstance", without: Sequence[str]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import typer
 
+from kassay.experiments.cli.options.option_checks import check_directory
 from kassay.experiments.cli.options.option_groups import REQUIRED, option
 
 _PLOT_SUFFIXES = (".svg", ".png")
@@ -38,9 +39,18 @@ def format_option(default: Format) -> Any:
     )
 
 
-def directory_option() -> Any:
+def directory_option(
+    text: str = "Directory to write the files to.", *, default: Any = REQUIRED
+) -> Any:
     """Declare the output directory."""
-    return option(REQUIRED, "Directory to write the files to.", "--output", "-o", metavar="DIR")
+    return option(default, text, "--output", "-o", callback=check_directory, metavar="DIR")
+
+
+def _writable_location(uri: str) -> str:
+    from kassay.experiments.study.output_reader import location
+
+    check_directory(location(uri))
+    return uri
 
 
 def location_option() -> Any:
@@ -51,6 +61,7 @@ def location_option() -> Any:
         "hdfs:// or s3a://.",
         "--output",
         "-o",
+        callback=_writable_location,
         metavar="URI",
     )
 

@@ -147,13 +147,16 @@ def weight_text(plan: Plan) -> str:
 
 
 def further_commands(
-    plan: Plan, directory: str, source: Sequence[str], selected: Sequence[str]
+    plan: Plan, directory: str | None, source: Sequence[str], selected: Sequence[str]
 ) -> Iterator[str]:
-    """Yield commands for the plan in ``directory``, and for the source of its group.
+    """Yield commands for the plan in ``directory``, if it is written, and for its source.
 
     ``source`` and ``selected`` are arguments as in `render_summary`.
     """
-    yield f"kassay compare {shlex.quote(f'{directory}/after.jsonl')} --format table"
+    if directory is None:
+        yield f"kassay plan {shlex.join([*source, *selected])} -o plan"
+    else:
+        yield f"kassay compare {shlex.quote(f'{directory}/after.jsonl')} --format table"
     yield f"kassay plan {shlex.join([*source, *selected])} --max-moves 10 -o plan-10"
     if plan.group.weight_source is not WeightSource.LAG:
         yield f"kassay what-if {shlex.join(source)} --members +0..+2 --format table"

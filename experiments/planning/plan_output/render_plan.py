@@ -38,7 +38,8 @@ from kassay.solver.solution import LevelValue
 _RANDOM_PART = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 _TEMPLATES = Path(__file__).parents[1] / "templates"
 _MARKDOWN = re.compile(r"[\\`*_{}\[\]<>#|!]")
-_FIRST_STEPS = 3
+_MAX_LISTED_STEPS = 40
+"""Maximum number of moves in the text of a plan without files."""
 _MAX_DRAWN_PARTITIONS = 150
 _COMPUTED_MEASURES = (Measure.MAKESPAN, Measure.SUM_OF_SQUARES)
 """Measures that the script of the page can compute from the loads."""
@@ -60,16 +61,18 @@ def render_ticket(plan: Plan) -> str:
 def render_summary(
     plan: Plan,
     *,
-    directory: str,
+    directory: str | None,
     source: Sequence[str] = ("SOURCE",),
     selected: Sequence[str] = (),
 ) -> str:
     """Render the summary of a plan as text for a terminal.
 
+    If the plan is not written to a ``directory``, the text has more moves.
     ``source`` are the arguments of further commands for the same source, and ``selected`` those
     that select the group in ``kassay plan``.
     """
     context = _context(plan, directory=directory, source=source, selected=selected)
+    context |= {"is_written": directory is not None}
     return _environment(autoescape=False).get_template("summary.txt.j2").render(**context)
 
 
@@ -81,7 +84,7 @@ def _summary(plan: Plan, short: Mapping[str, str], commands: Sequence[str]) -> d
         "actions": [replace(one, text=_shorten(one.text, short)) for one in plan.actions],
         "first_steps": [
             {"text": _shorten(str(step), short), "makespan": step.makespan}
-            for step in plan.steps[:_FIRST_STEPS]
+            for step in plan.steps[:_MAX_LISTED_STEPS]
         ],
         "options": list(option_summary(plan)),
         "not_considered": not_considered(plan),
@@ -101,7 +104,7 @@ def _level_text(level: LevelValue) -> str:
 def _context(
     plan: Plan,
     *,
-    directory: str = ".",
+    directory: str | None = ".",
     source: Sequence[str] = ("SOURCE",),
     selected: Sequence[str] = (),
 ) -> dict[str, object]:

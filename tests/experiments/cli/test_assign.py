@@ -37,6 +37,17 @@ def test_a_failed_assignor_gives_exit_code_1(kassay, write_groups):
     assert (done.code, done.record["assignment"]) == (1, None)
 
 
+def test_an_invalid_assignment_of_kafka_is_shown_with_the_reason(kassay, write_groups):
+    members = [{"id": id, "topics": topics} for id, topics in (("a", []), ("b", []), ("c", ["t"]))]
+    groups = write_groups({"topics": {"t": 3}, "members": members})
+    done = kassay("assign", groups, "--assignor", "sticky")
+    assert done.code == 1
+    assert done.record["assignment"] == {"a": [["t", 0]], "b": [["t", 1]], "c": [["t", 2]]}
+    assert done.record["failed"] == "member 'a' is assigned topic 't', but does not subscribe to it"
+    table = kassay("assign", groups, "--assignor", "sticky", "--format", "table")
+    assert "does not subscribe to it" in table.out
+
+
 def test_a_terminal_shows_an_error_once(tmp_path):
     file = tmp_path / "bad.json"
     file.write_text('{"id": "g", "topics": {"t": -1}, "members": []}')

@@ -1,5 +1,6 @@
 import io
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -140,3 +141,13 @@ def test_a_table_without_rows_is_not_printed(capsys: pytest.CaptureFixture[str])
 def test_tables_show_names_with_brackets_and_colons_unchanged(capsys):
     print_table([{"group": "[bold]orders[/bold] :smile:", "moves": 1}])
     assert "[bold]orders[/bold] :smile:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("output_format", ["jsonl", "table"])
+def test_a_full_device_is_one_error_line(write_groups, output_format):
+    groups = write_groups({"topics": {"t": 1}, "members": [{"id": "a", "topics": ["t"]}]})
+    command = [sys.executable, "-m", "kassay", "solve", str(groups), "--format", output_format]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    message = "kassay: cannot read or write: no space left on device\n"
+    assert (done.returncode, done.stderr) == (2, message)

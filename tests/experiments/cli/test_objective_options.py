@@ -35,3 +35,30 @@ def test_an_unclear_placement_is_an_error(kassay, write_groups, option, value, m
     done = kassay("solve", write_groups(AMBIGUOUS), option, value)
     assert done.code == 2
     assert message in done.message
+
+
+WEIGHTED = {
+    "topics": {"t": {"partitions": 4, "weights": [26, 25, 25, 24]}},
+    "members": [
+        {"id": "a", "topics": ["t"], "owned": {"t": [0, 1]}},
+        {"id": "b", "topics": ["t"], "owned": {"t": [2, 3]}},
+    ],
+}
+
+
+@pytest.mark.parametrize("share", ["0.02", "2%", "1/50"])
+def test_a_tolerance_may_be_a_number_or_a_percentage(kassay, write_groups, share):
+    groups = write_groups(WEIGHTED)
+    for option in (("--tolerance", share), ("--level", f"imbalance={share}")):
+        assert kassay("solve", groups, *option).record["imbalance"]["value"] == 51
+
+
+@pytest.mark.parametrize("share", ["-1%", "two%", "%", "1/0"])
+def test_an_invalid_share_is_a_usage_error(kassay, write_groups, share):
+    groups = write_groups(WEIGHTED)
+    done = kassay("solve", groups, f"--tolerance={share}")
+    assert done.code == 2
+    assert f"a share must be a number such as 0.05 or 5%, got '{share}'" in done.message
+    done = kassay("solve", groups, "--level", f"imbalance={share}")
+    assert done.code == 2
+    assert f"must be a share such as 0.05 or 5%, or +N, got '{share}'" in done.message

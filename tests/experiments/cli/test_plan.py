@@ -30,6 +30,26 @@ def test_a_plan_is_written_as_a_directory_of_files(kassay, groups, tmp_path):
     ]
 
 
+def test_without_output_the_plan_is_printed_with_its_moves(kassay, groups, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    done = kassay("plan", groups)
+    assert done.code == 0
+    assert "Moves, the most effective ones first:" in done.out
+    assert f"kassay plan {groups} -o plan" in done.out
+    assert sorted(tmp_path.iterdir()) == before
+    line = kassay("plan", groups, "--format", "jsonl").record
+    assert (line["moves"], "directory" in line) == (2, False)
+
+
+@pytest.mark.parametrize("command", ["plan", "study", "hunt"])
+def test_an_output_directory_that_is_a_file_is_a_usage_error(kassay, groups, command):
+    arguments = [] if command == "study" else [groups] if command == "plan" else ["sticky"]
+    done = kassay(command, *arguments, "-o", groups / "plan")
+    assert done.code == 2
+    assert f"must be a directory, but {groups} is a file" in done.message
+
+
 def test_captures_can_be_planned_directly(kassay, tmp_path):
     done = kassay("plan", "examples/captures/returns-sticky", "-o", tmp_path / "p")
     assert done.code == 0
