@@ -3,14 +3,16 @@
 from collections.abc import Sequence
 from itertools import accumulate
 
+from kassay.reference.model.metrics import Measure
 from kassay.solver.cpsat.constraint_expressions import add_constraint
 from kassay.solver.cpsat.level_expressions import Term, level_terms
 from kassay.solver.cpsat.model import AssignmentModel, minimise
+from kassay.solver.cpsat.moved_partitions import MovedPartitionsModel
 from kassay.solver.cpsat.partition_classes import symmetry_classes
 from kassay.solver.evaluation import load_units
 from kassay.solver.incumbent_pool import IncumbentPool
 from kassay.solver.limits import SearchBudget
-from kassay.solver.objective import Level
+from kassay.solver.objective import HostImbalance, Imbalance, Level, Movement
 from kassay.solver.problem import EXACT_IN_64_BITS, Placement, Problem
 
 # Maximum number of count variables. It takes too long to build larger models.
@@ -22,6 +24,12 @@ def search_level(pool: IncumbentPool, level: Level, bound: int, budget: SearchBu
 
     Without a search, return 0.
     """
+    limits = pool.limits()
+    if isinstance(level, Movement) and not any(map(_is_leximax, (each for each, _ in limits))):
+        moved = MovedPartitionsModel(pool.problem, pool.constraints, level)
+        found = moved.fewest_moves(limits, budget=budget, hint=pool.incumbent(level), bound=bound)
+        pool.placements.extend([] if found.placement is None else [found.placement])
+        return found.bound or 0
     model = _build_model(pool) if budget.has_time else None
     terms = None if model is None else level_terms(model, level, pool.value(level))
     if model is None or terms is None:
@@ -30,6 +38,10 @@ def search_level(pool: IncumbentPool, level: Level, bound: int, budget: SearchBu
         return _search_leximax(pool, model, terms, level, budget)
     model.hint(pool.incumbent(level))
     return _minimise(pool, model, terms[0], bound, budget) or 0
+
+
+def _is_leximax(level: Level) -> bool:
+    return isinstance(level, Imbalance | HostImbalance) and level.measure is Measure.LEXIMAX
 
 
 def _build_model(pool: IncumbentPool) -> AssignmentModel | None:

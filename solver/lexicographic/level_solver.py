@@ -33,6 +33,11 @@ from kassay.solver.solution import ProgressPoint
 _MANY_PER_MEMBER = 4
 """Partitions per member from which subsets with the mean load are frequent."""
 
+_MAX_CHOICES_OF_CPSAT = 10_000
+"""Partitions times members up to which CP-SAT mostly proves the fewest moves within seconds."""
+_FIRST_SHARE = 0.3
+"""Share of the time left for CP-SAT before the other searches for few moves."""
+
 _Search = Callable[[int], ProvenBound]
 """Search that receives the greatest bound, adds placements to the pool, and returns a bound."""
 
@@ -58,8 +63,6 @@ class LevelSolver:
         budget = budget.part(1 / (1 + sum(map(self._needs_time, pool.levels[index + 1 :]))))
         proven = self._known_bound(index)
         permitted = level.tolerance.up_to or 0
-        if pool.value(level) > max(proven.value, permitted) and budget.has_time:
-            repair_overloads(pool, level, proven.value, budget)
         # Each search starts from the best placement and bound of the searches before it.
         for search in self._searches(index, budget):
             if pool.value(level) <= max(proven.value, permitted):
@@ -95,6 +98,9 @@ class LevelSolver:
         def search_by_cpsat(bound: int) -> ProvenBound:
             return self._search_by_cpsat(level, bound, budget)
 
+        def repair(bound: int) -> ProvenBound:
+            return repair_overloads(pool, level, bound, budget)
+
         timed: list[_Search]
         untimed: list[_Search] = [search_by_cpsat]
         match level:
@@ -106,19 +112,34 @@ class LevelSolver:
                     enumerate_subsets,
                 ]
                 timed = [
+                    repair,
                     *(reversed(exact) if has_many_per_member else exact),
                     lambda _: balance_loads(pool, level, budget),
                     lambda _: limit_moves(pool, level, budget),
                 ]
             case Movement():
-                timed = [enumerate_subsets]
+                timed = [
+                    lambda bound: self._search_few_choices(level, bound, budget),
+                    repair,
+                    enumerate_subsets,
+                ]
                 search = MovementSearch(pool, level, budget, self.progress)
                 untimed = [search.run, search_by_cpsat]
             case HostImbalance() | CrossRack() | TopicSpread() | MembersUsed() | Colocation():
-                timed = [enumerate_subsets]
+                timed = [repair, enumerate_subsets]
             case _:
                 assert_never(level)
         return [*timed, *untimed] if budget.has_time else untimed
+
+    def _search_few_choices(self, level: Movement, bound: int, budget: SearchBudget) -> ProvenBound:
+        """Search with CP-SAT before all other searches if it is likely to prove the minimum.
+
+        Later searches of a small group, or within constraints, rarely end earlier.
+        """
+        problem = self.pool.problem
+        if problem.partition_count * problem.member_count > _MAX_CHOICES_OF_CPSAT:
+            return ProvenBound(0, Origin.CP_SAT)
+        return self._search_by_cpsat(level, bound, budget.part(_FIRST_SHARE))
 
     def _search_by_cpsat(self, level: Level, bound: int, budget: SearchBudget) -> ProvenBound:
         if not budget.has_time:

@@ -133,16 +133,18 @@ def limit_moves(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> 
     return ProvenBound(search.bound, Origin.EXCHANGE)
 
 
-def repair_overloads(pool: IncumbentPool, level: Level, bound: int, budget: SearchBudget) -> None:
+def repair_overloads(
+    pool: IncumbentPool, level: Level, bound: int, budget: SearchBudget
+) -> ProvenBound:
     """Add placements to the pool: with lower loads, or with fewer moves within the limits.
 
-    The search applies to groups with different speeds, and to weighted groups with levels about
-    hosts, if all levels about loads are makespans.
+    The search proves no bound. It applies to groups with different speeds, and to weighted groups
+    with levels about hosts, if all levels about loads are makespans.
     """
-    problem = pool.problem
+    problem, unproven = pool.problem, ProvenBound(0, Origin.EXCHANGE)
     has_hosts = any(isinstance(each, HostImbalance) for each in pool.levels)
     if problem.group.has_equal_speeds and not (problem.group.is_weighted and has_hosts):
-        return
+        return unproven
     # numpy.random would add to the start-up time of every command.
     from kassay.solver.weighted.search.overload_repair import OverloadRepair  # noqa: PLC0415
 
@@ -154,7 +156,7 @@ def repair_overloads(pool: IncumbentPool, level: Level, bound: int, budget: Sear
     if not OverloadRepair.is_applicable(problem) or any(
         each.measure is not Measure.MAKESPAN for each in measured
     ):
-        return
+        return unproven
     start = keep_owned(problem, [load_units(problem, each) for each in measured])
     moves = level if isinstance(level, Movement) else Movement()
     costs = movement_costs(problem, moves).astype(np.int64)
@@ -172,7 +174,7 @@ def repair_overloads(pool: IncumbentPool, level: Level, bound: int, budget: Sear
 
     if isinstance(level, Movement):
         is_repaired(pool.limits(), budget.part(_MOVES_SHARE), rounds=_MOVES_ROUNDS)
-        return
+        return unproven
     low, high = bound, pool.value(level)
     for _ in range(_LOAD_TARGETS):
         if low >= high:
@@ -183,6 +185,7 @@ def repair_overloads(pool: IncumbentPool, level: Level, bound: int, budget: Sear
             high = min(target, pool.value(level))
         else:
             low = target + 1
+    return unproven
 
 
 def load_limits(problem: Problem, limits: Sequence[tuple[Level, int]]) -> "list[LoadLimit]":
