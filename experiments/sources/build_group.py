@@ -1,6 +1,6 @@
 """Build groups from captures, and add notes about data that the captures do not show."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from kassay.experiments.sources.hosts_speeds_weights import (
@@ -8,17 +8,14 @@ from kassay.experiments.sources.hosts_speeds_weights import (
     topic_weights,
     with_hosts_and_speeds,
 )
-from kassay.experiments.sources.import_options import (
-    AssumedSubscriptions,
-    ImportOptions,
-    MemberTopics,
-)
+from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.merge_captures import ObservedGroup, ObservedMember
 from kassay.experiments.sources.recognise_library import recognise_library
+from kassay.experiments.sources.subscriptions import Subscriptions, member_subscriptions
 from kassay.experiments.sources.tool_documents.document_rows import Counts
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group, Member, Topic
-from kassay.reference.model.group_annotations import Client
+from kassay.reference.model.group_annotations import Assumed, Client
 from kassay.reference.model.topic_partitions import Partitions
 
 # The value does not matter, as long as all members have the same one.
@@ -39,7 +36,7 @@ def _group(observed: ObservedGroup, options: ImportOptions) -> Group:
     notes: list[str] = []
     _check_partition_numbers_shown(observed)
     members = list(observed.members.values())
-    subscriptions = _subscriptions(observed, members, options, notes)
+    subscriptions = member_subscriptions(observed, options, notes)
     counts = _partition_counts(observed, subscriptions, options, notes)
     weights = {
         name: topic_weights(observed, name, count, options, notes)
@@ -68,9 +65,7 @@ def _group(observed: ObservedGroup, options: ImportOptions) -> Group:
             )
             for name, values in weights.items()
         ),
-        members=tuple(
-            _member(member, subscriptions[member.id], observed.assignor) for member in members
-        ),
+        members=tuple(_member(member, subscriptions, observed) for member in members),
         status=observed.status,
         weight_source=options.weight_source,
         available_weights=available_weights(observed, options),
@@ -78,16 +73,18 @@ def _group(observed: ObservedGroup, options: ImportOptions) -> Group:
     )
 
 
-def _member(
-    observed: ObservedMember, subscription: tuple[str, ...], assignor: str | None
-) -> Member:
+def _member(observed: ObservedMember, subscriptions: Subscriptions, group: ObservedGroup) -> Member:
     client_id, target = observed.client_id, observed.target
     library = observed.library or recognise_library(
-        client_id, member_id=observed.id, assignor=assignor
+        client_id, member_id=observed.id, assignor=group.assignor
     )
+    assumed = [Assumed.TOPICS] if observed.id in subscriptions.assumed else []
+    # Sources that show the rack of a member show its subscription too.
+    if observed.subscription is None and any(racks is not None for racks in group.racks.values()):
+        assumed.append(Assumed.RACK)
     return Member(
         id=observed.id,
-        subscription=subscription,
+        subscription=subscriptions.topics[observed.id],
         owned=Partitions.of(observed.owned_in_order()),
         generation=ASSUMED_GENERATION if observed.epoch is None else observed.epoch,
         instance_id=observed.instance_id,
@@ -95,6 +92,7 @@ def _member(
         protocol_version=observed.protocol_version,
         target=None if target is None else Partitions.of(sorted(target)),
         client=Client(id=client_id, host=observed.host, library=library),
+        assumed=tuple(assumed),
     )
 
 
@@ -162,69 +160,9 @@ def _state_notes(observed: ObservedGroup) -> Iterator[str]:
         yield f"{file} could not be read: its content about the group is missing"
 
 
-def _subscriptions(
-    observed: ObservedGroup,
-    members: Sequence[ObservedMember],
-    options: ImportOptions,
-    notes: list[str],
-) -> dict[str, tuple[str, ...]]:
-    given = (options.subscriptions or {}).get(observed.id)
-    if given is not None:
-        return {member.id: _given_subscription(member, given) for member in members}
-    sent = {member.id: member.subscription for member in members if member.subscription is not None}
-    if members and len(sent) == len(members):
-        notes.extend(_foreign_notes(members))
-        return sent
-    if options.assumed_subscriptions is AssumedSubscriptions.EQUAL:
-        all_topics = tuple(sorted({topic for topic, _ in observed.partitions}))
-        if members:
-            notes.append("subscriptions are not shown, all topics are assumed for every member")
-        return {member.id: all_topics for member in members}
-    if members:
-        notes.append("subscriptions are not shown, the assigned topics are assumed")
-    return {
-        member.id: tuple(sorted({topic for topic, _ in member.owned | (member.target or set())}))
-        for member in members
-    }
-
-
-def _foreign_notes(members: Sequence[ObservedMember]) -> Iterator[str]:
-    """Yield a note per member that has partitions of topics that it does not subscribe to.
-
-    Leaders of some clients assign the topics of their own subscription to all members.
-    """
-    for member in members:
-        topics = {topic for topic, _ in member.owned} - set(member.subscription or ())
-        if topics and member.target is None:
-            yield (
-                f"member {member.id!r} has partitions of topics that it does not subscribe to: "
-                + ", ".join(sorted(topics))
-            )
-
-
-def _given_subscription(member: ObservedMember, given: MemberTopics) -> tuple[str, ...]:
-    names = (member.id, member.instance_id, member.client_id)
-    topics = next((given[name] for name in names if name is not None and name in given), None)
-    if topics is None:
-        raise InputError(f"the file of --subscriptions has no entry for member {member.id!r}")
-    # A member may still own partitions of a topic that it no longer consumes.
-    foreign = sorted(
-        partition
-        for partition in member.owned
-        if partition[0] not in topics and member.target is None
-    )
-    if foreign:
-        topic, number = foreign[0]
-        raise InputError(
-            f"member {member.id!r} has {topic}-{number}, but the subscription "
-            f"given for it is {list(topics)}; correct the file of --subscriptions"
-        )
-    return topics
-
-
 def _partition_counts(
     observed: ObservedGroup,
-    subscriptions: Mapping[str, tuple[str, ...]],
+    subscriptions: Subscriptions,
     options: ImportOptions,
     notes: list[str],
 ) -> Counts:
@@ -232,7 +170,7 @@ def _partition_counts(
     counts: Counts = {}
     for topic, number in observed.partitions:
         counts[topic] = max(counts.get(topic, minimum.get(topic, 0)), number + 1)
-    for topic in chain.from_iterable(subscriptions.values()):
+    for topic in chain.from_iterable(subscriptions.topics.values()):
         if topic in known:
             counts.setdefault(topic, 0)
     assumed = sorted(counts.keys() - known.keys())

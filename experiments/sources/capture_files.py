@@ -22,6 +22,7 @@ from kassay.experiments.sources.merge_captures import (
     merge_captures,
 )
 from kassay.experiments.sources.source_texts import SourceText, source_texts
+from kassay.experiments.sources.subscriptions import with_subscriptions
 from kassay.experiments.sources.tool_documents.document_rows import (
     NO_ROWS,
     DocumentRows,
@@ -229,8 +230,9 @@ def _read_documents(text: SourceText, options: ImportOptions) -> Iterator[Import
 
 
 def _with_options(group: Group, options: ImportOptions) -> Group:
-    """Set the hosts, speeds and weights of a group document that the options give."""
+    """Set subscriptions, hosts, speeds and weights of a group document that the options give."""
     try:
+        group = with_subscriptions(group, options)
         if options.hosts is not None or options.speeds is not None:
             group = with_hosts_and_speeds(group, options)
         return group if options.weight_source is None else with_weights(group, options)

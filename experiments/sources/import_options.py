@@ -3,13 +3,13 @@
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from pathlib import Path
 
 from kassay.experiments.sources.merge_captures import PartitionKey
 from kassay.experiments.sources.tool_documents.document_rows import Counts
 from kassay.reference.documents.json_values import as_object, as_texts
 from kassay.reference.documents.text_files import read_json_object
+from kassay.reference.model.assumptions import AssumedSubscriptions
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Member
 from kassay.reference.model.group_annotations import WeightSource
@@ -17,13 +17,6 @@ from kassay.reference.model.group_annotations import WeightSource
 HostRule = Callable[[Member], str]
 """Function that returns the host of a member."""
 MemberTopics = Mapping[str, tuple[str, ...]]
-
-
-class AssumedSubscriptions(StrEnum):
-    """Assumption about the subscriptions of members if a source does not show them."""
-
-    ASSIGNED = "assigned"  # the topics that the member has partitions of
-    EQUAL = "equal"  # all topics of the group
 
 
 WEIGHT_NAMES: Mapping[str, WeightSource | None] = {
@@ -37,7 +30,7 @@ WEIGHT_NAMES: Mapping[str, WeightSource | None] = {
 class ImportOptions:
     """Options of an import, mainly values for data that a source does not contain."""
 
-    assumed_subscriptions: AssumedSubscriptions = AssumedSubscriptions.ASSIGNED
+    assumed_subscriptions: AssumedSubscriptions | None = None  # else the assigned topics
     # By group id, then by member id, client id or group.instance.id.
     subscriptions: Mapping[str, MemberTopics] | None = None
     partition_counts: Counts | None = None  # else the highest partition number plus 1
@@ -57,8 +50,10 @@ class ImportOptions:
         """Return the source of the partition weights, or None for equal weights."""
         return self.weights if self.weight_table is None else WeightSource.FILE
 
-    def with_subscriptions(self, source: Path | str) -> "ImportOptions":
+    def with_subscriptions(self, source: Path | str | None) -> "ImportOptions":
         """Return a copy with the subscriptions of a file, or with an assumption by its name."""
+        if source is None:
+            return self
         if source in list(AssumedSubscriptions):
             return replace(self, assumed_subscriptions=AssumedSubscriptions(str(source)))
         return replace(self, subscriptions=load_subscriptions(Path(source)))

@@ -12,14 +12,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from kassay.experiments.sources.capture_files import ImportedGroup, import_groups, load_metadata
-from kassay.experiments.sources.import_options import (
-    AssumedSubscriptions,
-    ImportOptions,
-    named_weights,
-)
+from kassay.experiments.sources.import_options import ImportOptions, named_weights
 from kassay.experiments.sources.source_texts import is_capture
 from kassay.experiments.spark.study_schemas import schema_of
 from kassay.reference.documents.json_codec import group_document
+from kassay.reference.model.assumptions import AssumedSubscriptions
 from kassay.reference.model.errors import InputError
 
 NAME = "kassay"
@@ -128,12 +125,11 @@ def _row(path: Path, imported: ImportedGroup) -> CaptureRow:
 
 def _import_options(options: dict[str, str]) -> ImportOptions:
     metadata, missing_lag = options.get("metadata"), options.get("missing_lag")
+    assumed = options.get("subscriptions")
     known = load_metadata(None if metadata is None else Path(metadata))
     try:
         return ImportOptions(
-            assumed_subscriptions=AssumedSubscriptions(
-                options.get("subscriptions", AssumedSubscriptions.ASSIGNED)
-            ),
+            assumed_subscriptions=None if assumed is None else AssumedSubscriptions(assumed),
             partition_counts=known.partition_counts,
             minimum_counts=known.minimum_counts,
             weights=named_weights(options.get("weights", "none")),

@@ -4,11 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kassay.experiments.sources.capture_files import EmptyGroups, import_groups
-from kassay.experiments.sources.import_options import (
-    AssumedSubscriptions,
-    ImportOptions,
-    named_weights,
-)
+from kassay.experiments.sources.import_options import ImportOptions, named_weights
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 
@@ -16,7 +12,7 @@ from kassay.reference.model.group import Group
 def load_captures(
     source: Path | str,
     *,
-    subscriptions: Path | str = AssumedSubscriptions.ASSIGNED.value,
+    subscriptions: Path | str | None = None,
     weights: str | Mapping[str, Sequence[int]] = "none",
     missing_lag: int | None = None,
 ) -> tuple[Group, ...]:
@@ -25,8 +21,8 @@ def load_captures(
     Parameters
     ----------
     subscriptions
-        Subscriptions that the source does not show: ``assigned``, ``equal``, or a JSON file as in
-        ``kassay import --subscriptions``.
+        Subscriptions that the source does not show: ``assigned`` (the default), ``equal``, or a
+        JSON file as in ``kassay import --subscriptions``.
     weights
         ``none``, ``lag``, or a table of topic to one integer per partition.
     missing_lag

@@ -22,7 +22,7 @@ from kassay.reference.documents.json_values import (
 )
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import NO_GENERATION, Member
-from kassay.reference.model.group_annotations import NO_CLIENT, Client
+from kassay.reference.model.group_annotations import NO_CLIENT, Assumed, Client
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 from kassay.reference.model.value_checks import MAX_PARTITIONS
 
@@ -45,7 +45,7 @@ _SCALARS: dict[str, Callable[[object, str], Any]] = {
 """Parsers of the optional keys with one value."""
 _CLIENT_KEYS = {"client_id": "id", "host": "host", "library": "library"}
 """Field of `Client` per optional key."""
-_KEYS = ("id", "topics", "owned", *_SCALARS, "streams", "target", *_CLIENT_KEYS)
+_KEYS = ("id", "topics", "owned", *_SCALARS, "streams", "target", *_CLIENT_KEYS, "assumed")
 
 
 def parse_member(value: object, where: str) -> Member:
@@ -67,6 +67,7 @@ def parse_member(value: object, where: str) -> Member:
             if table.get("target") is None
             else parse_partitions(table["target"], f"{where}.target"),
             client=_parse_client(table, where),
+            assumed=_parse_assumed(table, where),
             **{
                 key: parse(table[key], f"{where}.{key}")
                 for key, parse in _SCALARS.items()
@@ -93,6 +94,12 @@ def _parse_client(table: Mapping[str, object], where: str) -> Client:
     )
 
 
+def _parse_assumed(table: Mapping[str, object], where: str) -> tuple[Assumed, ...]:
+    if "assumed" not in table:
+        return ()
+    return tuple(map(Assumed.parse, as_texts(table["assumed"], f"{where}.assumed")))
+
+
 def member_document(member: Member) -> dict[str, object]:
     """Return the JSON object of a member. Default values are omitted."""
     document: dict[str, object] = {"id": member.id, "topics": list(member.subscription)}
@@ -109,6 +116,8 @@ def member_document(member: Member) -> dict[str, object]:
     for key, field in _CLIENT_KEYS.items():
         if (value := getattr(member.client, field)) is not None:
             document[key] = value
+    if member.assumed:
+        document["assumed"] = list(map(str, member.assumed))
     return document
 
 

@@ -67,6 +67,23 @@ class GroupStatus:
 NO_STATUS = GroupStatus()
 
 
+class Assumed(StrEnum):
+    """Property of a member that its source does not show and an import assumes."""
+
+    TOPICS = "topics"  # the subscription
+    RACK = "rack"
+
+    @classmethod
+    def parse(cls, name: str) -> "Assumed":
+        """Convert a name to a property. Raise InputError for an unknown name."""
+        try:
+            return cls(name)
+        except ValueError:
+            raise InputError(
+                f"assumed properties must be of {', '.join(cls)}, got {name!r}"
+            ) from None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
     """Client id, host and library of a member. None means that the source lacks the value.

@@ -7,7 +7,7 @@ from typing import cast
 
 from kassay.reference.java.hash_codes import name_uuid
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.group_annotations import NO_CLIENT, Client
+from kassay.reference.model.group_annotations import NO_CLIENT, Assumed, Client
 from kassay.reference.model.short_text import short_text
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 from kassay.reference.model.value_checks import (
@@ -123,6 +123,9 @@ class Member:
         Target assignment of the consumer protocol; None if it equals ``owned`` or is unknown.
     client
         Client id, host and library; no assignor reads them.
+    assumed
+        Properties that the source does not show: results for the group hold under a condition,
+        see `kassay.reference.model.assumptions`.
     """
 
     id: str
@@ -140,6 +143,7 @@ class Member:
     streams: tuple[tuple[str, int], ...] = ()
     target: Partitions | None = None
     client: Client = NO_CLIENT
+    assumed: tuple[Assumed, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rack", self.rack or None)

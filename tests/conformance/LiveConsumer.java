@@ -16,6 +16,7 @@ import org.apache.kafka.clients.consumer.CloseOptions.GroupMembershipOperation;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.consumer.SubscriptionPattern;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
@@ -27,6 +28,8 @@ public final class LiveConsumer {
     private static final Duration POLL = Duration.ofMillis(100);
     private static final Duration CLOSE = Duration.ofSeconds(5);
     private static final Duration METADATA = Duration.ofMillis(300);
+    /** Prefix of a regular expression, which the broker resolves, in place of topics. */
+    private static final String PATTERN = "pattern:";
 
     private final Properties properties = new Properties();
     private final LinkedBlockingQueue<FutureTask<Integer>> requests = new LinkedBlockingQueue<>();
@@ -126,8 +129,7 @@ public final class LiveConsumer {
     }
 
     private void subscribe(String topics) {
-        consumer.subscribe(
-            lines(topics),
+        ConsumerRebalanceListener listener =
             new ConsumerRebalanceListener() {
                 @Override
                 public void onPartitionsAssigned(Collection<TopicPartition> added) {
@@ -136,7 +138,13 @@ public final class LiveConsumer {
 
                 @Override
                 public void onPartitionsRevoked(Collection<TopicPartition> revoked) {}
-            });
+            };
+        if (topics.startsWith(PATTERN)) {
+            String pattern = topics.substring(PATTERN.length());
+            consumer.subscribe(new SubscriptionPattern(pattern), listener);
+        } else {
+            consumer.subscribe(lines(topics), listener);
+        }
     }
 
     private void run(String topics) {

@@ -111,14 +111,7 @@ def test_history_ends_with_the_current_groups(
     site: ClusterWithGroups, from_history: Mapping[str, Group], name: str
 ) -> None:
     assert set(from_history) == set(site.groups) - {EMPTY}
-    subscriptions = {
-        client: tuple(sorted(topics)) for client, topics in site.subscriptions[name].items()
-    }
-    is_classic = name in CLIENT_ASSIGNORS
-    import_options = (
-        ImportOptions() if is_classic else ImportOptions(subscriptions={name: subscriptions})
-    )
-    live = site.live(import_options)[name]
+    live = site.live(ImportOptions())[name]
     assert _common_properties(from_history[name]) == _common_properties(live)
     assert {m.generation for m in from_history[name].members if len(m.owned)} == {
         site.groups[name].generation
@@ -129,8 +122,10 @@ def test_history_ends_with_the_current_groups(
     }
 
 
-@pytest.mark.parametrize("name", CLIENT_ASSIGNORS)
-def test_classic_groups_have_subscriptions_and_racks(site: ClusterWithGroups, name: str) -> None:
+@pytest.mark.parametrize("name", [*CLIENT_ASSIGNORS, *BROKER_ASSIGNORS])
+def test_groups_of_both_protocols_have_subscriptions_and_racks(
+    site: ClusterWithGroups, name: str
+) -> None:
     group = site.live(ImportOptions())[name]
     clients = {member.id: client for client, member in site.admin.group(name).members.items()}
     assert {clients[m.id]: set(m.subscription) for m in group.members} == {
@@ -140,15 +135,9 @@ def test_classic_groups_have_subscriptions_and_racks(site: ClusterWithGroups, na
         client: RACKS.get(client) for client in site.subscriptions[name]
     }
     assert not any("subscription" in note for note in group.notes)
-
-
-@pytest.mark.parametrize("name", BROKER_ASSIGNORS)
-def test_notes_name_the_missing_properties_of_consumer_groups(
-    site: ClusterWithGroups, name: str
-) -> None:
-    group = site.live(ImportOptions())[name]
-    assert any("subscriptions are not shown" in note for note in group.notes)
-    assert any("client.rack is not shown" in note for note in group.notes)
+    assert {member.assumed for member in group.members} == {()}
+    epochs = {site.groups[name].generation} if name in BROKER_ASSIGNORS else {1}
+    assert {member.generation for member in group.members} == epochs
 
 
 def test_topics_have_ids_and_racks(site: ClusterWithGroups) -> None:
@@ -252,6 +241,7 @@ def test_import_logs_in_with_the_configuration_of_the_tools(
     result = run(server, "--command-config", config, "--group", "sticky", "--group", "uniform")
     assert (result.code, result.err) == (0, [])
     assert [json.loads(line)["id"] for line in result.out] == ["sticky", "uniform"]
+    assert _subscriptions(result.out[1]) == _sent(site, "uniform")
 
 
 def test_wrong_password_gives_one_error_message(
@@ -272,7 +262,19 @@ def test_import_uses_tls(
     config = _config(tmp_path, f"security.protocol=SSL\n{trust}")
     result = run(site.cluster.listeners["TLS"], "--command-config", config)
     assert (result.code, result.err) == (0, [])
-    assert [json.loads(line)["id"] for line in result.out] == site.client().group_ids()
+    groups = {json.loads(line)["id"]: line for line in result.out}
+    assert list(groups) == site.client().group_ids()
+    assert _subscriptions(groups["uniform"]) == _sent(site, "uniform")
+
+
+def _subscriptions(document: str) -> dict[str, set[str]]:
+    return {
+        member["client_id"]: set(member["topics"]) for member in json.loads(document)["members"]
+    }
+
+
+def _sent(site: ClusterWithGroups, group: str) -> dict[str, set[str]]:
+    return {client: set(topics) for client, topics in site.subscriptions[group].items()}
 
 
 def test_untrusted_certificate_gives_one_error_message(

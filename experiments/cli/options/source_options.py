@@ -18,11 +18,7 @@ from kassay.experiments.sources.capture_files import (
     load_sizes,
 )
 from kassay.experiments.sources.hosts_speeds_weights import RATE, load_speeds, parse_hosts
-from kassay.experiments.sources.import_options import (
-    WEIGHT_NAMES,
-    AssumedSubscriptions,
-    ImportOptions,
-)
+from kassay.experiments.sources.import_options import WEIGHT_NAMES, ImportOptions
 from kassay.experiments.sources.live_cluster import client_properties
 from kassay.reference.documents.json_codec import load_weights
 from kassay.reference.model.errors import InputError
@@ -56,12 +52,14 @@ def metadata_option() -> Any:
 class SourceOptions:
     """Command-line options for data that a source lacks, such as subscriptions or weights."""
 
-    subscriptions: str = option(
-        AssumedSubscriptions.ASSIGNED.value,
-        "Subscriptions to use if the source contains no subscriptions. assigned: the topics "
-        "assigned to the member. equal: every member subscribes to all topics of the group. FILE: "
-        "JSON object {GROUP: {MEMBER: [TOPIC, ...]}}; MEMBER is a member, client or instance id.",
+    subscriptions: str | None = option(
+        None,
+        "Subscriptions to use for members whose subscription the source does not show or states "
+        "as assumed. assigned: the topics assigned to the member. equal: all topics of the group. "
+        "FILE: JSON object {GROUP: {MEMBER: [TOPIC, ...]}}; MEMBER is a member, client or instance "
+        "id. A file also replaces known subscriptions, with a note.",
         metavar="NAME|FILE",
+        show_default="assigned, or as the document assumes",
     )
     metadata: Path | None = metadata_option()
     weights: str = option(

@@ -1,4 +1,7 @@
-"""Read-only requests to a running cluster through confluent-kafka's AdminClient."""
+"""Read-only requests to a running cluster through confluent-kafka's AdminClient.
+
+Groups of the consumer protocol are described by `consumer_group_describe`.
+"""
 
 import time
 import warnings
@@ -6,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from confluent_kafka import (
@@ -21,6 +25,10 @@ from kassay.experiments.sources.live_cluster.cluster_interface import (
     LiveGroup,
     LiveTopic,
 )
+from kassay.experiments.sources.live_cluster.consumer_group_describe import (
+    UnreadableDescriptionError,
+    describe_consumer_groups,
+)
 from kassay.experiments.sources.live_cluster.convert_responses import (
     convert_group,
     convert_offsets,
@@ -28,6 +36,7 @@ from kassay.experiments.sources.live_cluster.convert_responses import (
 )
 from kassay.experiments.sources.merge_captures import PartitionKey
 from kassay.reference.model.errors import InputError, RunError
+from kassay.reference.model.group_annotations import Protocol
 
 # Local errors of librdkafka; the library documents these names with an underscore.
 _ALL_BROKERS_DOWN = KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001
@@ -67,10 +76,11 @@ class LiveCluster:
         timeout: float = 30.0,
     ) -> None:
         self._bootstrap_servers = bootstrap_servers
+        self._settings = dict(settings or {})
         self._timeout = timeout
         self._connection_errors: list[KafkaError] = []
         self._answered = False
-        properties: dict[str, Any] = {"client.id": "kassay"} | dict(settings or {})
+        properties: dict[str, Any] = {"client.id": "kassay"} | self._settings
         properties["bootstrap.servers"] = bootstrap_servers
         properties["log_level"] = 0  # the errors raised here report failures
         properties["error_cb"] = self._connection_errors.append
@@ -93,7 +103,34 @@ class LiveCluster:
             futures = self._admin.describe_consumer_groups(
                 list(groups), request_timeout=self._timeout
             )
-            return {name: self._group_answer(name, futures[name], convert_group) for name in groups}
+            answers = {
+                name: self._group_answer(name, futures[name], convert_group) for name in groups
+            }
+        return answers | self._complete(answers)
+
+    def _complete(
+        self, answers: Mapping[str, LiveGroup | InputError]
+    ) -> dict[str, LiveGroup | InputError]:
+        """Describe the groups of the consumer protocol again, with subscriptions and racks."""
+        groups = {
+            name: answer
+            for name, answer in answers.items()
+            if isinstance(answer, LiveGroup) and answer.protocol is Protocol.CONSUMER
+        }
+        if not groups:
+            return {}
+        described: Mapping[str, LiveGroup] = {}
+        reason = "the coordinator does not describe the group"
+        try:
+            described = describe_consumer_groups(
+                self._bootstrap_servers, self._settings, sorted(groups), timeout=self._timeout
+            )
+        except UnreadableDescriptionError as error:
+            reason = str(error)
+        return {
+            name: described.get(name) or replace(group, incomplete=reason)
+            for name, group in groups.items()
+        }
 
     def subscriptions(self, groups: Sequence[str]) -> dict[str, bytes]:
         """Return the encoded subscriptions of classic members, by member id.
@@ -139,6 +176,11 @@ class LiveCluster:
             return {
                 name: self._group_answer(name, futures[name], convert_offsets) for name in groups
             }
+
+    def topic_names(self) -> list[str]:
+        """Return the names of all topics that the client may describe."""
+        with self._request("list topics"):
+            return sorted(self._admin.list_topics(timeout=self._timeout).topics)
 
     def topics(self, names: Sequence[str]) -> dict[str, LiveTopic | InputError]:
         """Return a description of each existing topic, or an error if access is denied."""

@@ -1,8 +1,9 @@
 """Interface for requests to a running cluster, and types of the responses about groups."""
 
+import re
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol as Interface
 
 from kassay.experiments.sources.merge_captures import PartitionKey
@@ -20,6 +21,17 @@ _ATTEMPT_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
+class JoinedSubscription:
+    """The subscription that a member sent when it joined the group."""
+
+    version: int  # of the message, 0 to 3; later versions are reported as 3
+    topics: tuple[str, ...]  # in the order sent
+    rack: str | None = None  # client.rack, sent since version 3
+    library: str | None = None  # if the form of the subscription shows it
+    pattern: str | None = None  # regular expression that the broker resolves
+
+
+@dataclass(frozen=True, slots=True)
 class LiveMember:
     """A group member as the group's coordinator describes it."""
 
@@ -31,6 +43,10 @@ class LiveMember:
     host: str | None = None
     # The partitions in the coordinator's order, which affects the broker's assignors.
     ordered: tuple[PartitionKey, ...] = field(default=(), compare=False)
+    epoch: int | None = None
+    # Under the consumer protocol, the coordinator describes the subscription too.
+    subscription: JoinedSubscription | None = None
+    is_classic: bool = False  # uses the classic protocol in a group of the consumer protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +62,8 @@ class LiveGroup:
     members: tuple[LiveMember, ...] = ()
     assignor: str | None = None
     protocol: Protocol | None = None
+    # Reason for which the subscriptions of the consumer protocol are missing.
+    incomplete: str | None = field(default=None, compare=False)
 
     @property
     def status(self) -> GroupStatus:
@@ -63,16 +81,6 @@ class LiveTopic:
     partitions: int
     id: uuid.UUID | None = None
     racks: tuple[tuple[str | None, ...], ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class JoinedSubscription:
-    """The subscription that a member of the classic protocol sent when it joined the group."""
-
-    version: int  # of the message, 0 to 3; later versions are reported as 3
-    topics: tuple[str, ...]  # in the order sent
-    rack: str | None = None  # client.rack, sent since version 3
-    library: str | None = None  # if the form of the subscription shows it
 
 
 class Cluster(Interface):
@@ -97,6 +105,9 @@ class Cluster(Interface):
         self, groups: Sequence[str]
     ) -> dict[str, dict[PartitionKey, int] | InputError]:
         """Return the committed offsets of each group by partition, or an error for the group."""
+
+    def topic_names(self) -> list[str]:
+        """Return the names of all topics."""
 
     def topics(self, names: Sequence[str]) -> dict[str, LiveTopic | InputError]:
         """Return a description of each existing topic, or an error if access is denied."""
@@ -170,13 +181,57 @@ def read_consumer_groups(
     return {name: readings[name] for name in names}
 
 
+def resolve_patterns(
+    cluster: Cluster, readings: Mapping[str, ClusterReading | InputError]
+) -> dict[str, ClusterReading | InputError]:
+    """Add the topics that match the regular expressions of subscriptions.
+
+    The broker resolves an expression in the syntax of RE2 and does not return the result. A
+    subscription is removed if Python cannot resolve its expression, or if the result lacks a topic
+    that the member has partitions of.
+    """
+    is_used = any(
+        subscription.pattern is not None
+        for reading in readings.values()
+        if isinstance(reading, ClusterReading)
+        for subscription in reading.subscriptions.values()
+    )
+    if not is_used:
+        return dict(readings)
+    names = cluster.topic_names()
+    return {
+        group: replace(reading, subscriptions=_resolved(reading, names))
+        if isinstance(reading, ClusterReading)
+        else reading
+        for group, reading in readings.items()
+    }
+
+
+def _resolved(reading: ClusterReading, names: Sequence[str]) -> dict[str, JoinedSubscription]:
+    assigned = {m.id: {topic for topic, _ in m.assigned} for m in reading.group.members}
+    resolved = {}
+    for member, sent in reading.subscriptions.items():
+        if sent.pattern is None:
+            resolved[member] = sent
+            continue
+        try:
+            pattern = re.compile(sent.pattern, re.ASCII)
+        except re.error:
+            continue
+        matching = (name for name in names if pattern.fullmatch(name))
+        topics = tuple(dict.fromkeys((*sent.topics, *matching)))
+        if assigned[member] <= set(topics):
+            resolved[member] = replace(sent, topics=topics)
+    return resolved
+
+
 def read_subscription(data: bytes, *, where: str) -> JoinedSubscription:
     r"""Decode the bytes of a ``ConsumerProtocolSubscription``, except its owned partitions.
 
     Examples
     --------
     >>> read_subscription(b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff", where="member 'm'")
-    JoinedSubscription(version=0, topics=('t',), rack=None, library=None)
+    JoinedSubscription(version=0, topics=('t',), rack=None, library=None, pattern=None)
     """
     try:
         fields = decode_message(SUBSCRIPTION, data)
@@ -210,9 +265,10 @@ def _reading(
         }
     except InputError as error:
         return error
+    described = {m.id: m.subscription for m in after.members if m.subscription is not None}
     return ClusterReading(
         group=after,
-        subscriptions=subscriptions,
+        subscriptions=subscriptions | described,
         committed_offsets=committed if isinstance(committed, dict) else {},
         unchanged=before == after and not after.status.is_rebalancing,
     )

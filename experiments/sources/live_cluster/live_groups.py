@@ -1,6 +1,7 @@
 """Import groups of a running cluster with read-only requests, without joining a group."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,6 +22,7 @@ from kassay.experiments.sources.live_cluster.cluster_interface import (
     LiveMember,
     LiveTopic,
     read_consumer_groups,
+    resolve_patterns,
 )
 from kassay.experiments.sources.merge_captures import ObservedGroup, ObservedMember, PartitionKey
 from kassay.reference.model.errors import InputError
@@ -49,7 +51,7 @@ def import_live(
     two samples of a rate.
     """
     names = sorted(set(groups)) if groups else sorted(cluster.group_ids())
-    readings = read_consumer_groups(cluster, names, sleep=sleep)
+    readings = resolve_patterns(cluster, read_consumer_groups(cluster, names, sleep=sleep))
     topic_names = {
         topic
         for reading in readings.values()
@@ -104,7 +106,7 @@ def build_live_group(
         topic_ids={name: topic.id for name, topic in topics.items() if topic.id is not None},
     )
     group = build_group(_observed_group(reading), known)
-    members, notes = group.members, (*group.notes, *_notes(reading, group, options))
+    members, notes = group.members, (*group.notes, *_notes(reading, options))
     if consumed is not None:
         speeds = measured_speeds(group, consumed)
         members = tuple(replace(member, speed=speeds[member.id]) for member in members)
@@ -204,6 +206,7 @@ def _observed_member(member: LiveMember, sent: JoinedSubscription | None) -> Obs
         instance_id=member.instance_id,
         owned=set(member.assigned),
         ordered=member.ordered,
+        epoch=member.epoch,
         target=None if member.target in (None, member.assigned) else set(member.target or ()),
     )
     if sent is None:
@@ -217,14 +220,40 @@ def _observed_member(member: LiveMember, sent: JoinedSubscription | None) -> Obs
     )
 
 
-def _notes(reading: ClusterReading, group: Group, options: ImportOptions) -> Iterator[str]:
+def _notes(reading: ClusterReading, options: ImportOptions) -> Iterator[str]:
     missing = sorted(reading.topic_names - reading.topics.keys())
     if missing:
         yield f"topics that do not exist in the cluster are skipped: {', '.join(missing)}"
     if not reading.unchanged and not reading.group.status.is_rebalancing:
         yield "the group changed while it was read"
-    racks = any(topic.racks is not None for topic in reading.topics.values())
-    if racks and any(member.id not in reading.subscriptions for member in group.members):
-        yield "client.rack is not shown for members of the consumer protocol"
+    if reading.group.incomplete is not None:
+        racks = any(topic.racks is not None for topic in reading.topics.values())
+        names = "subscriptions, racks and epochs" if racks else "subscriptions and epochs"
+        yield f"{names} of the consumer protocol are not read: {reading.group.incomplete}"
+    yield from _pattern_notes(reading)
+    classic = sum(member.is_classic for member in reading.group.members)
+    if classic:
+        members = len(reading.group.members)
+        yield f"{classic} of {members} members still use the classic protocol"
     if options.weights is WeightSource.RATE:
         yield f"weights are messages appended within {reading.offsets.seconds:.1f} s"
+
+
+def _pattern_notes(reading: ClusterReading) -> Iterator[str]:
+    """Yield one note per regular expression to which members subscribe."""
+    counts = Counter(
+        member.subscription.pattern
+        for member in reading.group.members
+        if member.subscription is not None and member.subscription.pattern is not None
+    )
+    for pattern, count in sorted(counts.items()):
+        members = "1 member subscribes" if count == 1 else f"{count} members subscribe"
+        resolved = any(
+            subscription.pattern == pattern for subscription in reading.subscriptions.values()
+        )
+        result = (
+            "with the names of the cluster's topics"
+            if resolved
+            else "not: Python cannot match the topics of the group with it"
+        )
+        yield f"{members} to the regular expression {pattern!r}, resolved {result}"

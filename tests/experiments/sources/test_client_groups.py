@@ -21,9 +21,10 @@ from kassay.experiments.history.reconstruct_generations import reconstruct_gener
 from kassay.experiments.planning.group_plan.plan import plan
 from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
 from kassay.experiments.sources.capture_files import import_groups, load_metadata
-from kassay.experiments.sources.import_options import AssumedSubscriptions, ImportOptions
+from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.live_cluster.cluster_interface import LiveGroup
 from kassay.experiments.sources.live_cluster.live_groups import import_live
+from kassay.reference.model.assumptions import AssumedSubscriptions
 from kassay.reference.model.group import Group
 from kassay.reference.protocol.record_schemas import OFFSET_COMMIT_KINDS
 from tests.experiments.sources.recorded_clients import (

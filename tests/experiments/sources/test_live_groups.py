@@ -12,7 +12,6 @@ import pytest
 
 from kassay.experiments.sources.capture_files import EmptyGroups, ImportedGroup
 from kassay.experiments.sources.import_options import (
-    AssumedSubscriptions,
     ImportOptions,
     load_subscriptions,
 )
@@ -24,9 +23,10 @@ from kassay.experiments.sources.live_cluster.cluster_interface import (
 from kassay.experiments.sources.live_cluster.live_groups import import_live
 from kassay.experiments.sources.merge_captures import PartitionKey
 from kassay.reference.documents.json_codec import group_document
+from kassay.reference.model.assumptions import AssumedSubscriptions
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
-from kassay.reference.model.group_annotations import WeightSource
+from kassay.reference.model.group_annotations import Assumed, WeightSource
 
 ID = uuid.UUID(int=7)
 RACKED = LiveTopic(2, ID, (("a", "b"), ("b", None)))
@@ -78,6 +78,9 @@ class Tables:
         self, groups: Sequence[str]
     ) -> dict[str, dict[PartitionKey, int] | InputError]:
         return {name: self.offsets.get(name, {}) for name in groups}
+
+    def topic_names(self) -> list[str]:
+        return sorted(self.metadata)
 
     def topics(self, names: Sequence[str]) -> dict[str, LiveTopic | InputError]:
         return {name: self.metadata[name] for name in names if name in self.metadata}
@@ -166,8 +169,8 @@ def test_notes_list_values_that_the_consumer_protocol_does_not_show() -> None:
     assert group.notes == (
         "subscriptions are not shown, the assigned topics are assumed",
         "generation is not shown, 1 is used",
-        "client.rack is not shown for members of the consumer protocol",
     )
+    assert [m.assumed for m in group.members] == [(Assumed.RACK,), (Assumed.TOPICS, Assumed.RACK)]
 
 
 def test_options_set_the_subscriptions_of_consumer_protocol_members(tmp_path: Path) -> None:
@@ -186,10 +189,11 @@ def test_a_given_subscription_overrides_the_one_sent() -> None:
     assert stated.members[0].subscription == ("u", "t")
 
 
-def test_subscriptions_of_only_some_members_are_ignored() -> None:
+def test_subscriptions_of_some_members_stay_and_the_others_are_assumed() -> None:
     group = only(cluster(member("x", ("t", 0)), member("y"), sent={"x": sent("t", "u")}))
-    assert [m.subscription for m in group.members] == [("t",), ()]
-    assert "subscriptions are not shown" in group.notes[0]
+    assert [m.subscription for m in group.members] == [("t", "u"), ()]
+    assert [m.assumed for m in group.members] == [(), (Assumed.TOPICS, Assumed.RACK)]
+    assert group.notes[0] == "1 subscription is not shown, the assigned topics are assumed"
 
 
 def test_a_damaged_subscription_is_an_error_of_its_group() -> None:

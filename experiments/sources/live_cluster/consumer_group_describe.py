@@ -1,0 +1,165 @@
+"""Describe groups of the consumer protocol completely, through kafka-python.
+
+The request ConsumerGroupDescribe (API key 69) returns subscriptions, racks and epochs, which
+confluent-kafka does not expose. The JSON files in this folder contain the fields of the request
+and of its response, as in ``clients/src/main/resources/common/message`` of Kafka 4.4.0.
+kafka-python 3 encodes and decodes messages by such files.
+"""
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from kassay.experiments.sources.live_cluster.cluster_interface import (
+    JoinedSubscription,
+    LiveGroup,
+    LiveMember,
+)
+from kassay.experiments.sources.live_cluster.kafka_python_settings import kafka_python_settings
+from kassay.experiments.sources.merge_captures import PartitionKey
+from kassay.reference.model.errors import InputError, KassayError
+from kassay.reference.model.group import LATEST_PROTOCOL_VERSION
+from kassay.reference.model.group_annotations import Protocol
+
+with warnings.catch_warnings():
+    # kafka-python reads its schemas with a function that Python 3.11 and 3.12 deprecate.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    try:
+        from kafka.errors import KafkaError
+        from kafka.net.manager import KafkaConnectionManager
+        from kafka.net.selector import NetworkSelector
+        from kafka.protocol.api_message import ApiMessage
+        from kafka.protocol.metadata import FindCoordinatorRequest
+    except ImportError:  # older releases have other modules
+        _IS_INSTALLED = False
+    else:
+        _IS_INSTALLED = True
+
+        class ConsumerGroupDescribeRequest(ApiMessage, load_json=__package__):  # type: ignore[call-arg,misc]
+            """Request with API key 69."""
+
+        class ConsumerGroupDescribeResponse(ApiMessage, load_json=__package__):  # type: ignore[call-arg,misc]
+            """Response to the request with API key 69."""
+
+
+_CLASSIC_MEMBER = 0
+_GROUP_KEY = 0
+"""Type of a key in FindCoordinator: a group id."""
+
+
+class UnreadableDescriptionError(KassayError):
+    """Error: kafka-python is missing, or cannot send the request. The message is the reason."""
+
+
+def describe_consumer_groups(
+    bootstrap_servers: str,
+    settings: Mapping[str, str],
+    names: Sequence[str],
+    *,
+    timeout: float,
+) -> dict[str, LiveGroup]:
+    """Request the descriptions of groups of the consumer protocol from their coordinators.
+
+    The settings are librdkafka properties; the timeout is in seconds per request. A group that
+    its coordinator refuses to describe is missing in the result.
+
+    Raises
+    ------
+    UnreadableDescriptionError
+        If kafka-python 3 is not installed, does not support a setting, or gets no response.
+    """
+    if not _IS_INSTALLED:
+        raise UnreadableDescriptionError("kafka-python 3 is not installed")
+    with _connection(bootstrap_servers, settings, timeout) as manager:
+        find = FindCoordinatorRequest(
+            key_type=_GROUP_KEY, coordinator_keys=list(names), min_version=4
+        )
+        groups_by_node: dict[int, list[str]] = {}
+        for found in manager.run(manager.send, find).coordinators:
+            if not found.error_code:
+                groups_by_node.setdefault(found.node_id, []).append(found.key)
+        described: dict[str, LiveGroup] = {}
+        for node, groups in groups_by_node.items():
+            request = ConsumerGroupDescribeRequest(
+                group_ids=groups, include_authorized_operations=False
+            )
+            response = manager.run(manager.send, request, node).to_dict()
+            described |= _groups(response)
+    return described
+
+
+def decode_description(data: bytes, *, version: int) -> dict[str, LiveGroup]:
+    """Decode the body of a response to ConsumerGroupDescribe."""
+    return _groups(ConsumerGroupDescribeResponse.decode(data, version=version).to_dict())
+
+
+@contextmanager
+def _connection(
+    bootstrap_servers: str, settings: Mapping[str, str], timeout: float
+) -> Iterator[Any]:
+    """Connect to a cluster. Convert kafka-python's errors to `UnreadableDescriptionError`."""
+    milliseconds = int(timeout * 1000)
+    net = NetworkSelector()
+    try:
+        manager = KafkaConnectionManager(
+            net,
+            bootstrap_servers=bootstrap_servers.split(","),
+            request_timeout_ms=milliseconds,
+            **kafka_python_settings(settings),
+        )
+        try:
+            manager.bootstrap(milliseconds)
+            yield manager
+        finally:
+            manager.close()
+    except InputError as error:
+        raise UnreadableDescriptionError(str(error)) from None
+    except (KafkaError, OSError, ValueError) as error:
+        raise UnreadableDescriptionError(f"kafka-python: {error or type(error).__name__}") from None
+    finally:
+        net.close()
+
+
+def _groups(response: Mapping[str, Any]) -> dict[str, LiveGroup]:
+    """Convert the groups of a response that the coordinator could describe."""
+    return {
+        group["group_id"]: LiveGroup(
+            group["group_id"],
+            group["group_state"],
+            tuple(map(_member, group["members"])),
+            group["assignor_name"] or None,
+            Protocol.CONSUMER,
+        )
+        for group in response["groups"]
+        if not group["error_code"]
+    }
+
+
+def _member(member: Mapping[str, Any]) -> LiveMember:
+    assigned, target = _partitions(member["assignment"]), _partitions(member["target_assignment"])
+    return LiveMember(
+        id=member["member_id"],
+        client_id=member["client_id"],
+        instance_id=member["instance_id"] or None,
+        assigned=frozenset(assigned),
+        target=frozenset(target),
+        host=member["client_host"] or None,
+        ordered=target or assigned,
+        epoch=member["member_epoch"],
+        subscription=JoinedSubscription(
+            version=LATEST_PROTOCOL_VERSION,
+            topics=tuple(member["subscribed_topic_names"]),
+            rack=member["rack_id"] or None,
+            pattern=member["subscribed_topic_regex"] or None,
+        ),
+        is_classic=member.get("member_type") == _CLASSIC_MEMBER,
+    )
+
+
+def _partitions(assignment: Mapping[str, Any]) -> tuple[PartitionKey, ...]:
+    return tuple(
+        (topic["topic_name"], number)
+        for topic in assignment["topic_partitions"]
+        for number in topic["partitions"]
+    )
