@@ -17,6 +17,7 @@ from kassay.solver.bounds.host_and_speed_bounds import (
     max_unit_load,
     unit_imbalance_bound,
 )
+from kassay.solver.bounds.large_partitions import large_partition_moves_bound
 from kassay.solver.bounds.most_even_loads import even_loads, most_even_loads
 from kassay.solver.evaluation import (
     RackTable,
@@ -199,7 +200,7 @@ def _movement_bound(
         if isinstance(earlier, objective.HostImbalance)
     ]
     if not columns:
-        return sum(per_member)
+        return max(sum(per_member), _large_partitions_bound(problem, level, max_loads))
     units = problem.host_units
     bounds = units.loads(per_member)
     unit_of = np.array(units.unit_of, dtype=np.int64)
@@ -216,10 +217,19 @@ def overload_moves_bound(
     problem: Problem, level: objective.Movement, max_loads: Sequence[int]
 ) -> int:
     """Return a lower bound on movement, from owned loads that exceed the members' maximum loads."""
-    return sum(
+    cost = sum(
         _excess_cost(problem, level, partitions, max_load)
         for partitions, max_load in zip(owned_partitions(problem), max_loads, strict=True)
     )
+    return max(cost, _large_partitions_bound(problem, level, max_loads))
+
+
+def _large_partitions_bound(
+    problem: Problem, level: objective.Movement, max_loads: Sequence[int]
+) -> int:
+    if level.cost is not objective.MovementCost.COUNT:
+        return 0
+    return large_partition_moves_bound(problem, max_loads)
 
 
 def _excess_cost(

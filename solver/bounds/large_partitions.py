@@ -1,0 +1,106 @@
+"""Lower bound on moves if some partitions are heavier than half of the maximum load.
+
+A member has at most one of these large partitions. Each choice of their members implies a
+minimum number of moves per member, so the bound is the cost of an assignment problem.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import accumulate
+from math import inf
+
+from kassay.reference.model.ownership import NO_OWNER
+from kassay.solver.problem import Problem, positions_by_value
+
+_MAX_LARGE = 60
+"""Maximum number of large partitions; the assignment problem takes cubic time."""
+
+
+def large_partition_moves_bound(problem: Problem, max_loads: Sequence[int]) -> int:
+    """Return a lower bound on the number of moves to placements within maximum loads.
+
+    The bound is 0 if there are no large partitions, too many, or one that no member can receive.
+
+    Examples
+    --------
+    >>> from kassay.reference.model.group import Group, Member, Topic
+    >>> from kassay.solver.problem import build_problem
+    >>> owned = {"a": [0, 1, 2], "b": [3, 4]}
+    >>> members = [
+    ...     Member(id=id, subscription=("t",), owned=[("t", p) for p in owned[id]]) for id in owned
+    ... ]
+    >>> topic = Topic(name="t", partitions=5, weights=(8, 1, 1, 2, 2))
+    >>> large_partition_moves_bound(build_problem(Group(topics=(topic,), members=members)), [8, 8])
+    2
+    """
+    weight = problem.weight.tolist()
+    half = max(max_loads, default=0) / 2
+    large = [at for at, one in enumerate(weight) if one > half]
+    if not large or len(large) > min(_MAX_LARGE, problem.member_count):
+        return 0
+    is_large = set(large)
+    without, leaving = [], []
+    for partitions, limit in zip(
+        positions_by_value(problem.owner, problem.member_count), max_loads, strict=True
+    ):
+        others = sorted((weight[at] for at in partitions if int(at) not in is_large), reverse=True)
+        sums = list(accumulate(others, initial=0))
+        leaving.append((len(partitions) - len(others), sums, limit))
+        without.append(len(partitions) - len(others) + _count(sums, sums[-1] - limit))
+    costs: list[list[float]] = []
+    for at in large:
+        allowed = problem.may_consume[problem.consumer_set[at]]
+        row: list[float] = []
+        for member, (count, sums, limit) in enumerate(leaving):
+            if not allowed[member] or weight[at] > limit:
+                row.append(inf)
+                continue
+            kept = int(problem.owner[at] == member)
+            moves = count - kept + _count(sums, sums[-1] + weight[at] - limit)
+            row.append(moves - without[member])
+        costs.append(row)
+    change = _min_assignment_cost(costs)
+    return 0 if change == inf else sum(without) + int(change)
+
+
+def _count(sums: Sequence[int], excess: int) -> int:
+    """Return the minimum number of partitions with a total of at least ``excess``."""
+    return bisect_left(sums, excess)
+
+
+def _min_assignment_cost(costs: Sequence[Sequence[float]]) -> float:
+    """Return the minimum cost of different columns for all rows (Hungarian method).
+
+    The result is infinite if no choice of columns has a finite cost.
+    """
+    columns = len(costs[0])
+    row_price, price = [0.0] * (len(costs) + 1), [0.0] * (columns + 1)
+    row_of = [0] * (columns + 1)  # the last entry is the start of each augmenting path
+    for row in range(1, len(costs) + 1):
+        at, row_of[columns] = columns, row
+        distance, before = [inf] * columns, [columns] * columns
+        visited: list[int] = []
+        is_free = [True] * columns
+        while row_of[at]:
+            visited.append(at)
+            one = row_of[at]
+            for column in range(columns):
+                if is_free[column]:
+                    reduced = costs[one - 1][column] - row_price[one] - price[column]
+                    if reduced < distance[column]:
+                        distance[column], before[column] = reduced, at
+            nearest = min((c for c in range(columns) if is_free[c]), key=distance.__getitem__)
+            step = distance[nearest]
+            if step == inf:
+                return inf
+            for seen in visited:
+                row_price[row_of[seen]] += step
+                price[seen] -= step
+            for column in range(columns):
+                if is_free[column]:
+                    distance[column] -= step
+            is_free[nearest], at = False, nearest
+        while at != columns:
+            row_of[at] = row_of[before[at]]
+            at = before[at]
+    return sum(costs[row - 1][column] for column, row in enumerate(row_of[:-1]) if row)
