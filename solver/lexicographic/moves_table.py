@@ -1,0 +1,226 @@
+"""Table of the lowest maximum load for each number of moves, with bounds.
+
+The table is the single source of plans, frontiers and limits on moves for groups with different
+weights. Greedy moves, a beam search and exchanges fill it within seconds. Integer programs with
+variables for moved partitions only, and column generation, then improve and prove its entries.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kassay.reference.model.ownership import NO_OWNER
+from kassay.solver.bounds.level_bounds import makespan_bound
+from kassay.solver.constraints import Constraint, Forbidden, MaxMoves, Pinned
+from kassay.solver.evaluation import level_value, violated
+from kassay.solver.initial_solutions import keep_owned
+from kassay.solver.limits import SearchBudget
+from kassay.solver.objective import Movement
+from kassay.solver.problem import EXACT_IN_64_BITS, Placement, Problem
+
+Report = Callable[[int, int, int], None]
+"""Function that receives a number of moves, the maximum load and its bound."""
+
+MAX_MOVES = 500
+"""Default maximum number of moves of the table."""
+_WIDTH, _NARROW_WIDTH, _WIDE_MOVES = 60, 6, 40
+"""Width of the beam for the first moves and for further moves."""
+_MIN_SECONDS = 0.4
+"""Minimum time for one entry of the table."""
+_BEAM_STEPS, _SQUARES_STEPS = 5_000, 2_000
+"""Maximum number of steps with a deterministic limit."""
+
+
+@dataclass
+class MovesTable:
+    """Lowest maximum loads found for 0, 1, 2, … moves, with placements and lower bounds.
+
+    Values and bounds never increase with the number of moves. ``rules`` are the constraints
+    without limits on moves, with the capacities.
+    """
+
+    problem: Problem
+    rules: Sequence[Constraint]
+    most: int = MAX_MOVES
+    report: Report | None = None
+    placements: list[Placement] = field(init=False)
+    values: list[int] = field(init=False)
+    bounds: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        start = keep_owned(self.problem)
+        lowest = makespan_bound(self.problem)
+        value = max(self.problem.loads(start), default=0)
+        self.placements, self.values = [start], [value]
+        self.bounds = [min(self._counted_bound(0), value)]
+        self.lowest = min(lowest, value)
+
+    @staticmethod
+    def is_applicable(problem: Problem, rules: Iterable[Constraint]) -> bool:
+        """Return whether a table can be computed.
+
+        The weights must differ and the speeds be equal, and the current owners must meet the
+        constraints.
+        """
+        rules = [rule for rule in rules if not isinstance(rule, MaxMoves)]
+        return (
+            problem.group.is_weighted
+            and problem.group.has_equal_speeds
+            and problem.total < EXACT_IN_64_BITS
+            and problem.partition_count > 0
+            and not any(violated(problem, rules, keep_owned(problem)))
+        )
+
+    @property
+    def top(self) -> int:
+        """Greatest number of moves in the table."""
+        return len(self.values) - 1
+
+    def is_proven(self, moves: int) -> bool:
+        """Return whether the maximum load for a number of moves is proven."""
+        return self.values[moves] == self.bounds[moves]
+
+    def fewest_moves(self, max_load: int) -> tuple[int, int] | None:
+        """Return the fewest moves found within a maximum load, and a lower bound on them."""
+        found = next((k for k, value in enumerate(self.values) if value <= max_load), None)
+        if found is None:
+            return None
+        return found, next(k for k, bound in enumerate(self.bounds) if bound <= max_load)
+
+    def add(self, placement: Placement) -> bool:
+        """Add a placement; return whether it lowers a maximum load in the table."""
+        value = max(self.problem.loads(placement), default=0)
+        moves = level_value(self.problem, Movement(), placement)
+        if moves > self.most or any(violated(self.problem, self.rules, placement)):
+            return False
+        if value >= self.values[min(moves, self.top)]:
+            return False
+        while self.top < moves:
+            following = self.top + 1
+            bound = min(self._counted_bound(following), self.bounds[-1])
+            self.values.append(self.values[-1])
+            self.placements.append(self.placements[-1])
+            self.bounds.append(bound)
+        for more in range(moves, self.top + 1):
+            if value < self.values[more]:
+                self.values[more], self.placements[more] = value, placement
+        return True
+
+    def raise_bound(self, moves: int, bound: int) -> None:
+        """Raise the bounds for a number of moves and for fewer moves."""
+        for fewer in range(min(moves, self.top) + 1):
+            self.bounds[fewer] = max(self.bounds[fewer], min(bound, self.values[fewer]))
+
+    def search(self, budget: SearchBudget) -> None:
+        """Fill the table by greedy moves and beam searches, until a bound is reached."""
+        # Imported here: numpy.random and SciPy add to the start-up time of every command.
+        from kassay.solver.weighted.search.limited_moves import scan_load_limits  # noqa: PLC0415
+        from kassay.solver.weighted.search.moves_beam import MovesBeam  # noqa: PLC0415
+
+        steps = budget.continuation(_BEAM_STEPS)
+
+        def may_continue() -> bool:
+            return self.values[-1] > self.lowest and steps()
+
+        beam = MovesBeam(self.problem, self.placements[0], self.may_receive)
+        self._add_all(beam.lower_squares(self.most, may_continue))
+        near, far = min(self.most, _WIDE_MOVES), self.most
+        for heaviest in (None, self.lowest // 2):
+            self._add_all(beam.search(near, _WIDTH, may_continue, heaviest=heaviest))
+        if self.values[-1] > self.lowest:
+            for placement in scan_load_limits(self.problem, budget.part(0.5)):
+                self.add(placement)
+        if far > near:
+            for heaviest in (None, self.lowest // 2):
+                self._add_all(beam.search(far, _NARROW_WIDTH, may_continue, heaviest=heaviest))
+
+    def _add_all(self, placements: Iterable[Placement]) -> None:
+        for placement in placements:
+            self.add(placement)
+
+    def prove(self, counts: Sequence[int], budget: SearchBudget) -> None:
+        """Improve and prove the entries with given numbers of moves, in this order."""
+        counts = [count for count in counts if count <= self.top]
+        for number, count in enumerate(counts):
+            if not budget.has_time:
+                return
+            if not self.is_proven(count):
+                share = 1 / (1 + sum(not self.is_proven(one) for one in counts[number:]) / 2)
+                self._prove(count, self._part(budget, min(1.0, share)))
+            if self.report is not None:
+                self.report(count, self.values[count], self.bounds[count])
+
+    @staticmethod
+    def _part(budget: SearchBudget, share: float) -> SearchBudget:
+        if budget.limits.deterministic is not None:
+            return budget
+        return budget.part(share) if budget.seconds * share > _MIN_SECONDS else budget
+
+    def _prove(self, moves: int, budget: SearchBudget) -> None:
+        """Improve and prove one entry by integer programs, then by column generation."""
+        # Imported here: loading OR-Tools takes longer than the search in a small group.
+        from kassay.solver.cpsat.moved_partitions import MovedPartitionsModel  # noqa: PLC0415
+        from kassay.solver.weighted.search.limited_moves import (  # noqa: PLC0415
+            LimitedMovesSearch,
+        )
+
+        model = MovedPartitionsModel(self.problem, self.rules)
+        found = model.lowest_makespan(
+            moves,
+            budget=self._part(budget, 0.6),
+            hint=self.placements[moves],
+            bound=self.bounds[moves],
+        )
+        if found.placement is not None:
+            self.add(found.placement)
+        if found.bound is not None:
+            self.raise_bound(moves, found.bound)
+        if self.rules or self.is_proven(moves) or not budget.has_time:
+            return
+        rng = np.random.default_rng(budget.seed)
+        search = LimitedMovesSearch(self.problem, moves, self.placements[moves], rng)
+        search.run(budget)
+        self.add(search.placement)
+        self.raise_bound(moves, search.bound)
+
+    def even_out(self, counts: Iterable[int], budget: SearchBudget) -> None:
+        """Lower the sums of squares of entries, without more moves or higher maximum loads."""
+        from kassay.solver.weighted.search.even_receivers import (  # noqa: PLC0415
+            lower_squares_within,
+        )
+
+        may_continue = budget.continuation(_SQUARES_STEPS)
+        for count in counts:
+            placement = lower_squares_within(
+                self.problem, self.placements[count], self.may_receive, may_continue
+            )
+            if not any(violated(self.problem, self.rules, placement)):
+                self.placements[count] = placement
+
+    @property
+    def may_receive(self) -> NDArray[np.bool_]:
+        """Whether a member may receive a partition, by subscriptions and constraints."""
+        problem = self.problem
+        allowed = problem.may_consume[problem.consumer_set]
+        names = [topic.name for topic in problem.group.topics]
+        for rule in self.rules:
+            if not isinstance(rule, Pinned | Forbidden):
+                continue
+            member = problem.member_index.get(rule.member, NO_OWNER)
+            is_meant = problem.topic == names.index(rule.topic)
+            if rule.partition is not None:
+                is_meant &= problem.number == rule.partition
+            if isinstance(rule, Pinned):
+                allowed[is_meant] = False
+            if member != NO_OWNER:
+                allowed[is_meant, member] = isinstance(rule, Pinned)
+        return allowed
+
+    def _counted_bound(self, moves: int) -> int:
+        from kassay.solver.weighted.search.limited_moves import (  # noqa: PLC0415
+            makespan_bound_within,
+        )
+
+        return makespan_bound_within(self.problem, moves)

@@ -1,0 +1,200 @@
+"""Find low maximum loads for each number of moves: greedy moves and a beam search.
+
+All searches start from the current owners and add one move, or one exchange, at a time. They
+yield placements; the caller counts the moves and keeps the best placement per number of moves.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kassay.reference.model.ownership import NO_OWNER
+from kassay.solver.problem import Ints, Placement, Problem
+
+_CHILDREN = 12
+"""Maximum number of following states per state of the beam."""
+_EXCHANGING = 4
+"""Number of the best states of the beam that also exchange partitions."""
+_RECEIVERS = 8
+"""Number of the least loaded members with which the most loaded member exchanges partitions."""
+_SORTED = 256
+"""Number of the changes with the lowest maximum load that are sorted by the sum of squares."""
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """Placement after some moves, with its loads."""
+
+    placement: Placement
+    loads: Ints
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """Return the maximum load, then the sum of squared loads."""
+        return int(self.loads.max()), float(np.square(self.loads, dtype=np.float64).sum())
+
+
+@dataclass(frozen=True)
+class MovesBeam:
+    """Searches for low loads with few moves, from the owners of a problem with equal speeds.
+
+    Parameters
+    ----------
+    start
+        Placement with the current owners.
+    may_receive
+        Whether a member may receive a partition; the shape is (partitions, members).
+    """
+
+    problem: Problem
+    start: Placement
+    may_receive: NDArray[np.bool_]
+
+    @cached_property
+    def movable(self) -> NDArray[np.bool_]:
+        """Whether each partition has another possible member, and a weight."""
+        return (self.may_receive.sum(axis=1) > 1) & (self.problem.weight > 0)
+
+    def lower_squares(self, most: int, may_continue: Callable[[], bool]) -> Iterator[Placement]:
+        """Yield the placements after each move with the largest drop of the sum of squares."""
+        state, weight = self._start(), self.problem.weight.astype(np.float64)
+        movable = self.movable.copy()
+        for _ in range(most):
+            if not may_continue():
+                return
+            loads = state.loads.astype(np.float64)
+            source = loads[state.placement]
+            drop = weight[:, None] * ((source - weight)[:, None] - loads[None, :])
+            drop[~self.may_receive] = -1
+            drop[~movable] = -1
+            partition, target = np.unravel_index(int(drop.argmax()), drop.shape)
+            if drop[partition, target] <= 0:
+                return
+            movable[partition] = False
+            state = self._moved(state, int(partition), int(target))
+            yield state.placement
+
+    def search(
+        self, most: int, width: int, may_continue: Callable[[], bool], *, heaviest: int | None
+    ) -> Iterator[Placement]:
+        """Yield placements of a beam search that lowers the maximum load.
+
+        Parameters
+        ----------
+        most
+            Maximum number of moves.
+        width
+            Number of states that are kept per number of moves.
+        heaviest
+            Weight above which partitions stay with their owners.
+        """
+        movable = self.movable & (True if heaviest is None else self.problem.weight <= heaviest)
+        levels: list[list[_State]] = [[self._start()], [], []]
+        for _ in range(most):
+            if not may_continue():
+                return
+            for number, state in enumerate(levels[0]):
+                levels[1] += self._moves(state, movable)
+                if number < _EXCHANGING:
+                    levels[2] += self._exchanges(state, movable)
+            levels = [self._best(levels[1], width), levels[2], []]
+            if not levels[0] and not levels[1]:
+                return
+            yield from (state.placement for state in levels[0][:1])
+        yield from (state.placement for state in self._best(levels[0], 1))
+
+    def _best(self, states: list[_State], width: int) -> list[_State]:
+        """Return the best states in order, one per set of loads."""
+        best: dict[bytes, _State] = {}
+        for state in sorted(states, key=lambda state: state.rank):
+            best.setdefault(state.loads.tobytes(), state)
+            if len(best) == width:
+                break
+        return list(best.values())
+
+    def _moves(self, state: _State, movable: NDArray[np.bool_]) -> list[_State]:
+        """Return the best states after one more move from the member with the maximum load."""
+        source = int(state.loads.argmax())
+        partitions = self._unmoved(state, movable, source)
+        if not len(partitions):
+            return []
+        weights, loads = self.problem.weight[partitions], state.loads
+        after = loads[None, :] + weights[:, None]
+        highest = np.maximum(after, (loads[source] - weights)[:, None])
+        highest = np.maximum(highest, _highest_others(loads, source)[None, :])
+        # The sum of squares changes by twice this product.
+        change = weights[:, None] * (after - loads[source]).astype(np.float64)
+        allowed = self.may_receive[partitions].copy()
+        allowed[:, source] = False
+        rows, targets = np.nonzero(allowed)
+        return [
+            self._moved(state, int(partitions[rows[at]]), int(targets[at]))
+            for at in _lowest(highest[rows, targets], change[rows, targets])
+        ]
+
+    def _exchanges(self, state: _State, movable: NDArray[np.bool_]) -> list[_State]:
+        """Return the best states after an exchange with the member with the maximum load."""
+        source = int(state.loads.argmax())
+        given = self._unmoved(state, movable, source)
+        weight, loads = self.problem.weight, state.loads
+        lightest = np.argsort(loads, kind="stable")[:_RECEIVERS]
+        received = np.flatnonzero(
+            movable
+            & (state.placement == self.problem.owner)
+            & np.isin(state.placement, lightest[lightest != source])
+            & self.may_receive[:, source]
+        )
+        others = state.placement[received]
+        change = weight[given][:, None] - weight[received][None, :]
+        highest = np.maximum(loads[others][None, :] + change, loads[source] - change)
+        highest = np.maximum(highest, _highest_others(loads, source)[others][None, :])
+        allowed = (change > 0) & self.may_receive[given][:, others]
+        rows, columns = np.nonzero(allowed)
+        product = change[rows, columns].astype(np.float64)
+        product *= loads[others[columns]] - loads[source] + product
+        found = []
+        for at in _lowest(highest[rows, columns], product):
+            one, two = int(given[rows[at]]), int(received[columns[at]])
+            moved = self._moved(state, one, int(state.placement[two]))
+            found.append(self._moved(moved, two, source))
+        return found
+
+    def _unmoved(self, state: _State, movable: NDArray[np.bool_], member: int) -> Ints:
+        """Return the partitions of a member that have not moved yet."""
+        owner = self.problem.owner
+        is_unmoved = (state.placement == member) & ((owner == member) | (owner == NO_OWNER))
+        return np.flatnonzero(is_unmoved & movable)
+
+    def _start(self) -> _State:
+        loads = np.array(self.problem.loads(self.start), dtype=np.int64)
+        return _State(self.start, loads)
+
+    def _moved(self, state: _State, partition: int, target: int) -> _State:
+        placement, loads = state.placement.copy(), state.loads.copy()
+        loads[placement[partition]] -= self.problem.weight[partition]
+        loads[target] += self.problem.weight[partition]
+        placement[partition] = target
+        return _State(placement, loads)
+
+
+def _lowest(highest: Ints, change: NDArray[np.float64]) -> list[int]:
+    """Return the positions with the lowest maximum load, then the lowest change of squares."""
+    near = np.arange(len(highest))
+    if len(highest) > _SORTED:
+        near = np.argpartition(highest, _SORTED)[:_SORTED]
+    order = np.lexsort((near, change[near], highest[near]))[:_CHILDREN]
+    return [int(at) for at in near[order]]
+
+
+def _highest_others(loads: Ints, source: int) -> Ints:
+    """Return, per target, the maximum load of the members other than source and target."""
+    others = loads.copy()
+    others[source] = -1
+    first = int(others.argmax())
+    highest = np.full(len(loads), others[first])
+    others[first] = -1
+    highest[first] = others.max()
+    return highest
