@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -79,6 +79,13 @@ class Problem:
     def total(self) -> int:
         """Total load of all partitions."""
         return sum(self.weight.tolist())
+
+    @cached_property
+    def owned_weight_sums(self) -> tuple[tuple[int, ...], ...]:
+        """Return, per member, the sums of its 0, 1, 2, … heaviest owned partitions."""
+        owned = positions_by_value(self.owner, self.member_count)
+        weights = (sorted(self.weight[partitions].tolist(), reverse=True) for partitions in owned)
+        return tuple(tuple(accumulate(each, initial=0)) for each in weights)
 
     @cached_property
     def weight_unit(self) -> int:

@@ -6,11 +6,11 @@ minimum number of moves per member, so the bound is the cost of an assignment pr
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from itertools import accumulate
 from math import inf
 
-from kassay.reference.model.ownership import NO_OWNER
-from kassay.solver.problem import Problem, positions_by_value
+import numpy as np
+
+from kassay.solver.problem import Problem
 
 _MAX_LARGE = 60
 """Maximum number of large partitions; the assignment problem takes cubic time."""
@@ -33,39 +33,40 @@ def large_partition_moves_bound(problem: Problem, max_loads: Sequence[int]) -> i
     >>> large_partition_moves_bound(build_problem(Group(topics=(topic,), members=members)), [8, 8])
     2
     """
-    weight = problem.weight.tolist()
     half = max(max_loads, default=0) / 2
-    large = [at for at, one in enumerate(weight) if one > half]
+    large = np.flatnonzero(problem.weight > half).tolist()
     if not large or len(large) > min(_MAX_LARGE, problem.member_count):
         return 0
-    is_large = set(large)
-    without, leaving = [], []
-    for partitions, limit in zip(
-        positions_by_value(problem.owner, problem.member_count), max_loads, strict=True
-    ):
-        others = sorted((weight[at] for at in partitions if int(at) not in is_large), reverse=True)
-        sums = list(accumulate(others, initial=0))
-        leaving.append((len(partitions) - len(others), sums, limit))
-        without.append(len(partitions) - len(others) + _count(sums, sums[-1] - limit))
+    owners = problem.owner[large].tolist()
+    heavy = [owners.count(member) for member in range(problem.member_count)]
+    without = [
+        _leaving(problem, member, heavy[member], limit) for member, limit in enumerate(max_loads)
+    ]
     costs: list[list[float]] = []
-    for at in large:
-        allowed = problem.may_consume[problem.consumer_set[at]]
-        row: list[float] = []
-        for member, (count, sums, limit) in enumerate(leaving):
-            if not allowed[member] or weight[at] > limit:
-                row.append(inf)
-                continue
-            kept = int(problem.owner[at] == member)
-            moves = count - kept + _count(sums, sums[-1] + weight[at] - limit)
-            row.append(moves - without[member])
-        costs.append(row)
+    for at, owner in zip(large, owners, strict=True):
+        weight, allowed = int(problem.weight[at]), problem.may_consume[problem.consumer_set[at]]
+        costs.append(
+            [
+                _leaving(problem, member, heavy[member], limit - weight)
+                - int(owner == member)
+                - without[member]
+                if allowed[member] and weight <= limit
+                else inf
+                for member, limit in enumerate(max_loads)
+            ]
+        )
     change = _min_assignment_cost(costs)
     return 0 if change == inf else sum(without) + int(change)
 
 
-def _count(sums: Sequence[int], excess: int) -> int:
-    """Return the minimum number of partitions with a total of at least ``excess``."""
-    return bisect_left(sums, excess)
+def _leaving(problem: Problem, member: int, heavy: int, limit: int) -> int:
+    """Return the minimum number of partitions that leave a member.
+
+    The ``heavy`` heaviest partitions leave, and the others that stay have at most the load
+    ``limit``.
+    """
+    sums = problem.owned_weight_sums[member]
+    return max(heavy, bisect_left(sums, sums[-1] - limit, lo=heavy))
 
 
 def _min_assignment_cost(costs: Sequence[Sequence[float]]) -> float:

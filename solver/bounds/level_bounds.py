@@ -1,5 +1,6 @@
 """Lower bounds on the levels of the objective, computed without search."""
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from heapq import merge
@@ -190,10 +191,7 @@ def _movement_bound(
     max_loads = max_loads_within(problem, limits)
     if max_loads is None:
         return 0
-    per_member = [
-        _excess_cost(problem, level, partitions, load)
-        for partitions, load in zip(owned_partitions(problem), max_loads, strict=True)
-    ]
+    per_member = _excess_costs(problem, level, max_loads)
     columns = [
         max_unit_loads(problem, earlier, limit)
         for earlier, limit in limits
@@ -217,10 +215,7 @@ def overload_moves_bound(
     problem: Problem, level: objective.Movement, max_loads: Sequence[int]
 ) -> int:
     """Return a lower bound on movement, from owned loads that exceed the members' maximum loads."""
-    cost = sum(
-        _excess_cost(problem, level, partitions, max_load)
-        for partitions, max_load in zip(owned_partitions(problem), max_loads, strict=True)
-    )
+    cost = sum(_excess_costs(problem, level, max_loads))
     return max(cost, _large_partitions_bound(problem, level, max_loads))
 
 
@@ -230,6 +225,21 @@ def _large_partitions_bound(
     if level.cost is not objective.MovementCost.COUNT:
         return 0
     return large_partition_moves_bound(problem, max_loads)
+
+
+def _excess_costs(
+    problem: Problem, level: objective.Movement, max_loads: Sequence[int]
+) -> list[int]:
+    """Return, per member, a lower bound on the cost of moves that lower its load to a maximum."""
+    if level.cost is objective.MovementCost.COUNT:
+        return [
+            bisect_left(sums, sums[-1] - max_load)
+            for sums, max_load in zip(problem.owned_weight_sums, max_loads, strict=True)
+        ]
+    return [
+        _excess_cost(problem, level, partitions, max_load)
+        for partitions, max_load in zip(owned_partitions(problem), max_loads, strict=True)
+    ]
 
 
 def _excess_cost(

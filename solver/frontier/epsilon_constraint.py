@@ -7,19 +7,17 @@ from typing import TYPE_CHECKING
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import Measure
-from kassay.solver.bounds.level_bounds import overload_moves_bound
-from kassay.solver.constraints import Constraint, MaxMoves, group_constraints
-from kassay.solver.evaluation import level_value, violated
+from kassay.solver.constraints import Constraint, MaxMoves
 from kassay.solver.frontier.frontier_points import (
     Frontier,
     FrontierPoint,
     frontier_point,
+    geometric_moves,
     non_dominated,
 )
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import Imbalance, Movement
-from kassay.solver.problem import EXACT_IN_64_BITS, Problem
+from kassay.solver.problem import Problem
 from kassay.solver.solution import LevelValue, Solution
 from kassay.solver.solve import solve
 
@@ -29,30 +27,6 @@ if TYPE_CHECKING:
 # Maximum share of the remaining time for one search, and the reciprocal of the minimum share.
 _MAX_SHARE = 0.5
 _MAX_SHARES = 10
-_SCAN_SECONDS = 2.0  # of the heuristics for many load limits
-_MIN_SCANNED_PARTITIONS = 12
-
-
-def geometric_moves(most: int, max_points: int | None = None) -> list[int]:
-    """Return numbers of moves below ``most`` that grow geometrically: 1, 2, 3, 5, 7, 10, ...
-
-    With ``max_points``, at most that number minus 2, as both ends of the frontier are points.
-
-    Examples
-    --------
-    >>> geometric_moves(60)
-    [1, 2, 3, 5, 7, 10, 15, 20, 30, 50]
-    >>> geometric_moves(60, 5)
-    [2, 10, 30]
-    """
-    steps = {
-        step * 10**power // 10
-        for power in range(len(str(most)))
-        for step in (10, 15, 20, 30, 50, 70)
-    }
-    moves = sorted(step for step in steps if step < most)
-    kept = len(moves) if max_points is None else min(len(moves), max_points - 2)
-    return [moves[(2 * place + 1) * len(moves) // (2 * kept)] for place in range(kept)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,20 +88,15 @@ class EpsilonConstraint:
         """
         first, room = bottom.movement.value, top.movement.value - bottom.movement.value
         caps = [first + moves for moves in geometric_moves(room, max_points)]
-        rules = (*group_constraints(self.group), *self.constraints)
-        scanned = scanned_points(self.problem, self.levels, rules, self.budget)
         found = [bottom]
         for index, cap in enumerate(caps):
             if self._is_next(top, found[-1]):
                 break
-            start = min(
-                (point for point in [*scanned, found[-1]] if point.movement.value <= cap),
-                key=lambda point: (point.imbalance.value, point.movement.value),
-            )
-            below = None
-            if self.budget.has_time:
-                below = self._within(cap, start, 1 / (len(caps) - index + 1))
-            found.append(start if below is None else below)
+            if not self.budget.has_time:
+                break
+            below = self._within(cap, found[-1], 1 / (len(caps) - index + 1))
+            if below is not None:
+                found.append(below)
         ordered = non_dominated([*found, top, *known])[::-1]
         points = list(ordered[:1])
         for point in ordered[1:]:
@@ -235,49 +204,3 @@ class EpsilonConstraint:
             limits=replace(self.budget.limits, time=self.budget.seconds * share),
             seed=self.budget.seed,
         )
-
-
-def scanned_points(
-    problem: Problem,
-    levels: tuple[Imbalance, Movement],
-    rules: Sequence[Constraint],
-    budget: SearchBudget,
-) -> list[FrontierPoint]:
-    """Return frontier points that fast heuristics find for a series of load limits.
-
-    The list is empty for other measures than the makespan, for equal weights, for small groups
-    and after a stop of the search.
-    """
-    imbalance, movement = levels
-    if (
-        imbalance.measure is not Measure.MAKESPAN
-        or not problem.group.is_weighted
-        or not problem.group.has_equal_speeds
-        or problem.total >= EXACT_IN_64_BITS
-        or problem.partition_count < _MIN_SCANNED_PARTITIONS
-        or budget.limits.is_stopped
-    ):
-        return []
-    # Imported here: only weighted groups need OR-Tools.
-    from kassay.solver.weighted.search.limited_moves import (  # noqa: PLC0415
-        makespan_bound_within,
-        scan_load_limits,
-    )
-
-    points = []
-    scan = budget.at_least(_SCAN_SECONDS).until(_SCAN_SECONDS)
-    for placement in scan_load_limits(problem, scan):
-        if any(violated(problem, rules, placement)):
-            continue
-        makespan = max(problem.loads(placement))
-        moves = level_value(problem, movement, placement)
-        fewest = overload_moves_bound(problem, movement, [makespan] * problem.member_count)
-        lowest = min(makespan_bound_within(problem, moves), makespan)
-        points.append(
-            FrontierPoint(
-                LevelValue(Movement.name, moves, min(fewest, moves)),
-                LevelValue(imbalance.name, makespan, lowest),
-                problem.to_assignment(placement),
-            )
-        )
-    return points

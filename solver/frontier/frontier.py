@@ -8,17 +8,21 @@ from kassay.reference.model.errors import InternalError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_checks import require_group
 from kassay.reference.model.metrics import Measure
-from kassay.solver.constraints import Constraint, check_constraints, group_constraints
+from kassay.solver.constraints import Constraint, MaxMoves, check_constraints, group_constraints
 from kassay.solver.frontier.epsilon_constraint import EpsilonConstraint
 from kassay.solver.frontier.frontier_points import Frontier, frontier_point
+from kassay.solver.frontier.moves_frontier import moves_frontier
+from kassay.solver.lexicographic.moves_table import MovesTable, Report
 from kassay.solver.limits import SearchBudget, SearchLimits
-from kassay.solver.objective import Imbalance, Movement, default_levels
+from kassay.solver.objective import Imbalance, Movement, default_levels, default_measure
 from kassay.solver.problem import Problem, build_problem
 from kassay.solver.solution import Solution
 
 if TYPE_CHECKING:
     from kassay.solver.flow.convex_frontier import ConvexHull
 
+_MIN_TABLE_PARTITIONS = 12
+"""CP-SAT and enumeration find all points of smaller groups in less time."""
 _MAX_WEIGHT = 2**20  # squares of loads fit 64 bits
 
 
@@ -30,6 +34,7 @@ def frontier(
     max_points: int | None = None,
     optimum: Solution | None = None,
     known: Sequence[Solution] = (),
+    table: MovesTable | None = None,
     limits: SearchLimits | float = SearchLimits(),
     seed: int = 0,
 ) -> Frontier:
@@ -48,6 +53,8 @@ def frontier(
         Solution of the same measure and constraints, then movement, if it is known.
     known
         Further solutions that meet the constraints; each one gives a point.
+    table
+        Table of `moves_table` for the same constraints, if it was computed before.
     limits
         Time for all points together; the other limits apply per search.
 
@@ -72,22 +79,60 @@ def frontier(
     require_group(group)
     if max_points is not None and max_points < 2:
         raise UsageError(f"max_points must be at least 2, got {max_points!r}")
-    search = _epsilon_constraint(group, measure, tuple(constraints), SearchLimits.of(limits), seed)
+    constraints, limits = tuple(constraints), SearchLimits.of(limits)
+    budget = SearchBudget(time.monotonic() + limits.time, limits, seed)
+    if table is None:
+        table = moves_table(group, measure=measure, constraints=constraints)
+    if table is not None:
+        return moves_frontier(
+            table,
+            constraints,
+            max_points=max_points,
+            optimum=optimum,
+            known=known,
+            budget=budget,
+        )
+    search = _epsilon_constraint(group, measure, constraints, budget)
     return search.run(max_points, optimum, [frontier_point(one) for one in known])
+
+
+def moves_table(
+    group: Group,
+    *,
+    measure: Measure | str | None = None,
+    constraints: Iterable[Constraint] = (),
+    report: Report | None = None,
+) -> MovesTable | None:
+    """Return an empty table of the lowest maximum load per number of moves.
+
+    Return None if the table does not apply: to equal weights, to different speeds, to other
+    measures than the makespan, to fewer than 12 partitions, to a limit on moves, and if the
+    current owners violate a constraint.
+    """
+    constraints = tuple(constraints)
+    check_constraints(group, constraints)
+    measure = default_measure(group) if measure is None else Measure(measure)
+    problem, rules = build_problem(group), (*group_constraints(group), *constraints)
+    if (
+        measure is not Measure.MAKESPAN
+        or problem.partition_count < _MIN_TABLE_PARTITIONS
+        or any(isinstance(rule, MaxMoves) for rule in rules)
+        or not MovesTable.is_applicable(problem, rules)
+    ):
+        return None
+    return MovesTable(problem, rules, report=report)
 
 
 def _epsilon_constraint(
     group: Group,
     measure: Measure | str | None,
     constraints: tuple[Constraint, ...],
-    limits: SearchLimits,
-    seed: int,
+    budget: SearchBudget,
 ) -> EpsilonConstraint:
-    """Check the constraints, create the search, and start its time limit."""
+    """Check the constraints and create the search."""
     first, second = default_levels(group, measure=measure)
     if not isinstance(first, Imbalance) or not isinstance(second, Movement):
         raise InternalError("the default levels must be imbalance, then movement")
-    budget = SearchBudget(time.monotonic() + limits.time, limits, seed)
     problem = build_problem(group)
     check_constraints(group, constraints)
     rules = (*group_constraints(group), *constraints)

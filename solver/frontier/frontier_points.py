@@ -113,3 +113,25 @@ def non_dominated(points: Sequence[FrontierPoint]) -> tuple[FrontierPoint, ...]:
         if not kept or point.imbalance.value < kept[-1].imbalance.value:
             kept.append(point)
     return tuple(kept)
+
+
+def geometric_moves(most: int, max_points: int | None = None) -> list[int]:
+    """Return numbers of moves below ``most`` that grow geometrically: 1, 2, 3, 5, 7, 10, ...
+
+    With ``max_points``, at most that number minus 2, as both ends of the frontier are points.
+
+    Examples
+    --------
+    >>> geometric_moves(60)
+    [1, 2, 3, 5, 7, 10, 15, 20, 30, 50]
+    >>> geometric_moves(60, 5)
+    [2, 10, 30]
+    """
+    steps = {
+        step * 10**power // 10
+        for power in range(len(str(most)))
+        for step in (10, 15, 20, 30, 50, 70)
+    }
+    moves = sorted(step for step in steps if step < most)
+    kept = len(moves) if max_points is None else min(len(moves), max_points - 2)
+    return [moves[(2 * place + 1) * len(moves) // (2 * kept)] for place in range(kept)]

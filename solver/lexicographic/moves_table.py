@@ -27,6 +27,8 @@ MAX_MOVES = 500
 """Default maximum number of moves of the table."""
 _WIDTH, _NARROW_WIDTH, _WIDE_MOVES = 60, 6, 40
 """Width of the beam for the first moves and for further moves."""
+_COUNTED_MOVES = 100
+"""Maximum number of moves for which the table has a bound from the start."""
 _MIN_SECONDS = 0.4
 """Minimum time for one entry of the table."""
 _BEAM_STEPS, _SQUARES_STEPS = 5_000, 2_000
@@ -98,11 +100,10 @@ class MovesTable:
         if value >= self.values[min(moves, self.top)]:
             return False
         while self.top < moves:
-            following = self.top + 1
-            bound = min(self._counted_bound(following), self.bounds[-1])
+            counted = self._counted_bound(self.top + 1) if self.top < _COUNTED_MOVES else 0
             self.values.append(self.values[-1])
             self.placements.append(self.placements[-1])
-            self.bounds.append(bound)
+            self.bounds.append(min(max(counted, self.lowest), self.bounds[-1]))
         for more in range(moves, self.top + 1):
             if value < self.values[more]:
                 self.values[more], self.placements[more] = value, placement
@@ -119,26 +120,34 @@ class MovesTable:
         from kassay.solver.weighted.search.limited_moves import scan_load_limits  # noqa: PLC0415
         from kassay.solver.weighted.search.moves_beam import MovesBeam  # noqa: PLC0415
 
-        steps = budget.continuation(_BEAM_STEPS)
-
-        def may_continue() -> bool:
-            return self.values[-1] > self.lowest and steps()
-
+        may_continue = budget.continuation(_BEAM_STEPS)
         beam = MovesBeam(self.problem, self.placements[0], self.may_receive)
-        self._add_all(beam.lower_squares(self.most, may_continue))
-        near, far = min(self.most, _WIDE_MOVES), self.most
-        for heaviest in (None, self.lowest // 2):
-            self._add_all(beam.search(near, _WIDTH, may_continue, heaviest=heaviest))
-        if self.values[-1] > self.lowest:
+        self._add_until_lowest(beam.lower_squares(self.most, may_continue))
+        weights = (None, self.lowest // 2)  # above which partitions stay
+        near = min(self.most, _WIDE_MOVES)
+        for heaviest in weights:
+            self._add_until_lowest(beam.search(near, _WIDTH, may_continue, heaviest=heaviest))
+        if self.top > near or self.values[-1] > self.lowest:
             for placement in scan_load_limits(self.problem, budget.part(0.5)):
                 self.add(placement)
-        if far > near:
-            for heaviest in (None, self.lowest // 2):
-                self._add_all(beam.search(far, _NARROW_WIDTH, may_continue, heaviest=heaviest))
+            for heaviest in weights:
+                most = min(self.most, self.top + 1)
+                self._add_until_lowest(
+                    beam.search(most, _NARROW_WIDTH, may_continue, heaviest=heaviest)
+                )
+        self._truncate()
 
-    def _add_all(self, placements: Iterable[Placement]) -> None:
+    def _add_until_lowest(self, placements: Iterable[Placement]) -> None:
+        """Add placements until one has the lowest possible maximum load."""
         for placement in placements:
             self.add(placement)
+            if max(self.problem.loads(placement)) <= self.lowest:
+                return
+
+    def _truncate(self) -> None:
+        """Remove entries with more moves than the first one with the lowest maximum load."""
+        size = self.values.index(self.values[-1]) + 1
+        del self.values[size:], self.placements[size:], self.bounds[size:]
 
     def prove(self, counts: Sequence[int], budget: SearchBudget) -> None:
         """Improve and prove the entries with given numbers of moves, in this order."""
@@ -146,6 +155,7 @@ class MovesTable:
         for number, count in enumerate(counts):
             if not budget.has_time:
                 return
+            self.raise_bound(count, self._counted_bound(count))
             if not self.is_proven(count):
                 share = 1 / (1 + sum(not self.is_proven(one) for one in counts[number:]) / 2)
                 self._prove(count, self._part(budget, min(1.0, share)))

@@ -8,7 +8,7 @@ import pytest
 
 from kassay.solver import MaxMoves, Movement, SearchLimits, frontier, solve
 from kassay.solver.evaluation import level_value
-from kassay.solver.frontier.epsilon_constraint import geometric_moves
+from kassay.solver.frontier.frontier_points import geometric_moves
 from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.limits import SearchBudget
 from kassay.solver.weighted.search.limited_moves import LimitedMovesSearch, makespan_bound_within

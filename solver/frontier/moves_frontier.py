@@ -1,0 +1,116 @@
+"""Frontier of a group with different weights, from the table of lowest maximum loads."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from kassay.reference.model.metrics import Measure
+from kassay.solver.constraints import Constraint
+from kassay.solver.frontier.frontier_points import (
+    Frontier,
+    FrontierPoint,
+    frontier_point,
+    geometric_moves,
+    non_dominated,
+)
+from kassay.solver.lexicographic.moves_table import MovesTable
+from kassay.solver.limits import SearchBudget
+from kassay.solver.objective import Imbalance, Movement
+from kassay.solver.solution import LevelValue, Solution
+from kassay.solver.solve import solve
+
+_FIRST_SECONDS = 2.0
+"""Time of the searches without integer programs."""
+_OPTIMUM_SHARE, _PROOF_SHARE = 0.4, 0.95
+
+
+def moves_frontier(
+    table: MovesTable,
+    constraints: Sequence[Constraint],
+    *,
+    max_points: int | None,
+    optimum: Solution | None,
+    known: Sequence[Solution],
+    budget: SearchBudget,
+) -> Frontier:
+    """Fill, improve and prove the table, and return its non-dominated points.
+
+    ``optimum``, ``known`` and ``max_points`` are as in `frontier`.
+    """
+    if table.top == 0:
+        fill_quickly(table, budget)
+    lowest = [] if optimum is None else [optimum]
+    if optimum is None and table.values[-1] > table.lowest and budget.has_time:
+        limits = replace(budget.limits, time=budget.seconds * _OPTIMUM_SHARE)
+        lowest = [
+            solve(
+                table.problem.group,
+                levels=(Imbalance(Measure.MAKESPAN), Movement()),
+                constraints=constraints,
+                initial_assignment=table.problem.to_assignment(table.placements[-1]),
+                limits=limits,
+                seed=budget.seed,
+            )
+        ]
+    for solution in (*lowest, *known):
+        add_solution(table, solution)
+    counts = _shown_moves(table, max_points)
+    table.prove(_geometric_first(counts), budget.part(_PROOF_SHARE))
+    table.even_out(counts, budget)
+    return table_frontier(table, counts, [one for one in lowest if one.assignment is not None])
+
+
+def fill_quickly(table: MovesTable, budget: SearchBudget) -> None:
+    """Fill the table by the searches that need no integer program."""
+    if not budget.limits.is_stopped:
+        table.search(budget.at_least(_FIRST_SECONDS).until(_FIRST_SECONDS))
+
+
+def add_solution(table: MovesTable, solution: Solution) -> None:
+    """Add the assignment of a solution to the table, and its bound on the maximum load."""
+    if solution.assignment is None:
+        return
+    placement = table.problem.to_placement(solution.assignment)
+    if placement is not None:
+        table.add(placement)
+    first = solution.levels[0]
+    if first.name == Measure.MAKESPAN:
+        table.lowest = max(table.lowest, min(first.bound, table.values[-1]))
+        table.raise_bound(table.top, table.lowest)
+
+
+def table_frontier(
+    table: MovesTable, counts: Sequence[int], others: Sequence[Solution] = ()
+) -> Frontier:
+    """Return the non-dominated points of a table at given numbers of moves."""
+    points = [_point(table, count) for count in counts]
+    further = [frontier_point(one) for one in others]
+    kept = non_dominated([*points, *further])
+    complete = (
+        len(counts) == table.top + 1
+        and table.values[-1] == table.lowest
+        and all(table.is_proven(count) for count in counts)
+    )
+    return Frontier(Measure.MAKESPAN, kept, complete=complete)
+
+
+def _point(table: MovesTable, count: int) -> FrontierPoint:
+    """Return the point of the fewest moves with the value of an entry."""
+    value = table.values[count]
+    moves, bound = table.fewest_moves(value) or (count, 0)
+    return FrontierPoint(
+        LevelValue(Movement.name, moves, min(bound, moves)),
+        LevelValue(Measure.MAKESPAN, value, table.bounds[moves]),
+        table.problem.to_assignment(table.placements[moves]),
+    )
+
+
+def _shown_moves(table: MovesTable, max_points: int | None) -> list[int]:
+    if max_points is None or table.top < max_points:
+        return list(range(table.top + 1))
+    return [0, *geometric_moves(table.top, max_points), table.top]
+
+
+def _geometric_first(counts: Sequence[int]) -> list[int]:
+    """Return the counts, those that grow geometrically first."""
+    first = {0, *geometric_moves(counts[-1]), counts[-1]}
+    return sorted(counts, key=lambda count: (count not in first, count))
