@@ -123,18 +123,13 @@ class MovesTable:
         may_continue = budget.continuation(_BEAM_STEPS)
         beam = MovesBeam(self.problem, self.placements[0], self.may_receive)
         self._add_until_lowest(beam.lower_squares(self.most, may_continue))
-        weights = (None, self.lowest // 2)  # above which partitions stay
-        near = min(self.most, _WIDE_MOVES)
-        for heaviest in weights:
-            self._add_until_lowest(beam.search(near, _WIDTH, may_continue, heaviest=heaviest))
-        if self.top > near or self.values[-1] > self.lowest:
-            for placement in scan_load_limits(self.problem, budget.part(0.5)):
+        for width, most in ((_NARROW_WIDTH, self.most), (_WIDTH, _WIDE_MOVES)):
+            for heaviest in (None, self.lowest // 2):  # heavier partitions stay
+                most = min(most, self.top + 1)
+                self._add_until_lowest(beam.search(most, width, may_continue, heaviest=heaviest))
+        if self.values[-1] > self.lowest:
+            for placement in scan_load_limits(self.problem, budget):
                 self.add(placement)
-            for heaviest in weights:
-                most = min(self.most, self.top + 1)
-                self._add_until_lowest(
-                    beam.search(most, _NARROW_WIDTH, may_continue, heaviest=heaviest)
-                )
         self._truncate()
 
     def _add_until_lowest(self, placements: Iterable[Placement]) -> None:
@@ -156,11 +151,22 @@ class MovesTable:
             if not budget.has_time:
                 return
             self.raise_bound(count, self._counted_bound(count))
+            self._add_neighbours(count)
             if not self.is_proven(count):
                 share = 1 / (1 + sum(not self.is_proven(one) for one in counts[number:]) / 2)
                 self._prove(count, self._part(budget, min(1.0, share)))
             if self.report is not None:
                 self.report(count, self.values[count], self.bounds[count])
+
+    def _add_neighbours(self, moves: int) -> None:
+        """Add placements that differ by one move from those with one move more or less."""
+        from kassay.solver.weighted.search.moves_beam import MovesBeam  # noqa: PLC0415
+
+        beam = MovesBeam(self.problem, self.placements[0], self.may_receive)
+        if moves and not self.is_proven(moves):
+            self._add_until_lowest(beam.with_one_more_move(self.placements[moves - 1]))
+        if moves < self.top and not self.is_proven(moves):
+            self._add_until_lowest(beam.without_one_move(self.placements[moves + 1]))
 
     @staticmethod
     def _part(budget: SearchBudget, share: float) -> SearchBudget:

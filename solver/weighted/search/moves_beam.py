@@ -60,7 +60,7 @@ class MovesBeam:
 
     def lower_squares(self, most: int, may_continue: Callable[[], bool]) -> Iterator[Placement]:
         """Yield the placements after each move with the largest drop of the sum of squares."""
-        state, weight = self._start(), self.problem.weight.astype(np.float64)
+        state, weight = self._state(self.start), self.problem.weight.astype(np.float64)
         movable = self.movable.copy()
         for _ in range(most):
             if not may_continue():
@@ -92,7 +92,7 @@ class MovesBeam:
             Weight above which partitions stay with their owners.
         """
         movable = self.movable & (True if heaviest is None else self.problem.weight <= heaviest)
-        levels: list[list[_State]] = [[self._start()], [], []]
+        levels: list[list[_State]] = [[self._state(self.start)], [], []]
         for _ in range(most):
             if not may_continue():
                 return
@@ -105,6 +105,19 @@ class MovesBeam:
                 return
             yield from (state.placement for state in levels[0][:1])
         yield from (state.placement for state in self._best(levels[0], 1))
+
+    def with_one_more_move(self, placement: Placement) -> Iterator[Placement]:
+        """Yield the best placements with one more move."""
+        for state in self._moves(self._state(placement), self.movable):
+            yield state.placement
+
+    def without_one_move(self, placement: Placement) -> Iterator[Placement]:
+        """Yield the placements in which one moved partition stays with its owner."""
+        owner = self.problem.owner
+        for partition in np.flatnonzero((placement != owner) & (owner != NO_OWNER)).tolist():
+            returned = placement.copy()
+            returned[partition] = owner[partition]
+            yield returned
 
     def _best(self, states: list[_State], width: int) -> list[_State]:
         """Return the best states in order, one per set of loads."""
@@ -168,9 +181,8 @@ class MovesBeam:
         is_unmoved = (state.placement == member) & ((owner == member) | (owner == NO_OWNER))
         return np.flatnonzero(is_unmoved & movable)
 
-    def _start(self) -> _State:
-        loads = np.array(self.problem.loads(self.start), dtype=np.int64)
-        return _State(self.start, loads)
+    def _state(self, placement: Placement) -> _State:
+        return _State(placement, np.array(self.problem.loads(placement), dtype=np.int64))
 
     def _moved(self, state: _State, partition: int, target: int) -> _State:
         placement, loads = state.placement.copy(), state.loads.copy()
