@@ -15,6 +15,7 @@ from kassay.solver.constraints import MaxMoves
 from kassay.solver.evaluation import imbalance_of, level_value, load_units, movement_costs
 from kassay.solver.incumbent_pool import IncumbentPool
 from kassay.solver.initial_solutions import keep_owned
+from kassay.solver.lexicographic.moves_table import MovesTable
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import HostImbalance, Imbalance, Level, Movement
 from kassay.solver.problem import EXACT_IN_64_BITS, Problem
@@ -27,9 +28,8 @@ _MIN_PARTITIONS = 12
 _MAX_BALANCING_STEPS = 5_000
 """Maximum number of steps of the local search with a deterministic limit."""
 
-# CP-SAT improves the bound of limited moves little if there are at least this many choices.
-_MANY_CHOICES = 2_000
-_LIMITED_MOVES_SHARE, _LIMITED_MOVES_SHARE_OF_MANY_CHOICES = 0.5, 0.9
+_FIRST_SHARE_OF_LIMITED_MOVES, _LIMITED_MOVES_SHARE = 0.25, 0.9
+"""Shares of the searches with few moves: before integer programs, and of the remaining time."""
 
 # Overload repair for groups with hosts or different speeds.
 _LOAD_TARGETS = 7
@@ -113,24 +113,23 @@ def limit_moves(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> 
     """Minimise the makespan within the maximum number of moves."""
     problem = pool.problem
     limits = [rule.limit for rule in pool.constraints if isinstance(rule, MaxMoves)]
+    rules = [rule for rule in pool.constraints if not isinstance(rule, MaxMoves)]
     if (
         not limits
         or pool.reached
         or level.measure is not Measure.MAKESPAN
         or not is_large_enough(problem)
-        or problem.total >= EXACT_IN_64_BITS
-        or not problem.group.is_weighted
+        or not MovesTable.is_applicable(problem, rules)
     ):
         return ProvenBound(0, Origin.EXCHANGE)
-    from kassay.solver.weighted.search.limited_moves import LimitedMovesSearch  # noqa: PLC0415
-
-    rng = np.random.default_rng(budget.seed)
-    search = LimitedMovesSearch(problem, min(limits), pool.incumbent(level), rng)
-    has_many_choices = problem.partition_count * problem.member_count >= _MANY_CHOICES
-    share = _LIMITED_MOVES_SHARE_OF_MANY_CHOICES if has_many_choices else _LIMITED_MOVES_SHARE
-    search.run(budget.part(share))
-    pool.add(search.placement)
-    return ProvenBound(search.bound, Origin.EXCHANGE)
+    table = MovesTable(problem, rules, most=min(limits))
+    for placement in pool.placements:
+        table.add(placement)
+    table.search(budget.part(_FIRST_SHARE_OF_LIMITED_MOVES))
+    table.extend(table.most)
+    table.prove([table.most], budget.part(_LIMITED_MOVES_SHARE))
+    pool.add(table.placements[-1])
+    return ProvenBound(table.bounds[-1], Origin.EXCHANGE)
 
 
 def repair_overloads(

@@ -99,15 +99,19 @@ class MovesTable:
             return False
         if value >= self.values[min(moves, self.top)]:
             return False
+        self.extend(moves)
+        for more in range(moves, self.top + 1):
+            if value < self.values[more]:
+                self.values[more], self.placements[more] = value, placement
+        return True
+
+    def extend(self, moves: int) -> None:
+        """Add entries up to a number of moves, with the values of the last entry."""
         while self.top < moves:
             counted = self._counted_bound(self.top + 1) if self.top < _COUNTED_MOVES else 0
             self.values.append(self.values[-1])
             self.placements.append(self.placements[-1])
             self.bounds.append(min(max(counted, self.lowest), self.bounds[-1]))
-        for more in range(moves, self.top + 1):
-            if value < self.values[more]:
-                self.values[more], self.placements[more] = value, placement
-        return True
 
     def raise_bound(self, moves: int, bound: int) -> None:
         """Raise the bounds for a number of moves and for fewer moves."""
