@@ -84,22 +84,21 @@ def _min_assignment_cost(costs: Sequence[Sequence[float]]) -> float:
         is_free = [True] * columns
         while row_of[at]:
             visited.append(at)
-            one = row_of[at]
-            for column in range(columns):
-                if is_free[column]:
-                    reduced = costs[one - 1][column] - row_price[one] - price[column]
-                    if reduced < distance[column]:
-                        distance[column], before[column] = reduced, at
-            nearest = min((c for c in range(columns) if is_free[c]), key=distance.__getitem__)
+            row_costs, offset = costs[row_of[at] - 1], row_price[row_of[at]]
+            free = [column for column in range(columns) if is_free[column]]
+            for column in free:
+                reduced = row_costs[column] - offset - price[column]
+                if reduced < distance[column]:
+                    distance[column], before[column] = reduced, at
+            nearest = min(free, key=distance.__getitem__)
             step = distance[nearest]
             if step == inf:
                 return inf
             for seen in visited:
                 row_price[row_of[seen]] += step
                 price[seen] -= step
-            for column in range(columns):
-                if is_free[column]:
-                    distance[column] -= step
+            for column in free:
+                distance[column] -= step
             is_free[nearest], at = False, nearest
         while at != columns:
             row_of[at] = row_of[before[at]]

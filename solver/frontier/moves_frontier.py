@@ -53,7 +53,8 @@ def moves_frontier(
         ]
     for solution in (*lowest, *known):
         add_solution(table, solution)
-    counts = _shown_moves(table, max_points)
+    shown = [*_shown_moves(table, max_points), *(one.movement.value for one in known)]
+    counts = [count for count in sorted(dict.fromkeys(shown)) if count <= table.top]
     table.prove(_geometric_first(counts), budget.part(_PROOF_SHARE))
     table.even_out(counts, budget)
     return table_frontier(table, counts, [one for one in lowest if one.assignment is not None])

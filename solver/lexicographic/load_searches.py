@@ -18,7 +18,7 @@ from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.lexicographic.moves_table import MovesTable
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import HostImbalance, Imbalance, Level, Movement
-from kassay.solver.problem import EXACT_IN_64_BITS, Problem
+from kassay.solver.problem import Problem
 
 if TYPE_CHECKING:
     from kassay.solver.weighted.search.overload_repair import LoadLimit

@@ -127,9 +127,9 @@ class MovesTable:
         may_continue = budget.continuation(_BEAM_STEPS)
         beam = MovesBeam(self.problem, self.placements[0], self.may_receive)
         self._add_until_lowest(beam.lower_squares(self.most, may_continue))
-        for width, most in ((_NARROW_WIDTH, self.most), (_WIDTH, _WIDE_MOVES)):
+        for width, limit in ((_NARROW_WIDTH, self.most), (_WIDTH, _WIDE_MOVES)):
             for heaviest in (None, self.lowest // 2):  # heavier partitions stay
-                most = min(most, self.top + 1)
+                most = min(self.most, limit, self.top + 1)
                 self._add_until_lowest(beam.search(most, width, may_continue, heaviest=heaviest))
         if self.values[-1] > self.lowest:
             for placement in scan_load_limits(self.problem, budget):

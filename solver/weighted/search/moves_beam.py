@@ -56,7 +56,8 @@ class MovesBeam:
     @cached_property
     def movable(self) -> NDArray[np.bool_]:
         """Whether each partition has another possible member, and a weight."""
-        return (self.may_receive.sum(axis=1) > 1) & (self.problem.weight > 0)
+        has_choice: NDArray[np.bool_] = self.may_receive.sum(axis=1) > 1
+        return has_choice & (self.problem.weight > 0)
 
     def lower_squares(self, most: int, may_continue: Callable[[], bool]) -> Iterator[Placement]:
         """Yield the placements after each move with the largest drop of the sum of squares."""
