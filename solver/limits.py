@@ -86,6 +86,15 @@ class SearchBudget:
     seed: int = 0
     questions: Iterator[int] | None = field(default=None, repr=False, compare=False)
 
+    @classmethod
+    def start(cls, limits: SearchLimits, seed: int = 0) -> Self:
+        """Return a budget that starts now."""
+        return cls(time.monotonic() + limits.time, limits, seed)
+
+    def rest(self) -> SearchLimits:
+        """Return the limits for a search that ends at the deadline."""
+        return replace(self.limits, time=self.seconds)
+
     @property
     def seconds(self) -> float:
         """Return the remaining seconds, or 0 if the search is stopped."""

@@ -9,6 +9,7 @@ import typer
 from kassay.experiments.cli.interruption import STOP, exit_interrupted, stop_on_interrupt
 from kassay.experiments.cli.messages import BAD_INPUT, INTERRUPTED, NOT_REACHED, print_note
 from kassay.experiments.cli.options.output_options import Format
+from kassay.experiments.cli.progress import PROGRESS
 from kassay.experiments.cli.read_groups import ParsedGroup, name_of, read_source
 from kassay.experiments.cli.write_results import (
     Record,
@@ -85,7 +86,7 @@ def _results(
         for text in parts_without_effect(group):
             print_note(text)
         try:
-            with stop_on_interrupt():
+            with stop_on_interrupt(), PROGRESS.shown(group.id):
                 result = process(group)
         except KeyboardInterrupt:
             error = "interrupted before a result was found"

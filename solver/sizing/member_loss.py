@@ -10,7 +10,7 @@ from kassay.reference.model.group_checks import require_group
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.reference.model.value_checks import MAX_WEIGHT
-from kassay.solver.limits import SearchLimits
+from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import Imbalance
 from kassay.solver.problem import Placement, Problem, build_problem
 from kassay.solver.solution import LevelValue
@@ -70,7 +70,8 @@ def member_loss(
         The assignment before the loss. By default the current ownership; partitions without
         an owner are then reassigned with those of the lost member.
     limits, seed
-        As in `solve`, per member. If the search is stopped, further members have no result.
+        As in `solve`. The time limit applies to all members together. If the search is stopped,
+        further members have no result.
 
     Raises
     ------
@@ -86,15 +87,16 @@ def member_loss(
     3
     """
     require_group(group)
-    limits = SearchLimits.of(limits)
+    budget = SearchBudget.start(SearchLimits.of(limits), seed)
     problem = build_problem(group)
     placement = problem.owner if assignment is None else problem.valid_placement(assignment)
     losses = []
     for lost in range(problem.member_count):
-        if limits.is_stopped:
+        if budget.limits.is_stopped:
             break
         rest, unserved = _after_loss(problem, placement, lost)
-        solution = solve(rest, levels=(Imbalance(Measure.MAKESPAN),), limits=limits, seed=seed)
+        within = budget.part(1 / (problem.member_count - lost)).rest()
+        solution = solve(rest, levels=(Imbalance(Measure.MAKESPAN),), limits=within, seed=seed)
         name = group.members[problem.members[lost]].id
         losses.append(MemberLoss(name, solution.imbalance, unserved))
     return MemberLosses(tuple(losses))

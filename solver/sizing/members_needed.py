@@ -1,59 +1,26 @@
 """Number of members needed to keep the maximum load within a target."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
-from math import lcm
+from dataclasses import dataclass, replace
 
-from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import UsageError
-from kassay.reference.model.group import Group, Member
+from kassay.reference.model.group import Group
 from kassay.reference.model.group_checks import require_group
-from kassay.reference.model.metrics import Measure, loads, participant_indices, sum_of_squares
-from kassay.solver.limits import SearchLimits
-from kassay.solver.objective import Imbalance, Movement
+from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.problem import build_problem
 from kassay.solver.sizing.resized_groups import (
     check_sizing_weights,
     new_member,
-    resized,
     with_capacity,
     with_valid_ownership,
 )
-from kassay.solver.solution import LevelValue, Status
-from kassay.solver.solve import solve
+from kassay.solver.sizing.size_search import MemberCount, Progress, SizeSearch
+from kassay.solver.solution import LevelValue
 
-
-@dataclass(frozen=True, slots=True)
-class MemberCount:
-    """Optimum of a group that is resized to a given number of members.
-
-    Parameters
-    ----------
-    makespan
-        Minimum makespan; None if no assignment within different capacities was found.
-    movement
-        Fewest moves to an assignment of that makespan (for equal weights, of the minimum sum
-        of squares). Partitions of members that left have no owner.
-    imbalance
-        Sum of squared loads of the assignment.
-    unserved
-        Topics that lose their last subscriber.
-    enough
-        Whether the target is met; None if this is neither proven nor refuted in time.
-    """
-
-    members: int
-    makespan: LevelValue | None
-    movement: LevelValue | None
-    imbalance: int | None
-    unserved: tuple[str, ...]
-    enough: bool | None
-    assignment: Assignment | None = field(repr=False)
-
-    @property
-    def served_makespan(self) -> LevelValue | None:
-        """Return the makespan, or None if topics are unserved or no assignment was found."""
-        return None if self.unserved else self.makespan
+_SHARE = 8
+"""Divisor of the time left, which gives the time limit of the next decision."""
+_SECONDS_PER_NEIGHBOUR = 0.5
+"""Maximum seconds for the makespan, and for the moves, of a number that was not requested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +35,7 @@ class Sizing:
     reason
         Why ``needed`` is None; empty otherwise.
     sizes
-        The optimum for each number that was solved, ascending.
+        The optimum for each requested number, ascending.
     """
 
     needed: LevelValue | None
@@ -82,10 +49,11 @@ def members_needed(
     makespan: int | None = None,
     capacity: int | None = None,
     like: str | None = None,
-    sweep: Iterable[int] = (),
+    sweep: Iterable[int] | None = None,
     allow_lag: bool = False,
     limits: SearchLimits | float = SearchLimits(),
     seed: int = 0,
+    progress: Progress = lambda _: None,
 ) -> Sizing:
     """Find the minimum number of members that keeps the maximum load within a target.
 
@@ -105,11 +73,14 @@ def members_needed(
         Id of the member with the subscription, capacity, speed and rack of added members. By
         default they subscribe to every topic with subscribers. Required if speeds differ.
     sweep
-        Further numbers of members to solve; by default those around the one needed.
+        Numbers of members to solve; by default the number needed, its neighbours and the current
+        number, with a short search for few moves.
     allow_lag
         Accept weights that are lag. The result is the number of members that share the backlog.
     limits, seed
-        As in `solve`, per number of members.
+        As in `solve`. The time limit applies to all numbers of members together.
+    progress
+        Function that receives the name of each step of the search.
 
     Raises
     ------
@@ -130,12 +101,14 @@ def members_needed(
     LevelValue(name='members', value=4, bound=4, slack=0)
     """
     require_group(group)
-    numbers = sorted(set(sweep))
-    _check_numbers(makespan, capacity, numbers)
+    numbers = None if sweep is None else sorted(set(sweep))
+    _check_numbers(makespan, capacity, numbers or [])
     check_sizing_weights(group, allow_lag=allow_lag)
     current = with_capacity(with_valid_ownership(group), capacity)
     added = new_member(current, like, capacity)
-    return SizeSearch(current, added, makespan, SearchLimits.of(limits), seed).run(numbers)
+    budget = SearchBudget.start(SearchLimits.of(limits), seed)
+    search = SizeSearch(current, added, makespan)
+    return _MembersSearch(search, budget, progress).run(numbers)
 
 
 def _check_numbers(makespan: int | None, capacity: int | None, numbers: list[int]) -> None:
@@ -152,150 +125,100 @@ def _check_numbers(makespan: int | None, capacity: int | None, numbers: list[int
 
 
 @dataclass(frozen=True, slots=True)
-class SizeSearch:
-    """Search for the number of members by bisection. Each number of members is solved only once.
+class _MembersSearch:
+    """Search for the number of members by bisection, then for the optima to show."""
 
-    ``makespan`` is None for a search without a target of the maximum load. Relative loads of all
-    numbers of members refer to the speeds of the current members and of the added member.
-    """
+    search: SizeSearch
+    budget: SearchBudget
+    progress: Progress
 
-    current: Group
-    added: Member
-    makespan: int | None
-    limits: SearchLimits
-    seed: int
-    done: dict[int, MemberCount] = field(default_factory=dict)
-
-    @property
-    def _speed_multiple(self) -> int:
-        return lcm(self.added.speed, _speed_multiple(self.current))
-
-    def _max_load(self, members: Iterable[Member]) -> int:
-        if self.makespan is None:
-            return max(member.capacity or 0 for member in members)
-        speed = max(member.speed for member in members)
-        return self.makespan * speed // self._speed_multiple
-
-    def run(self, numbers: list[int]) -> Sizing:
+    def run(self, numbers: list[int] | None) -> Sizing:
         """Find the number of members needed, and solve the group for each requested number."""
         reason = self._why_never_enough()
         needed = None if reason else self._min_number()
+        is_stopped = self.budget.limits.is_stopped
         if not reason and needed is None:
-            cause = "search was interrupted" if self.limits.is_stopped else "time limit was reached"
+            cause = "search was interrupted" if is_stopped else "time limit was reached"
             reason = f"the {cause} before a sufficient number of members was found"
-        if needed is not None and not numbers:
-            numbers = [max(0, needed.value - 1), needed.value + 1]
-        for number in (*numbers, len(self.current.members)):
-            if not self.limits.is_stopped:
-                self.solve(number)
-        return Sizing(needed, reason, tuple(self.done[number] for number in sorted(self.done)))
+        if numbers is None:
+            value = None if needed is None else needed.value
+            near = () if value is None else (max(0, value - 1), value, value + 1)
+            shown = dict.fromkeys((*near, len(self.search.current.members)))
+        else:
+            shown = dict.fromkeys(numbers)
+        self._solve_all(list(shown), are_requested=numbers is not None)
+        sizes = self.search.complete
+        return Sizing(needed, reason, tuple(sizes[number] for number in sorted(sizes)))
 
     def _min_number(self) -> LevelValue | None:
         """Find the minimum sufficient number of members by doubling steps, then bisection."""
-        problem = build_problem(self.current)
-        most = len(self.current.members) + problem.partition_count
-        max_load = self._max_load((*self.current.members, self.added))
+        group, added = self.search.current, self.search.added
+        problem = build_problem(group)
+        most = len(group.members) + problem.partition_count
+        max_load = self.search.max_load((*group.members, added))
         bound = min(most, -(-problem.total // max_load)) if max_load else 0
         low, high, step = bound, bound, 1
-        while not self.limits.is_stopped and not self.solve(high).enough:
+        while not self.budget.limits.is_stopped and not self._is_enough(high):
             if high == most:
                 return None
             low, high, step = high + 1, min(most, high + step), 2 * step
-        while low < high and not self.limits.is_stopped:
+        while low < high and not self.budget.limits.is_stopped:
             middle = (low + high) // 2
-            if self.solve(middle).enough:
+            if self._is_enough(middle):
                 high = middle
             else:
                 low = middle + 1
-        sufficient = [size.members for size in self.done.values() if size.enough]
-        refuted = (size.members + 1 for size in self.done.values() if size.enough is False)
+        decided = self.search.decided.items()
+        sufficient = [number for number, is_enough in decided if is_enough]
+        refuted = (number + 1 for number, is_enough in decided if is_enough is False)
         if not sufficient:
             return None
         return LevelValue("members", min(sufficient), max(bound, *refuted, 0))
 
-    def solve(self, number: int) -> MemberCount:
-        """Return the optimum of the group after resizing it to a number of members."""
-        if number not in self.done:
-            group = resized(self.current, number, self.added)
-            before, after = self.current.subscribers(), group.subscribers()
-            unserved = tuple(
-                topic.name
-                for topic in self.current.topics
-                if topic.partitions and before[topic.name] and not after[topic.name]
-            )
-            best = self._optimum(group)
-            enough = False if unserved else best.enough
-            self.done[number] = replace(best, unserved=unserved, enough=enough)
-        return self.done[number]
+    def _is_enough(self, number: int) -> bool | None:
+        self.progress(f"{number} members")
+        return self.search.is_enough(number, self.budget.part(1 / _SHARE))
+
+    def _solve_all(self, numbers: list[int], *, are_requested: bool) -> None:
+        """Solve numbers of members; those that are not requested with a short time limit."""
+        for index, number in enumerate(numbers):
+            if self.budget.limits.is_stopped:
+                break
+            self.progress(f"moves to {number} members")
+            # The makespan is known after half of the time of a number.
+            for share, solve in ((0.5, self.search.lowest_makespan), (1.0, self.search.optimum)):
+                within = self.budget.part(share / (len(numbers) - index))
+                if not are_requested and self.budget.limits.deterministic is None:
+                    within = within.until(_SECONDS_PER_NEIGHBOUR)
+                solve(number, within)
 
     def _why_never_enough(self) -> str:
         """Return the reason why no number of members can meet the target, otherwise an empty text.
 
         Partitions that an added member can have alone add no load to the other members.
         """
-        max_load = self._max_load((*self.current.members, self.added))
-        limit = self._max_load((self.added,))
-        if self.added.capacity is not None:
-            limit = min(limit, self.added.capacity)
+        group, added = self.search.current, self.search.added
+        max_load = self.search.max_load((*group.members, added))
+        limit = self.search.max_load((added,))
+        if added.capacity is not None:
+            limit = min(limit, added.capacity)
         left = []
-        for topic in self.current.topics:
+        for topic in group.topics:
             weights = [topic.weight(p) for p in range(topic.partitions)]
-            if topic.name in self.added.subscription:
+            if topic.name in added.subscription:
                 weights = [0 if weight <= limit else weight for weight in weights]
                 greatest = max(weights, default=0)
                 if greatest > max_load:
                     return f"{topic.name}-{weights.index(greatest)} alone has weight {greatest}"
-            if any(weights) and self.current.subscribers()[topic.name]:
+            if any(weights) and group.subscribers()[topic.name]:
                 left.append(replace(topic, weights=tuple(weights)))
-        best = self._optimum(replace(self.current, topics=tuple(left)))
+        if not left:
+            return ""
+        best = self.search.optimum_of(
+            replace(group, topics=tuple(left)), self.budget.part(1 / _SHARE)
+        )
         if best.enough is not False:
             return ""
         names = ", ".join(repr(topic.name) for topic in left)
         load = "" if best.makespan is None else f", makespan at least {best.makespan.bound}"
         return f"added members do not consume {names}{load}"
-
-    def _optimum(self, group: Group) -> MemberCount:
-        """Find the minimum makespan, then the fewest moves, and whether the target is met."""
-        target = self.makespan
-        capacities = {member.capacity for member in group.members}
-        # A capacity that all members share is a target of the makespan, which the flow can solve.
-        has_equal_speeds = self.current.has_equal_speeds and group.has_equal_speeds
-        shared = next(iter(capacities)) if len(capacities) == 1 and has_equal_speeds else None
-        if shared is not None:
-            target = shared if target is None else min(target, shared)
-            members = tuple(replace(member, capacity=None) for member in group.members)
-            group = replace(group, members=members)
-        by_flow = bool(group.uniform_weight) and (shared is not None or capacities <= {None})
-        imbalance = Imbalance(Measure.SUM_OF_SQUARES if by_flow else Measure.MAKESPAN)
-        levels = (imbalance, Movement())
-        solution = solve(group, levels=levels, limits=self.limits, seed=self.seed)
-        if solution.assignment is None:
-            enough = False if solution.status is Status.INFEASIBLE else None
-            return MemberCount(len(group.members), None, None, None, (), enough, None)
-        makespan, member_loads = solution.imbalance, loads(group, solution.assignment).values()
-        value, bound = makespan.value, makespan.bound
-        if by_flow:
-            # The minimum sum of squares has the minimum makespan: see docs/problem.md.
-            value = bound = max(member_loads, default=0)
-        scale = self._speed_multiple // _speed_multiple(group)
-        makespan = LevelValue("makespan", value * scale, bound * scale)
-        return MemberCount(
-            members=len(group.members),
-            makespan=makespan,
-            movement=solution.movement,
-            imbalance=sum_of_squares(member_loads),
-            unserved=(),
-            enough=_is_within(makespan, target),
-            assignment=solution.assignment,
-        )
-
-
-def _is_within(makespan: LevelValue, target: int | None) -> bool | None:
-    """Return whether a makespan within the target exists; None if this is not known."""
-    if target is None or makespan.value <= target:
-        return True
-    return False if makespan.bound > target else None
-
-
-def _speed_multiple(group: Group) -> int:
-    return lcm(*(group.members[index].speed for index in participant_indices(group)))

@@ -1,27 +1,25 @@
 """Scaling ladder: numbers of members that lower the minimum makespan of a group."""
 
-import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
-from kassay.reference.model.ownership import rejoin
 from kassay.solver.limits import SearchBudget, SearchLimits
-from kassay.solver.objective import default_levels
-from kassay.solver.sizing.members_needed import SizeSearch
 from kassay.solver.sizing.resized_groups import (
     check_sizing_weights,
     new_member,
     resized,
     with_valid_ownership,
 )
+from kassay.solver.sizing.size_search import Progress, SizeSearch
 from kassay.solver.solution import LevelValue
-from kassay.solver.solve import solve
 
 _SHARE = 8
 """Divisor of the time left, which gives the time limit of the next search."""
+_SECONDS_FOR_MOVES = 2.0
+"""Maximum seconds for the moves to all rungs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,18 +37,20 @@ class Rung:
         Largest number of members for which no lower makespan was found. The members beyond
         ``members`` are wasted.
     movement
-        Fewest moves from the current owners to the makespan, see `MemberCount`.
+        Fewest moves from the current owners to the makespan, see `MemberCount`; None if they were
+        not searched.
     placed
         Partitions without an owner, for example because their owner was removed.
     moves_from_previous
-        Moves from the assignment of the previous rung to the makespan; None for the first rung.
+        Moves from the assignment of the previous rung to the makespan; None for the first rung, or
+        if they were not searched.
     """
 
     members: int
     last: int
     makespan: LevelValue
     is_proven: bool
-    movement: LevelValue
+    movement: LevelValue | None
     placed: int
     moves_from_previous: LevelValue | None
     group: Group = field(repr=False)
@@ -78,8 +78,10 @@ def scaling_ladder(
     last: int | None = None,
     like: str | None = None,
     allow_lag: bool = False,
-    limits: SearchLimits = SearchLimits(),
+    with_moves: bool = True,
+    limits: SearchLimits | float = SearchLimits(),
     seed: int = 0,
+    progress: Progress = lambda _: None,
 ) -> Ladder:
     """Find the numbers of members that lower the minimum makespan of a group.
 
@@ -94,8 +96,12 @@ def scaling_ladder(
         If speeds differ, it is the sum of both numbers.
     like, allow_lag
         As in `members_needed`.
-    limits
+    with_moves
+        Whether to minimise the moves to each rung, with a short search per rung.
+    limits, seed
         As in `solve`; the time limit applies to the whole ladder.
+    progress
+        Function that receives the name of each step of the search.
 
     Raises
     ------
@@ -124,8 +130,9 @@ def scaling_ladder(
     most = useful if last is None else last
     if not 1 <= first <= most:
         raise UsageError(f"first must be from 1 to last, got {first!r} and {most!r}")
-    budget = SearchBudget(time.monotonic() + limits.time, limits, seed)
-    return _LadderSearch(SizeSearch(current, added, None, limits, seed), budget).ladder(first, most)
+    budget = SearchBudget.start(SearchLimits.of(limits), seed)
+    search = _LadderSearch(SizeSearch(current, added, None), budget, progress)
+    return search.ladder(first, most, with_moves=with_moves)
 
 
 def _consumed_partitions(group: Group) -> int:
@@ -139,16 +146,25 @@ class _LadderSearch:
 
     search: SizeSearch
     budget: SearchBudget
+    progress: Progress
 
-    def ladder(self, first: int, last: int) -> Ladder:
+    def ladder(self, first: int, last: int, *, with_moves: bool) -> Ladder:
         """Find all rungs from ``first`` to ``last`` members."""
         self._solve(first)
         self._solve(last)
         self._bisect(first, last)
-        rungs = tuple(self._rungs(first, last))
-        return Ladder(
-            first=first, last=last, rungs=rungs, is_complete=not self.budget.limits.is_stopped
-        )
+        numbers = sorted(self.search.lowest)
+        starts = [
+            number
+            for before, number in zip([None, *numbers], numbers, strict=False)
+            if self._value(number) is not None
+            and (before is None or self._value(before) != self._value(number))
+        ]
+        rungs = self._rungs(starts, first, last)
+        if with_moves:
+            rungs = self._with_moves(rungs)
+        is_complete = not self.budget.limits.is_stopped
+        return Ladder(first=first, last=last, rungs=tuple(rungs), is_complete=is_complete)
 
     def _bisect(self, low: int, high: int) -> None:
         """Solve the numbers between two solved numbers until each change is located."""
@@ -163,36 +179,27 @@ class _LadderSearch:
 
     def _solve(self, number: int) -> None:
         if not self.budget.limits.is_stopped:
-            replace(self.search, limits=self._next_limits()).solve(number)
-
-    def _next_limits(self) -> SearchLimits:
-        return replace(self.budget.limits, time=self.budget.seconds / _SHARE)
+            self.progress(f"maximum load of {number} members")
+            self.search.lowest_makespan(number, self.budget.part(1 / _SHARE))
 
     def _value(self, number: int) -> int | None:
         """Return the lowest makespan found with at most this number of members.
 
         Members without partitions do not change the makespan of an assignment.
         """
-        served = (size.served_makespan for at, size in self.search.done.items() if at <= number)
+        served = (size.served_makespan for at, size in self.search.lowest.items() if at <= number)
         return min((makespan.value for makespan in served if makespan is not None), default=None)
 
     def _bound(self, number: int) -> int:
         """Return the highest proven bound for this number of members or more."""
-        makespans = (size.makespan for at, size in self.search.done.items() if at >= number)
+        makespans = (size.makespan for at, size in self.search.lowest.items() if at >= number)
         return max((one.bound for one in makespans if one is not None), default=0)
 
-    def _rungs(self, first: int, last: int) -> Iterator[Rung]:
-        numbers = sorted(self.search.done)
-        starts = [
-            number
-            for before, number in zip([None, *numbers], numbers, strict=False)
-            if self._value(number) is not None
-            and (before is None or self._value(before) != self._value(number))
-        ]
-        previous: Assignment | None = None
+    def _rungs(self, starts: list[int], first: int, last: int) -> Iterator[Rung]:
+        """Yield the rungs with an assignment of minimum makespan and any number of moves."""
         for start, following in zip(starts, [*starts, last + 1][1:], strict=True):
-            value, size = self._value(start), self.search.done[start]
-            if value is None or size.assignment is None or size.movement is None:
+            value, size = self._value(start), self.search.lowest[start]
+            if value is None or size.assignment is None:
                 continue
             group = resized(self.search.current, start, self.search.added)
             is_lower = start == first or value < self._bound(start - 1) or not self._served(start)
@@ -203,26 +210,38 @@ class _LadderSearch:
                 makespan=LevelValue("makespan", value, min(value, self._bound(start))),
                 is_proven=is_proven,
                 movement=size.movement,
-                placed=_placed(group),
-                moves_from_previous=self._moves_between(group, previous),
+                placed=_consumed_partitions(group) - sum(len(one.owned) for one in group.members),
+                moves_from_previous=None,
                 group=group,
                 assignment=size.assignment,
             )
-            previous = size.assignment
 
     def _served(self, start: int) -> bool:
         """Return whether an assignment with one member fewer exists."""
-        before = self.search.done.get(start - 1)
+        before = self.search.lowest.get(start - 1)
         return before is None or before.served_makespan is not None
 
-    def _moves_between(self, group: Group, previous: Assignment | None) -> LevelValue | None:
-        if previous is None or self.budget.limits.is_stopped:
-            return None
-        owned = rejoin(group, previous)
-        levels = default_levels(owned)
-        limits = self._next_limits()
-        return solve(owned, levels=levels, limits=limits, seed=self.budget.seed).movement
+    def _with_moves(self, rungs: Iterable[Rung]) -> Iterator[Rung]:
+        """Add few moves from the current owners, and from the assignment of the previous rung."""
+        without, previous = list(rungs), None
+        for index, rung in enumerate(without):
+            if self.budget.limits.is_stopped:
+                break
+            self.progress(f"moves to {rung.members} members")
+            size = self.search.optimum(rung.members, self._for_moves(2 * index, len(without)))
+            assignment = size.assignment or rung.assignment
+            moves = None
+            if previous is not None and not self.budget.limits.is_stopped:
+                within = self._for_moves(2 * index + 1, len(without))
+                moves = self.search.moves_from(previous, rung.members, within)
+            yield replace(
+                rung, movement=size.movement, moves_from_previous=moves, assignment=assignment
+            )
+            previous = assignment
 
-
-def _placed(group: Group) -> int:
-    return _consumed_partitions(group) - sum(len(member.owned) for member in group.members)
+    def _for_moves(self, done: int, rungs: int) -> SearchBudget:
+        """Return the budget of the next search for few moves, of two per rung."""
+        within = self.budget.part(1 / (2 * rungs - done))
+        if self.budget.limits.deterministic is not None:
+            return within
+        return within.until(_SECONDS_FOR_MOVES / (2 * rungs))

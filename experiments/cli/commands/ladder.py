@@ -19,6 +19,7 @@ from kassay.experiments.cli.options.search_options import (
 )
 from kassay.experiments.cli.options.source_options import GroupSource, SourceOptions
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
+from kassay.experiments.cli.progress import PROGRESS
 from kassay.experiments.cli.read_groups import STDIN, ParsedGroup, read_source
 from kassay.experiments.cli.write_results import Record, TableLayout, error_record
 from kassay.experiments.planning.scenarios.autoscaler_values import Autoscaler, autoscaler_values
@@ -31,6 +32,7 @@ from kassay.experiments.planning.scenarios.drain_time import (
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_annotations import WeightSource
+from kassay.solver.limits import SearchBudget
 from kassay.solver.sizing.scaling_ladder import Ladder, Rung, scaling_ladder
 from kassay.solver.solution import value_and_bound
 
@@ -102,16 +104,16 @@ def ladder(
         raise typer.BadParameter(
             f"--from must be at most --to, got {options.first} and {options.last}"
         )
-    known, limits = source.import_options(), search.limits()
+    known = source.import_options()
     find = partial(
         scaling_ladder,
         like=options.like,
         allow_lag=options.allow_lag,
-        limits=limits,
         seed=search.seed,
+        progress=PROGRESS,
     )
     if options.autoscaler is not None:
-        find = partial(find, first=options.first, last=options.last)
+        find = partial(find, first=options.first, last=options.last, limits=search.limits())
         _print_manifests(
             read_source(source.file, known), find, options.autoscaler, options.lag_threshold
         )
@@ -119,14 +121,20 @@ def ladder(
     lags = _lags(source.file, drain, replace(source, weights=WeightSource.LAG.value))
 
     def process(group: Group) -> GroupResult:
-        found = find(group, first=options.first, last=options.last)
+        budget = SearchBudget.start(search.limits(), search.seed)
+        within = budget.part(1 / 2).rest()
+        found = find(group, first=options.first, last=options.last, limits=within)
         backlog = _backlog(group, drain, lags)
         record = _record(group, found, backlog)
-        record["topics"] = {
-            name: [rung.members for rung in find(alone).rungs]
-            for name, alone in _topics_alone(group)
-            if not limits.is_stopped
-        }
+        record["topics"] = {}
+        alone = list(_topics_alone(group))
+        for index, (name, topic) in enumerate(alone):
+            if budget.limits.is_stopped:
+                break
+            within = budget.part(1 / (len(alone) - index)).rest()
+            PROGRESS(f"topic {name}")
+            rungs = find(topic, with_moves=False, limits=within).rungs
+            record["topics"][name] = [rung.members for rung in rungs]
         return GroupResult(record)
 
     layout = TableLayout(
@@ -226,7 +234,6 @@ def _step(rung: Rung, backlog: Backlog | None) -> dict[str, object]:
 
 def _rows(record: Record) -> Iterator[Sequence[object]]:
     for step in record["steps"]:
-        previous = step["movement_from_previous"] or {}
         is_current = step["members"] <= record["current"] <= step["equal_up_to"]
         remarks = [
             "" if step["proven"] else "not proven",
@@ -237,14 +244,20 @@ def _rows(record: Record) -> Iterator[Sequence[object]]:
             step["members"],
             step["equal_up_to"],
             step["makespan"]["value"],
-            step["movement"]["value"],
+            _moves_text(step["movement"]),
             step["placed"],
-            previous.get("value"),
+            _moves_text(step["movement_from_previous"]),
             _drain_text(step),
             ", ".join(filter(None, remarks)),
         )
     for topic, members in record["topics"].items():
         yield *[""] * 7, f"{topic} alone: {', '.join(map(str, members))}"
+
+
+def _moves_text(moves: Mapping[str, int] | None) -> str:
+    if moves is None:
+        return ""
+    return f"{'' if moves['value'] == moves['bound'] else '≤ '}{moves['value']}"
 
 
 def _drain_text(step: Record) -> str:

@@ -15,9 +15,10 @@ from kassay.experiments.cli.options.search_options import (
 )
 from kassay.experiments.cli.options.source_options import GroupSource
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
+from kassay.experiments.cli.progress import PROGRESS
 from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.reference.model.group import Group
-from kassay.solver.limits import SearchLimits
+from kassay.solver.limits import SearchBudget
 from kassay.solver.sizing.member_loss import MemberLosses, member_loss
 from kassay.solver.sizing.members_needed import MemberCount, Sizing, members_needed
 from kassay.solver.solution import value_and_bound
@@ -44,8 +45,9 @@ def members(options: MembersOptions, source: GroupSource, search: SearchOptions)
 
     Without --from and --to, the output shows the minimum number of members, the numbers next to
     the minimum, and the current number. For a number below the current number, the last members
-    of the group leave. The time limit applies to each number of members. Exits with 1 if no
-    number of members is sufficient.
+    of the group leave. For the numbers of --from and --to, the fewest moves are searched until
+    the time limit; for other numbers, for at most 0.5 s. Exits with 1 if no number of members is
+    sufficient.
 
     Example: `kassay members groups.jsonl --makespan 100 --from 2 --to 12 --format table`
     """
@@ -58,26 +60,30 @@ def members(options: MembersOptions, source: GroupSource, search: SearchOptions)
             f"--from must be at most --to, got {options.first} and {options.last}"
         )
     sweep = (
-        range(0)
+        None
         if options.first is None or options.last is None
         else range(options.first, options.last + 1)
     )
-    limits = search.limits()
 
     def process(group: Group) -> GroupResult:
+        budget = SearchBudget.start(search.limits(), search.seed)
+        solved = sweep
+        if sweep is not None and options.resilience:
+            solved = (*sweep, len(group.members))
         sizing = members_needed(
             group,
             makespan=options.makespan,
             capacity=options.capacity,
             like=options.like,
-            sweep=sweep,
+            sweep=solved,
             allow_lag=options.allow_lag,
-            limits=limits,
+            limits=budget.part(1 / 2 if options.resilience else 1).rest(),
             seed=search.seed,
+            progress=PROGRESS,
         )
         record = _record(group, sizing, sweep)
-        if options.resilience and not limits.is_stopped:
-            record["resilience"] = _resilience(group, sizing, limits, search.seed)
+        if options.resilience and not budget.limits.is_stopped:
+            record["resilience"] = _resilience(group, sizing, budget)
         return GroupResult(record, reached=sizing.needed is not None)
 
     layout = TableLayout(
@@ -88,17 +94,17 @@ def members(options: MembersOptions, source: GroupSource, search: SearchOptions)
     process_groups(source.file, process, options.output_format, layout, source.import_options())
 
 
-def _record(group: Group, sizing: Sizing, sweep: range) -> dict[str, object]:
+def _record(group: Group, sizing: Sizing, sweep: range | None) -> dict[str, object]:
     current = len(group.members)
     needed = None if sizing.needed is None else sizing.needed.value
-    neighbours = () if needed is None else (needed - 1, needed, needed + 1)
-    shown = sweep or (*neighbours, current)
     record: dict[str, object] = {"id": group.id, "current": current, "needed": needed}
     if sizing.needed is None:
         record["reason"] = sizing.reason
     else:
         record |= {"bound": sizing.needed.bound, "proven": sizing.needed.is_proven}
-    record["sizes"] = [_size(size) for size in sizing.sizes if size.members in shown]
+    record["sizes"] = [
+        _size(size) for size in sizing.sizes if sweep is None or size.members in sweep
+    ]
     return record
 
 
@@ -115,11 +121,13 @@ def _size(size: MemberCount) -> dict[str, object]:
     return record
 
 
-def _resilience(group: Group, sizing: Sizing, limits: SearchLimits, seed: int) -> dict[str, object]:
-    losses = {"current": member_loss(group, limits=limits, seed=seed)}
+def _resilience(group: Group, sizing: Sizing, budget: SearchBudget) -> dict[str, object]:
+    PROGRESS("loss of a member")
+    seed = budget.seed
+    losses = {"current": member_loss(group, limits=budget.part(1 / 2).rest(), seed=seed)}
     size = next(size for size in sizing.sizes if size.members == len(group.members))
     if size.assignment is not None:
-        losses["optimal"] = member_loss(group, size.assignment, limits=limits, seed=seed)
+        losses["optimal"] = member_loss(group, size.assignment, limits=budget.rest(), seed=seed)
     return {name: _losses(result) for name, result in losses.items()}
 
 
