@@ -38,7 +38,8 @@ from kassay.solver.objective import (
     TopicSpread,
 )
 from kassay.solver.sizing.member_loss import MemberLoss, MemberLosses, member_loss
-from kassay.solver.sizing.members_needed import MemberCount, Sizing, members_needed
+from kassay.solver.sizing.members_needed import Sizing, members_needed
+from kassay.solver.sizing.size_search import MemberCount
 from kassay.solver.solution import LevelValue, Solution, Status
 from kassay.solver.solve import Method, solve
 

@@ -37,6 +37,7 @@ def compare(
     optimum: Solution | None = None,
     result: StableResult | None = None,
     limits: SearchLimits | float = LIMITS,
+    needs_proof: bool = True,
 ) -> Comparison:
     """Compare an assignor with the optimum on one group.
 
@@ -48,6 +49,8 @@ def compare(
         One of `kassay.reference.assignors.ASSIGNORS`, or a custom assignor.
     optimum, result
         The group's `solve_optimum` and the assignor's `run_until_stable`, if they are known.
+    needs_proof
+        As in `Comparer`.
 
     Examples
     --------
@@ -60,7 +63,9 @@ def compare(
     limits = CaseLimits.of(limits)
     optimum = optimum or solve_optimum(group, limits=limits)
     result = result or run_until_stable(group, assignor)
-    comparer = Comparer(group, optimum, limits=limits, start=result.assignment)
+    comparer = Comparer(
+        group, optimum, limits=limits, start=result.assignment, needs_proof=needs_proof
+    )
     return comparer.compare(assignor, result)
 
 
@@ -73,12 +78,16 @@ class Comparer:
     start
         Assignment that the searches for fewer moves start from; None if there are several
         results, because a value should not depend on the order of their comparisons.
+    needs_proof
+        Whether the fewest moves within the imbalance of a result are searched only if both levels
+        of the optimum are proven.
     """
 
     group: Group
     optimum: Solution
     limits: CaseLimits = LIMITS
     start: Assignment | None = None
+    needs_proof: bool = True
     _moves: dict[tuple[int, int | None], int | None] = field(default_factory=dict)
     _fronts: dict[_Criteria, FrontDistance] = field(default_factory=dict)
 
@@ -104,7 +113,7 @@ class Comparer:
         values = {} if assignment is None else measures(group, assignment)
         optima = self._proven_optima()
         within = None
-        if with_moves and assignment is not None and self._is_proven:
+        if with_moves and assignment is not None:
             within = self._fewest_moves_of(assignment, front)
         return Comparison(
             case=group.id or "",
@@ -146,9 +155,9 @@ class Comparer:
         return measures(group, assignment)[self._measure]
 
     def _fewest_moves(self, imbalance: int, off_rack_reads: int | None = None) -> int | None:
-        """Return the `fewest_moves_within` both limits, None if the optimum is not proven."""
+        """Return the `fewest_moves_within` both limits, or None if the optimum lacks a proof."""
         key = (imbalance, off_rack_reads)
-        if self._is_proven and key not in self._moves:
+        if key not in self._moves and (self._is_proven or not self.needs_proof):
             self._moves[key] = fewest_moves_within(
                 self.group, *key, optimum=self.optimum, limits=self.limits, start=self.start
             )

@@ -77,13 +77,13 @@ def fewest_moves_within(
     """Return the minimum number of moves to an assignment of at most the given imbalance.
 
     The assignment also has at most the given off-rack reads; None means any number. ``optimum``
-    is the group's `solve_optimum`, with both levels proven; ``start`` is an assignment within
-    both limits, if one is known. The result is None if a limit was reached before the proof.
+    is the group's `solve_optimum`; ``start`` is an assignment within both limits, if one is known.
+    The result is None if a limit was reached before the proof.
     """
     measure = Measure(optimum.imbalance.name)
     if off_rack_reads is None:
         if imbalance <= optimum.imbalance.value or optimum.movement.value == 0:
-            return optimum.movement.value
+            return optimum.movement.value if optimum.movement.gap == 0 else None
         if measures(group, keep_owners(group))[measure] <= imbalance:
             return 0
     if group.partition_count > limits.within_partitions:

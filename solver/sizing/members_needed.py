@@ -19,8 +19,8 @@ from kassay.solver.solution import LevelValue
 
 _SHARE = 8
 """Divisor of the time left, which gives the time limit of the next decision."""
-_SECONDS_PER_NEIGHBOUR = 0.5
-"""Maximum seconds for the makespan, and for the moves, of a number that was not requested."""
+_SECONDS_FOR_NEIGHBOURS = 3.0
+"""Maximum seconds for the makespans and moves of all numbers that were not requested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,16 +181,16 @@ class _MembersSearch:
 
     def _solve_all(self, numbers: list[int], *, are_requested: bool) -> None:
         """Solve numbers of members; those that are not requested with a short time limit."""
+        budget = self.budget
+        if not are_requested and budget.limits.deterministic is None:
+            budget = budget.until(_SECONDS_FOR_NEIGHBOURS)
         for index, number in enumerate(numbers):
             if self.budget.limits.is_stopped:
                 break
             self.progress(f"moves to {number} members")
             # The makespan is known after half of the time of a number.
             for share, solve in ((0.5, self.search.lowest_makespan), (1.0, self.search.optimum)):
-                within = self.budget.part(share / (len(numbers) - index))
-                if not are_requested and self.budget.limits.deterministic is None:
-                    within = within.until(_SECONDS_PER_NEIGHBOUR)
-                solve(number, within)
+                solve(number, budget.part(share / (len(numbers) - index)))
 
     def _why_never_enough(self) -> str:
         """Return the reason why no number of members can meet the target, otherwise an empty text.

@@ -223,25 +223,23 @@ class _LadderSearch:
 
     def _with_moves(self, rungs: Iterable[Rung]) -> Iterator[Rung]:
         """Add few moves from the current owners, and from the assignment of the previous rung."""
-        without, previous = list(rungs), None
+        without = list(rungs)
+        previous: Assignment | None = None
+        budget = self.budget
+        if budget.limits.deterministic is None:
+            budget = budget.until(_SECONDS_FOR_MOVES)
         for index, rung in enumerate(without):
-            if self.budget.limits.is_stopped:
+            if budget.limits.is_stopped:
                 break
             self.progress(f"moves to {rung.members} members")
-            size = self.search.optimum(rung.members, self._for_moves(2 * index, len(without)))
+            left = len(without) - index
+            size = self.search.optimum(rung.members, budget.part(1 / (2 * left)))
             assignment = size.assignment or rung.assignment
             moves = None
-            if previous is not None and not self.budget.limits.is_stopped:
-                within = self._for_moves(2 * index + 1, len(without))
+            if previous is not None and not budget.limits.is_stopped:
+                within = budget.part(1 / (2 * left - 1))
                 moves = self.search.moves_from(previous, rung.members, within)
             yield replace(
                 rung, movement=size.movement, moves_from_previous=moves, assignment=assignment
             )
             previous = assignment
-
-    def _for_moves(self, done: int, rungs: int) -> SearchBudget:
-        """Return the budget of the next search for few moves, of two per rung."""
-        within = self.budget.part(1 / (2 * rungs - done))
-        if self.budget.limits.deterministic is not None:
-            return within
-        return within.until(_SECONDS_FOR_MOVES / (2 * rungs))

@@ -1,6 +1,6 @@
 """``kassay compare``: compare imbalance and moves of assignors with the optimum."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kassay.experiments.cli.options.assignor_options import CustomAssignors, assignors_option
@@ -9,13 +9,28 @@ from kassay.experiments.cli.options.output_options import Format, format_option
 from kassay.experiments.cli.options.search_options import LimitOptions
 from kassay.experiments.cli.options.source_options import GroupSource
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
+from kassay.experiments.cli.progress import PROGRESS
 from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.experiments.comparison.compare import compare as compare_with_optimum
 from kassay.experiments.comparison.compare import compare_levels
 from kassay.experiments.comparison.comparison import Comparison
-from kassay.experiments.comparison.optimum import CaseLimits, solve_optimum
+from kassay.experiments.comparison.optimum import (
+    CaseLimits,
+    solve_optimum,
+    without_capacities,
+)
+from kassay.experiments.implementations.convergence import StableResult, run_until_stable
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import leximax, loads
+from kassay.reference.model.metrics import Measure, leximax, loads, measures
+from kassay.solver.initial_solutions import longest_processing_time
+from kassay.solver.limits import SearchBudget
+from kassay.solver.problem import build_problem
+from kassay.solver.solution import Status
+
+_OPTIMUM_SHARE = 0.5
+"""Share of the time limit for the optimum, before the searches for unnecessary moves."""
+_SHARE_IF_MISSED = 1 / 15
+"""Share of the time limit for the optimum if all assignors miss the minimum makespan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +52,10 @@ def compare(
 
     The optimum has the fewest moves among the assignments with minimum imbalance. Unnecessary
     moves are the moves of the assignor minus the minimum number of moves to an assignment
-    with equal or lower imbalance. With options for levels or constraints, the output shows the
-    value of each assignor on each level, the optimum of the level, and the constraints that the
-    result of the assignor violates.
+    with equal or lower imbalance. If weights differ and all assignors miss the minimum maximum
+    load, the search for the fewest moves to this maximum load has 1/15 of the time limit. With
+    options for levels or constraints, the output shows the value of each assignor on each level,
+    the optimum of the level, and the constraints that the result of the assignor violates.
 
     Example: `kassay compare groups.jsonl --assignor sticky --format table`
     """
@@ -68,8 +84,25 @@ def compare(
 
 
 def _record(group: Group, names: Sequence[str], limits: CaseLimits) -> dict[str, object]:
-    optimum = solve_optimum(group, limits=limits)
+    budget = SearchBudget.start(limits)
+    results = {name: _run(group, name) for name in names if not limits.is_stopped}
+    PROGRESS("optimum")
+    share = 1 if not names else _OPTIMUM_SHARE
+    if group.is_weighted and not _may_be_optimal(group, results.values()):
+        share = _SHARE_IF_MISSED
+    optimum = solve_optimum(group, limits=budget.part(share).rest())
     vector = () if optimum.assignment is None else loads(group, optimum.assignment).values()
+    comparisons = []
+    for index, (name, result) in enumerate(results.items()):
+        if limits.is_stopped:
+            break
+        PROGRESS(f"unnecessary moves of {name}")
+        within = CaseLimits.of(budget.part(1 / (len(results) - index)).rest())
+        comparisons.append(
+            compare_with_optimum(
+                group, name, optimum=optimum, result=result, limits=within, needs_proof=False
+            )
+        )
     return {
         "id": group.id,
         "optimum": {
@@ -79,13 +112,26 @@ def _record(group: Group, names: Sequence[str], limits: CaseLimits) -> dict[str,
             "movement": optimum.movement.value,
             "loads": list(leximax(vector)) if vector else [],
         },
-        "comparisons": [
-            _entry(compare_with_optimum(group, name, optimum=optimum, limits=limits))
-            for name in names
-            if not limits.is_stopped
-        ],
+        "comparisons": [_entry(comparison) for comparison in comparisons],
         "proof": optimum.proof_by_level(),
     }
+
+
+def _run(group: Group, name: str) -> StableResult:
+    PROGRESS(name)
+    return run_until_stable(group, name)
+
+
+def _may_be_optimal(group: Group, results: Iterable[StableResult]) -> bool:
+    """Return whether a result may have the minimum makespan.
+
+    It does not if a greedy assignment has a lower makespan.
+    """
+    problem = build_problem(without_capacities(group))
+    placement = longest_processing_time(problem)
+    greedy = measures(group, problem.to_assignment(placement))[Measure.MAKESPAN]
+    assignments = [one.assignment for one in results if one.assignment is not None]
+    return any(measures(group, one)[Measure.MAKESPAN] <= greedy for one in assignments)
 
 
 def _level_result(
@@ -93,6 +139,7 @@ def _level_result(
 ) -> GroupResult:
     """Compare assignors on the objective levels that the options select."""
     levels, constraints = objective.levels(group), objective.constraints(group)
+    PROGRESS("optimum")
     optimum = solve_optimum(group, levels=levels, constraints=constraints, limits=limits)
     comparisons = [
         compare_levels(group, name, levels=levels, constraints=constraints, optimum=optimum)
@@ -160,7 +207,7 @@ def _rows(record: Record) -> Iterator[Sequence[object]]:
             entry.get(optimum["measure"], {}).get("greedy", "–"),
             optimum["imbalance"],
             entry.get("movement", {}).get("greedy", "–"),
-            optimum["movement"],
+            f"{'' if optimum['status'] == Status.OPTIMAL else '≤ '}{optimum['movement']}",
             entry.get("unnecessary_moves", "–"),
             _result(entry),
         )
@@ -169,8 +216,8 @@ def _rows(record: Record) -> Iterator[Sequence[object]]:
 def _result(entry: Record) -> str:
     if entry["ending"] != "ok":
         return f"{entry['ending']}: {entry.get('detail', '')}"
+    if entry.get("least_imbalance") is False:
+        return "imbalance not optimal"
     if not entry.get("proven"):
         return "optimum not proven"
-    if not entry["least_imbalance"]:
-        return "imbalance not optimal"
     return "unnecessary moves" if entry.get("unnecessary_moves") else "optimal"

@@ -126,7 +126,7 @@ def ladder(
         found = find(group, first=options.first, last=options.last, limits=within)
         backlog = _backlog(group, drain, lags)
         record = _record(group, found, backlog)
-        record["topics"] = {}
+        topics = {}
         alone = list(_topics_alone(group))
         for index, (name, topic) in enumerate(alone):
             if budget.limits.is_stopped:
@@ -134,7 +134,8 @@ def ladder(
             within = budget.part(1 / (len(alone) - index)).rest()
             PROGRESS(f"topic {name}")
             rungs = find(topic, with_moves=False, limits=within).rungs
-            record["topics"][name] = [rung.members for rung in rungs]
+            topics[name] = [rung.members for rung in rungs]
+        record["topics"] = topics
         return GroupResult(record)
 
     layout = TableLayout(

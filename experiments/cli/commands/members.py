@@ -20,7 +20,8 @@ from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.reference.model.group import Group
 from kassay.solver.limits import SearchBudget
 from kassay.solver.sizing.member_loss import MemberLosses, member_loss
-from kassay.solver.sizing.members_needed import MemberCount, Sizing, members_needed
+from kassay.solver.sizing.members_needed import Sizing, members_needed
+from kassay.solver.sizing.size_search import MemberCount
 from kassay.solver.solution import value_and_bound
 
 
@@ -67,15 +68,13 @@ def members(options: MembersOptions, source: GroupSource, search: SearchOptions)
 
     def process(group: Group) -> GroupResult:
         budget = SearchBudget.start(search.limits(), search.seed)
-        solved = sweep
-        if sweep is not None and options.resilience:
-            solved = (*sweep, len(group.members))
+        also = (len(group.members),) if options.resilience else ()
         sizing = members_needed(
             group,
             makespan=options.makespan,
             capacity=options.capacity,
             like=options.like,
-            sweep=solved,
+            sweep=None if sweep is None else (*sweep, *also),
             allow_lag=options.allow_lag,
             limits=budget.part(1 / 2 if options.resilience else 1).rest(),
             seed=search.seed,

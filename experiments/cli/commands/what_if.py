@@ -23,6 +23,7 @@ from kassay.experiments.cli.options.search_options import (
 )
 from kassay.experiments.cli.options.source_options import GroupSource
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
+from kassay.experiments.cli.progress import PROGRESS
 from kassay.experiments.cli.read_groups import read_source
 from kassay.experiments.cli.write_results import Record, TableLayout, error_record
 from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
@@ -35,6 +36,7 @@ from kassay.experiments.planning.scenarios.scenario_spec import ScenarioSpec
 from kassay.experiments.planning.scenarios.what_if import ScenarioResult, current_state, scenarios
 from kassay.experiments.planning.scenarios.what_if import what_if as solve_scenario
 from kassay.reference.model.group import Group
+from kassay.solver.limits import SearchBudget
 from kassay.solver.solution import Status
 
 
@@ -117,19 +119,28 @@ def what_if(
         except RebalancingGroupError as error:
             return GroupResult(error_record(group.id, error), reached=False)
         changed = scenarios(group, alternatives) if alternatives else ()
-        results = [
-            solve_scenario(
-                scenario,
-                before=group,
-                levels=objective.planning_levels(scenario.group),
-                constraints=objective.constraints(scenario.group),
-                assignor=options.assignor,
-                limits=search.limits(),
-                seed=search.seed,
+        budget = SearchBudget.start(search.limits(), search.seed)
+        all_scenarios = [*scenarios(group, ()), *changed]
+        results: list[ScenarioResult] = []
+        for index, scenario in enumerate(all_scenarios):
+            if STOP.is_set():
+                break
+            PROGRESS(scenario.name)
+            known = [one for one in results if one.scenario.group == scenario.group]
+            if known:
+                results.append(replace(known[0], scenario=scenario, seconds=0.0))
+                continue
+            results.append(
+                solve_scenario(
+                    scenario,
+                    before=group,
+                    levels=objective.planning_levels(scenario.group),
+                    constraints=objective.constraints(scenario.group),
+                    assignor=options.assignor,
+                    limits=budget.part(1 / (len(all_scenarios) - index)).rest(),
+                    seed=search.seed,
+                )
             )
-            for scenario in (*scenarios(group, ()), *changed)
-            if not STOP.is_set()
-        ]
         if options.plot is not None:
             _plot(results, next(files), group.id)
         _print_assumed_weights(group, options.partitions or (), options.new_weight)

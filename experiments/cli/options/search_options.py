@@ -17,9 +17,8 @@ class LimitOptions:
 
     time_limit: float = option(
         60.0,
-        "Time limit in seconds per group. In kassay what-if: per scenario. In kassay members: per "
-        "tested number of members. In kassay compare, agreement, study, history and hunt: per "
-        "search of the solver.",
+        "Time limit in seconds per group, for all searches together. In kassay agreement, study, "
+        "history and hunt: per search of the solver.",
         min=0,
     )
     deterministic_limit: float | None = option(

@@ -46,8 +46,6 @@ GROWTH = (Fraction(1), Fraction(5, 4), Fraction(3, 2), Fraction(2))
 """Default traffic growth factors for which the plan computes the number of members."""
 Progress = Callable[[str], None]
 """Function that is called with the name of each part of the plan when the part starts."""
-_SOLVES_PER_GROWTH = 8
-"""Number of searches that share the time of one growth factor."""
 
 
 def plan(
@@ -201,7 +199,7 @@ class _Planner:
                 by_host=any(isinstance(one, HostImbalance) for one in self.levels),
             ),
             growth_sizings=self._growth_sizings(growth, planned.makespan),
-            member_losses=self._member_losses(assignment, len(consuming)),
+            member_losses=self._member_losses(assignment),
             interrupted=self.is_stopped,
         )
 
@@ -243,8 +241,7 @@ class _Planner:
     ) -> tuple[GrowthSizing, ...]:
         if self.group.weight_source is WeightSource.LAG or not self.group.has_equal_speeds:
             return ()
-        parts = _SOLVES_PER_GROWTH * max(1, len(factors))
-        limits = self._share("sizing", 0.6, parts=parts)
+        limits = self._share("sizing", 0.6, parts=max(1, len(factors)))
         return tuple(
             self._growth_sizing(one, int(makespan / one), limits)
             for one in factors
@@ -255,11 +252,11 @@ class _Planner:
         # The number of members does not depend on the owners. Without owners, no search for few
         # moves is necessary.
         group = rejoin(self.group, Assignment({}))
-        sizing = members_needed(group, makespan=makespan, limits=limits, seed=self.seed)
+        sizing = members_needed(group, makespan=makespan, sweep=(), limits=limits, seed=self.seed)
         return GrowthSizing(growth=growth, makespan=makespan, sizing=sizing)
 
-    def _member_losses(self, assignment: Assignment, members: int) -> MemberLosses:
-        limits = self._share("loss of a member", 0.9, parts=max(1, members))
+    def _member_losses(self, assignment: Assignment) -> MemberLosses:
+        limits = self._share("loss of a member", 0.9)
         losses = member_loss(self.group, assignment, limits=limits, seed=self.seed)
         return MemberLosses(()) if self.is_stopped else losses
 

@@ -7,9 +7,12 @@ from hypothesis import strategies as st
 from kassay.reference import Group, InputError, Member, Topic
 from kassay.reference.model.assignment import violations
 from kassay.solver.limits import SearchLimits
+from kassay.solver.sizing import size_search
 from kassay.solver.sizing.members_needed import members_needed
 from kassay.solver.sizing.resized_groups import resized, with_valid_ownership
+from kassay.solver.solve import solve
 from tests import brute_force
+from tests.log_normal_groups import log_normal_group
 from tests.strategies import groups
 
 
@@ -156,3 +159,48 @@ def test_invalid_targets_are_rejected(targets, message):
 def test_an_unknown_member_to_copy_is_rejected():
     with pytest.raises(InputError, match="no member 'z'"):
         members_needed(team(1, 1), makespan=1, like="z")
+
+
+@pytest.fixture
+def searches(monkeypatch):
+    """Record the time limit of each search for an optimum."""
+    seconds = []
+
+    def recorded(group, **options):
+        seconds.append(options["limits"].time)
+        return solve(group, **options)
+
+    monkeypatch.setattr(size_search, "solve", recorded)
+    return seconds
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_bounds_decide_the_number_of_members_of_weighted_groups_without_a_search(seed, searches):
+    group = log_normal_group(partitions=100 + 30 * seed, members=12, seed=seed)
+    weights = group.topics[0].weights
+    target = max(*weights, sum(weights) * 103 // (100 * (8 + seed)))
+    found = members_needed(group, makespan=target, sweep=())
+    assert searches == []
+    assert found.needed.is_proven
+    assert (found.needed.value - 1) * target < sum(weights)
+    assert found.sizes == ()
+
+
+def test_a_search_decides_if_bounds_and_greedy_rules_do_not(searches):
+    # Two members can have 12 + 11 + 9 and 12 + 10 + 7 + 3; the greedy rules reach more than 32.
+    group = team(7, 2, weights=(12, 12, 11, 10, 9, 7, 3))
+    found = members_needed(group, makespan=32, sweep=())
+    assert (found.needed.value, found.needed.bound) == (2, 2)
+    assert len(searches) == 1
+
+
+def test_all_searches_of_a_sizing_share_the_time_limit(searches):
+    members_needed(team(9, 2, weights=range(1, 10)), makespan=20, sweep=range(2, 6), limits=80.0)
+    assert len(searches) == 8
+    assert max(searches[:-1]) <= 80.0 / 2
+
+
+def test_numbers_that_were_not_requested_have_a_short_search_for_moves(searches):
+    members_needed(team(9, 2, weights=range(1, 10)), makespan=20, limits=1_000.0)
+    assert len(searches) >= 4
+    assert max(searches) <= 10

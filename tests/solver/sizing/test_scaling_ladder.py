@@ -152,3 +152,12 @@ def test_a_time_limit_leaves_rungs_without_proof():
 def test_a_range_without_a_number_is_a_usage_error():
     with pytest.raises(UsageError, match="first must be from 1 to last"):
         scaling_ladder(random_group(1), first=3, last=2)
+
+
+def test_a_ladder_without_moves_has_the_same_rungs():
+    group = log_normal_group(14, 3)
+    full, short = scaling_ladder(group), scaling_ladder(group, with_moves=False)
+    for one, other in zip(full.rungs, short.rungs, strict=True):
+        assert (one.members, one.last, one.makespan) == (other.members, other.last, other.makespan)
+        assert one.movement is not None
+        assert (other.movement, other.moves_from_previous) == (None, None)
