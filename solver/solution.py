@@ -7,6 +7,7 @@ from typing import Self
 
 from kassay.reference.model import notebook_tables
 from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.assumptions import condition
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
@@ -20,6 +21,7 @@ from kassay.solver.certificate.certificate import (
     weakest_proof,
 )
 from kassay.solver.improvement.transfer_chains import Transfer
+from kassay.solver.objective import CrossRack
 
 
 class Status(StrEnum):
@@ -160,7 +162,16 @@ class Solution:
 
     def __repr__(self) -> str:
         values = "; ".join(map(str, self.conflict or self.levels))
-        return f"<solution by {self.method}: {self.status}{', ' if values else ''}{values}>"
+        under = "" if self.condition is None else f" if {self.condition}"
+        return f"<solution by {self.method}: {self.status}{under}{', ' if values else ''}{values}>"
+
+    @property
+    def condition(self) -> str | None:
+        """Return the condition under which the status holds; None without assumed data."""
+        if self.group is None:
+            return None
+        with_racks = any(level.name == CrossRack.name for level in self.levels)
+        return condition(self.group, with_racks=with_racks)
 
     @property
     def moves(self) -> tuple[Transfer, ...]:
@@ -247,7 +258,8 @@ class Solution:
 
     def _repr_html_(self) -> str:
         """Return an HTML table of levels and loads, for notebooks."""
-        caption = f"{self.status} by {self.method} in {self.seconds:.3f} s"
+        under = "" if self.condition is None else f" if {self.condition}"
+        caption = f"{self.status}{under} by {self.method} in {self.seconds:.3f} s"
         if self.conflict:
             caption += f": {'; '.join(self.conflict)}"
         partitions = (

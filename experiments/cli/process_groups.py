@@ -1,6 +1,6 @@
 """Process each group of a source, write the results, and set the exit code."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,9 @@ from kassay.experiments.cli.write_results import (
     print_scalars,
     table_console,
 )
+from kassay.experiments.planning.preparation.planning_start import rebalance_caveat
 from kassay.experiments.sources.import_options import ImportOptions
+from kassay.reference.model.assumptions import condition
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_checks import parts_without_effect
@@ -62,16 +64,35 @@ def process_groups(
             typer.echo(json_line(record))
         else:
             records.append(record)
-    if output_format is Format.TABLE and layout is not None:
-        table_console().print(layout.table(records))
-    elif output_format is Format.TABLE:
-        print_scalars(records)
+    if output_format is Format.TABLE:
+        _print_tables(records, layout)
     elif output_format is Format.JSON:
         print_json(records)
     if code == INTERRUPTED:
         exit_interrupted("the result of the last group is the best one found so far, if any")
     if code:
         raise typer.Exit(code)
+
+
+def _print_tables(records: Sequence[Record], layout: TableLayout | None) -> None:
+    for record in records:
+        if "condition" in record:
+            print_note(f"group {record['id']!r}: the results hold if {record['condition']}")
+        if "caveat" in record:
+            print_note(f"group {record['id']!r}: {record['caveat']}")
+    if layout is None:
+        print_scalars(records)
+    else:
+        table_console().print(layout.table(records))
+
+
+def _with_condition(record: Record, group: Group) -> Record:
+    """Add the condition of the results for assumed data, and the state of a rebalance."""
+    remarks = {
+        "condition": condition(group, with_racks=True),
+        "caveat": rebalance_caveat(group),
+    }
+    return {**record, **{key: text for key, text in remarks.items() if text is not None}}
 
 
 def _results(
@@ -96,8 +117,8 @@ def _results(
             yield error_record(group_id, error), BAD_INPUT
             continue
         if STOP.is_set():
-            yield {**result.record, "interrupted": True}, INTERRUPTED
+            yield {**_with_condition(result.record, group), "interrupted": True}, INTERRUPTED
             return
-        yield result.record, 0 if result.reached else NOT_REACHED
+        yield _with_condition(result.record, group), 0 if result.reached else NOT_REACHED
     if is_empty:
         raise InputError(f"{name_of(file)}: the input contains no group with members")

@@ -67,11 +67,13 @@ def parsed_groups(
 
 
 def _print_notes(imported: ImportedGroup) -> None:
-    """Print the notes of a captured group, or that the group of a document was rebalancing."""
+    """Print the notes of a captured group; for a document, those of options, and its rebalance."""
     group = imported.group
     if group is None:
         return
     state = group.status.state
+    if imported.option_notes:
+        print_note(f"group {imported.id!r}: {'; '.join(imported.option_notes)}")
     if imported.is_document and group.status.is_rebalancing:
         print_note(f"group {imported.id!r}: the group was rebalancing, state {state}")
     elif group.notes and not imported.is_document:

@@ -48,6 +48,8 @@ def print_survey(result: Survey, output_format: Format | None) -> None:
         rows = [_row(rank, group) for rank, group in enumerate(result.groups, 1)]
         if all(row["unnecessary"] is None for row in rows):
             rows = [{name: row[name] for name in row if name != "unnecessary"} for row in rows]
+        if not any(row["remarks"] for row in rows):
+            rows = [{name: row[name] for name in row if name != "remarks"} for row in rows]
         print_table(rows)
         for name, value in result.totals().items():
             typer.echo(f"{name.replace('_', ' ')}: {value:,}")
@@ -60,6 +62,7 @@ def _row(rank: int, group: SurveyedGroup) -> dict[str, object]:
     limit = f" to {float(group.gap_limit):.0%}" if group.gap_limit > group.gap else ""
     return {
         "group": group.id,
+        "state": group.state or "",
         "rank": rank,
         "gap": f"{float(group.gap):.0%}{limit}",
         "maximum load": _change(before.makespan, after.makespan),
@@ -70,6 +73,7 @@ def _row(rank: int, group: SurveyedGroup) -> dict[str, object]:
         "unnecessary": group.unnecessary_moves,
         "members": group.members,
         "partitions": group.partitions,
+        "remarks": group.remarks,
     }
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
-from kassay.experiments.planning.preparation.planning_start import planning_start
+from kassay.experiments.planning.preparation.planning_start import check_planning_start
 from kassay.experiments.simulation.cluster.environment import SimulationOptions
 from kassay.experiments.simulation.policies import POLICIES
 from kassay.experiments.simulation.scripts.script import (
@@ -115,16 +115,16 @@ def forecast(
     UsageError
         If a batch size is below 1 or an assignor is unknown.
     """
-    start = planning_start(group)
-    if not start.members:
+    check_planning_start(group)
+    if not group.members:
         raise InputError(f"group {group.id!r} has no members")
     if min(batch_sizes, default=1) < 1:
         raise UsageError(f"batch sizes must be at least 1, got {min(batch_sizes)}")
-    own = current_assignor(start, current)
+    own = current_assignor(group, current)
     return [
-        simulate_configuration(start, own, configuration, batch_size=size, settings=settings)
+        simulate_configuration(group, own, configuration, batch_size=size, settings=settings)
         for size in batch_sizes
-        for configuration in _configurations(start, own, assignors)
+        for configuration in _configurations(group, own, assignors)
     ]
 
 

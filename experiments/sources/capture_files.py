@@ -54,6 +54,7 @@ class ImportedGroup:
     error: str | None = None
     skipped: str | None = None
     is_document: bool = False
+    option_notes: tuple[str, ...] = ()  # notes that options add to a group document
 
 
 class EmptyGroups(StrEnum):
@@ -224,7 +225,9 @@ def _read_documents(text: SourceText, options: ImportOptions) -> Iterator[Import
         try:
             if isinstance(group, InputError):
                 raise group
-            yield ImportedGroup(id, _with_options(group, options), is_document=True)
+            changed = _with_options(group, options)
+            added = tuple(note for note in changed.notes if note not in group.notes)
+            yield ImportedGroup(id, changed, is_document=True, option_notes=added)
         except InputError as error:
             yield ImportedGroup(id, error=str(error), is_document=True)
 

@@ -30,8 +30,10 @@ _PLURAL_CLAUSES = _CLAUSES | {
 }
 
 
-def condition(group: Group) -> str | None:
+def condition(group: Group, *, with_racks: bool = False) -> str | None:
     """Return the condition under which results for a group hold, or None without a condition.
+
+    ``with_racks`` states that the results depend on the racks of members.
 
     Examples
     --------
@@ -50,9 +52,7 @@ def condition(group: Group) -> str | None:
             if reading is None
             else f"{subject} {clause_of[reading]}"
         )
-    if any(Assumed.RACK in member.assumed for member in group.members) and any(
-        topic.racks is not None for topic in group.topics
-    ):
+    if with_racks and any(Assumed.RACK in member.assumed for member in group.members):
         clauses.append("the members have no racks")
     return " and ".join(clauses) or None
 

@@ -54,6 +54,7 @@ def _common_properties(group: Group) -> Group:
             rack=None,
             protocol_version=3,
             client=NO_CLIENT,
+            assumed=(),
         )
         for member in sorted(group.members, key=lambda member: member.id)
     )

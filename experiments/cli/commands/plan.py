@@ -28,7 +28,10 @@ from kassay.experiments.planning.plan_output.plan_files import directory_names, 
 from kassay.experiments.planning.plan_output.plan_sentences import verdict
 from kassay.experiments.planning.plan_output.render_plan import render_summary
 from kassay.experiments.planning.preparation.identify_assignor import installed_client
-from kassay.experiments.planning.preparation.planning_start import planning_start
+from kassay.experiments.planning.preparation.planning_start import (
+    check_planning_start,
+    target_assignment,
+)
 from kassay.experiments.planning.scenarios.scenario_spec import parse_growth
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.reference.model.errors import InputError
@@ -123,12 +126,12 @@ def plan(
 
     Prints a summary. With --output, writes report.html, plan.json, moves.csv, loads.csv, ticket.md,
     static-assignment.json (partition lists for `KafkaConsumer.assign()`) and after.jsonl (group
-    documents after the moves). For several groups, kassay writes one directory per group. If a
-    group is rebalancing, its plan starts from the target assignment, or from the owners before
-    the rebalance if the group has no target assignment. After Ctrl-C, the plan is the best one
-    found so far, and the exit code is 130. Exits with 1 if no assignment of a group is found
-    within the capacities and the time limit, or if the source of a rebalancing group shows no
-    owners.
+    documents after the moves). For several groups, kassay writes one directory per group. The plan
+    of a group that is rebalancing starts from the partitions that the members own, and the summary
+    also states the target assignment of the broker. If subscriptions are assumed, the summary has
+    the results for both limits of the subscriptions. After Ctrl-C, the plan is the best one found
+    so far, and the exit code is 130. Exits with 1 if no assignment of a group is found within the
+    capacities and the time limit, or if the source of a rebalancing group shows no owners.
 
     Example: `kassay plan captures/ --group orders`
 
@@ -179,20 +182,18 @@ def _plan(
     growth: Sequence[Fraction],
 ) -> Plan:
     """Plan one group, until Ctrl-C ends the search."""
-    start = planning_start(group)
-    if start is not group:
-        print_note(start.notes[-1])
+    check_planning_start(group)
     search = partial(
         plan_group,
-        start,
-        levels=objective.planning_levels(start),
-        constraints=objective.constraints(start),
+        group,
+        levels=objective.planning_levels(group),
+        constraints=objective.constraints(group),
         batch_size=options.batch_size,
         growth=growth,
         limits=limits.interruptible_limits(),
         seed=options.seed,
         progress=Progress(group.id, limits.time_limit),
-        client=options.client or installed_client(start),
+        client=options.client or installed_client(group),
     )
     return call_interruptibly(search, lost=f"group {group.id!r} has no plan")
 
@@ -235,12 +236,16 @@ def _text(
 
 
 def _line(plan: Plan, directory: Path | None) -> str:
+    target = target_assignment(plan.group)
     record = {
         "id": plan.group.id,
         **({} if directory is None else {"directory": str(directory)}),
         **({"state": plan.group.status.state} if plan.group.status.is_rebalancing else {}),
         **({"interrupted": True} if plan.interrupted else {}),
         "verdict": verdict(plan),
+        **({} if plan.condition is None else {"condition": plan.condition}),
+        **({} if plan.other_reading is None else {"other_reading": plan.other_reading.record()}),
+        **({} if target is None else {"target": target.record()}),
         "status": str(plan.solution.status),
         "makespan": {"current": plan.current.makespan, "planned": plan.planned.makespan},
         "moves": plan.movement,

@@ -35,7 +35,6 @@ from kassay.experiments.planning.plan_output.plan_files import (
     to_json,
     write_plan,
 )
-from kassay.experiments.planning.preparation.planning_start import planning_start
 from kassay.experiments.planning.survey.render_survey import render_survey
 from kassay.experiments.planning.survey.survey_processes import survey_groups
 from kassay.experiments.planning.survey.survey_result import (
@@ -223,7 +222,7 @@ def _write_pages(
         if STOP.is_set():
             break
         print_note(f"plan {rank} of {min(count, len(result.groups))}: {one.id}")
-        planned = plan(planning_start(documents[one.id]), limits=limits, seed=seed)
+        planned = plan(documents[one.id], limits=limits, seed=seed)
         write_plan(planned, directory / names[one.id])
     pages = {id: f"{name}/{PLAN_PAGE}" for id, name in names.items()}
     written = {id: page for id, page in pages.items() if (directory / page).is_file()}

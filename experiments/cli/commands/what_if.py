@@ -29,7 +29,7 @@ from kassay.experiments.cli.write_results import Record, TableLayout, error_reco
 from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
 from kassay.experiments.planning.preparation.planning_start import (
     RebalancingGroupError,
-    planning_start,
+    check_planning_start,
 )
 from kassay.experiments.planning.scenarios.group_changes import MEAN_WEIGHT, added_weight
 from kassay.experiments.planning.scenarios.scenario_spec import ScenarioSpec
@@ -115,7 +115,7 @@ def what_if(
 
     def process(group: Group) -> GroupResult:
         try:
-            group = planning_start(group)
+            check_planning_start(group)
         except RebalancingGroupError as error:
             return GroupResult(error_record(group.id, error), reached=False)
         changed = scenarios(group, alternatives) if alternatives else ()

@@ -15,6 +15,7 @@ from kassay.experiments.planning.preparation.identify_assignor import (
     identify_assignor,
     runs_in_client,
 )
+from kassay.experiments.planning.preparation.verdict import count_of
 from kassay.reference.assignors import ASSIGNORS, Goal, Release
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import movement
@@ -182,9 +183,3 @@ def _further_partitions(
         makespan=None,
         moves=None,
     )
-
-
-def count_of(number: int, noun: str) -> str:
-    """Format a number with a noun in singular or plural, such as ``2 moves``."""
-    ending = "" if number == 1 else "es" if noun.endswith("ch") else "s"
-    return f"{number:,} {noun}{ending}"

@@ -19,6 +19,7 @@ from kassay.experiments.planning.moves.explained_steps import move_steps
 from kassay.experiments.planning.moves.move_schedule import moves_between, schedule_moves
 from kassay.experiments.planning.preparation.identify_assignor import client_assignors
 from kassay.experiments.planning.preparation.planning_levels import makespan_of, planning_levels
+from kassay.experiments.planning.preparation.verdict import other_verdict
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_annotations import WeightSource
@@ -162,6 +163,13 @@ class _Planner:
             raise LookupError(
                 "; ".join(solution.conflict) or "no assignment found within the time limit"
             )
+        other = other_verdict(
+            group,
+            self.levels,
+            self.constraints,
+            limits=self._share("other subscriptions", 0.3),
+            seed=self.seed,
+        )
         found = self._frontier(solution, optimum, points)
         measure = scheduled_measure(found.measure)
         batches = schedule_moves(group, assignment, batch_size=batch_size, measure=measure)
@@ -201,6 +209,7 @@ class _Planner:
             growth_sizings=self._growth_sizings(growth, planned.makespan),
             member_losses=self._member_losses(assignment),
             interrupted=self.is_stopped,
+            other_reading=other,
         )
 
     def _share(self, name: str, share: float, *, parts: int = 1) -> CaseLimits:

@@ -13,6 +13,7 @@ from kassay.experiments.planning.group_plan.plan_alternatives import PlanOption
 from kassay.experiments.planning.group_plan.rack_locality import RackLocality
 from kassay.experiments.planning.moves.explained_steps import MoveStep
 from kassay.experiments.planning.moves.move_schedule import Move, MoveBatch
+from kassay.experiments.planning.preparation.verdict import Verdict, plan_condition
 from kassay.reference.documents.csv_writer import write_csv
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
@@ -73,11 +74,13 @@ class Plan:
     growth_sizings
         Empty if the weights are lag, which is a backlog and not a load.
     steps
-        The moves in order, as steps that lower the loads.
+        The moves in order, as steps along chains of members.
     options
         The planned assignment and the alternatives to it.
     actions
         Effective actions instead of the list of moves, those with the fewest moves first.
+    other_reading
+        Result with the other limit of assumed subscriptions; None if it is the same group.
     interrupted
         Whether the event ``stop`` of the limits ended the searches. The plan is the best one
         found until then; alternatives, assignors, sizings and losses may be missing.
@@ -105,12 +108,25 @@ class Plan:
     growth_sizings: tuple[GrowthSizing, ...]
     member_losses: MemberLosses
     interrupted: bool
+    other_reading: Verdict | None = None
 
     def __repr__(self) -> str:
+        under = "" if self.condition is None else f" if {self.condition}"
         return (
             f"<plan of {self.group!r}: {self.movement:,} moves, maximum load "
-            f"{self.current.makespan:,} to {self.planned.makespan:,}, {self.solution.status}>"
+            f"{self.current.makespan:,} to {self.planned.makespan:,}, "
+            f"{self.solution.status}{under}>"
         )
+
+    @property
+    def verdict(self) -> Verdict:
+        """Return the result of the plan, with the condition under which it holds."""
+        return Verdict.of(self.group, self.solution, self.makespan, self.levels)
+
+    @property
+    def condition(self) -> str | None:
+        """Return the condition under which the plan and its proofs hold, or None."""
+        return plan_condition(self.group, self.levels)
 
     @property
     def assignment(self) -> Assignment:

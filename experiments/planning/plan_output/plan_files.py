@@ -16,6 +16,7 @@ from kassay.experiments.planning.group_plan.plan_result import Plan, loads_csv, 
 from kassay.experiments.planning.plan_output.plan_sentences import not_considered, verdict
 from kassay.experiments.planning.plan_output.render_plan import render_html, render_ticket
 from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
+from kassay.experiments.planning.preparation.planning_start import target_assignment
 from kassay.reference.documents.json_codec import assignment_document, group_document
 from kassay.reference.model.ownership import rejoin
 from kassay.solver.solution import LevelValue, value_and_bound
@@ -28,10 +29,15 @@ VERSION = 3
 
 def plan_document(plan: Plan) -> dict[str, object]:
     """Return the content of ``plan.json``, which follows ``plan.schema.json``."""
+    target = target_assignment(plan.group)
     document: dict[str, object] = {
         "version": VERSION,
         "id": plan.group.id,
         "verdict": verdict(plan),
+        "condition": plan.condition,
+        "other_reading": None if plan.other_reading is None else plan.other_reading.record(),
+        "state": plan.group.status.state,
+        "target": None if target is None else target.record(),
         "actions": [
             {"action": one.text, "makespan": one.makespan, "moves": one.moves}
             for one in plan.actions

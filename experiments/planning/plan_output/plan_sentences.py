@@ -3,11 +3,12 @@
 import shlex
 from collections.abc import Iterator, Sequence
 
-from kassay.experiments.planning.group_plan.actions import count_of
 from kassay.experiments.planning.group_plan.host_loads import host_loads
-from kassay.experiments.planning.group_plan.plan_alternatives import RECOMMENDED
+from kassay.experiments.planning.group_plan.plan_alternatives import FEW_MOVES, RECOMMENDED
 from kassay.experiments.planning.group_plan.plan_result import Plan
-from kassay.reference.model.group_annotations import WeightSource
+from kassay.experiments.planning.preparation.planning_start import rebalance_caveat
+from kassay.experiments.planning.preparation.verdict import count_of
+from kassay.reference.model.group_annotations import Assumed, WeightSource
 from kassay.reference.model.metrics import Measure, relative_loads
 from kassay.solver.objective import HOST_LEVELS, Movement
 from kassay.solver.solution import LevelValue
@@ -25,45 +26,21 @@ _WEIGHTS = {
 
 
 def verdict(plan: Plan) -> str:
-    """Describe in one sentence the moves of the plan and the change of the maximum load."""
-    before, after = plan.current.makespan, plan.planned.makespan
-    if not plan.moves:
-        return f"Nothing to do: {_unchanged(plan)}."
-    placed = len(plan.moves) - plan.movement
-    parts = []
-    if plan.movement:
-        parts.append(count_of(plan.movement, "move"))
-    if placed:
-        parts.append(f"{count_of(placed, 'partition')} without an owner")
-    gain = f" ({(after - before) / before:+.0%})" if before and after != before else ""
-    change = (
-        f"lower the maximum load from {before:,} to {after:,}{gain}"
-        if after < before
-        else f"keep the maximum load at {after:,} and even out the other loads"
-        if after == before
-        else f"give a maximum load of {after:,}"
-    )
-    return f"{' and '.join(parts)} {change}; {quality(plan)}."
+    """Describe the moves of the plan and the change of the maximum load, with all conditions.
+
+    If the other reading of assumed subscriptions has another result, it follows.
+    """
+    caveat = rebalance_caveat(plan.group)
+    sentences = [str(plan.verdict)]
+    if plan.other_reading is not None:
+        sentences.append(str(plan.other_reading))
+    return " ".join(sentences if caveat is None else [*sentences, caveat])
 
 
 def quality(plan: Plan) -> str:
     """Describe how far the planned maximum load is from the proven minimum."""
-    bound = plan.makespan.bound
-    if plan.makespan.gap == 0:
-        return "the maximum load is the proven minimum"
-    if not bound:
-        return "the minimum is not known"
-    return f"that is at most {plan.makespan.gap / bound:.1%} above the minimum"
-
-
-def _unchanged(plan: Plan) -> str:
-    tolerance = next((level.tolerance for level in plan.levels if level.tolerance), None)
-    if plan.solution.status != "optimal":
-        return "no better assignment was found; optimality is not proven"
-    if tolerance is not None:
-        share = f"{float(tolerance.relative):.0%}"
-        return f"the current assignment is within {share} of the minimum imbalance, with proof"
-    return "the current assignment is optimal, with proof"
+    text = plan.verdict.quality
+    return text if plan.condition is None else f"{text}, if {plan.condition}"
 
 
 def option_summary(plan: Plan) -> Iterator[str]:
@@ -106,6 +83,10 @@ def not_considered(plan: Plan) -> list[str]:
             f"racks: {plan.racks.current:,} of {plan.group.partition_count:,} partitions are read "
             f"across racks now, {plan.racks.planned:,} in this plan; consider them with --racks"
         )
+    unknown = sum(Assumed.RACK in member.assumed for member in plan.group.members)
+    if unknown and "cross_rack" not in names:
+        members = count_of(unknown, "member")
+        ignored.append(f"racks: the source does not show the racks of {members}")
     hosts = host_loads(plan.group, plan.assignment)
     if names.isdisjoint(HOST_LEVELS) and hosts:
         current = max(one.relative_current for one in hosts)
@@ -157,6 +138,8 @@ def further_commands(
         yield f"kassay plan {shlex.join([*source, *selected])} -o plan"
     else:
         yield f"kassay compare {shlex.quote(f'{directory}/after.jsonl')} --format table"
-    yield f"kassay plan {shlex.join([*source, *selected])} --max-moves 10 -o plan-10"
+    if plan.movement > FEW_MOVES:
+        few = f"--max-moves {FEW_MOVES} -o plan-{FEW_MOVES}"
+        yield f"kassay plan {shlex.join([*source, *selected])} {few}"
     if plan.group.weight_source is not WeightSource.LAG:
         yield f"kassay what-if {shlex.join(source)} --members +0..+2 --format table"

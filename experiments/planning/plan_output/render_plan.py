@@ -11,7 +11,6 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
-from kassay.experiments.planning.group_plan.actions import count_of
 from kassay.experiments.planning.group_plan.host_loads import host_loads
 from kassay.experiments.planning.group_plan.plan_alternatives import scheduled_measure
 from kassay.experiments.planning.group_plan.plan_result import Plan, loads_csv, moves_csv
@@ -27,6 +26,8 @@ from kassay.experiments.planning.plan_output.plan_sentences import (
 from kassay.experiments.planning.preparation.identify_assignor import (
     identify_assignor,
 )
+from kassay.experiments.planning.preparation.planning_start import target_assignment
+from kassay.experiments.planning.preparation.verdict import count_of
 from kassay.experiments.plotting.assignment_figure import draw_assignment
 from kassay.experiments.plotting.frontier_drawing import FrontierCurve, frontier_svg
 from kassay.experiments.plotting.page_templates import environment
@@ -81,6 +82,8 @@ def _summary(plan: Plan, short: Mapping[str, str], commands: Sequence[str]) -> d
     return {
         "verdict": _shorten(verdict(plan), short),
         "quality": quality(plan),
+        "condition": plan.condition,
+        "target": target_assignment(plan.group),
         "actions": [replace(one, text=_shorten(one.text, short)) for one in plan.actions],
         "first_steps": [
             {"text": _shorten(str(step), short), "makespan": step.makespan}

@@ -95,7 +95,10 @@ class IdentifiedAssignor:
             is_known = self.implementation in {Implementation.BROKER, Implementation.JAVA}
             return text if is_known else f"{text} {self._results('each assignor')}"
         if self.implementation is Implementation.BROKER:
-            return f"The broker assigns the partitions, with {self.name}."
+            own = (
+                "range (kassay's name: server-range)" if self.name == "server-range" else self.name
+            )
+            return f"The broker assigns the partitions, with {own}."
         text = f"The group runs {self.name}{self._origin}."
         if self.port is None:
             return f"{text} kassay has no port of this assignor."

@@ -1,10 +1,13 @@
 """Determine the assignment from which the plan of a rebalancing group starts."""
 
-from dataclasses import replace
+from dataclasses import dataclass
 
+from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import KassayError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_annotations import Protocol
+from kassay.reference.model.metrics import Measure, measures, movement
+from kassay.reference.model.ownership import rejoin
 
 _ADVICE = "describe the group again when its state is Stable"
 
@@ -13,12 +16,61 @@ class RebalancingGroupError(KassayError, LookupError):
     """Error: the source lacks data of a rebalancing group from which a plan starts."""
 
 
-def planning_start(group: Group) -> Group:
-    """Return the group with the partition owners from which a plan starts.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetAssignment:
+    """Target assignment of a group that reconciles: its maximum load and the pending moves."""
 
-    The plan of a group that reconciles starts from its target assignment, which the broker
-    completes without any action. The plans of other rebalancing groups start from the owners
-    before the rebalance. A note in the group states the start.
+    makespan: int
+    moves: int
+
+    def record(self) -> dict[str, int]:
+        """Return the values as a JSON object."""
+        return {"makespan": self.makespan, "moves": self.moves}
+
+
+def is_rebalancing(group: Group) -> bool:
+    """Return whether the owners of partitions change: by the state or by a target assignment."""
+    return group.status.is_rebalancing or has_target(group)
+
+
+def has_target(group: Group) -> bool:
+    """Return whether the target assignment of a member differs from its partitions."""
+    return any(member.target is not None for member in group.members)
+
+
+def target_assignment(group: Group) -> TargetAssignment | None:
+    """Return the target assignment that the broker completes, or None if no member has one."""
+    if not has_target(group):
+        return None
+    target = Assignment(
+        {one.id: one.owned if one.target is None else one.target for one in group.members}
+    )
+    after = rejoin(group, target)
+    return TargetAssignment(
+        makespan=measures(after, target)[Measure.MAKESPAN], moves=movement(group, target)
+    )
+
+
+def rebalance_caveat(group: Group) -> str | None:
+    """Describe the rebalance of a group as a sentence, or return None if the group is stable."""
+    if not is_rebalancing(group):
+        return None
+    target = target_assignment(group)
+    if target is not None:
+        return (
+            "The group is reconciling: the broker completes its target assignment without any "
+            f"action, with {target.moves:,} {'move' if target.moves == 1 else 'moves'} and a "
+            f"maximum load of {target.makespan:,}. Results start from the partitions that the "
+            "members own now."
+        )
+    return (
+        f"The group is rebalancing ({group.status.state}): results start from the owners before "
+        "the rebalance."
+    )
+
+
+def check_planning_start(group: Group) -> None:
+    """Check that a plan can start from the current owners.
 
     Raises
     ------
@@ -29,21 +81,16 @@ def planning_start(group: Group) -> Group:
     Examples
     --------
     >>> from kassay.reference.model.group_annotations import GroupStatus
-    >>> planning_start(Group(topics=(), members=(), status=GroupStatus(state="Assigning")))
+    >>> check_planning_start(Group(topics=(), members=(), status=GroupStatus(state="Assigning")))
     Traceback (most recent call last):
     kassay...RebalancingGroupError: group None is rebalancing (Assigning): ...
     """
-    if not group.status.is_rebalancing:
-        return group
+    if not is_rebalancing(group):
+        return
     where = f"group {group.id!r} is rebalancing ({group.status.state})"
-    has_target = any(member.target is not None for member in group.members)
-    started = tuple(
-        member if member.target is None else replace(member, owned=member.target, target=None)
-        for member in group.members
-    )
-    if not any(len(member.owned) for member in started):
+    if not any(len(member.owned) or member.target for member in group.members):
         raise RebalancingGroupError(f"{where}: the source shows no owners; {_ADVICE}")
-    unknown = [member.id for member in started if not member.subscription]
+    unknown = [member.id for member in group.members if not member.subscription]
     if unknown:
         others = f" and of {len(unknown) - 1} more" if len(unknown) > 1 else ""
         raise RebalancingGroupError(
@@ -54,9 +101,3 @@ def planning_start(group: Group) -> Group:
         raise RebalancingGroupError(
             f"{where}: the broker has not computed its target assignment; {_ADVICE}"
         )
-    note = "the plan starts from " + (
-        "the target assignment, which the broker completes without any action"
-        if has_target
-        else "the owners before the rebalance"
-    )
-    return replace(group, members=started, notes=(*group.notes, f"{where}: {note}"))

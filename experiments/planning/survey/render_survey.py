@@ -5,13 +5,23 @@ from fractions import Fraction
 from pathlib import Path
 from urllib.parse import quote
 
-from kassay.experiments.planning.survey.survey_result import Survey
+from kassay.experiments.planning.survey.survey_result import Survey, SurveyedGroup
 from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.documents.csv_writer import write_csv
 
 _TEMPLATES = Path(__file__).parents[1] / "templates"
 _COLUMNS = (
-    *("rank", "group", "gap", "gap limit", "maximum load", "planned maximum load", "bound"),
+    *(
+        "rank",
+        "group",
+        "state",
+        "remarks",
+        "gap",
+        "gap limit",
+        "maximum load",
+        "planned maximum load",
+        "bound",
+    ),
     *("spread", "planned spread", "idle", "planned idle", "hot", "moves", "placed"),
     *("unnecessary moves", "members", "partitions"),
 )
@@ -38,10 +48,20 @@ def render_survey(survey: Survey, *, source: str, plans: Mapping[str | None, str
 def survey_csv(survey: Survey) -> str:
     """Convert a survey to CSV text, one line per group in the order of the ranks."""
     rows = (
-        (rank, group.id or "", *map(_cell, group.values().values()))
+        (
+            rank,
+            group.id or "",
+            group.state or "",
+            group.remarks,
+            *map(_cell, group.values().values()),
+        )
         for rank, group in enumerate(survey.groups, 1)
     )
     return write_csv(_COLUMNS, rows)
+
+
+def _texts(group: SurveyedGroup) -> tuple[str, ...]:
+    return (group.id or "", group.state or "", group.remarks)
 
 
 def _cell(value: Fraction | int | None) -> object:

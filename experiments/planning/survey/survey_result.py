@@ -1,14 +1,20 @@
 """Survey of many groups: the gain of an optimal plan per group, ranked."""
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 
 from kassay.experiments.comparison.optimum import keep_owners
-from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
 from kassay.experiments.planning.preparation.planning_levels import makespan_of, planning_levels
-from kassay.experiments.planning.preparation.planning_start import planning_start
+from kassay.experiments.planning.preparation.planning_start import (
+    TargetAssignment,
+    check_planning_start,
+    rebalance_caveat,
+    target_assignment,
+)
+from kassay.experiments.planning.preparation.verdict import Verdict, other_verdict
 from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.assumptions import other_reading
 from kassay.reference.model.errors import KassayError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, load_vector, measures, member_units, movement
@@ -70,6 +76,14 @@ class SurveyedGroup:
         Members with a load above the planned maximum load.
     history
         None if no history of the group is given.
+    verdict
+        Result of the plan in one sentence, with the condition under which it holds.
+    other_reading
+        Result with the other limit of assumed subscriptions; None if it is the same group.
+    target
+        Target assignment of a group that reconciles.
+    caveat
+        State of a rebalance as a sentence; None for a stable group.
     """
 
     id: str | None
@@ -85,6 +99,10 @@ class SurveyedGroup:
     placed: int
     hot: int
     history: MoveHistory | None
+    verdict: Verdict
+    other_reading: Verdict | None
+    target: TargetAssignment | None
+    caveat: str | None
 
     @property
     def gap(self) -> Fraction:
@@ -105,6 +123,18 @@ class SurveyedGroup:
     def has_gain(self) -> bool:
         """Return whether the plan changes maximum load, spread or number of idle members."""
         return self.current != self.planned
+
+    @property
+    def remarks(self) -> str:
+        """Return the conditions of the result, the other reading and the state of a rebalance."""
+        parts = []
+        if self.verdict.condition is not None:
+            parts.append(f"if {self.verdict.condition}")
+        if self.other_reading is not None:
+            parts.append(self.other_reading.short)
+        if self.caveat is not None:
+            parts.append(self.caveat)
+        return "; ".join(part.rstrip(".") for part in parts)
 
     def values(self) -> dict[str, Fraction | int | None]:
         """Return the values of the group by name, which conditions, metrics and CSV files use."""
@@ -162,6 +192,12 @@ class SurveyedGroup:
             "hot": self.hot,
             "moves": value_and_bound(self.moves),
             "placed": self.placed,
+            "verdict": " ".join(
+                text for text in (str(self.verdict), self.caveat) if text is not None
+            ),
+            "condition": self.verdict.condition,
+            "other_reading": None if self.other_reading is None else self.other_reading.record(),
+            **({} if self.target is None else {"target": self.target.record()}),
             "history": None
             if history is None
             else {
@@ -246,7 +282,8 @@ def survey_group(
     (11, 10, 0.1)
     """
     try:
-        return _surveyed(planning_start(group), history, limits, seed)
+        check_planning_start(group)
+        return _surveyed(group, history, limits, seed)
     except KassayError as error:
         return UnsurveyedGroup(id=group.id, reason=str(error))
     except Exception as error:  # noqa: BLE001 - one bad group must not end the survey
@@ -258,7 +295,9 @@ def _surveyed(
     group: Group, history: MoveHistory | None, limits: SearchLimits, seed: int
 ) -> SurveyResult:
     levels = planning_levels(group)
-    solution = solve(group, levels=levels, limits=limits, seed=seed)
+    other = other_reading(group)
+    share = limits if other is None else replace(limits, time=limits.time / 2)
+    solution = solve(group, levels=levels, limits=share, seed=seed)
     makespan = makespan_of(group, solution)
     if solution.assignment is None or makespan is None:
         reason = "; ".join(solution.conflict) or "no assignment found within the time limit"
@@ -272,7 +311,7 @@ def _surveyed(
     return SurveyedGroup(
         id=group.id,
         state=group.status.state,
-        assignor=identify_assignor(group).name,
+        assignor=group.status.assignor,
         weights=None if group.weight_source is None else str(group.weight_source),
         members=len(group.members),
         partitions=sum(topic.partitions for topic in consumed),
@@ -283,6 +322,10 @@ def _surveyed(
         placed=sum(int((owners[topic.name] == NO_OWNER).sum()) for topic in consumed),
         hot=sum(load > planned.makespan for load in relative),
         history=history,
+        verdict=Verdict.of(group, solution, makespan, levels),
+        other_reading=other_verdict(group, levels, (), limits=share, seed=seed),
+        target=target_assignment(group),
+        caveat=rebalance_caveat(group),
     )
 
 

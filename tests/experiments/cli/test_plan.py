@@ -119,12 +119,20 @@ def test_an_infeasible_scenario_gives_exit_code_1(kassay, groups):
     assert done.record["scenarios"][2]["status"] == "infeasible"
 
 
-def test_the_plan_of_a_reconciling_group_starts_from_its_target_assignment(kassay, tmp_path):
+def test_the_plan_of_a_reconciling_group_starts_from_the_current_assignment(kassay, tmp_path):
     done = kassay("plan", "examples/captures/stuck-reconciling", "-o", tmp_path / "p")
     assert done.code == 0
-    assert (done.record["state"], done.record["moves"]) == ("Reconciling", 0)
-    assert done.record["makespan"] == {"current": 3, "planned": 3}
-    assert "the plan starts from the target assignment" in done.message
+    assert (done.record["state"], done.record["moves"]) == ("Reconciling", 3)
+    assert done.record["makespan"] == {"current": 6, "planned": 3}
+    assert done.record["target"] == {"makespan": 3, "moves": 3}
+    caveat = "The group is reconciling: the broker completes its target assignment without any"
+    assert caveat in done.record["verdict"]
+    for file in ("ticket.md", "report.html"):
+        assert caveat in (tmp_path / "p" / file).read_text()
+    assert (
+        "target assignment of the broker | | 3 after 3 moves"
+        in (tmp_path / "p" / "ticket.md").read_text()
+    )
 
 
 def test_a_rebalancing_group_with_unknown_subscriptions_is_not_called_optimal(kassay, tmp_path):

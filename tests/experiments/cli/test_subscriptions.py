@@ -1,0 +1,87 @@
+"""The option --subscriptions replaces assumptions of an import, and never facts in silence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+CAPTURE = (
+    "GROUP TOPIC   PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID\n"
+    "g     orders  0         0              76             76  a           /1   a        \n"
+    "g     orders  1         0              75             75  a           /1   a        \n"
+    "g     lowrate 0         0              0              0   b           /2   b        \n"
+)
+
+
+def imported(kassay: Callable[..., Any], path: Path, *options: str) -> Path:
+    capture = path / "offsets.txt"
+    capture.write_text(CAPTURE)
+    file = path / "group.jsonl"
+    assert kassay("import", capture, "--weights", "lag", *options, "-o", file).code == 0
+    return file
+
+
+def topics(document: dict[str, Any]) -> list[list[str]]:
+    return [member["topics"] for member in document["members"]]
+
+
+def test_the_import_marks_assumed_subscriptions(kassay: Any, tmp_path: Path) -> None:
+    document = json.loads(imported(kassay, tmp_path).read_text())
+    assert topics(document) == [["orders"], ["lowrate"]]
+    assert [member["assumed"] for member in document["members"]] == [["topics"]] * 2
+
+
+def test_the_option_of_each_command_replaces_the_assumption(kassay: Any, tmp_path: Path) -> None:
+    file = imported(kassay, tmp_path)
+    [plain, equal] = [
+        kassay("solve", file, *options).record for options in ((), ("--subscriptions", "equal"))
+    ]
+    assert plain["condition"] == "every member subscribes only to the topics of its partitions"
+    assert equal["condition"] == "every member subscribes to every topic of the group"
+    assert (plain["imbalance"]["value"], equal["imbalance"]["value"]) == (151, 76)
+    back = imported(kassay, tmp_path, "--subscriptions", "equal")
+    assert kassay("solve", back, "--subscriptions", "assigned").record["imbalance"]["value"] == 151
+    done = kassay("import", file, "--subscriptions", "equal").record
+    assert topics(done) == [["lowrate", "orders"]] * 2
+    assert "--subscriptions equal: all topics are assumed" in done["notes"][-1]
+
+
+def test_an_assumption_does_not_change_known_subscriptions(kassay: Any, tmp_path: Path) -> None:
+    file = imported(kassay, tmp_path)
+    known = file.read_text().replace(', "assumed": ["topics"]', "")
+    file.write_text(known)
+    done = kassay("import", file, "--subscriptions", "equal").record
+    assert topics(done) == [["orders"], ["lowrate"]]
+    note = "--subscriptions equal has no effect: the source shows all subscriptions"
+    assert done["notes"][-1] == note
+    assert note in kassay("solve", file, "--subscriptions", "equal").err
+    assert note in kassay("plan", file, "--subscriptions", "equal", "--format", "text").out
+
+
+def test_a_file_replaces_known_subscriptions_with_a_note(kassay: Any, tmp_path: Path) -> None:
+    file = imported(kassay, tmp_path)
+    stated = tmp_path / "subscriptions.json"
+    stated.write_text(json.dumps({"g": {"a": ["orders"], "b": ["lowrate", "orders"]}}))
+    done = kassay("import", file, "--subscriptions", stated).record
+    assert topics(done) == [["orders"], ["lowrate", "orders"]]
+    assert "assumed" not in done["members"][0]
+    assert not any("replaces" in note for note in done["notes"])
+    file.write_text(file.read_text().replace(', "assumed": ["topics"]', ""))
+    done = kassay("import", file, "--subscriptions", stated).record
+    assert done["notes"][-1] == (
+        "the file of --subscriptions replaces the subscription that the source shows of member 'b'"
+    )
+
+
+def test_a_group_that_is_not_in_the_file_keeps_its_subscriptions(
+    kassay: Any, tmp_path: Path
+) -> None:
+    stated = tmp_path / "subscriptions.json"
+    stated.write_text(json.dumps({"other": {}}))
+    file = imported(kassay, tmp_path)
+    assert topics(kassay("import", file, "--subscriptions", stated).record) == [
+        ["orders"],
+        ["lowrate"],
+    ]
