@@ -119,6 +119,24 @@ def test_equal_plans_give_equal_pages():
     assert render_html(plan(group)) == render_html(plan(group))
 
 
+@pytest.mark.parametrize(("partitions", "is_offered"), [(20, False), (22, True)])
+def test_a_limit_of_ten_moves_is_offered_only_for_plans_with_more(partitions, is_offered):
+    owned = tuple(("t", number) for number in range(partitions))
+    members = (
+        Member(id="a", subscription=("t",), owned=owned),
+        Member(id="b", subscription=("t",)),
+    )
+    result = plan(Group(topics=(Topic(name="t", partitions=partitions),), members=members))
+    for text in (render_ticket(result), render_html(result)):
+        assert ("--max-moves 10" in text) is is_offered
+
+
+def test_the_recommended_action_is_one_of_the_ways_to_carry_out_a_plan():
+    page = render_html(plan(NAMED_GROUPS["E"].group))
+    assert ("There are four ways" in page) is ("Recommended: carry out the first action" in page)
+    assert "There are four ways" in page
+
+
 def test_member_names_are_shortened_only_if_they_stay_unique():
     random = ("-00000000-0000-0000-0000-000000000001", "-00000000-0000-0000-0000-000000000002")
     ids = [f"a{random[0]}", f"b{random[0]}", f"b{random[1]}", "c"]
