@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kassay.solver.bounds.most_even_loads import mean_load
 from kassay.solver.flow.network_flows import MaximumFlow, maximum_flow
 from kassay.solver.limits import FlowClock
 from kassay.solver.problem import Ints
@@ -100,7 +101,7 @@ def _level_or_cut(network: SubscriptionNetwork, part: _Part) -> LevelSet | _Part
     """
     limits = None if network.capacity is None else network.capacity[part.members]
     total = int(network.supply[part.topics].sum())
-    high = _mean_load(total, len(part.members), limits)
+    high = mean_load(total, len(part.members) if limits is None else limits)
     most = _limited(high, len(part.members), limits)
     low = _limited(high - 1, len(part.members), limits)
     at_high = total - int(low.sum())
@@ -109,20 +110,6 @@ def _level_or_cut(network: SubscriptionNetwork, part: _Part) -> LevelSet | _Part
         counts = flow.flows[: len(part.arcs)]
         return LevelSet(part.topics, part.members, high, at_high, part.arcs, counts)
     return _source_side(network, part, flow)
-
-
-def _mean_load(total: int, members: int, limits: Ints | None) -> int:
-    """Return the smallest load limit with room for all partitions; ignore subscriptions."""
-    if limits is None:
-        return -(-total // members)
-    low, high = 0, total
-    while low < high:
-        middle = (low + high) // 2
-        if int(np.minimum(limits, middle).sum()) >= total:
-            high = middle
-        else:
-            low = middle + 1
-    return low
 
 
 def _limited(load: int, members: int, limits: Ints | None) -> Ints:

@@ -1,0 +1,79 @@
+"""Lower bound on the moves over all rebalances, from prices of partitions per member.
+
+The prices relax the limits of the loads (Lagrangian relaxation). Each partition then follows its
+own cheapest path over the rebalances, which one pass from the last to the first rebalance finds.
+"""
+
+import numpy as np
+
+from kassay.reference.model.errors import InputError
+from kassay.solver.certificate.trajectory_model import LoadRange, Stream
+from kassay.solver.problem import Ints
+
+MAX_PRICE = 2**40
+"""Maximum absolute value of a price and of the scale; sums of paths then fit into 64 bits."""
+_MAX_REBALANCES = 2**18
+_NOT_PERMITTED = 2**61
+
+
+def price_bound(stream: Stream, prices: Ints, scale: int) -> int:
+    """Return a lower bound on the total of moves over all rebalances.
+
+    Parameters
+    ----------
+    prices
+        Price of one partition per rebalance and member of the stream, in units of ``1 / scale``
+        moves. Any prices give a valid bound.
+
+    Raises
+    ------
+    InputError
+        If a price or the scale is out of range.
+    """
+    is_valid = int(np.abs(prices).max(initial=0)) <= MAX_PRICE and 1 <= scale <= MAX_PRICE
+    if not is_valid or len(stream.rebalances) > _MAX_REBALANCES:
+        raise InputError(f"prices and scale must be at most {MAX_PRICE}, and the scale at least 1")
+    owned_cost, free_cost = costs_to_go(stream, prices, scale)[0]
+    total = 0
+    for row, count in enumerate(stream.count.tolist()):
+        owned = stream.start[row]
+        held = np.flatnonzero(owned)
+        total += (count - int(owned.sum())) * int(free_cost[row])
+        pairs = zip(owned[held].tolist(), owned_cost[row, held].tolist(), strict=True)
+        total += sum(number * cost for number, cost in pairs)
+    for price, rebalance in zip(prices, stream.rebalances, strict=True):
+        total -= sum(_highest_value(one, price) for one in rebalance.ranges)
+    return -(-total // scale)
+
+
+def costs_to_go(stream: Stream, prices: Ints, scale: int) -> list[tuple[Ints, Ints]]:
+    """Return the costs of cheapest paths from each rebalance to the last one.
+
+    Per rebalance, the first array has the cost by class and previous owner, the second one the
+    cost by class of a partition without a previous owner. The last entry is for the end.
+    """
+    classes, members = stream.start.shape
+    owned_cost = np.zeros((classes, members), dtype=np.int64)
+    free_cost = np.zeros(classes, dtype=np.int64)
+    result = [(owned_cost, free_cost)]
+    for at in reversed(range(len(stream.rebalances))):
+        paths = np.where(stream.permitted(at), owned_cost + prices[at], _NOT_PERMITTED)
+        cheapest = paths.min(axis=1, initial=_NOT_PERMITTED)
+        free_cost = np.where(stream.assigned(at), cheapest, free_cost)
+        moved = free_cost + np.where(stream.assigned(at), scale, 0)
+        owned_cost = np.where(
+            stream.subscribed(at), np.minimum(paths, moved[:, None]), free_cost[:, None]
+        )
+        result.append((owned_cost, free_cost))
+    return result[::-1]
+
+
+def _highest_value(one: LoadRange, price: Ints) -> int:
+    """Return the highest total price of loads within the limits and with the total."""
+    prices = price[one.members].tolist()
+    pairs = zip(prices, one.low.tolist(), one.high.tolist(), strict=True)
+    value, rest = 0, one.total - int(one.low.sum())
+    for own, low, high in sorted(pairs, reverse=True):
+        more = min(high - low, rest)
+        value, rest = value + own * (low + more), rest - more
+    return value

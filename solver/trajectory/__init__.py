@@ -1,0 +1,1 @@
+"""Fewest moves over a sequence of rebalances, with a proof."""

@@ -1,0 +1,103 @@
+"""Search for integer counts with few moves over all rebalances, window by window."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from kassay.solver.certificate.trajectory_bound import costs_to_go
+from kassay.solver.certificate.trajectory_model import Stream
+from kassay.solver.limits import SearchBudget
+from kassay.solver.problem import Ints
+from kassay.solver.trajectory.linear_program import Window, build_program, total_moves
+from kassay.solver.trajectory.program_solvers import SCALE, integer_counts
+
+# Variables of the integer program of one window, and its seconds.
+_WINDOW_SIZE = 3_000
+_WINDOW_SECONDS = 10.0
+
+
+def counts_by_prices(stream: Stream, prices: Ints, budget: SearchBudget) -> list[Ints] | None:
+    """Choose counts from the first to the last rebalance; prices estimate the later moves.
+
+    The result is None if there is too little time.
+    """
+    later = costs_to_go(stream, prices, SCALE)
+    end, before = len(stream.rebalances), stream.start
+    counts: list[Ints] = []
+    while len(counts) < end:
+        first = len(counts)
+        last = _window_end(stream, first, end)
+        cost = later[last][0] / SCALE
+        window = Window(first, last, before, end_cost=cost if last < end else None)
+        seconds = min(budget.seconds, _WINDOW_SECONDS)
+        found = integer_counts(build_program(stream, window), seconds)[0] if seconds else None
+        if found is None:
+            return None
+        # The first half of a window is final: its later half knows the future from prices only.
+        kept = found if last == end else found[: max(1, (last - first) // 2)]
+        counts += kept
+        before = counts[-1]
+    return counts
+
+
+def improved_counts(
+    stream: Stream, counts: Sequence[Ints], bound: int, budget: SearchBudget
+) -> list[Ints]:
+    """Optimise overlapping windows of the counts until none improves, or the bound is reached."""
+    best = list(counts)
+    value = sum(total_moves(stream, best))
+    unchanged: set[tuple[int, int]] = set()
+    while value > bound:
+        before = value
+        for first, last in _windows(stream):
+            seconds = min(budget.seconds, _WINDOW_SECONDS)
+            if not seconds:
+                return best
+            if (first, last) in unchanged:
+                continue
+            changed = _optimised(stream, best, (first, last), seconds)
+            moves = sum(total_moves(stream, changed))
+            unchanged.add((first, last))
+            if moves < value:
+                best, value = changed, moves
+                unchanged = {(first, last)}
+        if value == before:
+            return best
+    return best
+
+
+def _optimised(
+    stream: Stream, counts: Sequence[Ints], window: tuple[int, int], seconds: float
+) -> list[Ints]:
+    first, last = window
+    program = build_program(
+        stream,
+        Window(
+            first,
+            last,
+            before=counts[first - 1] if first else stream.start,
+            after=counts[last] if last < len(counts) else None,
+        ),
+    )
+    found, _ = integer_counts(program, seconds)
+    return [*counts[:first], *(found or counts[first:last]), *counts[last:]]
+
+
+def _windows(stream: Stream) -> Iterator[tuple[int, int]]:
+    """Yield windows that overlap by half of their rebalances."""
+    first, end = 0, len(stream.rebalances)
+    while first < end:
+        last = _window_end(stream, first, end)
+        yield first, last
+        if last == end:
+            return
+        first += max(1, (last - first) // 2)
+
+
+def _window_end(stream: Stream, first: int, end: int) -> int:
+    """Return the end of the longest window with few variables that starts at a rebalance."""
+    size, last = 0, first
+    while last < end and (size <= _WINDOW_SIZE or last < first + 2):
+        size += 2 * int(np.count_nonzero(stream.permitted(last)))
+        last += 1
+    return last

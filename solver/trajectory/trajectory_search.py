@@ -1,0 +1,105 @@
+"""Search for counts with the fewest moves over all rebalances, and for a bound on them."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kassay.solver.certificate.trajectory_bound import price_bound
+from kassay.solver.certificate.trajectory_model import Stream
+from kassay.solver.limits import SearchBudget
+from kassay.solver.problem import Ints
+from kassay.solver.trajectory.counts_search import counts_by_prices, improved_counts
+from kassay.solver.trajectory.linear_program import (
+    Floats,
+    LinearProgram,
+    Window,
+    build_program,
+    total_moves,
+)
+from kassay.solver.trajectory.program_solvers import (
+    SCALE,
+    approximate_duals,
+    exact_duals,
+    integer_counts,
+    prices_of,
+)
+
+# Numbers of variables up to which the whole program is solved by the simplex method, and by
+# branch and bound.
+_MAX_SIMPLEX = 4_000
+_MAX_BRANCHING = 40_000
+_PRECISIONS = (1e-3, 1e-5)
+_INTEGRAL = 1e-6
+
+
+class TrajectorySearch:
+    """State of a search: incumbent, prices and bound.
+
+    Parameters
+    ----------
+    counts
+        First incumbent: counts per class and member of each rebalance.
+    """
+
+    def __init__(self, stream: Stream, budget: SearchBudget, counts: Sequence[Ints]) -> None:
+        self.stream, self.budget = stream, budget
+        self.counts = list(counts)
+        self.value = sum(total_moves(stream, counts))
+        self.prices = np.zeros((len(stream.rebalances), len(stream.members)), dtype=np.int64)
+        self.certified = 0  # bound that the prices prove
+        self.bound = 0
+
+    def run(self) -> None:
+        """Search until the moves are proven the fewest, or the time is over."""
+        if self._is_over():
+            return
+        program = build_program(self.stream, Window(0, len(self.counts), self.stream.start))
+        size = len(program.cost)
+        if size <= _MAX_SIMPLEX:
+            self._by_simplex(program)
+        else:
+            self._by_pdlp(program, _PRECISIONS[0])
+        if not self._is_over():
+            found = counts_by_prices(self.stream, self.prices, self.budget.part(0.5))
+            self._offer(found)
+        if not self._is_over():
+            share = self.budget.part(0.7)
+            self._offer(improved_counts(self.stream, self.counts, self.bound, share))
+        if not self._is_over() and size > _MAX_SIMPLEX:
+            self._by_pdlp(program, _PRECISIONS[1])
+        if not self._is_over() and size <= _MAX_BRANCHING:
+            found, bound = integer_counts(program, self.budget.seconds)
+            self._offer(found)
+            self.bound = max(self.bound, min(bound, self.value))
+
+    def _is_over(self) -> bool:
+        return self.value <= self.bound or not self.budget.has_time
+
+    def _offer(self, counts: Sequence[Ints] | None) -> None:
+        moves = None if counts is None else sum(total_moves(self.stream, counts))
+        if counts is not None and moves is not None and moves < self.value:
+            self.counts, self.value = list(counts), moves
+
+    def _by_simplex(self, program: LinearProgram) -> None:
+        solved = exact_duals(program, self.budget.seconds)
+        if solved is None:
+            return
+        values, duals = solved
+        if np.abs(values - np.rint(values)).max(initial=0) <= _INTEGRAL:
+            self._offer(program.read(values))
+        self._prove(program, duals)
+
+    def _by_pdlp(self, program: LinearProgram, precision: float) -> None:
+        limits = self.budget.limits
+        duals = approximate_duals(
+            program, self.budget.part(0.5).seconds, precision=precision, workers=limits.workers
+        )
+        self._prove(program, duals)
+
+    def _prove(self, program: LinearProgram, duals: Floats) -> None:
+        """Keep the prices if they prove a higher bound."""
+        prices = prices_of(self.stream, program, duals)
+        bound = price_bound(self.stream, prices, SCALE)
+        if bound > self.certified:
+            self.prices, self.certified = prices, bound
+            self.bound = max(self.bound, bound)
