@@ -29,6 +29,10 @@ from kassay.reference.model.ownership import ownership as ownership
 from kassay.reference.model.topic_partitions import Partitions as Partitions
 from kassay.reference.model.topic_partitions import TopicPartition as TopicPartition
 from kassay.solver.certificate.certificate import Certificate as Certificate
+from kassay.solver.certificate.check_trajectory import trajectory_errors as trajectory_errors
+from kassay.solver.certificate.trajectory_certificate import (
+    TrajectoryCertificate as TrajectoryCertificate,
+)
 from kassay.solver.constraints import Capacity as Capacity
 from kassay.solver.constraints import Colocated as Colocated
 from kassay.solver.constraints import Forbidden as Forbidden
@@ -54,3 +58,5 @@ from kassay.solver.solution import Solution as Solution
 from kassay.solver.solution import Status as Status
 from kassay.solver.solve import Method as Method
 from kassay.solver.solve import solve as solve
+from kassay.solver.trajectory.trajectory import Trajectory as Trajectory
+from kassay.solver.trajectory.trajectory import optimal_trajectory as optimal_trajectory

@@ -14,6 +14,7 @@ COMMANDS = {
     "compare": "Compare assignors with the proven optimum.",
     "explain": "Explain why an assignment is not optimal, as chains of transfers.",
     "frontier": "Find the minimum imbalance for each number of moves.",
+    "trajectory": "Find the fewest moves over a sequence of rebalances.",
     "members": "Find the minimum number of members for a maximum load.",
     "ladder": "Find the numbers of members that lower the maximum load.",
     "verify": "Check assignments and their certificates without a solver.",

@@ -48,6 +48,15 @@ def trajectory_errors(
         yield f"the prices prove the bound {bound}, not {certificate.bound}"
     if certificate.value < certificate.bound:
         yield f"the value {certificate.value} is less than the bound {certificate.bound}"
+    yield from _assignment_errors(stream, groups, assignments, certificate)
+
+
+def _assignment_errors(
+    stream: Stream,
+    groups: Sequence[Group],
+    assignments: Sequence[Assignment],
+    certificate: TrajectoryCertificate,
+) -> Iterator[str]:
     moves = 0
     for number, assignment in enumerate(assignments):
         group = groups[number]

@@ -220,8 +220,8 @@ def _ranks(problem: Problem, sets: MemberSets) -> Ints:
             member = problem.member_index.get(name)
             if member is None or rank[member] != -1:
                 raise InputError(
-                    f"group {problem.group.id!r}: member {name!r} of a set consumes no topic, or is "
-                    "in two sets"
+                    f"group {problem.group.id!r}: member {name!r} of a set consumes no topic, or "
+                    "is in two sets"
                 )
             rank[member] = at
     if (rank < 0).any():

@@ -213,7 +213,9 @@ def _one_after_the_other(
     placements = []
     for at, step in enumerate(steps):
         placement = step.fewest_moves(past, levels, budget)
-        if not all(one.contains(_loads(stream, at, placement)) for one in stream.rebalances[at].ranges):
+        if not all(
+            one.contains(_loads(stream, at, placement)) for one in stream.rebalances[at].ranges
+        ):
             placement = step.even_placement()
         past = step.network.problem.to_assignment(placement)
         placements.append(placement)
@@ -221,4 +223,5 @@ def _one_after_the_other(
 
 
 def _loads(stream: Stream, at: int, placement: Placement) -> Ints:
-    return counts_of(stream, at, placement).sum(axis=0)
+    loads: Ints = counts_of(stream, at, placement).sum(axis=0)
+    return loads

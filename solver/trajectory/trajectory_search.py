@@ -28,7 +28,7 @@ from kassay.solver.trajectory.program_solvers import (
 # branch and bound.
 _MAX_SIMPLEX = 4_000
 _MAX_BRANCHING = 40_000
-_PRECISIONS = (1e-3, 1e-5)
+_PRECISION = 1e-5  # of approximate dual values, relative
 _INTEGRAL = 1e-6
 
 
@@ -58,15 +58,13 @@ class TrajectorySearch:
         if size <= _MAX_SIMPLEX:
             self._by_simplex(program)
         else:
-            self._by_pdlp(program, _PRECISIONS[0])
+            self._by_pdlp(program)
         if not self._is_over():
             found = counts_by_prices(self.stream, self.prices, self.budget.part(0.5))
             self._offer(found)
         if not self._is_over():
             share = self.budget.part(0.7)
             self._offer(improved_counts(self.stream, self.counts, self.bound, share))
-        if not self._is_over() and size > _MAX_SIMPLEX:
-            self._by_pdlp(program, _PRECISIONS[1])
         if not self._is_over() and size <= _MAX_BRANCHING:
             found, bound = integer_counts(program, self.budget.seconds)
             self._offer(found)
@@ -89,11 +87,9 @@ class TrajectorySearch:
             self._offer(program.read(values))
         self._prove(program, duals)
 
-    def _by_pdlp(self, program: LinearProgram, precision: float) -> None:
-        limits = self.budget.limits
-        duals = approximate_duals(
-            program, self.budget.part(0.5).seconds, precision=precision, workers=limits.workers
-        )
+    def _by_pdlp(self, program: LinearProgram) -> None:
+        seconds, workers = self.budget.part(0.4).seconds, self.budget.limits.workers
+        duals = approximate_duals(program, seconds, precision=_PRECISION, workers=workers)
         self._prove(program, duals)
 
     def _prove(self, program: LinearProgram, duals: Floats) -> None:

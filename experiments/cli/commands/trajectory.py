@@ -1,0 +1,142 @@
+"""``kassay trajectory``: find the fewest moves over a sequence of rebalances."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from kassay.experiments.cli.interruption import STOP, exit_interrupted, stop_on_interrupt
+from kassay.experiments.cli.messages import NOT_REACHED, print_note
+from kassay.experiments.cli.options.option_groups import argument, option
+from kassay.experiments.cli.options.output_options import Format, format_option
+from kassay.experiments.cli.write_results import Record, print_records
+from kassay.reference.documents.json_codec import assignment_document, parse_group, read_groups
+from kassay.reference.documents.json_values import as_array, parse_json
+from kassay.reference.documents.text_files import STDIN, name_of, read_text
+from kassay.reference.model.errors import InputError
+from kassay.reference.model.group import Group
+from kassay.reference.model.group_checks import parts_without_effect
+from kassay.reference.model.metrics import Measure
+from kassay.solver.certificate.trajectory_certificate import trajectory_certificate_document
+from kassay.solver.limits import SearchLimits
+from kassay.solver.objective import Tolerance, default_levels
+from kassay.solver.trajectory.trajectory import Trajectory, optimal_trajectory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrajectoryOptions:
+    """Command-line options of ``kassay trajectory``."""
+
+    imbalance: Measure | None = option(
+        None,
+        "Imbalance measure of each rebalance: sum_of_squares, leximax or makespan.",
+        metavar="NAME",
+        show_default="sum_of_squares",
+    )
+    tolerance: float = option(
+        0.0,
+        "Maximum relative excess of the maximum load over its minimum, with --imbalance makespan.",
+        min=0,
+        metavar="FRACTION",
+    )
+    time_limit: float = option(60.0, "Time limit in seconds.", min=0)
+    workers: int = option(1, "Number of threads.", min=1)
+    require_optimal: bool = option(
+        False, "Exit with code 1 if the moves are not proven the fewest."
+    )
+    certificate: bool = option(False, "Include a certificate of the bound.")
+    file: Path = argument(
+        STDIN,
+        "Group documents in the order of the rebalances: a JSON array, or JSON Lines. Use - or "
+        "omit FILE to read standard input.",
+        metavar="FILE",
+        show_default=False,
+    )
+    output_format: Format = format_option(Format.JSONL)
+
+
+def trajectory(options: TrajectoryOptions) -> None:
+    """Find the fewest moves over a sequence of rebalances.
+
+    FILE contains the group at each rebalance, in order: a JSON array, or JSON Lines. Owned
+    partitions matter in the first group only. Each rebalance has minimum imbalance, or a maximum
+    load within the tolerance. The result has the total of moves with a proven lower bound, the
+    moves and the assignment of each rebalance, and the moves if each rebalance makes the fewest
+    moves from the previous assignment.
+
+    Example: `kassay trajectory rebalances.jsonl --format table`
+    """
+    groups = _groups(options.file)
+    measure, tolerance = options.imbalance, Tolerance(relative=options.tolerance)
+    limits = SearchLimits(time=options.time_limit, workers=options.workers, stop=STOP)
+    with stop_on_interrupt():
+        found = optimal_trajectory(
+            groups,
+            levels=default_levels(groups[0], measure=measure, tolerance=tolerance),
+            limits=limits,
+        )
+    record = _record(found)
+    if options.certificate:
+        record["certificate"] = trajectory_certificate_document(found.certificate)
+    print_records([record], options.output_format, rows=[*_rows(groups, found)])
+    if STOP.is_set():
+        exit_interrupted("the result is the best one found so far")
+    if options.require_optimal and not found.is_optimal:
+        raise typer.Exit(NOT_REACHED)
+
+
+def _groups(file: Path) -> list[Group]:
+    """Read the groups of a JSON array or of JSON Lines. Raise InputError for an invalid group."""
+    text, name = read_text(file), name_of(file)
+    if text.lstrip().startswith("["):
+        documents = enumerate(as_array(parse_json(text, where=name), name))
+        groups = [
+            parse_group(document, where=f"{name}[{number}]") for number, document in documents
+        ]
+    else:
+        groups = []
+        for _, group in read_groups(text.splitlines(keepends=True), name=name):
+            if isinstance(group, InputError):
+                raise group
+            groups.append(group)
+    if not groups:
+        raise InputError(f"{name}: the input contains no group")
+    for group in groups:
+        for note in parts_without_effect(group):
+            print_note(note)
+    return groups
+
+
+def _record(found: Trajectory) -> dict[str, object]:
+    return {
+        "moves": {"value": found.moves, "bound": found.bound},
+        "proof": str(found.proof),
+        "per_rebalance": list(found.per_rebalance),
+        "one_after_the_other": {
+            "moves": sum(found.one_after_the_other),
+            "per_rebalance": list(found.one_after_the_other),
+        },
+        "assignments": [assignment_document(assignment) for assignment in found.assignments],
+        "seconds": found.seconds,
+    }
+
+
+def _rows(groups: Sequence[Group], found: Trajectory) -> Iterator[Record]:
+    for number, group in enumerate(groups):
+        yield {
+            "rebalance": number,
+            "group": group.id,
+            "members": len(group.members),
+            "partitions": group.partition_count,
+            "moves": found.per_rebalance[number],
+            "one after the other": found.one_after_the_other[number],
+        }
+    yield {
+        "rebalance": "total",
+        "group": f"bound {found.bound}",
+        "members": "",
+        "partitions": "",
+        "moves": found.moves,
+        "one after the other": sum(found.one_after_the_other),
+    }

@@ -1,0 +1,90 @@
+import json
+
+import pytest
+
+from kassay.reference.documents.json_codec import parse_assignment, parse_group
+from kassay.solver.certificate.check_trajectory import trajectory_errors
+from kassay.solver.certificate.trajectory_certificate import parse_trajectory_certificate
+
+
+def group(*names, partitions=4):
+    members = [{"id": name, "topics": ["t"]} for name in names]
+    return {"topics": {"t": partitions}, "members": members}
+
+
+STREAM = [group("a", "b"), group("a"), group("a", "b")]
+
+
+@pytest.fixture
+def run(kassay, tmp_path):
+    def trajectory(*options, text):
+        file = tmp_path / "stream.json"
+        file.write_text(text)
+        return kassay("trajectory", file, *options)
+
+    return trajectory
+
+
+@pytest.mark.parametrize(
+    "text",
+    [json.dumps(STREAM, indent=1), "\n".join(map(json.dumps, STREAM))],
+    ids=["array", "lines"],
+)
+def test_arrays_and_lines_give_the_same_result(run, text):
+    done = run(text=text)
+    assert done.code == 0
+    assert done.record["moves"] == {"value": 2, "bound": 2}
+    assert done.record["per_rebalance"] == [0, 0, 2]
+    assert done.record["one_after_the_other"] == {"moves": 2, "per_rebalance": [0, 0, 2]}
+    loads = [[*map(len, one.values())] for one in done.record["assignments"]]
+    assert loads == [[2, 2], [4], [2, 2]]
+
+
+def test_the_output_contains_all_that_the_checker_needs(run):
+    record = run("--certificate", text=json.dumps(STREAM)).record
+    assignments = [parse_assignment(one) for one in record["assignments"]]
+    certificate = parse_trajectory_certificate(record["certificate"])
+    groups = [parse_group(one) for one in STREAM]
+    assert [*trajectory_errors(groups, assignments, certificate)] == []
+    assert (certificate.bound, record["proof"]) == (2, "proven by certificate")
+
+
+def test_a_tolerance_of_the_maximum_load_saves_moves(run):
+    record = run("--imbalance", "makespan", "--tolerance", "0.5", text=json.dumps(STREAM)).record
+    assert record["moves"] == {"value": 1, "bound": 1}
+
+
+def test_the_table_has_a_row_per_rebalance_and_the_total(run):
+    lines = run("--format", "table", text=json.dumps(STREAM)).out.splitlines()
+    assert [line.split()[1] for line in lines if "│" in line] == ["0", "1", "2", "total"]
+
+
+def test_a_missing_proof_gives_exit_code_1(run):
+    done = run("--require-optimal", "--time-limit", "0", text=json.dumps(STREAM))
+    assert (done.code, done.record["moves"]) == (1, {"value": 2, "bound": 0})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "contains no group"),
+        ("[]", "contains no group"),
+        ("[1]", "stream.json[0]: expected an object"),
+        (json.dumps([group("a"), group("a", partitions=-1)]), "stream.json[1]: topics['t']"),
+        (json.dumps(group("a")) + "\n{", "stream.json:2"),
+        (
+            json.dumps([{**group("a"), "topics": {"t": {"partitions": 2, "weights": [1, 2]}}}]),
+            "groups[0]: a trajectory requires equal weights",
+        ),
+    ],
+)
+def test_bad_input_gives_exit_code_2(run, text, message):
+    done = run(text=text)
+    assert done.code == 2
+    assert message in done.err
+
+
+def test_an_unsupported_measure_gives_exit_code_2(run):
+    done = run("--imbalance", "spread", text=json.dumps(STREAM))
+    assert done.code == 2
+    assert "a trajectory requires the levels" in done.err

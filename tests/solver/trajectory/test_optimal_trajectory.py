@@ -1,0 +1,148 @@
+"""Trajectories with the fewest moves, against exhaustive search and an integer program."""
+
+from collections.abc import Sequence
+from random import Random
+
+import pytest
+
+from kassay.reference.model.errors import InputError, UsageError
+from kassay.reference.model.group import Group, Member, Topic
+from kassay.reference.model.metrics import Measure, movement, sum_of_squares
+from kassay.reference.model.ownership import rejoin
+from kassay.solver.certificate.certificate import Proof
+from kassay.solver.certificate.check_trajectory import trajectory_errors
+from kassay.solver.limits import SearchLimits
+from kassay.solver.objective import Imbalance, Movement, Tolerance, TopicSpread
+from kassay.solver.solve import solve
+from kassay.solver.trajectory.trajectory import Trajectory, optimal_trajectory
+from tests.solver.trajectory.reference_optima import (
+    fewest_moves,
+    fewest_moves_by_integer_program,
+    random_stream,
+    tiny_streams,
+)
+from tests.tiers import short_and_long
+
+
+def checked(groups: Sequence[Group], found: Trajectory) -> Trajectory:
+    """Check the certificate of a trajectory, and its moves by the metric of single rebalances."""
+    assert list(trajectory_errors(groups, found.assignments, found.certificate)) == []
+    group, moves = groups[0], []
+    for number, assignment in enumerate(found.assignments):
+        moves.append(movement(group, assignment))
+        if number + 1 < len(groups):
+            group = rejoin(groups[number + 1], assignment)
+    assert tuple(moves) == found.per_rebalance
+    assert found.bound <= found.moves <= sum(found.one_after_the_other)
+    return found
+
+
+# All streams with the given partitions of two topics, up to the names of the members, or a sample.
+@pytest.mark.parametrize(
+    ("sizes", "members", "sample"),
+    short_and_long(
+        (((2, 2), (2, 2), (2, 2), (2, 2)), 2, 40),
+        (((2, 2), (2, 2), (2, 2), (2, 2)), 2, 3_000),
+        (((2, 2), (2, 2), (2, 2)), 2, None),
+        (((1, 2), (2, 2), (3, 1)), 2, None),
+        (((1, 1), (2, 2)), 3, None),
+        (((2, 2), (2, 2), (2, 2)), 3, 2_000),
+        (((1, 1), (2, 1), (1, 2), (2, 2)), 3, 2_000),
+    ),
+)
+def test_tiny_streams_match_exhaustive_search(
+    sizes: Sequence[tuple[int, int]], members: int, sample: int | None
+) -> None:
+    streams = tiny_streams(sizes, members)
+    if sample is not None:
+        streams = Random(1).sample(streams, sample)
+    for groups in streams:
+        found = checked(groups, optimal_trajectory(groups))
+        assert (found.moves, found.is_optimal) == (fewest_moves(groups), True)
+
+
+@pytest.mark.parametrize(("first", "end"), short_and_long((0, 50), (50, 1_000), (1_000, 2_000)))
+def test_random_streams_match_an_integer_program(first: int, end: int) -> None:
+    for seed in range(first, end):
+        groups = random_stream(seed)
+        found = checked(groups, optimal_trajectory(groups))
+        assert (found.moves, found.bound) == (fewest_moves_by_integer_program(groups),) * 2
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_each_rebalance_has_minimum_imbalance(seed: int) -> None:
+    groups = random_stream(seed)
+    for group, assignment in zip(groups, optimal_trajectory(groups).assignments, strict=True):
+        loads = [len(partitions) for partitions in assignment.values()]
+        assert sum_of_squares(loads) == solve(group).imbalance.value
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_tolerance_of_the_maximum_load_matches_an_integer_program(seed: int) -> None:
+    groups = random_stream(seed)
+    most = max(max(map(len, one.values()), default=0) for one in _even(groups))
+    levels = (Imbalance(Measure.MAKESPAN, Tolerance(up_to=most)), Movement())
+    found = checked(groups, optimal_trajectory(groups, levels=levels))
+    assert found.moves == fewest_moves_by_integer_program(groups, most=most)
+
+
+def test_a_tolerance_never_increases_the_moves() -> None:
+    groups = random_stream(3)
+    moves = [
+        optimal_trajectory(
+            groups, levels=(Imbalance(Measure.MAKESPAN, Tolerance(absolute=excess)), Movement())
+        ).moves
+        for excess in range(4)
+    ]
+    assert moves == sorted(moves, reverse=True)
+
+
+def test_capacities_limit_the_loads() -> None:
+    def group(*capacities: int) -> Group:
+        return Group(
+            topics=(Topic(name="t", partitions=6),),
+            members=tuple(
+                Member(id=f"m{at}", subscription=("t",), capacity=capacity)
+                for at, capacity in enumerate(capacities)
+            ),
+        )
+
+    groups = [group(2, 6), group(5, 5), group(1, 5)]
+    found = checked(groups, optimal_trajectory(groups))
+    assert [[len(own) for own in one.values()] for one in found.assignments] == [
+        [2, 4],
+        [3, 3],
+        [1, 5],
+    ]
+    assert (found.moves, found.proof) == (3, Proof.CERTIFICATE)
+    with pytest.raises(InputError, match=r"groups\[1\]: no assignment meets the capacities"):
+        optimal_trajectory([groups[0], group(1, 2)])
+
+
+def test_a_search_without_time_returns_the_fewest_moves_one_after_the_other() -> None:
+    groups = random_stream(7)
+    found = checked(groups, optimal_trajectory(groups, limits=SearchLimits(time=0)))
+    assert found.moves == sum(found.one_after_the_other)
+    assert found.bound == 0
+
+
+def test_empty_groups_have_no_moves() -> None:
+    found = checked([Group(topics=(), members=())] * 2, optimal_trajectory([Group((), ())] * 2))
+    assert (found.moves, found.is_optimal) == (0, True)
+
+
+def test_unsupported_input_is_a_usage_error() -> None:
+    weighted = Group(
+        topics=(Topic(name="t", partitions=2, weights=(1, 2)),),
+        members=(Member(id="m", subscription=("t",)),),
+    )
+    with pytest.raises(UsageError, match="pass at least one group"):
+        optimal_trajectory([])
+    with pytest.raises(UsageError, match=r"groups\[1\]: a trajectory requires equal weights"):
+        optimal_trajectory([Group((), ()), weighted])
+    with pytest.raises(UsageError, match="a trajectory requires the levels imbalance, then"):
+        optimal_trajectory([Group((), ())], levels=(Imbalance(), Movement(), TopicSpread()))
+
+
+def _even(groups: Sequence[Group]) -> list[dict[str, object]]:
+    return [dict(solve(group).assignment or {}) for group in groups]
