@@ -61,6 +61,16 @@ def _interrupt_after_grace(ended: Event) -> None:
             return
 
 
+@contextmanager
+def note_on_interrupt(note: str) -> Iterator[None]:
+    """Print a note if Ctrl-C ends the ``with`` block."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print_note(f"interrupted: {note}")
+        raise
+
+
 def call_interruptibly(call: Callable[[], _Result], *, lost: str) -> _Result:
     """Call a function that Ctrl-C can stop. End the process if the function returns no result."""
     try:

@@ -3,12 +3,14 @@
 import logging
 import os
 import re
+import signal
 import sys
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
+from threading import current_thread, main_thread
 from typing import BinaryIO
 
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -169,6 +171,8 @@ def _started(
     # The path of this Python is valid on this machine only.
     python = sys.executable if on_this_machine else os.environ.get("PYSPARK_PYTHON", "python3")
     environment |= {"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    _hide_log_messages()
+    interrupt_handler = signal.getsignal(signal.SIGINT) or signal.SIG_DFL
     with _environment_variables(environment):
         builder = SparkSession.builder.appName("kassay")
         if master is not None:
@@ -178,7 +182,12 @@ def _started(
         packages = settings.get(PACKAGES)
         with hidden if packages is None else captured_stderr(packages):
             session = builder.getOrCreate()
-        _hide_stack_traces(session)
+        if current_thread() is main_thread():
+            # Spark's own handler of Ctrl-C fails during a call of the Java process.
+            signal.signal(signal.SIGINT, interrupt_handler)
+        # This server reads the accumulators of Spark's tasks from a socket of the Java process.
+        server = session.sparkContext._accumulatorServer  # noqa: SLF001
+        server.handle_error = lambda *_: None  # type: ignore[method-assign, assignment, unused-ignore]
         try:
             yield session
         finally:
@@ -186,13 +195,10 @@ def _started(
                 session.stop()
 
 
-def _hide_stack_traces(session: SparkSession) -> None:
-    """Hide the stack traces that py4j and PySpark print if the Java process dies."""
+def _hide_log_messages() -> None:
+    """Hide the stack traces that py4j logs if the Java process dies or Ctrl-C ends a call."""
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_is_not_from_py4j)
-    # This server reads the accumulators of Spark's tasks from a socket of the Java process.
-    server = session.sparkContext._accumulatorServer  # noqa: SLF001
-    server.handle_error = lambda *_: None  # type: ignore[method-assign, assignment, unused-ignore]
 
 
 def _is_not_from_py4j(record: logging.LogRecord) -> bool:

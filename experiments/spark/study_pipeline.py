@@ -4,7 +4,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
@@ -281,11 +281,19 @@ def _run_batches(
         counts.finished += batch.size
 
     with with_progress(spark, counts), ThreadPoolExecutor(_CONCURRENT_BATCHES) as pool:
+        batches = [pool.submit(run, batch) for batch in (missing[0], *others)]
         try:
-            list(pool.map(run, [missing[0], *others]))
+            for batch in batches:
+                batch.result()
         except BaseException:
-            with suppress(Exception):  # the Java process may be dead
-                spark.interruptAll()
+            pool.shutdown(wait=False, cancel_futures=True)
+            started = [batch for batch in batches if not batch.cancelled()]
+            unfinished = True
+            while unfinished:
+                with suppress(Exception):  # the Java process may be dead
+                    spark.interruptAll()
+                # A batch may start its job after the interruption.
+                unfinished = bool(wait(started, timeout=1).not_done)
             raise
 
 

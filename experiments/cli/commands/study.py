@@ -8,6 +8,7 @@ from typing import Any
 
 import typer
 
+from kassay.experiments.cli.interruption import note_on_interrupt
 from kassay.experiments.cli.messages import BAD_INPUT
 from kassay.experiments.cli.options.assignor_options import (
     CustomAssignors,
@@ -118,7 +119,8 @@ def study(
     results = None if uris else _finished(config, documents, options.output)
     if results is None:
         check_writable(options.output)
-        with spark_session(master=spark.master, settings=spark.settings()) as session:
+        session_of_study = spark_session(master=spark.master, settings=spark.settings())
+        with note_on_interrupt("the same command continues the study"), session_of_study as session:
             table, imported = None, ImportedCases(assignors=config.assignors)
             if documents or uris:
                 table, imported = read_documents(

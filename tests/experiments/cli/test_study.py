@@ -1,10 +1,12 @@
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from kassay.experiments.cli.commands import study
 from kassay.experiments.study.configuration import read_config
 from kassay.experiments.study.output_reader import load_summary, read_manifest
 
@@ -91,3 +93,15 @@ def test_a_report_of_a_directory_without_a_study_is_one_error_line(kassay, tmp_p
     assert done.code == 2
     assert "there is no manifest" in done.err
     assert done.err.count("\n") == 1
+
+
+def test_an_interrupted_study_says_how_it_continues(kassay, tmp_path, monkeypatch):
+    @contextmanager
+    def interrupted(**_):
+        raise KeyboardInterrupt
+        yield
+
+    monkeypatch.setattr(study, "spark_session", interrupted)
+    done = kassay("study", "--cases", 1, "--output", tmp_path / "out")
+    assert done.code == 130
+    assert done.err == "kassay: interrupted: the same command continues the study\n"

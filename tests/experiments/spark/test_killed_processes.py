@@ -69,12 +69,12 @@ def test_a_killed_java_process_is_one_message(config, uninterrupted, tmp_path):
     assert rows_of(tmp_path) == uninterrupted
 
 
-def test_an_interrupted_study_prints_no_traceback(config, uninterrupted, tmp_path):
+def test_an_interrupted_study_prints_one_message(config, uninterrupted, tmp_path):
     driver = start(config, tmp_path)
     wait_for(driver, tmp_path, lambda: batches(tmp_path) >= 1)
-    driver.send_signal(signal.SIGINT)
+    os.killpg(driver.pid, signal.SIGINT)  # as a terminal does
     assert driver.wait(timeout=TIMEOUT_SECONDS) == 130
-    assert messages_of(tmp_path) == []
+    assert messages_of(tmp_path) == ["kassay: interrupted: the same command continues the study"]
     finish(start(config, tmp_path), tmp_path)
     assert rows_of(tmp_path) == uninterrupted
 
@@ -150,6 +150,7 @@ def start(config, out, *options):
             env={**os.environ, "NO_COLOR": "1"},
             stdout=subprocess.DEVNULL,
             stderr=log,
+            start_new_session=True,
         )
 
 
