@@ -8,7 +8,7 @@ import re
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +24,7 @@ from kassay.experiments.study.output_reader import (
     FileState,
     StudySummary,
     damaged_files,
+    digest_local_files,
     load_summary,
     location,
     read_manifest,
@@ -52,14 +53,17 @@ def uri_of(output: str) -> str:
     return output.rstrip("/") if path is None else path.absolute().as_uri()
 
 
-def digest_files(spark: SparkSession, output: str, folders: Iterable[str]) -> FileDigests:
+def digest_files(spark: SparkSession, output: str, folders: Sequence[str]) -> FileDigests:
     """Return the size and SHA-256 of each file in the given folders of an output directory.
 
-    Folders that do not exist are skipped. The folders of all batches are read together.
+    Folders that do not exist are skipped. The folders of all batches are read together. Spark
+    does not list empty files; they are listed if the output is local.
     """
     kept = tuple(f"{folder}/" for folder in folders)
     parents = dict.fromkeys("/".join(folder.split("/")[:2]) for folder in kept)
-    return {
+    local = location(output)
+    empty = {} if local is None else digest_local_files(local, folders, only_empty=True)
+    return empty | {
         name: FileState(row["length"], row["sha256"])
         for parent in parents
         for row in _files(spark, output, parent, "length", "sha256")

@@ -103,13 +103,17 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     )
 
 
-def digest_local_files(directory: Path, folders: Iterable[str]) -> FileDigests:
+def digest_local_files(
+    directory: Path, folders: Iterable[str], *, only_empty: bool = False
+) -> FileDigests:
     """Return the size and SHA-256 of each file in the given folders of an output directory."""
     found: FileDigests = {}
     for folder in folders:
         for path in sorted((directory / folder).rglob("*")):
             relative = path.relative_to(directory)
             if path.is_file() and not any(part.startswith(("_", ".")) for part in relative.parts):
+                if only_empty and path.stat().st_size:
+                    continue
                 with path.open("rb") as stream:
                     sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
                 found[relative.as_posix()] = FileState(path.stat().st_size, sha256)

@@ -91,7 +91,11 @@ class Group:
 
     @cached
     def subscribers(self) -> Mapping[str, tuple[int, ...]]:
-        """Return the indices of the subscribed members, for each topic with partitions."""
+        """Return the indices of the subscribed members for each topic.
+
+        A topic with 0 partitions has no subscribers.
+        """
+        empty = dict.fromkeys((topic.name for topic in self.topics if not topic.partitions), ())
         names = [topic.name for topic in self.topics if topic.partitions]
         if len({member.subscription for member in self.members}) == len(self.members):
             # No tuple per subscription: this takes half the time.
@@ -100,7 +104,7 @@ class Group:
                 for topic in member.subscription:
                     if topic in indices:
                         indices[topic].append(index)
-            return MappingProxyType({topic: tuple(row) for topic, row in indices.items()})
+            return MappingProxyType({name: tuple(row) for name, row in indices.items()} | empty)
         members_by_subscription: dict[tuple[str, ...], list[int]] = {}
         for index, member in enumerate(self.members):
             members_by_subscription.setdefault(member.subscription, []).append(index)
@@ -110,7 +114,7 @@ class Group:
             for topic in subscription:
                 if topic in parts:
                     parts[topic].append(part)
-        return MappingProxyType({topic: _merged(lists) for topic, lists in parts.items()})
+        return MappingProxyType({name: _merged(lists) for name, lists in parts.items()} | empty)
 
     @property
     def partition_count(self) -> int:

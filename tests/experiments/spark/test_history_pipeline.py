@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from kassay.experiments.cli import main
 from kassay.experiments.history.history_rows import compared_row, generation_rows, rebalance_rows
 from kassay.experiments.report.history_report import is_history, render
 from kassay.experiments.spark.capture_source import register
@@ -90,6 +91,20 @@ def test_tables_do_not_depend_on_the_order_of_records(spark: SparkSession, tmp_p
     assert page.count("<svg") == 1 + 2 * len(ASSIGNORS)
     assert "| h | range |" in summary
     assert render(out, manifest) == (page, summary)
+
+
+def test_a_history_without_members_has_a_report(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commits = [row for row in _records() if int.from_bytes(row["key"][:2], "big") < 2]
+    counts = _write(spark, commits, tmp_path / "home", tasks=1)
+    out = tmp_path / "home" / "out"
+    assert (counts["rebalances"], (out / GROUPS).read_text()) == (0, "")
+    assert any(path.stat().st_size == 0 for path in out.rglob("part-*"))
+    with pytest.raises(SystemExit) as ended:
+        main(["report", str(out)])
+    assert (ended.value.code, capsys.readouterr().err) == (0, "")
+    assert "<html" in (out / "report.html").read_text()
 
 
 def _generation(row: dict) -> tuple:

@@ -63,7 +63,7 @@ def test_the_first_of_several_repeated_names_is_reported():
         Member(id="a", subscription=("z", "y", "x", "y", "z"))
 
 
-def test_subscribers_contains_only_topics_with_partitions():
+def test_topics_without_partitions_have_no_subscribers():
     group = Group(
         topics=(Topic(name="t", partitions=1), Topic(name="empty", partitions=0)),
         members=(
@@ -71,7 +71,7 @@ def test_subscribers_contains_only_topics_with_partitions():
             Member(id="b", subscription=("t",)),
         ),
     )
-    assert group.subscribers() == {"t": (0, 1)}
+    assert group.subscribers() == {"t": (0, 1), "empty": ()}
 
 
 @pytest.mark.parametrize(
