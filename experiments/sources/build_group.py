@@ -15,7 +15,7 @@ from kassay.experiments.sources.subscriptions import Subscriptions, member_subsc
 from kassay.experiments.sources.tool_documents.document_rows import Counts
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group, Member, Topic
-from kassay.reference.model.group_annotations import Assumed, Client
+from kassay.reference.model.group_annotations import Assumed, Client, Protocol
 from kassay.reference.model.topic_partitions import Partitions
 
 # The value does not matter, as long as all members have the same one.
@@ -142,7 +142,11 @@ def _member_notes(observed: ObservedGroup) -> Iterator[str]:
     if not known and not observed.is_empty:
         yield "members are not shown" + (f", only their number: {stated}" if stated else "")
     elif not known:
-        yield "the group has no active members"
+        yield (
+            "the group has no members: its consumers call assign() and only commit offsets"
+            if observed.protocol is Protocol.SIMPLE
+            else "the group has no active members"
+        )
     elif not observed.has_members_table and (stated is None or stated > known):
         yield "no members table was given: members without partitions are not known"
     elif stated is not None and stated != known:

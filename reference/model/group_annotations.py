@@ -18,6 +18,7 @@ class Protocol(StrEnum):
 
     CLASSIC = "classic"
     CONSUMER = "consumer"
+    SIMPLE = "simple"  # no members: the consumers call assign() and only commit offsets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

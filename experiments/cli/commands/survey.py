@@ -183,7 +183,7 @@ def _read(
     if source is not None:
         parsed = read_source(source, options, print_notes=False)
     else:
-        imported = read_cluster(cluster, (), options, empty=EmptyGroups.SKIP)
+        imported = read_cluster(cluster, (), options, empty=EmptyGroups.KEEP)
         parsed = parsed_groups(imported, is_shown=lambda _: False)
     groups, failed = [], []
     for id, group in parsed:
@@ -218,10 +218,11 @@ def _write_pages(
     )
     documents = {group.id: group for group in groups}
     limits = CaseLimits(time=_PLAN_SECONDS, stop=STOP)
-    for rank, one in enumerate(result.groups[:count], 1):
+    planned_groups = [one for one in result.groups if one.members][:count]
+    for rank, one in enumerate(planned_groups, 1):
         if STOP.is_set():
             break
-        print_note(f"plan {rank} of {min(count, len(result.groups))}: {one.id}")
+        print_note(f"plan {rank} of {len(planned_groups)}: {one.id}")
         planned = plan(documents[one.id], limits=limits, seed=seed)
         write_plan(planned, directory / names[one.id])
     pages = {id: f"{name}/{PLAN_PAGE}" for id, name in names.items()}

@@ -8,6 +8,7 @@ from kassay.experiments.planning.preparation.planning_levels import makespan_of
 from kassay.experiments.planning.preparation.planning_start import is_rebalancing
 from kassay.reference.model.assumptions import condition, other_reading
 from kassay.reference.model.group import Group
+from kassay.reference.model.group_annotations import Protocol
 from kassay.reference.model.metrics import Measure, measures, movement
 from kassay.reference.model.ownership import ownership
 from kassay.solver.constraints import Constraint
@@ -35,6 +36,8 @@ class Verdict:
         Condition under which the result holds; None for a group without assumed data.
     is_rebalancing
         Whether the owners change without the plan.
+    empty
+        Description of a group without members; None for all other groups.
     """
 
     current: int
@@ -45,6 +48,7 @@ class Verdict:
     tolerance: Tolerance | None
     condition: str | None
     is_rebalancing: bool
+    empty: str | None
 
     @classmethod
     def of(
@@ -71,6 +75,7 @@ class Verdict:
             tolerance=next((level.tolerance for level in levels if level.tolerance), None),
             condition=plan_condition(group, levels),
             is_rebalancing=is_rebalancing(group),
+            empty=_without_members(group),
         )
 
     def __str__(self) -> str:
@@ -123,6 +128,8 @@ class Verdict:
 
     @property
     def _unchanged(self) -> str:
+        if self.empty is not None:
+            return self.empty
         if self.status is not Status.OPTIMAL:
             return "no better assignment was found; optimality is not proven"
         if self.is_rebalancing:
@@ -154,6 +161,14 @@ class Verdict:
 def plan_condition(group: Group, levels: Sequence[Level]) -> str | None:
     """Return the condition of a plan. Racks count only if a level uses them."""
     return condition(group, with_racks=any(isinstance(level, CrossRack) for level in levels))
+
+
+def _without_members(group: Group) -> str | None:
+    if group.members:
+        return None
+    if group.status.protocol is Protocol.SIMPLE:
+        return "the group has no members, because its consumers call assign()"
+    return "the group has no members"
 
 
 def other_verdict(

@@ -127,7 +127,7 @@ class SurveyedGroup:
     @property
     def remarks(self) -> str:
         """Return the conditions of the result, the other reading and the state of a rebalance."""
-        parts = []
+        parts = [] if self.verdict.empty is None else [self.verdict.empty]
         if self.verdict.condition is not None:
             parts.append(f"if {self.verdict.condition}")
         if self.other_reading is not None:

@@ -43,7 +43,9 @@ def convert_group(name: str, described: Any) -> LiveGroup:
         )
         for member in described.members
     )
-    protocol = _PROTOCOLS.get(described.type)
+    # An empty group of subscribing consumers keeps its protocol type; this one never had one.
+    is_simple = described.is_simple_consumer_group and not members
+    protocol = Protocol.SIMPLE if is_simple else _PROTOCOLS.get(described.type)
     state = _STATES.get(described.state, "Unknown")
     if state == "Unknown" and protocol is Protocol.CONSUMER:
         # The library does not know the other states of the consumer protocol.

@@ -6,7 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from kassay.experiments.sources.live_cluster import admin_client
+from kassay.experiments.sources.live_cluster.cluster_interface import LiveGroup
+from kassay.reference.model.group_annotations import Protocol
 from tests.experiments.cli.conftest import LOPSIDED_GROUP
+from tests.experiments.sources.test_live_groups import Tables, member
 
 CAPTURES = Path("examples/captures")
 BALANCED = {
@@ -185,3 +189,21 @@ def test_groups_of_a_survey_have_different_ids(kassay, write_groups, id, name):
     done = kassay("survey", write_groups(group, BALANCED, group))
     assert done.code == 2
     assert f"2 groups have {name}; a survey requires different ids" in done.err
+
+
+def test_a_survey_of_a_cluster_contains_all_groups_of_the_import(kassay, monkeypatch, tmp_path):
+    groups = {
+        "busy": [LiveGroup("busy", "Stable", (member("x", ("t", 0), ("t", 1)),))],
+        "left": [LiveGroup("left", "Empty")],
+        "simple": [LiveGroup("simple", "Empty", protocol=Protocol.SIMPLE)],
+    }
+    monkeypatch.setattr(admin_client, "LiveCluster", lambda *_, **__: Tables(groups))
+    imported = kassay("import", "--bootstrap-server", "h:1").records
+    options = ("--bootstrap-server", "h:1", "-o", tmp_path, "--format", "jsonl")
+    surveyed = kassay("survey", *options).records
+    assert sorted(one["id"] for one in surveyed) == [one["id"] for one in imported]
+    verdicts = {one["id"]: one["verdict"] for one in surveyed}
+    assert verdicts["left"] == "Nothing to do: the group has no members."
+    assert "its consumers call assign()" in verdicts["simple"]
+    assert "its consumers call assign()" in imported[2]["notes"][0]
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["busy"]

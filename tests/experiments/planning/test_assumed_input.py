@@ -25,7 +25,7 @@ from kassay.reference.model.assumptions import (
     other_reading,
     with_assumption,
 )
-from kassay.reference.model.group_annotations import Assumed, GroupStatus
+from kassay.reference.model.group_annotations import Assumed, GroupStatus, Protocol
 from kassay.solver.limits import SearchLimits
 from kassay.solver.solve import solve
 
@@ -164,3 +164,26 @@ def test_documents_keep_what_is_assumed() -> None:
     assert parse_group(group_document(group)) == group
     with pytest.raises(ValueError, match="assumed properties must be of topics, rack, got 'age'"):
         parse_group({"topics": {}, "members": [{"id": "a", "topics": [], "assumed": ["age"]}]})
+
+
+@pytest.mark.parametrize(
+    ("protocol", "reason"),
+    [
+        (Protocol.CLASSIC, "the group has no members"),
+        (Protocol.SIMPLE, "the group has no members, because its consumers call assign()"),
+    ],
+)
+def test_a_group_without_members_is_surveyed_and_not_optimal(
+    protocol: Protocol, reason: str
+) -> None:
+    group = Group(
+        id="g",
+        topics=(Topic(name="t", partitions=3),),
+        members=(),
+        status=GroupStatus(state="Empty", protocol=protocol),
+    )
+    surveyed = survey_group(group)
+    assert isinstance(surveyed, SurveyedGroup)
+    assert str(surveyed.verdict) == f"Nothing to do: {reason}."
+    assert surveyed.remarks == reason
+    assert verdict(plan(group)) == f"Nothing to do: {reason}."

@@ -25,6 +25,9 @@ from kassay.experiments.sources.live_cluster.cluster_interface import (
     LiveMember,
     LiveTopic,
 )
+from kassay.experiments.sources.live_cluster.consumer_group_describe import (
+    UnreadableDescriptionError,
+)
 from kassay.reference.model.errors import InputError, RunError
 from kassay.reference.model.group_annotations import GroupStatus, Protocol
 
@@ -64,7 +67,11 @@ def connect(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[LiveCluster,
             admins.append(FakeAdmin(answers, properties))
             return admins[0]
 
+        def refuse(*_: object, **__: object) -> None:
+            raise UnreadableDescriptionError("not connected")
+
         monkeypatch.setattr(admin_client, "AdminClient", create)
+        monkeypatch.setattr(admin_client, "describe_consumer_groups", refuse)
         return LiveCluster("h:1", {"client.id": "me"}, timeout=2), admins[0]
 
     return build
@@ -89,7 +96,11 @@ def pairs(*places: tuple[str, int]) -> SimpleNamespace:
 
 def described(state: ConsumerGroupState, *members: SimpleNamespace) -> SimpleNamespace:
     return SimpleNamespace(
-        state=state, members=members, type=ConsumerGroupType.CLASSIC, partition_assignor="range"
+        state=state,
+        members=members,
+        type=ConsumerGroupType.CLASSIC,
+        partition_assignor="range",
+        is_simple_consumer_group=False,
     )
 
 
@@ -369,3 +380,17 @@ def test_the_time_limit_also_applies_if_the_library_ignores_it(
     cluster, _ = connect(list_consumer_groups=Future)
     with pytest.raises(RunError, match="cannot list groups: no answer within 2 s"):
         cluster.group_ids()
+
+
+def test_groups_of_consumers_that_call_assign_are_named(connect: Any) -> None:
+    answers = {
+        "simple": described(ConsumerGroupState.EMPTY),
+        "left": described(ConsumerGroupState.EMPTY),
+    }
+    answers["simple"].is_simple_consumer_group = True
+    cluster, _ = connect(
+        describe_consumer_groups=lambda names: {name: done(answers[name]) for name in names}
+    )
+    found = cluster.describe(["simple", "left"])
+    protocols = {name: group.protocol for name, group in found.items()}
+    assert protocols == {"simple": Protocol.SIMPLE, "left": Protocol.CLASSIC}
