@@ -207,7 +207,8 @@ recompute: setup ## Compute the rows of 2,000 groups of a study again, by an int
 
 .PHONY: proofs
 proofs: setup ## Check the statements of docs/proofs.md on 330,000 small groups
-	LARGE_PROOFS=1 $(BIN)/python -m pytest tests/reference/assignors/test_proofs.py
+	LARGE_PROOFS=1 $(BIN)/python -m pytest tests/reference/assignors/test_proofs.py \
+		tests/solver/trajectory/test_trajectory_proofs.py
 
 .PHONY: forgeries
 forgeries: setup ## Check 100,000 edited solution documents against brute force
