@@ -34,7 +34,6 @@ def frontier(
     max_points: int | None = None,
     optimum: Solution | None = None,
     known: Sequence[Solution] = (),
-    table: MovesTable | None = None,
     limits: SearchLimits | float = SearchLimits(),
     seed: int = 0,
 ) -> Frontier:
@@ -53,8 +52,6 @@ def frontier(
         Solution of the same measure and constraints, then movement, if it is known.
     known
         Further solutions that meet the constraints; each one gives a point.
-    table
-        Table of `moves_table` for the same constraints, if it was computed before.
     limits
         Time for all points together; the other limits apply per search.
 
@@ -81,8 +78,7 @@ def frontier(
         raise UsageError(f"max_points must be at least 2, got {max_points!r}")
     constraints, limits = tuple(constraints), SearchLimits.of(limits)
     budget = SearchBudget(time.monotonic() + limits.time, limits, seed)
-    if table is None:
-        table = moves_table(group, measure=measure, constraints=constraints)
+    table = moves_table(group, measure=measure, constraints=constraints)
     if table is not None:
         return moves_frontier(
             table,

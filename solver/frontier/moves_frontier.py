@@ -1,6 +1,6 @@
 """Frontier of a group with different weights, from the table of lowest maximum loads."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from kassay.reference.model.metrics import Measure
@@ -53,10 +53,8 @@ def moves_frontier(
         ]
     for solution in (*lowest, *known):
         add_solution(table, solution)
-    shown = [*_shown_moves(table, max_points), *(one.movement.value for one in known)]
-    counts = [count for count in sorted(dict.fromkeys(shown)) if count <= table.top]
-    table.prove(_geometric_first(counts), budget.part(_PROOF_SHARE))
-    table.even_out(counts, budget)
+    counts = shown_moves(table, max_points, [one.movement.value for one in known])
+    prove_points(table, counts, budget)
     return table_frontier(table, counts, [one for one in lowest if one.assignment is not None])
 
 
@@ -71,6 +69,7 @@ def add_solution(table: MovesTable, solution: Solution) -> None:
     if solution.assignment is None:
         return
     placement = table.problem.to_placement(solution.assignment)
+    table.most = max(table.most, solution.movement.value)
     if placement is not None:
         table.add(placement)
     first = solution.levels[0]
@@ -100,18 +99,23 @@ def _point(table: MovesTable, count: int) -> FrontierPoint:
     moves, bound = table.fewest_moves(value) or (count, 0)
     return FrontierPoint(
         LevelValue(Movement.name, moves, min(bound, moves)),
-        LevelValue(Measure.MAKESPAN, value, table.bounds[moves]),
+        LevelValue(str(Measure.MAKESPAN), value, table.bounds[moves]),
         table.problem.to_assignment(table.placements[moves]),
     )
 
 
-def _shown_moves(table: MovesTable, max_points: int | None) -> list[int]:
+def shown_moves(table: MovesTable, max_points: int | None, further: Iterable[int]) -> list[int]:
+    """Return the numbers of moves of the points, at most ``max_points``, and further ones."""
+    counts = range(table.top + 1)
     if max_points is None or table.top < max_points:
-        return list(range(table.top + 1))
-    return [0, *geometric_moves(table.top, max_points), table.top]
+        return list(counts)
+    shown = {0, *geometric_moves(table.top, max_points), table.top, *further}
+    return [count for count in counts if count in shown]
 
 
-def _geometric_first(counts: Sequence[int]) -> list[int]:
-    """Return the counts, those that grow geometrically first."""
+def prove_points(table: MovesTable, counts: Sequence[int], budget: SearchBudget) -> None:
+    """Improve and prove entries of a table, those at geometric numbers of moves first."""
     first = {0, *geometric_moves(counts[-1]), counts[-1]}
-    return sorted(counts, key=lambda count: (count not in first, count))
+    order = sorted(counts, key=lambda count: (count not in first, count))
+    table.prove(order, budget.part(_PROOF_SHARE))
+    table.even_out(counts, budget)

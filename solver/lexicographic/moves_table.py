@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.bounds.level_bounds import makespan_bound
 from kassay.solver.constraints import Constraint, Forbidden, MaxMoves, Pinned
 from kassay.solver.evaluation import level_value, violated
 from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.limits import SearchBudget
-from kassay.solver.objective import Movement
+from kassay.solver.objective import Imbalance, Level, Movement
 from kassay.solver.problem import EXACT_IN_64_BITS, Placement, Problem
 
 Report = Callable[[int, int, int], None]
@@ -56,7 +57,7 @@ class MovesTable:
         lowest = makespan_bound(self.problem)
         value = max(self.problem.loads(start), default=0)
         self.placements, self.values = [start], [value]
-        self.bounds = [min(self._counted_bound(0), value)]
+        self.bounds = [min(self.counted_bound(0), value)]
         self.lowest = min(lowest, value)
 
     @staticmethod
@@ -108,7 +109,7 @@ class MovesTable:
     def extend(self, moves: int) -> None:
         """Add entries up to a number of moves, with the values of the last entry."""
         while self.top < moves:
-            counted = self._counted_bound(self.top + 1) if self.top < _COUNTED_MOVES else 0
+            counted = self.counted_bound(self.top + 1) if self.top < _COUNTED_MOVES else 0
             self.values.append(self.values[-1])
             self.placements.append(self.placements[-1])
             self.bounds.append(min(max(counted, self.lowest), self.bounds[-1]))
@@ -154,13 +155,13 @@ class MovesTable:
         for number, count in enumerate(counts):
             if not budget.has_time:
                 return
-            self.raise_bound(count, self._counted_bound(count))
+            self.raise_bound(count, self.counted_bound(count))
             self._add_neighbours(count)
             if not self.is_proven(count):
                 share = 1 / (1 + sum(not self.is_proven(one) for one in counts[number:]) / 2)
                 self._prove(count, self._part(budget, min(1.0, share)))
-            if self.report is not None:
-                self.report(count, self.values[count], self.bounds[count])
+                if self.report is not None:
+                    self.report(count, self.values[count], self.bounds[count])
 
     def _add_neighbours(self, moves: int) -> None:
         """Add placements that differ by one move from those with one move more or less."""
@@ -216,8 +217,18 @@ class MovesTable:
             placement = lower_squares_within(
                 self.problem, self.placements[count], self.may_receive, may_continue
             )
-            if not any(violated(self.problem, self.rules, placement)):
-                self.placements[count] = placement
+            self.replace(count, placement)
+
+    def replace(self, moves: int, placement: Placement) -> None:
+        """Replace the placement of an entry if the new one is valid and as good on each level."""
+        if self.add(placement) or any(violated(self.problem, self.rules, placement)):
+            return
+        levels: tuple[Level, ...] = (Imbalance(Measure.MAKESPAN), Movement(), Imbalance())
+        for level in levels:
+            value = level_value(self.problem, level, placement)
+            if value > level_value(self.problem, level, self.placements[moves]):
+                return
+        self.placements[moves] = placement
 
     @property
     def may_receive(self) -> NDArray[np.bool_]:
@@ -238,7 +249,8 @@ class MovesTable:
                 allowed[is_meant, member] = isinstance(rule, Pinned)
         return allowed
 
-    def _counted_bound(self, moves: int) -> int:
+    def counted_bound(self, moves: int) -> int:
+        """Return a lower bound on the maximum load within a number of moves, without search."""
         from kassay.solver.weighted.search.limited_moves import (  # noqa: PLC0415
             makespan_bound_within,
         )

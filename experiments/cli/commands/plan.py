@@ -39,6 +39,8 @@ from kassay.reference.model.group import Group
 
 _SILENT_SECONDS = 3.0
 """Time in seconds at the start of a plan without progress messages."""
+_FIRST_STEPS = 3
+"""Number of steps of the first plan that are printed while the search continues."""
 
 
 class SummaryFormat(StrEnum):
@@ -116,13 +118,15 @@ def plan(
     options: PlanOptions,
     source_data: SourceOptions,
     objective: ObjectiveOptions,
-    limits: LimitOptions = LimitOptions(time_limit=45.0),
+    limits: LimitOptions = LimitOptions(time_limit=30.0),
 ) -> None:
     """Plan the moves from the current to the optimal assignment of each group.
 
     For a weighted group, the imbalance after the plan may exceed its minimum by up to 2 %, because
     this saves many moves. The report also shows a plan with at most ten moves and a plan with
-    minimum imbalance. The time limit applies to all searches of a group together.
+    minimum imbalance. The time limit applies to all searches of a group together. For a weighted
+    group, kassay prints a first plan to standard error, and writes its files, before it searches
+    for better plans and for bounds.
 
     Prints a summary. With --output, writes report.html, plan.json, moves.csv, loads.csv, ticket.md,
     static-assignment.json (partition lists for `KafkaConsumer.assign()`) and after.jsonl (group
@@ -150,7 +154,7 @@ def plan(
         if directory is not None and len(groups) > 1:
             directory /= name
         try:
-            result = _plan(one, options, objective, limits, factors)
+            result = _plan(one, options, objective, limits, growth=factors, directory=directory)
         except InputError as error:
             code = BAD_INPUT
             typer.echo(json_line(error_record(one.id, error)))
@@ -179,9 +183,19 @@ def _plan(
     options: PlanOptions,
     objective: ObjectiveOptions,
     limits: LimitOptions,
+    *,
     growth: Sequence[Fraction],
+    directory: Path | None,
 ) -> Plan:
-    """Plan one group, until Ctrl-C ends the search."""
+    """Plan one group, until Ctrl-C ends the search. Write and print the first plan at once."""
+
+    def first(found: Plan) -> None:
+        print_note(f"{group.id}: first plan: {verdict(found)}")
+        for step in found.steps[:_FIRST_STEPS]:
+            print_note(f"{group.id}: {step}")
+        if directory is not None:
+            write_plan(found, directory)
+
     check_planning_start(group)
     search = partial(
         plan_group,
@@ -194,6 +208,7 @@ def _plan(
         seed=options.seed,
         progress=Progress(group.id, limits.time_limit),
         client=options.client or installed_client(group),
+        first=first,
     )
     return call_interruptibly(search, lost=f"group {group.id!r} has no plan")
 

@@ -49,7 +49,12 @@ def plan_options(
 ) -> tuple[PlanOption, ...]:
     """List the planned assignment and alternatives, in ascending order of moves."""
     measure = scheduled_measure(Measure(solution.imbalance.name))
-    found: list[tuple[str, Solution | FrontierPoint]] = [(RECOMMENDED, solution)]
+    values = (solution.movement.value, solution.imbalance.value)
+    chosen = next(
+        (one for one in frontier.points if (one.movement.value, one.imbalance.value) == values),
+        solution,
+    )
+    found: list[tuple[str, Solution | FrontierPoint]] = [(RECOMMENDED, chosen)]
     few = [point for point in frontier.points if point.movement.value <= FEW_MOVES]
     top = optimum.movement.value
     if few and top > FEW_MOVES and few[-1].movement.value != solution.movement.value:

@@ -84,6 +84,8 @@ class Plan:
     interrupted
         Whether the event ``stop`` of the limits ended the searches. The plan is the best one
         found until then; alternatives, assignors, sizings and losses may be missing.
+    is_first
+        Whether this is a first plan without assignors, sizings and losses; the search continues.
     """
 
     group: Group
@@ -109,6 +111,7 @@ class Plan:
     member_losses: MemberLosses
     interrupted: bool
     other_reading: Verdict | None = None
+    is_first: bool = False
 
     def __repr__(self) -> str:
         under = "" if self.condition is None else f" if {self.condition}"

@@ -1,0 +1,166 @@
+"""Find the assignment of a plan: by the table of lowest loads, or level by level."""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from kassay.experiments.comparison.optimum import CaseLimits
+from kassay.experiments.planning.group_plan.plan_alternatives import FEW_MOVES
+from kassay.experiments.planning.preparation.verdict import count_of
+from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import Measure
+from kassay.solver.constraints import Constraint, MaxMoves
+from kassay.solver.frontier.frontier import frontier, moves_table
+from kassay.solver.frontier.frontier_points import Frontier
+from kassay.solver.frontier.moves_frontier import (
+    prove_points,
+    shown_moves,
+    table_frontier,
+)
+from kassay.solver.frontier.moves_plan import MovesPlan, has_plan_levels
+from kassay.solver.lexicographic.moves_table import MovesTable
+from kassay.solver.limits import SearchBudget
+from kassay.solver.objective import Imbalance, Level, Movement, default_measure
+from kassay.solver.solution import Solution
+from kassay.solver.solve import solve
+
+Progress = Callable[[str], None]
+"""Function that is called with the name of each part of the plan when the part starts."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanningTime:
+    """Time limit that all searches of a plan share, and report of their progress."""
+
+    limits: CaseLimits
+    deadline: float
+    seed: int
+    progress: Progress | None
+
+    @property
+    def is_stopped(self) -> bool:
+        """Return whether the caller stopped the searches. A reached time limit does not count."""
+        return self.limits.is_stopped
+
+    def share(self, name: str, share: float, *, parts: int = 1) -> CaseLimits:
+        """Report that a part of the planning starts, and return the limits for its searches."""
+        self._report(name)
+        left = max(0.0, self.deadline - time.monotonic())
+        return replace(self.limits, time=left * share / parts)
+
+    def budget(self, name: str, share: float) -> SearchBudget:
+        """Report that a part of the planning starts, and return its budget."""
+        limits = self.share(name, share)
+        return SearchBudget(time.monotonic() + limits.time, limits, self.seed)
+
+    def report_entry(self, moves: int, value: int, bound: int) -> None:
+        """Report the lowest maximum load found for a number of moves."""
+        proof = "proven" if value == bound else f"lower bound {bound:,}"
+        self._report(f"{count_of(moves, 'move')}: maximum load {value:,} ({proof})")
+
+    def _report(self, text: str) -> None:
+        if self.progress is not None and not self.is_stopped:
+            self.progress(text)
+
+
+@dataclass(slots=True)
+class PlannedSolution:
+    """Search for the assignment of a plan, and for the optimum and the frontier.
+
+    ``planned_levels`` are the levels with those that the plan adds. ``optimum`` has neither
+    tolerance nor limit on moves. ``is_first`` states that only the fast searches ran.
+    """
+
+    group: Group
+    levels: tuple[Level, ...]
+    constraints: tuple[Constraint, ...]
+    time: PlanningTime
+    planned_levels: tuple[Level, ...] = field(init=False)
+    solution: Solution = field(init=False)
+    optimum: Solution = field(init=False)
+    table: MovesTable | None = field(init=False, default=None)
+    is_first: bool = field(init=False, default=False)
+
+    def find(self, points: int, first: Callable[[], None] | None) -> None:
+        """Find the planned solution and the optimum; call ``first`` after the fast searches."""
+        rules = without_move_limit(self.constraints)
+        if has_plan_levels(self.levels):
+            self.table = moves_table(
+                self.group,
+                measure=Measure.MAKESPAN,
+                constraints=rules,
+                report=self.time.report_entry,
+            )
+        self.planned_levels = self.levels
+        if self.table is None:
+            self.solution, self.optimum = self._solve_levels()
+            return
+        limits = [one.limit for one in self.constraints if isinstance(one, MaxMoves)]
+        tolerance, most = self.levels[0].tolerance, min(limits, default=None)
+        search = MovesPlan(self.table, tolerance, most, rules)
+        self.planned_levels = search.levels
+        search.start(self.time.budget("first plan", 0.3))
+        self.solution, self.optimum = search.solution(), search.optimum()
+        if first is not None and not self.time.is_stopped:
+            self.is_first = True
+            first()
+            self.is_first = False
+        search.find_lowest(self.time.budget("perfect balance", 1.0))
+        search.find_fewest_moves(self.time.budget("fewest moves", 1.0))
+        moves = dict.fromkeys((search.moves, FEW_MOVES, 1))
+        self.table.prove(list(moves), self.time.budget("plan", 0.25))
+        counts = shown_moves(self.table, points, moves)
+        prove_points(self.table, counts, self.time.budget("frontier", 0.5))
+        bound = search.even_out(self.time.budget("even loads", 1.0))
+        self.solution, self.optimum = search.solution(bound), search.optimum()
+
+    def _solve_levels(self) -> tuple[Solution, Solution]:
+        """Solve for the optimum first, because the tolerance is relative to its imbalance."""
+        exact = _exact_levels(self.group, self.levels)
+        rules = without_move_limit(self.constraints)
+        is_exact = self.levels[:2] == exact and rules == self.constraints
+        optimum = solve(
+            self.group,
+            levels=self.levels if is_exact else exact,
+            constraints=rules,
+            limits=self.time.share("perfect balance", 0.5 if is_exact else 0.25),
+            seed=self.time.seed,
+        )
+        if is_exact or optimum.assignment is None:
+            return optimum, optimum
+        solution = solve(
+            self.group,
+            levels=self.levels,
+            constraints=self.constraints,
+            initial_assignment=optimum.assignment,
+            limits=self.time.share("plan", 0.35),
+            seed=self.time.seed,
+        )
+        return solution, optimum
+
+    def frontier(self, points: int) -> Frontier:
+        """Return the frontier with about a number of points, and with the planned solution."""
+        if self.table is not None:
+            moves = (self.solution.movement.value, FEW_MOVES)
+            return table_frontier(self.table, shown_moves(self.table, points, moves))
+        return frontier(
+            self.group,
+            measure=Measure(self.solution.imbalance.name),
+            constraints=without_move_limit(self.constraints),
+            max_points=points,
+            optimum=self.optimum,
+            known=[self.solution],
+            limits=self.time.share("frontier", 0.5),
+            seed=self.time.seed,
+        )
+
+
+def _exact_levels(group: Group, levels: Sequence[Level]) -> tuple[Level, ...]:
+    """Return two levels: imbalance without tolerance, then movement."""
+    measures = [level.measure for level in levels if isinstance(level, Imbalance)]
+    return (Imbalance(measures[0] if measures else default_measure(group)), Movement())
+
+
+def without_move_limit(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
+    """Remove limits on the number of moves from the constraints."""
+    return tuple(rule for rule in constraints if not isinstance(rule, MaxMoves))

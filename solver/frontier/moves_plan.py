@@ -1,0 +1,177 @@
+"""Choose the entry of a table of lowest maximum loads that a plan carries out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from kassay.reference.model.metrics import Measure
+from kassay.solver.bounds.level_bounds import level_bound, makespan_bound
+from kassay.solver.certificate.certificate import Origin
+from kassay.solver.constraints import Constraint
+from kassay.solver.evaluation import level_value
+from kassay.solver.frontier.moves_frontier import add_solution, fill_quickly
+from kassay.solver.lexicographic.moves_table import MovesTable
+from kassay.solver.limits import SearchBudget
+from kassay.solver.objective import Imbalance, Level, Movement, MovementCost, Tolerance
+from kassay.solver.solution import LevelValue, Solution
+from kassay.solver.solve import solve
+
+_SQUARES = Imbalance(Measure.SUM_OF_SQUARES)
+_OPTIMUM_SHARE, _MOVES_SHARE, _SQUARES_SHARE = 0.25, 0.3, 0.1
+
+
+def has_plan_levels(levels: Sequence[Level]) -> bool:
+    """Return whether levels are the maximum load, then the number of moves."""
+    match levels:
+        case (Imbalance(measure=Measure.MAKESPAN), Movement(cost=MovementCost.COUNT) as moves):
+            return not moves.tolerance
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class MovesPlan:
+    """Plan with the fewest moves within a tolerance of the lowest maximum load.
+
+    The levels are the maximum load, the number of moves, and the sum of squared loads.
+
+    Parameters
+    ----------
+    tolerance
+        Tolerance of the maximum load.
+    max_moves
+        Maximum number of moves, None for no limit.
+    """
+
+    table: MovesTable
+    tolerance: Tolerance
+    max_moves: int | None
+    constraints: Sequence[Constraint]
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """Return the levels of the plan."""
+        return (Imbalance(Measure.MAKESPAN, self.tolerance), Movement(), _SQUARES)
+
+    @property
+    def moves(self) -> int:
+        """Return the number of moves of the plan."""
+        return self.table.values.index(
+            next(value for value in self.table.values if value <= self._limit)
+        )
+
+    @property
+    def _bound(self) -> int:
+        """Lower bound on the maximum load within the limit on moves."""
+        is_limited = self.max_moves is not None and self.max_moves <= self.table.top
+        return self.table.bounds[self._last] if is_limited else self.table.lowest
+
+    @property
+    def _last(self) -> int:
+        return self.table.top if self.max_moves is None else min(self.max_moves, self.table.top)
+
+    @property
+    def _limit(self) -> int:
+        return self.tolerance.limit(self.table.values[self._last])
+
+    def start(self, budget: SearchBudget) -> None:
+        """Fill the table by the searches that need no integer program."""
+        fill_quickly(self.table, budget)
+        self.table.even_out([self.moves], budget)
+
+    def find_lowest(self, budget: SearchBudget) -> None:
+        """Search for the lowest maximum load, whatever the number of moves."""
+        table = self.table
+        if table.values[-1] > table.lowest and budget.has_time:
+            exact = (Imbalance(Measure.MAKESPAN), Movement())
+            add_solution(table, self._solve(exact, table.top, budget.part(_OPTIMUM_SHARE)))
+
+    def find_fewest_moves(self, budget: SearchBudget) -> None:
+        """Search for fewer moves within the tolerance, and prove a bound on them."""
+        table, limit = self.table, self._limit
+        known = table.fewest_moves(limit)
+        if known is None or known[0] == known[1] or not budget.has_time:
+            return
+        within = (Imbalance(Measure.MAKESPAN, Tolerance(up_to=limit)), Movement())
+        solution = self._solve(within, known[0], budget.part(_MOVES_SHARE))
+        if solution.assignment is not None:
+            placement = table.problem.to_placement(solution.assignment)
+            if placement is not None:
+                table.add(placement)
+            table.raise_bound(solution.movement.bound - 1, limit + 1)
+
+    def even_out(self, budget: SearchBudget) -> int:
+        """Lower the sum of squares of the plan; return a lower bound on it."""
+        from kassay.solver.cpsat.moved_partitions import MovedPartitionsModel  # noqa: PLC0415
+
+        table, moves = self.table, self.moves
+        table.even_out([moves], budget)
+        counted = level_bound(table.problem, _SQUARES)
+        if not budget.has_time:
+            return counted
+        found = MovedPartitionsModel(table.problem, table.rules).lowest_squares(
+            moves,
+            table.values[moves],
+            budget=budget.part(_SQUARES_SHARE),
+            hint=table.placements[moves],
+            bound=counted,
+        )
+        if found.placement is not None:
+            table.replace(moves, found.placement)
+        return counted if found.bound is None else max(counted, found.bound)
+
+    def solution(self, squares_bound: int = 0) -> Solution:
+        """Return the planned entry as a solution with three levels."""
+        moves = self.moves
+        squares = level_value(self.table.problem, _SQUARES, self.table.placements[moves])
+        evenness = LevelValue(
+            _SQUARES.name, squares, min(squares, squares_bound), origin=Origin.CP_SAT
+        )
+        return self._entry(moves, self._bound, self._limit, (evenness,))
+
+    def optimum(self) -> Solution:
+        """Return the entry with the lowest maximum load as a solution."""
+        table = self.table
+        return self._entry(table.top, table.lowest, table.values[-1], ())
+
+    def _entry(
+        self, moves: int, lowest: int, limit: int, further: tuple[LevelValue, ...]
+    ) -> Solution:
+        """Return an entry as a solution with the fewest moves within a limit on the loads.
+
+        ``lowest`` is a lower bound on the maximum load.
+        """
+        table = self.table
+        fewest = table.fewest_moves(limit)
+        bound = moves if fewest is None else min(fewest[1], moves)
+        is_counted = bound == 0 or table.counted_bound(bound - 1) > limit
+        value = table.values[moves]
+        return Solution(
+            table.problem.to_assignment(table.placements[moves]),
+            method="cp-sat",
+            levels=(
+                LevelValue(
+                    str(Measure.MAKESPAN),
+                    value,
+                    lowest,
+                    max(0, min(limit, self.tolerance.limit(lowest)) - lowest),
+                    _origin(is_counted=makespan_bound(table.problem) >= lowest),
+                ),
+                LevelValue(Movement.name, moves, bound, origin=_origin(is_counted=is_counted)),
+                *further,
+            ),
+            group=table.problem.group,
+        )
+
+    def _solve(self, levels: tuple[Level, ...], moves: int, budget: SearchBudget) -> Solution:
+        table = self.table
+        return solve(
+            table.problem.group,
+            levels=levels,
+            constraints=self.constraints,
+            initial_assignment=table.problem.to_assignment(table.placements[moves]),
+            limits=replace(budget.limits, time=budget.seconds),
+            seed=budget.seed,
+        )
+
+
+def _origin(*, is_counted: bool) -> Origin:
+    return Origin.COUNTING if is_counted else Origin.CP_SAT
