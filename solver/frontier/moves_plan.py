@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kassay.reference.model.metrics import Measure
+from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.bounds.level_bounds import level_bound, makespan_bound
 from kassay.solver.certificate.certificate import Origin
 from kassay.solver.constraints import Constraint
@@ -104,6 +105,8 @@ class MovesPlan:
 
         table, moves = self.table, self.moves
         table.even_out([moves], budget)
+        if moves == 0 and (table.problem.owner != NO_OWNER).all():
+            return level_value(table.problem, _SQUARES, table.placements[0])
         counted = level_bound(table.problem, _SQUARES)
         if not budget.has_time:
             return counted
