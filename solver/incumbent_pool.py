@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from kassay.reference.model.errors import InternalError
 from kassay.solver.bounds.level_bounds import max_loads_within
 from kassay.solver.certificate.certificate import LevelClaim, Origin, PriceTable
 from kassay.solver.constraints import Constraint
@@ -56,10 +57,22 @@ class IncumbentPool:
 
     def incumbent(self, level: Level) -> Placement:
         """Return the best placement on a level within the limits of the finished levels."""
+        found = self.best(level, self.limits())
+        if found is None:
+            raise InternalError("no placement is within the limits of the finished levels")
+        return found
+
+    def best(self, level: Level, limits: Sequence[tuple[Level, int]]) -> Placement | None:
+        """Return the best placement on a level within limits, or None if there is none."""
         order = [level, *(other for other in self.levels if other is not level)]
         return min(
-            (placement for placement in self.placements if self._is_within_limits(placement)),
+            (
+                placement
+                for placement in self.placements
+                if all(self._value(limited, placement) <= limit for limited, limit in limits)
+            ),
             key=lambda placement: [self._value(other, placement) for other in order],
+            default=None,
         )
 
     def value(self, level: Level) -> int:
@@ -76,6 +89,3 @@ class IncumbentPool:
 
     def _value(self, level: Level, placement: Placement) -> int:
         return level_value(self.problem, level, placement)
-
-    def _is_within_limits(self, placement: Placement) -> bool:
-        return all(self._value(done.claim.level, placement) <= done.limit for done in self.reached)

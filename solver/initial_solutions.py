@@ -8,6 +8,8 @@ import numpy as np
 
 from kassay.reference.model.load_units import LoadUnits
 from kassay.reference.model.ownership import NO_OWNER
+from kassay.solver.constraints import Capacity, Constraint, Forbidden, MaxPartitions, Pinned
+from kassay.solver.evaluation import topic_partitions
 from kassay.solver.problem import Placement, Problem
 
 # A queue takes about this many times as long per entry as a scan.
@@ -26,6 +28,82 @@ def longest_processing_time(problem: Problem, units: Sequence[LoadUnits] = ()) -
     relative load of the first unit, then of the second unit, and so on.
     """
     return _fill(problem, np.full(problem.partition_count, NO_OWNER, dtype=np.int32), units)
+
+
+def place_within(
+    problem: Problem, rules: Sequence[Constraint], units: Sequence[LoadUnits] = ()
+) -> Placement | None:
+    """Assign all partitions, heaviest first, within capacities, counts, pins and exclusions.
+
+    Each partition goes to the permitted consumer with the lowest new relative load. Return None if
+    no consumer is permitted; other constraints may be violated.
+    """
+    permitted = _permitted_members(problem, rules)
+    units = units or (problem.member_units,)
+    placement = np.full(problem.partition_count, NO_OWNER, dtype=np.int32)
+    loads, room = [each.loads([0] * problem.member_count) for each in units], _Room(problem, rules)
+    weights = problem.weight.tolist()
+    for partition in sorted(
+        range(problem.partition_count), key=lambda at: (len(permitted[at]) > 1, -weights[at], at)
+    ):
+        weight, owner = weights[partition], problem.owner[partition]
+        candidates = [at for at in permitted[partition] if room.fits(at, weight)]
+        if not candidates:
+            return None
+        member = min(
+            candidates, key=lambda at: (*_new_loads(units, loads, at, weight), at != owner)
+        )
+        placement[partition] = member
+        room.take(member, weight)
+        for each, load in zip(units, loads, strict=True):
+            load[each.unit_of[member]] += weight
+    return placement
+
+
+def _new_loads(
+    units: Sequence[LoadUnits], loads: Sequence[list[int]], member: int, weight: int
+) -> tuple[int, ...]:
+    """Return the relative loads of the units of a member with an additional weight."""
+    return tuple(
+        (load[each.unit_of[member]] + weight) * each.factors[each.unit_of[member]]
+        for each, load in zip(units, loads, strict=True)
+    )
+
+
+def _permitted_members(problem: Problem, rules: Sequence[Constraint]) -> list[list[int]]:
+    """Return the members that each partition may get by its subscriptions, pins and exclusions."""
+    consumers = [members.tolist() for members in problem.consumer_sets]
+    permitted = [consumers[index] for index in problem.consumer_set.tolist()]
+    for rule in rules:
+        if isinstance(rule, Pinned | Forbidden) and rule.member in problem.member_index:
+            named = problem.member_index[rule.member]
+            for at in topic_partitions(problem, rule.topic, rule.partition).tolist():
+                is_kept = isinstance(rule, Pinned)
+                permitted[at] = [member for member in permitted[at] if (member == named) is is_kept]
+    return permitted
+
+
+class _Room:
+    """Free capacity and free number of partitions per member."""
+
+    def __init__(self, problem: Problem, rules: Sequence[Constraint]) -> None:
+        self.loads = [problem.total] * problem.member_count
+        self.counts = [problem.partition_count] * problem.member_count
+        for rule in rules:
+            if isinstance(rule, Capacity | MaxPartitions):
+                column = self.loads if isinstance(rule, Capacity) else self.counts
+                for member in range(problem.member_count):
+                    if rule.member in (None, problem.member_id(member)):
+                        column[member] = min(column[member], rule.limit)
+
+    def fits(self, member: int, weight: int) -> bool:
+        """Return whether a member can get a partition with the weight."""
+        return self.loads[member] >= weight and self.counts[member] > 0
+
+    def take(self, member: int, weight: int) -> None:
+        """Reduce the free capacity and the free number of partitions of a member."""
+        self.loads[member] -= weight
+        self.counts[member] -= 1
 
 
 def _fill(problem: Problem, placement: Placement, units: Sequence[LoadUnits]) -> Placement:
@@ -65,11 +143,7 @@ def _place_by_units(
     consumer_sets = [consumers.tolist() for consumers in problem.consumer_sets]
 
     def key(partition: int, member: int) -> tuple[int, ...]:
-        weight = int(problem.weight[partition])
-        relative = (
-            (load[each.unit_of[member]] + weight) * each.factors[each.unit_of[member]]
-            for each, load in zip(units, loads, strict=True)
-        )
+        relative = _new_loads(units, loads, member, int(problem.weight[partition]))
         return (*relative, int(member != problem.owner[partition]))
 
     for partition in order:

@@ -2,11 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import assert_never
 
+from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.bounds.level_bounds import level_bound
 from kassay.solver.certificate.certificate import LevelClaim, Origin
+from kassay.solver.evaluation import level_value
 from kassay.solver.incumbent_pool import FlowLevels, IncumbentPool, LevelResult
 from kassay.solver.lexicographic.load_searches import (
     ProvenBound,
@@ -53,6 +56,9 @@ class LevelSolver:
     """Optimal values by level index. The enumeration minimises the first two levels together, and
     therefore runs only once, at the first level that needs it."""
 
+    fewest_moves: int | None = None
+    """Fewest moves of the last level, if they are proven before the minimum of the level before."""
+
     def solve_level(self, index: int, budget: SearchBudget) -> None:
         """Minimise one level within the limits of the finished levels.
 
@@ -65,19 +71,22 @@ class LevelSolver:
         permitted = level.tolerance.up_to or 0
         # Each search starts from the best placement and bound of the searches before it.
         for search in self._searches(index, budget):
-            if pool.value(level) <= max(proven.value, permitted):
+            if pool.value(level) <= max(proven.value, permitted) or self.fewest_moves is not None:
                 break
             found = search(proven.value)
             if found.value > proven.value:
                 proven = found
         value = pool.value(level)
         claim = LevelClaim(level, value, min(proven.value, value), proven.origin)
-        limit = level.tolerance.limit(value)
+        is_open = self.fewest_moves is not None and not isinstance(level, Movement)
+        limit = level.tolerance.limit(claim.bound if is_open else value)
         pool.reached.append(LevelResult(claim, limit, pool.incumbent(level)))
 
     def _known_bound(self, index: int) -> ProvenBound:
         """Return the greater one of the bounds by counting and by network flows."""
         pool = self.pool
+        if self.fewest_moves is not None and isinstance(pool.levels[index], Movement):
+            return ProvenBound(self.fewest_moves, Origin.CP_SAT)
         counted = level_bound(pool.problem, pool.levels[index], pool.limits())
         known = self.flow.bounds.get(index)
         if known is not None and (known[0] > counted or known == (counted, Origin.PRICES)):
@@ -101,6 +110,9 @@ class LevelSolver:
         def repair(bound: int) -> ProvenBound:
             return repair_overloads(pool, level, bound, budget)
 
+        def search_moves_first(bound: int) -> ProvenBound:
+            return self._search_moves_first(index, bound, budget)
+
         timed: list[_Search]
         untimed: list[_Search] = [search_by_cpsat]
         match level:
@@ -111,10 +123,18 @@ class LevelSolver:
                     ),
                     enumerate_subsets,
                 ]
+                exact = exact[::-1] if has_many_per_member else exact
+                # The local search reaches the bound of most makespans at once.
+                balance: list[_Search] = [
+                    lambda _: balance_loads(pool, level, budget),
+                    search_moves_first,
+                ]
+                in_order = (
+                    [balance, exact] if level.measure is Measure.MAKESPAN else [exact, balance]
+                )
                 timed = [
                     repair,
-                    *(reversed(exact) if has_many_per_member else exact),
-                    lambda _: balance_loads(pool, level, budget),
+                    *chain.from_iterable(in_order),
                     lambda _: limit_moves(pool, level, budget),
                 ]
             case Movement():
@@ -125,19 +145,65 @@ class LevelSolver:
                 ]
                 search = MovementSearch(pool, level, budget, self.progress)
                 untimed = [search.run, search_by_cpsat]
-            case HostImbalance() | CrossRack() | TopicSpread() | MembersUsed() | Colocation():
+            case HostImbalance():
+                timed = [search_moves_first, repair, enumerate_subsets]
+            case CrossRack() | TopicSpread() | MembersUsed() | Colocation():
                 timed = [repair, enumerate_subsets]
             case _:
                 assert_never(level)
         return [*timed, *untimed] if budget.has_time else untimed
+
+    def _search_moves_first(self, index: int, bound: int, budget: SearchBudget) -> ProvenBound:
+        """Search for the fewest moves before the minimum of loads that have a tolerance.
+
+        The minima of the loads are between their bounds and the best known values. If the fewest
+        moves are equal within the tolerances of both, the minima do not matter for the last level.
+        """
+        pool, unproven = self.pool, ProvenBound(0, Origin.CP_SAT)
+        moves, between = pool.levels[-1], pool.levels[index:-1]
+        if not isinstance(moves, Movement) or not self._has_few_choices():
+            return unproven
+        strict, loose = pool.limits(), pool.limits()
+        for level in between:
+            if (
+                not isinstance(level, Imbalance | HostImbalance)
+                or level.tolerance.up_to is not None
+            ):
+                return unproven
+            bound = bound if level is between[0] else level_bound(pool.problem, level)
+            best = pool.best(level, strict)
+            lowest = level.tolerance.limit(bound)
+            if best is None or level_value(pool.problem, level, best) > lowest:
+                return unproven
+            loose.append((level, level.tolerance.limit(level_value(pool.problem, level, best))))
+            strict.append((level, lowest))
+        from kassay.solver.cpsat.moved_partitions import MovedPartitionsModel  # noqa: PLC0415
+
+        model = MovedPartitionsModel(pool.problem, pool.constraints, moves)
+        within = budget.part(_FIRST_SHARE)
+        proven: list[int] = []
+        for limits in (loose, strict):
+            hint, least = pool.best(moves, limits), max(proven, default=0)
+            found = model.fewest_moves(limits, budget=within, hint=hint, bound=least)
+            if found.placement is None or found.bound is None:
+                return unproven
+            pool.add(found.placement)
+            proven.append(level_value(pool.problem, moves, found.placement))
+            if not found.bound == proven[-1] == proven[0]:
+                return unproven
+        self.fewest_moves = proven[-1]
+        return unproven
+
+    def _has_few_choices(self) -> bool:
+        problem = self.pool.problem
+        return problem.partition_count * problem.member_count <= _MAX_CHOICES_OF_CPSAT
 
     def _search_few_choices(self, level: Movement, bound: int, budget: SearchBudget) -> ProvenBound:
         """Search with CP-SAT before all other searches if it is likely to prove the minimum.
 
         Later searches of a small group, or within constraints, rarely end earlier.
         """
-        problem = self.pool.problem
-        if problem.partition_count * problem.member_count > _MAX_CHOICES_OF_CPSAT:
+        if not self._has_few_choices():
             return ProvenBound(0, Origin.CP_SAT)
         return self._search_by_cpsat(level, bound, budget.part(_FIRST_SHARE))
 

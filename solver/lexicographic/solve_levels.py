@@ -17,7 +17,7 @@ from kassay.solver.constraints import Capacity, Constraint
 from kassay.solver.enumeration.complete_search import CompleteResult, search_all
 from kassay.solver.evaluation import level_value, load_units, violated
 from kassay.solver.incumbent_pool import FlowLevels, IncumbentPool
-from kassay.solver.initial_solutions import keep_owned, longest_processing_time
+from kassay.solver.initial_solutions import keep_owned, longest_processing_time, place_within
 from kassay.solver.lexicographic.level_solver import LevelSolver
 from kassay.solver.lexicographic.movement_search import add_few_moves
 from kassay.solver.limits import SearchBudget
@@ -27,6 +27,8 @@ from kassay.solver.solution import ProgressPoint
 
 # Finding any placement at all may take this many seconds, whatever the limit.
 _MIN_SECONDS = 1.0
+_MAX_CHOICES = 200_000
+"""Partitions times members up to which a greedy rule for constraints takes less than a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ def solve_levels(
     flows = FlowLevels() if flow is None else flow()
     if flows.conflict:
         return LexicographicResult(None, conflict=flows.conflict, conflict_origin=Origin.FLOW)
-    candidates = _initial_placements(problem, levels, flows, initial_assignment)
+    candidates = _initial_placements(problem, levels, constraints, flows, initial_assignment)
     if problem.total >= EXACT_IN_64_BITS:
         rounded = _solve_rounded(problem, levels, constraints, budget)
         if rounded.conflict:
@@ -103,6 +105,7 @@ def solve_levels(
 def _initial_placements(
     problem: Problem,
     levels: Sequence[Level],
+    constraints: Sequence[Constraint],
     flows: FlowLevels,
     initial_assignment: Assignment | None,
 ) -> list[Placement]:
@@ -121,6 +124,9 @@ def _initial_placements(
     placements = [*flows.placements, keep_owned(problem, units)]
     if not flows.placements or units:
         placements.append(longest_processing_time(problem, units))
+    if constraints and problem.partition_count * problem.member_count <= _MAX_CHOICES:
+        within = place_within(problem, constraints, units)
+        placements.extend([] if within is None else [within])
     return [*placements, *given]
 
 
