@@ -12,8 +12,10 @@ from kassay.solver.certificate.certificate import LevelClaim, Origin
 from kassay.solver.evaluation import level_value
 from kassay.solver.incumbent_pool import FlowLevels, IncumbentPool, LevelResult
 from kassay.solver.lexicographic.load_searches import (
+    MIN_PARTITIONS,
     ProvenBound,
     balance_loads,
+    fill_capacities,
     is_large_enough,
     limit_moves,
     pack_identical,
@@ -133,6 +135,7 @@ class LevelSolver:
                     [balance, exact] if level.measure is Measure.MAKESPAN else [exact, balance]
                 )
                 timed = [
+                    lambda _: fill_capacities(pool, level),
                     repair,
                     *chain.from_iterable(in_order),
                     lambda _: limit_moves(pool, level, budget),
@@ -161,7 +164,12 @@ class LevelSolver:
         """
         pool, unproven = self.pool, ProvenBound(0, Origin.CP_SAT)
         moves, between = pool.levels[-1], pool.levels[index:-1]
-        if not isinstance(moves, Movement) or not self._has_few_choices():
+        if (
+            not isinstance(moves, Movement)
+            or not pool.problem.group.is_weighted
+            or pool.problem.partition_count < MIN_PARTITIONS
+            or not self._has_few_choices()
+        ):
             return unproven
         strict, loose = pool.limits(), pool.limits()
         for level in between:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from kassay.reference.model.metrics import Measure
+from kassay.solver.bounds.host_and_speed_bounds import greatest_true
 from kassay.solver.bounds.level_bounds import makespan_bound
 from kassay.solver.certificate.certificate import Origin
-from kassay.solver.constraints import MaxMoves
+from kassay.solver.constraints import Capacity, MaxMoves
 from kassay.solver.evaluation import imbalance_of, level_value, load_units, movement_costs
 from kassay.solver.incumbent_pool import IncumbentPool
 from kassay.solver.initial_solutions import keep_owned
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from kassay.solver.weighted.search.overload_repair import LoadLimit
 
 # CP-SAT solves smaller groups faster than any other method starts.
-_MIN_PARTITIONS = 12
+MIN_PARTITIONS = 12
 _MAX_BALANCING_STEPS = 5_000
 """Maximum number of steps of the local search with a deterministic limit."""
 
@@ -51,7 +52,28 @@ class ProvenBound(NamedTuple):
 
 def is_large_enough(problem: Problem) -> bool:
     """Return whether a group has equal speeds, and enough partitions for methods before CP-SAT."""
-    return problem.partition_count >= _MIN_PARTITIONS and problem.group.has_equal_speeds
+    return problem.partition_count >= MIN_PARTITIONS and problem.group.has_equal_speeds
+
+
+def fill_capacities(pool: IncumbentPool, level: Imbalance) -> ProvenBound:
+    """Bound the makespan: the total load must fit, with each member within its capacity."""
+    problem, unit = pool.problem, pool.problem.weight_unit
+    room = [problem.total] * problem.member_count
+    for rule in pool.constraints:
+        if isinstance(rule, Capacity):
+            for member in range(problem.member_count):
+                if rule.member in (None, problem.member_id(member)):
+                    room[member] = min(room[member], rule.limit)
+    if level.measure is not Measure.MAKESPAN or min(room, default=problem.total) >= problem.total:
+        return ProvenBound(0, Origin.PACKING)
+    factors = problem.member_units.factors
+
+    def is_too_low(limit: int) -> bool:
+        loads = (min(most, limit // factor) for most, factor in zip(room, factors, strict=True))
+        return sum(load // unit for load in loads) < problem.total // unit
+
+    highest = pool.value(level)
+    return ProvenBound(min(greatest_true(is_too_low, highest) + 1, highest), Origin.PACKING)
 
 
 def pack_identical(
