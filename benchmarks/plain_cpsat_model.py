@@ -1,13 +1,17 @@
-"""Plain CP-SAT model as a baseline for benchmarks.
+"""Plain CP-SAT models as baselines for benchmarks.
 
 One search per level, without heuristics, counted bounds or warm starts.
 """
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ortools.sat.python import cp_model
 
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
+from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.cpsat.level_expressions import level_terms
 from kassay.solver.cpsat.model import AssignmentModel, minimise
 from kassay.solver.cpsat.partition_classes import symmetry_classes
@@ -15,7 +19,7 @@ from kassay.solver.evaluation import level_value
 from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import Level
-from kassay.solver.problem import build_problem
+from kassay.solver.problem import Problem, build_problem
 from kassay.solver.solution import LevelValue, Solution
 
 
@@ -60,3 +64,42 @@ def plain_solve(
         ),
         seconds=time.monotonic() - start,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class FewestMoves:
+    """Result of the plain model for moves: moves found, None if none, and their lower bound."""
+
+    moves: int | None
+    bound: int
+
+
+def plain_fewest_moves(problem: Problem, max_load: int, *, seconds: float) -> FewestMoves:
+    """Minimise the moves within a maximum load, with a variable per partition and new member."""
+    model = cp_model.CpModel()
+    moved: list[cp_model.IntVar] = []
+    loads: list[list[tuple[cp_model.IntVar, int]]] = [[] for _ in range(problem.member_count)]
+    owned = [0] * problem.member_count
+    for partition, (weight, owner) in enumerate(
+        zip(problem.weight.tolist(), problem.owner.tolist(), strict=True)
+    ):
+        consumers = problem.consumer_sets[problem.consumer_set[partition]].tolist()
+        received = {at: model.new_bool_var("") for at in consumers if at != owner}
+        for member, variable in received.items():
+            loads[member].append((variable, weight))
+        if owner == NO_OWNER:
+            model.add_exactly_one(received.values())
+            continue
+        model.add_at_most_one(received.values())
+        moved += received.values()
+        owned[owner] += weight
+        loads[owner] += [(variable, -weight) for variable in received.values()]
+    for load, terms in zip(owned, loads, strict=True):
+        model.add(load + sum(variable * weight for variable, weight in terms) <= max_load)
+    model.minimize(sum(moved))
+    solver = cp_model.CpSolver()
+    solver.parameters.max_time_in_seconds, solver.parameters.num_workers = seconds, 1
+    status = solver.solve(model)
+    found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+    bound = max(int(solver.response_proto.inner_objective_lower_bound), 0)
+    return FewestMoves(round(solver.objective_value) if found else None, bound)

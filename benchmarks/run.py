@@ -17,6 +17,7 @@ BENCHMARKS = {
     "drivers": ("driver_speed:driver_speed", "drivers of client libraries, and direct calls"),
     "optimum": ("optimum_speed:optimum", "proven optimum compared with Java's sticky assignor"),
     "shapes": ("network_shapes:shapes", "optimum of special networks, compared with OR-Tools"),
+    "typical-weights": ("typical_weights:timings", "weights, compared with plain CP-SAT"),
     "weights": ("weighted_groups:timings", "proven optimum of groups with weights"),
     "throughput": ("study_throughput:throughput", "study on Spark and on multiprocessing"),
     "simulation": ("simulation_speed:simulated_rebalances", "simulated rebalances, CPU seconds"),
