@@ -1,4 +1,4 @@
-"""Short texts of values, for ``repr``."""
+"""Short texts of names and values, for tables, pages and ``repr``."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
@@ -36,6 +36,20 @@ def short_text(value: "DataclassInstance") -> str:
 def short_mapping(values: Mapping[str, object]) -> str:
     """Return the text of a mapping with only its first items."""
     return f"{{{first_items([f'{key!r}: {value!r}' for key, value in values.items()])}}}"
+
+
+def shorten_middle(text: str, width: int) -> str:
+    """Cut the middle of a text that is longer than ``width`` characters.
+
+    Examples
+    --------
+    >>> shorten_middle("orders-consumer-12", 11)
+    'order…er-12'
+    """
+    if len(text) <= width:
+        return text
+    tail = (width - 1) // 2
+    return f"{text[: width - 1 - tail]}…{text[len(text) - tail :]}"
 
 
 def _short(value: object) -> str:

@@ -33,7 +33,7 @@ class MoveStep:
             for move in self.moves
         )
         changes = [
-            f"{member} {'drops' if after < before else 'rises'} from {before} to {after}"
+            f"{member} {'drops' if after < before else 'rises'} from {before:,} to {after:,}"
             for member, before, after in self.loads
         ] or ["all loads stay"]
         return f"{chain}: {', '.join(changes)}"

@@ -33,12 +33,14 @@ from kassay.experiments.plotting.frontier_drawing import FrontierCurve, frontier
 from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.model.group import Member
 from kassay.reference.model.metrics import Measure, host_units
+from kassay.reference.model.short_text import shorten_middle
 from kassay.solver.objective import HostImbalance
 from kassay.solver.solution import LevelValue
 
 _RANDOM_PART = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 _TEMPLATES = Path(__file__).parents[1] / "templates"
 _MARKDOWN = re.compile(r"[\\`*_{}\[\]<>#|!]")
+_NAME_WIDTH = 22
 _MAX_LISTED_STEPS = 40
 """Maximum number of moves in the text of a plan without files."""
 _MAX_DRAWN_PARTITIONS = 150
@@ -213,18 +215,20 @@ def _prefixes(plan: Plan) -> list[tuple[int, int]]:
 
 
 def short_names(members: Iterable[Member]) -> dict[str, str]:
-    """Map member ids to short names without the random UUID, if these names are unique.
+    """Map member ids to short names, if these names are unique.
+
+    A short name has no random UUID, and long names are cut in the middle.
 
     Examples
     --------
-    >>> id = "billing-1-00000000-0000-0000-0000-000000000000"
-    >>> list(short_names([Member(id=id, subscription=())]).values())
-    ['billing-1']
+    >>> ids = ["billing-1-00000000-0000-0000-0000-000000000000", "checkout-of-the-northern-region"]
+    >>> list(short_names(Member(id, ()) for id in ids).values())
+    ['billing-1', 'checkout-of…ern-region']
     """
-    ids = [member.id for member in members]
-    cut = {id: _RANDOM_PART.sub("", id) or id for id in ids}
-    uses = Counter(cut.values())
-    return {id: name if uses[name] == 1 else id for id, name in cut.items()}
+    cut = {member.id: _RANDOM_PART.sub("", member.id) or member.id for member in members}
+    short = {id: shorten_middle(name, _NAME_WIDTH) for id, name in cut.items()}
+    uses = Counter([*cut.values(), *(name for id, name in short.items() if name != cut[id])])
+    return {id: next(n for n in (short[id], cut[id], id) if n == id or uses[n] == 1) for id in cut}
 
 
 def _shorten(text: str, short: Mapping[str, str]) -> str:

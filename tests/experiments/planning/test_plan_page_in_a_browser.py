@@ -9,6 +9,7 @@ from kassay.experiments.planning.group_plan.plan import plan
 from kassay.experiments.planning.plan_output.render_plan import render_html
 from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
 from kassay.experiments.views.load_captures import load_captures
+from kassay.reference.model.group import Group, Member, Topic
 from kassay.solver import HostImbalance, Imbalance, Movement
 from tests.experiments.report.accessibility import FAINT, FAULTS
 from tests.experiments.report.browser import BROWSER_MARKS, PAPER_WIDTH, Browser, axe_violations
@@ -108,6 +109,41 @@ def test_the_text_has_enough_contrast(browser, width):
 def test_the_page_fits_the_width_of_the_screen(browser, width):
     browser.width(width)
     assert browser.run("return document.documentElement.scrollWidth") <= width
+
+
+CLIPPED_BARS = """
+const region = document.querySelector('table.loads').closest('.scroll').getBoundingClientRect();
+return [...document.querySelectorAll('table.loads .bars i')]
+  .filter(bar => bar.getBoundingClientRect().right > region.right + 1).length;
+"""
+SPLIT_NAMES = """
+return [...document.querySelectorAll('table.loads tbody th, table .name')]
+  .filter(name => name.firstChild && (() => {
+    const text = document.createRange();
+    text.selectNodeContents(name.firstChild);
+    return text.getClientRects().length > 1;
+  })()).length;
+"""
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_long_names_and_loads_of_many_digits_are_complete(browser, page, width, tmp_path):
+    members = tuple(
+        Member(f"checkout-of-the-region-{name}-consumer-{number}", ("t",))
+        for number, name in enumerate(("north", "south", "east"))
+    )
+    weights = tuple(900_000_000 // (number + 1) for number in range(12))
+    owner = replace(members[0], owned=[("t", number) for number in range(12)])
+    group = Group((Topic("t", 12, weights=weights),), (owner, *members[1:]))
+    path = tmp_path / "long.html"
+    path.write_text(render_html(plan(group, growth=(), limits=5)), encoding="utf-8")
+    browser.open(path)
+    browser.width(width)
+    clipped, split = browser.run(CLIPPED_BARS), browser.run(SPLIT_NAMES)
+    shown = browser.run("return document.documentElement.scrollWidth")
+    browser.open(page)
+    assert (clipped, split) == (0, 0)
+    assert shown <= width
 
 
 @pytest.fixture(scope="module")
