@@ -13,6 +13,9 @@ from dataclasses import replace
 
 import pytest
 
+from kassay.experiments.planning.group_plan.plan import plan
+from kassay.experiments.planning.plan_output.plan_sentences import verdict
+from kassay.experiments.planning.survey.survey_result import SurveyedGroup, survey_group
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.live_cluster import admin_client, consumer_group_describe
 from kassay.experiments.sources.live_cluster.cluster_interface import LiveGroup, LiveTopic
@@ -26,6 +29,7 @@ from kassay.experiments.sources.live_cluster.live_groups import import_live
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_annotations import Protocol
+from kassay.solver.limits import SearchLimits
 from tests.conftest import ROOT
 from tests.experiments.sources.test_live_groups import Tables
 
@@ -185,3 +189,28 @@ def test_a_property_without_a_translation_is_named_without_its_value() -> None:
         InputError, match=r"does not support the property 'ssl\.keystore\.location'$"
     ):
         kafka_python_settings({"ssl.keystore.location": "secret.p12"})
+
+
+@pytest.mark.parametrize(
+    ("name", "loads"),
+    [
+        ("equal", {"e1": 3, "e2": 3}),
+        ("regex", {"r1": 6, "r2": 3}),
+        ("racks", {"k1": 2, "k2": 2}),
+        ("moving", {"m1": 4, "m2": 0}),
+        ("half", {"h1": 3, "h2": 3}),
+    ],
+)
+def test_plans_start_from_the_partitions_that_the_clients_had(
+    name: str, loads: dict[str, int]
+) -> None:
+    group = imported(description(name))
+    result = plan(group, limits=SearchLimits(time=5))
+    clients = {member.id: member.client.id for member in group.members}
+    assert {clients[id]: load for id, load in result.current.loads.items()} == loads
+    assert not verdict(result).startswith("If ")
+    assert ("The group is reconciling" in verdict(result)) is (name == "moving")
+    surveyed = survey_group(group)
+    assert isinstance(surveyed, SurveyedGroup)
+    assert surveyed.current.makespan == max(loads.values())
+    assert (surveyed.verdict.condition, surveyed.state) == (None, group.status.state)
