@@ -19,8 +19,8 @@ from kassay.solver.solution import LevelValue
 
 _SHARE = 8
 """Divisor of the time left, which gives the time limit of the next decision."""
-_SECONDS_FOR_NEIGHBOURS = 3.0
-"""Maximum seconds for the makespans and moves of all numbers that were not requested."""
+_NEIGHBOURS_SHARE = 1 / 20
+"""Share of the time limit for the makespans and moves of all numbers that were not requested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ class _MembersSearch:
         """Solve numbers of members; those that are not requested with a short time limit."""
         budget = self.budget
         if not are_requested and budget.limits.deterministic is None:
-            budget = budget.until(_SECONDS_FOR_NEIGHBOURS)
+            budget = budget.until(budget.limits.time * _NEIGHBOURS_SHARE)
         for index, number in enumerate(numbers):
             if self.budget.limits.is_stopped:
                 break

@@ -16,10 +16,11 @@ from kassay.solver.sizing.resized_groups import (
 from kassay.solver.sizing.size_search import Progress, SizeSearch
 from kassay.solver.solution import LevelValue
 
-_SHARE = 8
-"""Divisor of the time left, which gives the time limit of the next search."""
-_SECONDS_FOR_MOVES = 2.0
-"""Maximum seconds for the moves to all rungs."""
+_NUMBERS_SHARE, _PROOF_SHARE, _MOVES_SHARE = 1 / 30, 1 / 60, 1 / 30
+"""Shares of the time limit: for the makespans of all numbers of members, for those that are not
+proven then, and for the moves to all rungs. Bounds without a search prove most rungs."""
+_PARTS = 8
+"""Divisor of the time left for makespans, which gives the time limit of the next one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +32,8 @@ class Rung:
     makespan
         Minimum makespan with this number of members.
     is_proven
-        Whether the makespan is proven to be lower than with one member fewer, and every number
-        up to ``last`` is proven to have no lower makespan.
+        Whether the makespan is proven to be lower than with one member fewer, and every larger
+        number up to ``last`` is proven to have no lower makespan. The makespan itself has a bound.
     last
         Largest number of members for which no lower makespan was found. The members beyond
         ``members`` are wasted.
@@ -97,7 +98,8 @@ def scaling_ladder(
     like, allow_lag
         As in `members_needed`.
     with_moves
-        Whether to minimise the moves to each rung, with a short search per rung.
+        Whether to minimise the moves to each rung, with short searches. Rungs near the current
+        number of members come first. Others of a weighted group may have no moves.
     limits, seed
         As in `solve`; the time limit applies to the whole ladder.
     progress
@@ -150,9 +152,8 @@ class _LadderSearch:
 
     def ladder(self, first: int, last: int, *, with_moves: bool) -> Ladder:
         """Find all rungs from ``first`` to ``last`` members."""
-        self._solve(first)
-        self._solve(last)
         self._bisect(first, last)
+        self._prove()
         numbers = sorted(self.search.lowest)
         starts = [
             number
@@ -167,20 +168,41 @@ class _LadderSearch:
         return Ladder(first=first, last=last, rungs=tuple(rungs), is_complete=is_complete)
 
     def _bisect(self, low: int, high: int) -> None:
-        """Solve the numbers between two solved numbers until each change is located."""
+        """Solve two numbers, and the numbers between them until each change is located."""
+        budget = self._limited(_NUMBERS_SHARE)
+        self._solve(low, budget)
+        self._solve(high, budget)
         pending = [(low, high)]
         while pending and not self.budget.limits.is_stopped:
             low, high = pending.pop()
             if high - low < 2 or self._value(low) == self._value(high):
                 continue
             middle = (low + high) // 2
-            self._solve(middle)
+            self._solve(middle, budget)
             pending += [(low, middle), (middle, high)]
 
-    def _solve(self, number: int) -> None:
+    def _solve(self, number: int, budget: SearchBudget) -> None:
         if not self.budget.limits.is_stopped:
             self.progress(f"maximum load of {number} members")
-            self.search.lowest_makespan(number, self.budget.part(1 / _SHARE))
+            self.search.lowest_makespan(number, budget.part(1 / _PARTS))
+
+    def _prove(self) -> None:
+        """Search again for the makespans that are not proven."""
+        sizes = self.search.lowest.items()
+        open_numbers = [at for at, size in sizes if size.makespan and not size.makespan.is_proven]
+        budget = self._limited(_PROOF_SHARE)
+        for index, number in enumerate(open_numbers):
+            if not self.budget.limits.is_stopped:
+                self.progress(f"proof of the maximum load of {number} members")
+                within = budget.part(1 / (len(open_numbers) - index))
+                self.search.lowest_makespan(number, within)
+
+    def _limited(self, share: float) -> SearchBudget:
+        """Return a budget with a share of the time limit, unless it is deterministic."""
+        limits = self.budget.limits
+        if limits.deterministic is not None:
+            return self.budget
+        return self.budget.until(limits.time * share)
 
     def _value(self, number: int) -> int | None:
         """Return the lowest makespan found with at most this number of members.
@@ -203,7 +225,8 @@ class _LadderSearch:
                 continue
             group = resized(self.search.current, start, self.search.added)
             is_lower = start == first or value < self._bound(start - 1) or not self._served(start)
-            is_proven = is_lower and self._bound(following - 1) >= value
+            has_further = following - 1 > start
+            is_proven = is_lower and not (has_further and self._bound(following - 1) < value)
             yield Rung(
                 members=start,
                 last=following - 1,
@@ -221,25 +244,30 @@ class _LadderSearch:
         before = self.search.lowest.get(start - 1)
         return before is None or before.served_makespan is not None
 
-    def _with_moves(self, rungs: Iterable[Rung]) -> Iterator[Rung]:
-        """Add few moves from the current owners, and from the assignment of the previous rung."""
-        without = list(rungs)
-        previous: Assignment | None = None
-        budget = self.budget
-        if budget.limits.deterministic is None:
-            budget = budget.until(_SECONDS_FOR_MOVES)
-        for index, rung in enumerate(without):
-            if budget.limits.is_stopped:
-                break
-            self.progress(f"moves to {rung.members} members")
-            left = len(without) - index
-            size = self.search.optimum(rung.members, budget.part(1 / (2 * left)))
-            assignment = size.assignment or rung.assignment
-            moves = None
-            if previous is not None and not budget.limits.is_stopped:
-                within = budget.part(1 / (2 * left - 1))
+    def _with_moves(self, rungs: Iterable[Rung]) -> list[Rung]:
+        """Add few moves from the current owners, and from the assignment of the previous rung.
+
+        Rungs near the current number of members come first. Moves of weighted groups are not
+        searched if no time is left.
+        """
+        found = list(rungs)
+        budget, current = self._limited(_MOVES_SHARE), self.search.current
+        number = len(current.members)
+        order = sorted(range(len(found)), key=lambda at: abs(found[at].members - number))
+        first_half = budget.part(1 / 2)
+        for left, index in zip(range(len(found), 0, -1), order, strict=True):
+            if first_half.has_time or not current.is_weighted:
+                rung = found[index]
+                self.progress(f"moves to {rung.members} members")
+                within = first_half.part(1 / min(left, _PARTS))
+                size = self.search.optimum(rung.members, within)
+                assignment = size.assignment or rung.assignment
+                found[index] = replace(rung, movement=size.movement, assignment=assignment)
+        for left, index in zip(range(len(found), 0, -1), order, strict=True):
+            if index and (budget.has_time or not current.is_weighted):
+                rung, previous = found[index], found[index - 1].assignment
+                self.progress(f"moves from {found[index - 1].members} to {rung.members} members")
+                within = budget.part(1 / min(left, _PARTS))
                 moves = self.search.moves_from(previous, rung.members, within)
-            yield replace(
-                rung, movement=size.movement, moves_from_previous=moves, assignment=assignment
-            )
-            previous = assignment
+                found[index] = replace(rung, moves_from_previous=moves)
+        return found

@@ -104,15 +104,20 @@ class SizeSearch:
         return self.decided[number]
 
     def lowest_makespan(self, number: int, budget: SearchBudget) -> MemberCount:
-        """Return the minimum makespan of a number of members, with any number of moves."""
-        if number not in self.lowest:
-            self.lowest[number] = self._optimum(number, budget)
+        """Return the minimum makespan of a number of members, with any number of moves.
+
+        A makespan that is not proven is searched again. The result is the best one found.
+        """
+        known = self.lowest.get(number)
+        if known is None or (known.makespan is not None and not known.makespan.is_proven):
+            found = self._optimum(number, budget)
+            self.lowest[number] = found if known is None else _better(known, found)
         return self.lowest[number]
 
     def optimum(self, number: int, budget: SearchBudget) -> MemberCount:
         """Return the minimum makespan of a number of members, and the fewest moves to it."""
         if number not in self.complete:
-            best = self.lowest_makespan(number, budget)
+            best = self.lowest.get(number) or self.lowest_makespan(number, budget)
             if best.movement is None and best.assignment is not None:
                 best = self._with_fewest_moves(best, budget)
             self.complete[number] = best
@@ -122,7 +127,8 @@ class SizeSearch:
         """Return the fewest moves from an assignment to the minimum makespan of a number."""
         group = rejoin(resized(self.current, number, self.added), previous)
         if group.is_weighted:
-            return self._fewest_moves(group, self.complete[number], budget).movement
+            best = self.complete.get(number, self.lowest[number])
+            return self._fewest_moves(group, best, budget).movement
         levels = default_levels(group)
         return solve(group, levels=levels, limits=budget.rest(), seed=budget.seed).movement
 
@@ -231,6 +237,16 @@ class SizeSearch:
     def _scale(self, group: Group) -> int:
         """Return the factor from relative loads of a group to those of all numbers of members."""
         return self._speed_multiple // _speed_multiple(group)
+
+
+def _better(one: MemberCount, other: MemberCount) -> MemberCount:
+    """Return the optimum with the lower makespan, and with the higher bound of both."""
+    if one.makespan is None or other.makespan is None:
+        return one if other.makespan is None else other
+    best = min(one, other, key=lambda size: size.makespan.value if size.makespan else 0)
+    bound = max(one.makespan.bound, other.makespan.bound)
+    value = min(one.makespan.value, other.makespan.value)
+    return replace(best, makespan=LevelValue("makespan", value, bound))
 
 
 def _is_within_target(problem: Problem, target: int) -> bool | None:

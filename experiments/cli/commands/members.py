@@ -46,9 +46,8 @@ def members(options: MembersOptions, source: GroupSource, search: SearchOptions)
 
     Without --from and --to, the output shows the minimum number of members, the numbers next to
     the minimum, and the current number. For a number below the current number, the last members
-    of the group leave. For the numbers of --from and --to, the fewest moves are searched until
-    the time limit; for other numbers, for at most 0.5 s. Exits with 1 if no number of members is
-    sufficient.
+    of the group leave. Without --from and --to, the search for the fewest moves has 1/20 of the
+    time limit. Exits with 1 if no number of members is sufficient.
 
     Example: `kassay members groups.jsonl --makespan 100 --from 2 --to 12 --format table`
     """
