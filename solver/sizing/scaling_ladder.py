@@ -1,6 +1,6 @@
 """Scaling ladder: numbers of members that lower the minimum makespan of a group."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from kassay.reference.model.assignment import Assignment
@@ -161,7 +161,7 @@ class _LadderSearch:
             if self._value(number) is not None
             and (before is None or self._value(before) != self._value(number))
         ]
-        rungs = self._rungs(starts, first, last)
+        rungs = list(self._rungs(starts, first, last))
         if with_moves:
             rungs = self._with_moves(rungs)
         is_complete = not self.budget.limits.is_stopped
@@ -244,13 +244,12 @@ class _LadderSearch:
         before = self.search.lowest.get(start - 1)
         return before is None or before.served_makespan is not None
 
-    def _with_moves(self, rungs: Iterable[Rung]) -> list[Rung]:
+    def _with_moves(self, found: list[Rung]) -> list[Rung]:
         """Add few moves from the current owners, and from the assignment of the previous rung.
 
         Rungs near the current number of members come first. Moves of weighted groups are not
         searched if no time is left.
         """
-        found = list(rungs)
         budget, current = self._limited(_MOVES_SHARE), self.search.current
         number = len(current.members)
         order = sorted(range(len(found)), key=lambda at: abs(found[at].members - number))
