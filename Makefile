@@ -201,6 +201,10 @@ identical-machines: setup ## Fetch public instances of identical machines, and m
 exhaustive: setup ## Compare the solver with brute force on 700,000 small groups
 	$(BIN)/python -m tests.exhaustive
 
+.PHONY: adversary
+adversary: setup ## Check values and bounds of 100,000 small groups with weights up to 2**62
+	$(BIN)/python -m tests.adversary
+
 .PHONY: recompute
 recompute: setup ## Compute the rows of 2,000 groups of a study again, by an integer program
 	RECOMPUTED_GROUPS=2000 $(BIN)/python -m pytest tests/experiments/study/test_recomputation.py

@@ -14,7 +14,8 @@ from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.reference.model.topic_partitions import Column, TopicPartition
 from kassay.solver import constraints, objective
-from kassay.solver.problem import EXACT_IN_64_BITS, Placement, Problem, Weights
+from kassay.solver.number_ranges import Weights, exact_integers
+from kassay.solver.problem import Placement, Problem
 
 
 def level_value(problem: Problem, level: objective.Level, placement: Placement) -> int:
@@ -35,6 +36,8 @@ def level_value(problem: Problem, level: objective.Level, placement: Placement) 
         case objective.Colocation():
             blocks = colocation_blocks(problem, level)
             return sum(len(set(placement[list(block)].tolist())) - 1 for block in blocks)
+        case _:
+            assert_never(level)
 
 
 def load_units(problem: Problem, level: objective.Level) -> LoadUnits:
@@ -65,8 +68,7 @@ def movement_costs(problem: Problem, level: objective.Movement) -> Weights:
     if level.cost is objective.MovementCost.WEIGHT:
         return problem.weight
     table = dict(level.cost)
-    costs = [table.get(tp, level.other) for tp in problem.partition_index]
-    return np.array(costs, dtype=np.int64 if sum(costs) < EXACT_IN_64_BITS else object)
+    return exact_integers([table.get(tp, level.other) for tp in problem.partition_index])
 
 
 def moves_cost(problem: Problem, costs: Weights, placement: Placement) -> int:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain, pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +22,9 @@ from kassay.reference.model.topic_partitions import (
     Partitions,
     TopicPartition,
 )
-
-# Loads below this limit cannot overflow 64 bits, not even when a few of them are added.
-EXACT_IN_64_BITS = 2**60
+from kassay.solver.number_ranges import Arithmetic, Weights
 
 Ints = NDArray[np.int64]
-Weights = NDArray[Any]  # int64, or Python integers where int64 could overflow
 Placement = Column  # the member of every partition
 
 
@@ -79,6 +75,11 @@ class Problem:
     def total(self) -> int:
         """Total load of all partitions."""
         return sum(self.weight.tolist())
+
+    @property
+    def has_big_loads(self) -> bool:
+        """Return whether loads may exceed 64 bits, so that they are Python integers."""
+        return self.weight.dtype == object
 
     @cached_property
     def owned_weight_sums(self) -> tuple[tuple[int, ...], ...]:
@@ -156,15 +157,6 @@ class Problem:
         return placement
 
 
-def exact_integers(values: Sequence[int]) -> Weights:
-    """Convert integers to an array of int64, or of Python integers if sums may overflow.
-
-    The integers must not be negative.
-    """
-    fits = sum(values) < EXACT_IN_64_BITS
-    return np.array(values, dtype=np.int64 if fits else object)
-
-
 @cached
 def build_problem(group: Group) -> Problem:
     """Convert a group to the arrays of an optimisation problem, once per group."""
@@ -210,7 +202,7 @@ def _member_numbers(group: Group, members: Sequence[int]) -> Column:
 def _weights(topics: list[Topic]) -> Weights:
     if all(topic.weights is None for topic in topics):
         return np.ones(sum(topic.partitions for topic in topics), dtype=np.int64)
-    if sum(topic.total_weight for topic in topics) < EXACT_IN_64_BITS:
+    if Arithmetic.INT64.represents(sum(topic.total_weight for topic in topics)):
         columns = [
             np.ones(topic.partitions, dtype=np.int64)
             if topic.weights is None

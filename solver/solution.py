@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Self
+from typing import Self, assert_never
 
 from kassay.reference.model import notebook_tables
 from kassay.reference.model.assignment import Assignment
@@ -31,6 +31,44 @@ class Status(StrEnum):
     FEASIBLE = "feasible"
     INFEASIBLE = "infeasible"
     UNKNOWN = "unknown"
+
+
+class UsedMethod(StrEnum):
+    """Method that was used, in the order of preference: the last one that contributed.
+
+    ``counting`` means bounds by counting that initial placements meet, without a search.
+    """
+
+    COUNTING = "counting"
+    FLOW = "flow"
+    ENUMERATION = "enumeration"
+    IDENTICAL_MEMBERS = "identical-members"
+    COLUMN_GENERATION = "column-generation"
+    CP_SAT = "cp-sat"
+
+    @classmethod
+    def last(cls, methods: Iterable["UsedMethod"]) -> "UsedMethod | None":
+        """Return the last method in the order of preference, or None if there is no method."""
+        return max(methods, key=list(cls).index, default=None)
+
+    @classmethod
+    def of_origin(cls, origin: Origin) -> "UsedMethod":
+        """Return the method that proves bounds of an origin."""
+        match origin:
+            case Origin.PRICES | Origin.FLOW:
+                return cls.FLOW
+            case Origin.COUNTING | Origin.PARTITION_PRICES | Origin.CASES:
+                return cls.COUNTING
+            case Origin.ENUMERATION:
+                return cls.ENUMERATION
+            case Origin.PACKING | Origin.HIGHS:
+                return cls.IDENTICAL_MEMBERS
+            case Origin.EXCHANGE:
+                return cls.COLUMN_GENERATION
+            case Origin.CP_SAT:
+                return cls.CP_SAT
+            case _:
+                assert_never(origin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +173,7 @@ class Solution:
     Parameters
     ----------
     method
-        ``"flow"`` or ``"cp-sat"``.
+        The `UsedMethod` that found or proved the solution.
     levels
         Result of every level, in lexicographic order.
     seconds, timings

@@ -23,14 +23,17 @@ from kassay.solver.flow import optimal_flow
 from kassay.solver.flow.flow_levels import solve_levels_by_flow
 from kassay.solver.flow.ordered_level_flows import solve_ordered_levels
 from kassay.solver.incumbent_pool import FlowMethod
-from kassay.solver.lexicographic.solve_levels import LexicographicResult, solve_levels
+from kassay.solver.lexicographic.relaxations import RelaxableSearch
+from kassay.solver.lexicographic.solve_levels import (
+    LexicographicResult,
+    enumerate_levels,
+    solve_levels,
+)
 from kassay.solver.limits import FlowClock, SearchBudget, SearchLimits
 from kassay.solver.objective import HostImbalance, Level, requested_levels
 from kassay.solver.problem import Problem, build_problem
-from kassay.solver.solution import Solution, level_values
+from kassay.solver.solution import Solution, UsedMethod, level_values
 from kassay.solver.subscription_network import prices_prove
-
-_FLOW_ORIGINS = (Origin.PRICES, Origin.COUNTING, Origin.FLOW)
 
 
 class Method(StrEnum):
@@ -87,9 +90,9 @@ def solve(
     budget = SearchBudget(start + limits.time, limits, seed)
     clock = FlowClock(budget, optimal_flow.expected_seconds(problem, built - start))
     request = _Request(problem, levels, rules, Method(method), initial_assignment, clock)
-    used, result = _run_first_method(request)
+    result = _run_first_method(request)
     solved = time.monotonic()
-    solution = _solution(problem, used, result, constraints)
+    solution = _solution(problem, result, constraints)
     end = time.monotonic()
     timings = {"build": built - start, "search": solved - built, "read back": end - solved}
     progress = tuple(replace(at, seconds=at.seconds - start) for at in result.progress)
@@ -141,9 +144,12 @@ class _Request:
         has_hosts = any(isinstance(level, HostImbalance) for level in self.levels)
         return self.has_flows() and self.problem.group.has_equal_speeds and not has_hosts
 
-    def is_automatic(self) -> bool:
-        """Return whether the method is not prescribed."""
-        return self.method is Method.AUTO
+    def may_enumerate(self) -> bool:
+        """Return whether all assignments may be compared.
+
+        If CP-SAT is prescribed, it does not prove loads beyond 64 bits.
+        """
+        return self.method is Method.AUTO or self.problem.has_big_loads
 
 
 def _by_one_flow(request: _Request) -> LexicographicResult | None:
@@ -154,11 +160,16 @@ def _by_one_flow(request: _Request) -> LexicographicResult | None:
         return None
     values = [(level, level_value(problem, level, flow.placement)) for level in request.levels]
     claims = tuple(LevelClaim(level, value, value, Origin.PRICES) for level, value in values)
-    return LexicographicResult(flow.placement, claims, flow.prices)
+    return LexicographicResult(flow.placement, claims, flow.prices, method=UsedMethod.FLOW)
 
 
-def _by_levels(request: _Request, flow: FlowMethod | None = None) -> LexicographicResult:
-    """Solve one level after the other, with placements and bounds of flows if a method is given."""
+def _by_enumeration(request: _Request) -> LexicographicResult | None:
+    """Compare all assignments, or return None if there may be too many."""
+    return enumerate_levels(request.problem, request.levels, request.rules)
+
+
+def _by_flows(request: _Request, flow: FlowMethod) -> LexicographicResult:
+    """Solve one level after the other, with placements and bounds of flows."""
     problem, levels, rules, clock = request.problem, request.levels, request.rules, request.clock
     return solve_levels(
         problem,
@@ -166,9 +177,19 @@ def _by_levels(request: _Request, flow: FlowMethod | None = None) -> Lexicograph
         constraints=rules,
         initial_assignment=request.initial_assignment,
         budget=clock.budget,
-        flow=None if flow is None else partial(flow, problem, levels, rules, clock),
-        enumerates=request.is_automatic(),
+        flow=partial(flow, problem, levels, rules, clock),
     )
+
+
+def _by_search(request: _Request) -> LexicographicResult:
+    """Solve one level after the other, from the answers with fewer constraints and levels."""
+    return RelaxableSearch(
+        request.problem,
+        request.levels,
+        request.rules,
+        request.initial_assignment,
+        request.clock.budget,
+    ).run()
 
 
 class _Row(NamedTuple):
@@ -186,44 +207,43 @@ _METHODS = (
         "one flow is fastest, and its node prices prove all levels",
     ),
     _Row(
+        _Request.may_enumerate,
+        _by_enumeration,
+        "all assignments of a small group are compared in less time than a search starts",
+    ),
+    _Row(
         _Request.has_plain_flows,
-        partial(_by_levels, flow=solve_levels_by_flow),
+        partial(_by_flows, flow=solve_levels_by_flow),
         "flows of equal weights solve or bound the first two levels, whatever the constraints",
     ),
     _Row(
         _Request.has_flows,
-        partial(_by_levels, flow=solve_ordered_levels),
+        partial(_by_flows, flow=solve_ordered_levels),
         "flows also minimise the convex costs of hosts and of members of different speed",
     ),
     _Row(
         lambda _: True,
-        _by_levels,
-        "small groups are enumerated unless a method is prescribed; others need a search per level",
+        _by_search,
+        "all other groups need a search per level: packing, column generation, CP-SAT",
     ),
 )
 """Methods in the order of preference. The first one that applies and has a result is used."""
 
 
-def _run_first_method(request: _Request) -> tuple[Method, LexicographicResult]:
-    """Return the result of the first method in the table that has one, and its public name."""
+def _run_first_method(request: _Request) -> LexicographicResult:
+    """Return the result of the first method in the table that has one."""
     for row in _METHODS:
         result = row.run(request) if row.applies(request) else None
         if result is not None:
-            is_proven = result.placement is not None and all(
-                claim.origin in _FLOW_ORIGINS for claim in result.claims
-            )
-            by_flow = is_proven and row.run is not _by_levels
-            return Method.FLOW if by_flow else Method.CP_SAT, result
+            return result
     raise InternalError("no method applies")
 
 
 def _solution(
-    problem: Problem,
-    method: Method,
-    result: LexicographicResult,
-    constraints: tuple[Constraint, ...],
+    problem: Problem, result: LexicographicResult, constraints: tuple[Constraint, ...]
 ) -> Solution:
     """Convert a result to a solution, after a check of its placement."""
+    method = result.method
     if result.placement is None:
         if not result.conflict:
             return Solution(None, str(method))

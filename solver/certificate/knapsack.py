@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kassay.solver.problem import EXACT_IN_64_BITS, Ints
+from kassay.solver.number_ranges import UNREACHABLE, Arithmetic
+from kassay.solver.problem import Ints
 
 # Maximum number of cells of a table: items times width.
 _MAX_CELLS = 8_000_000
@@ -85,7 +86,7 @@ def _table_profit(items: Sequence[Item], max_load: int, squares: int) -> int | N
     profit = sum(item.profit for item in items)
     weight = sum(item.weight for item in items)
     width = min(max_load, weight)
-    if max(profit, weight, squares * width**2) >= EXACT_IN_64_BITS:
+    if not Arithmetic.INT64.represents(max(profit, weight, squares * width**2)):
         return None
     most = _MAX_CELLS // len(items)
     if width < most and width <= profit:
@@ -94,7 +95,7 @@ def _table_profit(items: Sequence[Item], max_load: int, squares: int) -> int | N
     if profit < most:
         # Profits and weights change roles: the least weight per exact total profit.
         swapped = [Item(-item.weight, item.profit, item.apart) for item in items]
-        start = np.full(profit + 1, -EXACT_IN_64_BITS, dtype=np.int64)
+        start = np.full(profit + 1, -UNREACHABLE // 2, dtype=np.int64)
         start[0] = 0
         least = -_greatest_profits(swapped, start)
         reached = np.flatnonzero(least <= width)

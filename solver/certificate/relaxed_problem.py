@@ -22,7 +22,8 @@ from kassay.solver.evaluation import (
     separated_partitions,
     topic_partitions,
 )
-from kassay.solver.problem import Problem, Weights
+from kassay.solver.number_ranges import Weights
+from kassay.solver.problem import Problem
 
 Limit = tuple[objective.Level, int]
 """A level and the greatest value that it may have."""

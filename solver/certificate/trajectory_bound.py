@@ -8,12 +8,13 @@ import numpy as np
 
 from kassay.reference.model.errors import InputError
 from kassay.solver.certificate.trajectory_model import LoadRange, Stream
+from kassay.solver.number_ranges import UNREACHABLE
 from kassay.solver.problem import Ints
 
 MAX_PRICE = 2**40
 """Maximum absolute value of a price and of the scale; sums of paths then fit into 64 bits."""
 _MAX_REBALANCES = 2**18
-_NOT_PERMITTED = 2**61
+_NOT_PERMITTED = UNREACHABLE // 2
 
 
 def price_bound(stream: Stream, prices: Ints, scale: int) -> int:

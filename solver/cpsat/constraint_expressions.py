@@ -37,7 +37,7 @@ def _ranges(model: AssignmentModel, constraint: constraints.Constraint) -> Itera
     problem = model.problem
     match constraint:
         case constraints.Capacity():
-            most = min(constraint.limit // problem.weight_unit, model.total)
+            most = min(model.scale.quotient(constraint.limit), model.total)
             for member in _members(problem, constraint.member):
                 yield model.load[member], 0, most
         case constraints.MaxPartitions():

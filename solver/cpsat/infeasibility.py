@@ -7,9 +7,11 @@ from ortools.sat.python import cp_model
 from kassay.solver.constraints import Constraint
 from kassay.solver.cpsat.constraint_expressions import add_constraint
 from kassay.solver.cpsat.model import AssignmentModel, SearchResult, search
+from kassay.solver.cpsat.model_ranges import load_scale
 from kassay.solver.cpsat.partition_classes import symmetry_classes
+from kassay.solver.evaluation import violated
 from kassay.solver.limits import SearchBudget, SearchLimits
-from kassay.solver.problem import EXACT_IN_64_BITS, Problem
+from kassay.solver.problem import Problem
 
 # Seconds to shrink a conflict, beyond the caller's limit: infeasibility is proven by then.
 _SHRINKING_SECONDS = 1.5
@@ -18,13 +20,26 @@ _SHRINKING_SECONDS = 1.5
 def find_any_placement(
     problem: Problem, constraints: Sequence[Constraint], budget: SearchBudget
 ) -> SearchResult:
-    """Find any placement that meets the constraints, or prove that none exists."""
-    if problem.total >= EXACT_IN_64_BITS or not budget.has_time:
-        return SearchResult(None, None)
-    model = AssignmentModel(problem, symmetry_classes(problem, (), constraints))
-    for constraint in constraints:
-        add_constraint(model, constraint)
-    return search(model, budget)
+    """Find any placement that meets the constraints, or prove that none exists.
+
+    Weights that are too large for CP-SAT are first rounded down, so that infeasibility is proven.
+    If the placement found exceeds a capacity, they are rounded up.
+    """
+    scale = load_scale(problem)
+    for rounds_up in (False, True):
+        if not budget.has_time:
+            break
+        model = AssignmentModel(
+            problem, symmetry_classes(problem, (), constraints), scale, rounds_up=rounds_up
+        )
+        for constraint in constraints:
+            add_constraint(model, constraint)
+        found = search(model, budget)
+        if found.infeasible and not rounds_up:
+            return found
+        if found.placement is not None and not any(violated(problem, constraints, found.placement)):
+            return found
+    return SearchResult(None, None)
 
 
 def find_conflict(
@@ -48,12 +63,15 @@ def find_conflict(
 def _sufficient_assumptions(
     problem: Problem, constraints: Sequence[Constraint], budget: SearchBudget
 ) -> tuple[Constraint, ...]:
-    model = AssignmentModel(problem, symmetry_classes(problem, (), constraints))
+    model = AssignmentModel(
+        problem, symmetry_classes(problem, (), constraints), load_scale(problem)
+    )
     literals = [model.cp.new_bool_var(f"holds{index}") for index in range(len(constraints))]
     for constraint, literal in zip(constraints, literals, strict=True):
         add_constraint(model, constraint, literal)
     model.cp.add_assumptions(literals)
     solver = cp_model.CpSolver()
+    solver.parameters.presolve_substitution_level = 0  # as in `search`
     solver.parameters.num_workers = 1
     solver.parameters.catch_sigint_signal = False
     solver.parameters.random_seed = budget.seed % 2**31

@@ -3,34 +3,36 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import isqrt
 from typing import assert_never
 
+import numpy as np
 from ortools.sat.python import cp_model
 
 from kassay.reference.model.load_units import LoadUnits
 from kassay.reference.model.metrics import Measure
 from kassay.solver import objective
 from kassay.solver.cpsat.model import AssignmentModel, Expression, weighted_sum
+from kassay.solver.cpsat.model_ranges import MAX_CHORDS, cost_scale, square_range
 from kassay.solver.evaluation import RackTable, colocation_blocks, load_units, movement_costs
-from kassay.solver.problem import EXACT_IN_64_BITS
 
-# Up to this range a square is bounded by chords, which strengthen the linear relaxation;
-# beyond it by CP-SAT's product constraint.
-_MAX_CHORDS = 48
 _MAX_PAIRS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """CP-SAT expression for a level; the level's value is ``factor * expression + offset``."""
+    """CP-SAT expression for a level.
+
+    The value of the level is at least ``factor * expression + offset``. If weights are exact, it
+    is equal.
+    """
 
     expression: Expression
     factor: int = 1
     offset: int = 0
+    is_exact: bool = True
 
     def value(self, scaled: int) -> int:
-        """Convert a value of the CP-SAT expression to a value of the level."""
+        """Convert a lower bound on the CP-SAT expression to a lower bound on the level."""
         return self.factor * scaled + self.offset
 
     def scaled(self, value: int) -> int:
@@ -38,8 +40,8 @@ class Term:
         return (value - self.offset) // self.factor
 
     def scaled_up(self, bound: int) -> int:
-        """Convert a lower bound on the level to a lower bound on the expression."""
-        return -((self.offset - bound) // self.factor)
+        """Convert a lower bound on the level to a lower bound on the expression, at least 0."""
+        return max(-((self.offset - bound) // self.factor), 0) if self.is_exact else 0
 
 
 def level_terms(
@@ -47,19 +49,18 @@ def level_terms(
 ) -> tuple[Term, ...] | None:
     """Add a level to the CP-SAT model, and return the expressions to minimise.
 
-    Return None if they exceed 64 bits.
-
-    The terms need not represent values above ``worst``. Only leximax has several terms, one per
-    member or host.
+    Return None if there are too many members. The terms need not represent values above ``worst``.
+    The scale of the model must be the `load_scale` of levels that include this level with this
+    ``worst``. Only leximax has several terms, one per member or host.
     """
     match level:
         case objective.Imbalance() | objective.HostImbalance():
-            return _imbalance_terms(model, level, worst) if model.fits else None
+            return _imbalance_terms(model, level, worst)
         case objective.Movement():
             costs = movement_costs(model.problem, level)
-            if costs.dtype == object and sum(costs.tolist()) >= EXACT_IN_64_BITS:
-                return None
-            return (Term(model.moves(costs)),)
+            scale = cost_scale(costs)
+            costs = np.array([scale.quotient(cost) for cost in costs.tolist()], dtype=np.int64)
+            term = Term(model.moves(costs), scale.unit, is_exact=scale.is_exact)
         case objective.CrossRack():
             term = Term(_cross_rack(model))
         case objective.TopicSpread():
@@ -80,9 +81,8 @@ def _imbalance_terms(
     most = model.total * max(units.factors, default=1)
     if not units.names:
         return (Term(0),)
-    if most >= EXACT_IN_64_BITS:
-        return None
-    loads, weight_unit = model.unit_loads(units), model.problem.weight_unit
+    loads, unit, rest = model.unit_loads(units), model.scale.unit, model.scale.rest
+    is_exact = model.scale.is_exact
     relative: list[Expression] = [
         load * factor for load, factor in zip(loads, units.factors, strict=True)
     ]
@@ -92,43 +92,44 @@ def _imbalance_terms(
         case Measure.DEVIATION:
             term = _deviation(model, loads, units)
         case Measure.BALANCE_SCORE:
-            term = _pairwise_distances(model, relative, most)
+            pairs = list(combinations(relative, 2))
+            if len(pairs) > _MAX_PAIRS:
+                return None
+            # A remainder changes the distances of one load to all others.
+            error = rest * max(units.factors) * (len(loads) - 1)
+            term = Term(_distances(model, pairs, most), unit, -error, is_exact)
         case Measure.MAKESPAN:
-            term = Term(_greatest(model, relative, most), weight_unit)
+            term = Term(_greatest(model, relative, most), unit, is_exact=is_exact)
         case Measure.SPREAD:
             least = model.cp.new_int_var(0, most, "least")
             for load in relative:
                 model.cp.add(load >= least)
-            term = Term(_greatest(model, relative, most) - least, weight_unit)
+            spread = _greatest(model, relative, most) - least
+            term = Term(spread, unit, -rest * max(units.factors), is_exact)
         case Measure.LEXIMAX:
             sizes = range(1, len(loads) + 1)
             return tuple(
-                Term(_sum_of_greatest(model, relative, size, most), weight_unit) for size in sizes
+                Term(_sum_of_greatest(model, relative, size, most), unit, is_exact=is_exact)
+                for size in sizes
             )
         case _:
             assert_never(level.measure)
-    return None if term is None else (term,)
+    return (term,)
 
 
-def _deviation(
-    model: AssignmentModel, loads: Sequence[Expression], units: LoadUnits
-) -> Term | None:
+def _deviation(model: AssignmentModel, loads: Sequence[Expression], units: LoadUnits) -> Term:
     speed = sum(units.speeds)
-    if model.total * speed * len(loads) >= EXACT_IN_64_BITS:
-        return None
     pairs: list[tuple[Expression, Expression]] = [
         (speed * load, own * model.total) for load, own in zip(loads, units.speeds, strict=True)
     ]
-    return Term(_distances(model, pairs, model.total * speed), model.problem.weight_unit)
-
-
-def _pairwise_distances(
-    model: AssignmentModel, loads: Sequence[Expression], most: int
-) -> Term | None:
-    pairs = list(combinations(loads, 2))
-    if len(pairs) > _MAX_PAIRS or most * len(pairs) >= EXACT_IN_64_BITS:
-        return None
-    return Term(_distances(model, pairs, most), model.problem.weight_unit)
+    # The remainders change the loads and the total, hence each distance twice.
+    error = 2 * speed * model.scale.rest
+    return Term(
+        _distances(model, pairs, model.total * speed),
+        model.scale.unit,
+        -error,
+        model.scale.is_exact,
+    )
 
 
 def _greatest(model: AssignmentModel, loads: Sequence[Expression], most: int) -> cp_model.IntVar:
@@ -170,33 +171,21 @@ def _distances(
 
 def _squares(
     model: AssignmentModel, loads: Sequence[Expression], units: LoadUnits, worst: int
-) -> Term | None:
+) -> Term:
     """Return the sum of load times relative load as a term with small coefficients.
 
     With the factor ``f`` of a unit and its centre ``c``, ``f * load**2`` is
     ``f * (load - c)**2 + 2 * f * c * load - f * c**2``.
     """
-    weight_unit, total, speed = model.problem.weight_unit, model.total, sum(units.speeds)
-    centres = [total * own // speed for own in units.speeds]
-    pairs = list(zip(units.factors, centres, strict=True))
-    offset = -sum(factor * centre**2 for factor, centre in pairs)
-    linear = [2 * factor * centre for factor, centre in pairs]
-    # No loads have less than the sum of squares of loads in proportion to the speeds.
-    least, rounding = units.factors[0] * units.speeds[0] * total**2 // speed, 2
-    if units.has_equal_speeds:
-        # All units have one centre: the linear part is constant.
-        offset += linear[0] * total
-        linear, least, rounding = [0] * len(loads), offset, 0
-    allowed = worst // weight_unit**2 - least
-    if max(allowed, total * max(linear)) >= EXACT_IN_64_BITS:
-        return None
+    squared = model.scale.unit**2
+    columns = square_range(units, model.total, worst // squared)
     parts: list[tuple[Expression, int]] = []
-    for load, (factor, centre), slope in zip(loads, pairs, linear, strict=True):
-        reach = isqrt(max(allowed, 0) // factor + rounding) + rounding
-        lowest, highest = max(-reach, -centre), min(reach, total - centre)
-        parts.append((_square(model, load - centre, lowest, highest), factor))
-        parts.extend([(load, slope)] if slope else [])
-    return Term(weighted_sum(parts), weight_unit**2, offset * weight_unit**2)
+    for load, column in zip(loads, columns.parts, strict=True):
+        shifted = load - column.centre
+        parts.append((_square(model, shifted, column.lowest, column.highest), column.factor))
+        parts.extend([(load, column.slope)] if column.slope else [])
+    offset = columns.offset * squared
+    return Term(weighted_sum(parts), squared, offset, model.scale.is_exact)
 
 
 def _square(
@@ -205,7 +194,7 @@ def _square(
     """Add a variable that is at least the square of an expression with a known range."""
     cp = model.cp
     square = cp.new_int_var(0, max(lowest * lowest, highest * highest), "")
-    if highest - lowest <= _MAX_CHORDS:
+    if highest - lowest <= MAX_CHORDS:
         cp.add(expression >= lowest)
         cp.add(expression <= highest)
         for at in range(lowest, highest):

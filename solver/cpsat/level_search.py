@@ -7,13 +7,14 @@ from kassay.reference.model.metrics import Measure
 from kassay.solver.cpsat.constraint_expressions import add_constraint
 from kassay.solver.cpsat.level_expressions import Term, level_terms
 from kassay.solver.cpsat.model import AssignmentModel, minimise
+from kassay.solver.cpsat.model_ranges import load_scale
 from kassay.solver.cpsat.moved_partitions import MovedPartitionsModel
 from kassay.solver.cpsat.partition_classes import symmetry_classes
 from kassay.solver.evaluation import load_units
 from kassay.solver.incumbent_pool import IncumbentPool
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import HostImbalance, Imbalance, Level, Movement
-from kassay.solver.problem import EXACT_IN_64_BITS, Placement, Problem
+from kassay.solver.problem import Placement, Problem
 
 # Maximum number of count variables. It takes too long to build larger models.
 _MAX_COUNTS = 400_000
@@ -28,9 +29,10 @@ def search_level(pool: IncumbentPool, level: Level, bound: int, budget: SearchBu
     if isinstance(level, Movement) and not any(map(_is_leximax, (each for each, _ in limits))):
         moved = MovedPartitionsModel(pool.problem, pool.constraints, level)
         found = moved.fewest_moves(limits, budget=budget, hint=pool.incumbent(level), bound=bound)
-        pool.placements.extend([] if found.placement is None else [found.placement])
+        if found.placement is not None:
+            pool.add(found.placement)
         return found.bound or 0
-    model = _build_model(pool) if budget.has_time else None
+    model = _build_model(pool, level) if budget.has_time else None
     terms = None if model is None else level_terms(model, level, pool.value(level))
     if model is None or terms is None:
         return 0
@@ -44,15 +46,19 @@ def _is_leximax(level: Level) -> bool:
     return isinstance(level, Imbalance | HostImbalance) and level.measure is Measure.LEXIMAX
 
 
-def _build_model(pool: IncumbentPool) -> AssignmentModel | None:
-    """Build the CP-SAT model of all constraints and limits; return None if it is too large."""
+def _build_model(pool: IncumbentPool, level: Level) -> AssignmentModel | None:
+    """Build the CP-SAT model of all constraints and limits; return None if it is too large.
+
+    The weights are scaled so that the model can also express ``level``.
+    """
     problem = pool.problem
     classes = symmetry_classes(problem, pool.levels, pool.constraints)
     sizes = [len(consumers) for consumers in problem.consumer_sets]
     counts = sum(sizes[problem.consumer_set[partitions[0]]] for partitions in classes.partitions)
-    if counts > _MAX_COUNTS or problem.total >= EXACT_IN_64_BITS:
+    if counts > _MAX_COUNTS:
         return None
-    model = AssignmentModel(problem, classes)
+    scale = load_scale(problem, [*pool.limits(), (level, pool.value(level))])
+    model = AssignmentModel(problem, classes, scale)
     for constraint in pool.constraints:
         add_constraint(model, constraint)
     for done in pool.reached:
@@ -63,16 +69,16 @@ def _build_model(pool: IncumbentPool) -> AssignmentModel | None:
         if len(terms) > 1:
             limits = _sums_of_greatest(problem, done.claim.level, done.placement)
         for term, limit in zip(terms, limits, strict=True):
-            model.cp.add(term.expression + model.zero <= term.scaled(limit))
+            model.add_limit(term.expression, term.scaled(limit))
     return model
 
 
 def _minimise(
     pool: IncumbentPool, model: AssignmentModel, term: Term, bound: int, budget: SearchBudget
 ) -> int | None:
-    result = minimise(model, term.expression, budget, max(term.scaled_up(bound), 0))
+    result = minimise(model, term.expression, budget, term.scaled_up(bound))
     if result.placement is not None:
-        pool.placements.append(result.placement)
+        pool.add(result.placement)
     return None if result.bound is None else term.value(result.bound)
 
 
@@ -91,7 +97,7 @@ def _search_leximax(
     for index, term in enumerate(terms):
         bound = before
         if units.has_equal_speeds:
-            bound += -(-(model.total - before // unit) // (members - index)) * unit
+            bound += -(-((problem.total - before) // unit) // (members - index)) * unit
         reached = _sums_of_greatest(problem, level, pool.incumbent(level))[index]
         if reached > bound:
             model.hint(pool.incumbent(level))
@@ -102,7 +108,7 @@ def _search_leximax(
         rank = rank * base + min(bound, reached) - before
         if bound < reached:
             return rank * int(base ** (members - index - 1))
-        model.cp.add(term.expression + model.zero <= term.scaled(reached))
+        model.add_limit(term.expression, term.scaled(reached))
         before = reached
     return rank
 

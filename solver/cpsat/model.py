@@ -12,7 +12,8 @@ from kassay.reference.model.load_units import LoadUnits
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.cpsat.partition_classes import SymmetryClasses
 from kassay.solver.limits import SearchBudget, call_until_stopped
-from kassay.solver.problem import EXACT_IN_64_BITS, Ints, Placement, Problem
+from kassay.solver.number_ranges import Arithmetic, Scale
+from kassay.solver.problem import Ints, Placement, Problem
 
 Expression = cp_model.LinearExpr | int
 
@@ -21,11 +22,13 @@ Expression = cp_model.LinearExpr | int
 class AssignmentModel:
     """CP-SAT model of all valid assignments of a problem.
 
-    Loads are in the weight unit of the problem.
+    Weights and loads are in the unit of ``scale``, and rounded down unless ``rounds_up``.
     """
 
     problem: Problem
     classes: SymmetryClasses
+    scale: Scale
+    rounds_up: bool = False
     cp: cp_model.CpModel = field(default_factory=cp_model.CpModel)
     count: list[dict[int, Expression]] = field(init=False)
     _unit_loads: dict[tuple[str, ...], list[Expression]] = field(default_factory=dict)
@@ -53,18 +56,19 @@ class AssignmentModel:
         return dict(zip(consumers, counts, strict=True))
 
     @cached_property
-    def total(self) -> int:
-        """Total load, divided by the greatest common divisor of all weights."""
-        return self.problem.total // self.problem.weight_unit
+    def weight(self) -> list[int]:
+        """Weight per partition, in units."""
+        weights = self.problem.weight.tolist()
+        return [self.scale.quotient(weight, rounds_up=self.rounds_up) for weight in weights]
 
-    @property
-    def fits(self) -> bool:
-        """Return whether sums of loads fit into 64 bits."""
-        return self.total < EXACT_IN_64_BITS
+    @cached_property
+    def total(self) -> int:
+        """Total load, in units."""
+        return sum(self.weight)
 
     @cached_property
     def load(self) -> Sequence[Expression]:
-        """Return one load variable per member, in units of `Problem.weight_unit`."""
+        """Return one load variable per member, in units."""
         loads = []
         for member, expression in enumerate(self.load_sums()):
             load = self.cp.new_int_var(0, self.total, f"load{member}")
@@ -75,7 +79,7 @@ class AssignmentModel:
         return loads
 
     def unit_loads(self, units: LoadUnits) -> list[Expression]:
-        """Return one load variable per member or host, in units of `Problem.weight_unit`."""
+        """Return one load variable per member or host, in units."""
         if len(units.names) == len(self.load):
             return [self.load[units.unit_of.index(unit)] for unit in range(len(units.names))]
         if units.names not in self._unit_loads:
@@ -100,8 +104,7 @@ class AssignmentModel:
 
     def load_sums(self) -> list[Expression]:
         """Return the load of each member as a sum over its partition counts."""
-        unit = self.problem.weight_unit
-        return self._sums(lambda partition: int(self.problem.weight[partition]) // unit)
+        return self._sums(lambda partition: self.weight[partition])
 
     def _sums(self, weight: Callable[[int], int]) -> list[Expression]:
         """Return, per member, the sum of its partition counts times the weight per class."""
@@ -134,9 +137,11 @@ class AssignmentModel:
                 if isinstance(count, cp_model.IntVar):
                     self.cp.add_hint(count, int(values[index, member]))
         if "load" in self.__dict__:
-            for load, value in zip(self.load, self.problem.loads(placement), strict=True):
+            loads = np.zeros(self.problem.member_count, dtype=np.int64)
+            np.add.at(loads, placement, np.array(self.weight, dtype=np.int64))
+            for load, value in zip(self.load, loads.tolist(), strict=True):
                 if isinstance(load, cp_model.IntVar):
-                    self.cp.add_hint(load, value // self.problem.weight_unit)
+                    self.cp.add_hint(load, value)
 
     def read(self, solver: cp_model.CpSolver) -> Placement:
         """Convert a solution of the CP-SAT search to a placement."""
@@ -145,6 +150,13 @@ class AssignmentModel:
             for member, count in counts.items():
                 values[index, member] = solver.value(count)
         return self.classes.to_placement(self.problem, values)
+
+    def add_limit(self, expression: Expression, most: int) -> None:
+        """Limit an expression, which is in the range of CP-SAT, to a maximum of any size."""
+        if most < 0:
+            self.cp.add_bool_or([])
+        elif Arithmetic.CP_SAT.represents(most):
+            self.cp.add(expression + self.zero <= most)
 
 
 def weighted_sum(parts: Sequence[tuple[Expression, int]]) -> Expression:
@@ -179,7 +191,8 @@ def minimise(
     if not budget.has_time:
         return SearchResult(None, None)
     # A variable as objective has no offset, which CP-SAT would store as a float.
-    objective = model.cp.new_int_var(min(bound, EXACT_IN_64_BITS), EXACT_IN_64_BITS, "objective")
+    most = Arithmetic.CP_SAT.value
+    objective = model.cp.new_int_var(min(bound, most), most, "objective")
     model.cp.add(objective == expression + model.zero)
     model.cp.minimize(objective)
     result = search(model, budget)
@@ -190,6 +203,9 @@ def minimise(
 def search(model: AssignmentModel, budget: SearchBudget) -> SearchResult:
     """Run CP-SAT once: minimise the objective of the model, or find any placement without one."""
     solver = cp_model.CpSolver()
+    # With large coefficients, the substitution of variables in the presolve of OR-Tools 9.15 has
+    # removed optimal solutions.
+    solver.parameters.presolve_substitution_level = 0
     solver.parameters.max_time_in_seconds = budget.seconds
     solver.parameters.num_workers = budget.limits.workers
     solver.parameters.random_seed = budget.seed % 2**31

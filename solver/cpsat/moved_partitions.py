@@ -25,6 +25,7 @@ from kassay.solver.cpsat.model import (
     minimise,
     weighted_sum,
 )
+from kassay.solver.cpsat.model_ranges import load_scale
 from kassay.solver.cpsat.partition_classes import symmetry_classes
 from kassay.solver.evaluation import level_value, violated
 from kassay.solver.limits import SearchBudget
@@ -43,7 +44,8 @@ class MovedPartitionsModel:
     """Searches for few moves and low loads with a variable per possible move.
 
     All constraints are expressed, and limits on all levels except leximax. A search returns no
-    placement and no bound if the weights are too large for CP-SAT, or the model is too large.
+    placement and no bound if the model is too large. Weights that are too large for CP-SAT are
+    scaled: the bounds are valid then.
 
     Parameters
     ----------
@@ -120,22 +122,31 @@ class MovedPartitionsModel:
             Proven lower bound on the level; the bound of the result is not lower.
         """
         limits = tuple(limits)
-        model = self._build(level, limits) if budget.has_time else None
+        worst = self._worst_value(level, limits, hint)
+        model = self._build(level, limits, worst) if budget.has_time else None
         if model is None:
             return SearchResult(None, None)
-        terms = level_terms(model, level, self._worst_value(level, limits, hint))
+        terms = level_terms(model, level, worst)
         if terms is None or len(terms) > 1:
             return SearchResult(None, None)
         if hint is not None:
             model.hint(hint)
-        found = minimise(model, terms[0].expression, budget, max(terms[0].scaled_up(bound), 0))
+        found = minimise(model, terms[0].expression, budget, terms[0].scaled_up(bound))
         if found.bound is None:
             return found
-        return SearchResult(
-            found.placement, max(terms[0].value(found.bound), bound), found.infeasible
+        placement = found.placement
+        if placement is not None and not self._is_within(limits, placement):
+            placement = None
+        return SearchResult(placement, max(terms[0].value(found.bound), bound), found.infeasible)
+
+    def _is_within(self, limits: Sequence[LevelLimit], placement: Placement) -> bool:
+        return not any(violated(self.problem, self.constraints, placement)) and all(
+            level_value(self.problem, limited, placement) <= limit for limited, limit in limits
         )
 
-    def _build(self, level: Level, limits: Sequence[LevelLimit]) -> "_LeavingModel | None":
+    def _build(
+        self, level: Level, limits: Sequence[LevelLimit], worst: int
+    ) -> "_LeavingModel | None":
         """Build the model of all constraints and limits; return None if it is too large."""
         problem = self.problem
         levels = [self.movement, level, *(limited for limited, _ in limits)]
@@ -146,16 +157,14 @@ class MovedPartitionsModel:
         )
         if variables > _MAX_VARIABLES:
             return None
-        model = _LeavingModel(problem, classes)
-        if not model.fits:
-            return None
+        model = _LeavingModel(problem, classes, load_scale(problem, [*limits, (level, worst)]))
         for constraint in self.constraints:
             add_constraint(model, constraint)
         for limited, limit in limits:
             terms = level_terms(model, limited, limit)
             if terms is None or len(terms) > 1:
                 return None
-            model.cp.add(terms[0].expression + model.zero <= terms[0].scaled(limit))
+            model.add_limit(terms[0].expression, terms[0].scaled(limit))
         return model
 
     def _worst_value(
@@ -163,11 +172,7 @@ class MovedPartitionsModel:
     ) -> int:
         """Return a value that the minimum does not exceed: of the hint, or of all on one member."""
         problem = self.problem
-        if (
-            hint is not None
-            and not any(violated(problem, self.constraints, hint))
-            and all(level_value(problem, limited, hint) <= limit for limited, limit in limits)
-        ):
+        if hint is not None and self._is_within(limits, hint):
             return level_value(problem, level, hint)
         together = np.zeros(problem.partition_count, dtype=np.int32)
         members = range(problem.member_count)
@@ -198,7 +203,7 @@ class _LeavingModel(AssignmentModel):
 
     @cached_property
     def load(self) -> Sequence[Expression]:
-        """Return the load of each member as an expression, in units of `Problem.weight_unit`."""
+        """Return the load of each member as an expression, in units."""
         return [load + self.zero for load in self.load_sums()]
 
     def moves(self, costs: Ints) -> Expression:

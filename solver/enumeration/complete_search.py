@@ -8,8 +8,9 @@ import numpy as np
 from kassay.solver.constraints import Constraint
 from kassay.solver.enumeration.level_columns import level_column
 from kassay.solver.enumeration.placement_table import list_placements
+from kassay.solver.number_ranges import Weights
 from kassay.solver.objective import Level
-from kassay.solver.problem import Placement, Problem, Weights
+from kassay.solver.problem import Placement, Problem
 
 
 @dataclass(frozen=True, slots=True)

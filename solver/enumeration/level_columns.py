@@ -1,5 +1,7 @@
 """Compute, for a table of placements, their values on one level, in exact integers."""
 
+from typing import assert_never
+
 import numpy as np
 
 from kassay.reference.model.load_units import LoadUnits
@@ -7,7 +9,7 @@ from kassay.reference.model.metrics import Measure
 from kassay.solver import objective
 from kassay.solver.enumeration.placement_table import PlacementTable
 from kassay.solver.evaluation import RackTable, colocation_blocks, load_units, movement_costs
-from kassay.solver.problem import EXACT_IN_64_BITS, Weights
+from kassay.solver.number_ranges import Weights, exact_column
 
 
 def level_column(table: PlacementTable, level: objective.Level) -> Weights:
@@ -17,7 +19,7 @@ def level_column(table: PlacementTable, level: objective.Level) -> Weights:
             return _imbalance(table, level.measure, load_units(table.problem, level))
         case objective.Movement():
             costs = movement_costs(table.problem, level)
-            return table.moved_sum(_wide(costs, sum(costs.tolist())))
+            return table.moved_sum(exact_column(costs, sum(costs.tolist())))
         case objective.CrossRack():
             return _cross_rack(table)
         case objective.TopicSpread():
@@ -26,6 +28,8 @@ def level_column(table: PlacementTable, level: objective.Level) -> Weights:
             return np.asarray((table.counts > 0).sum(axis=1))
         case objective.Colocation():
             return _colocation(table, level)
+        case _:
+            assert_never(level)
 
 
 def _imbalance(table: PlacementTable, measure: Measure, units: LoadUnits) -> Weights:
@@ -34,25 +38,31 @@ def _imbalance(table: PlacementTable, measure: Measure, units: LoadUnits) -> Wei
         return np.zeros(len(table.loads), dtype=np.int64)
     most = total * max(units.factors)
     loads = _unit_loads(table, units)
-    relative = _wide(loads, most) * _wide(np.array(units.factors, dtype=object), most)
+    relative = exact_column(loads, most) * exact_column(np.array(units.factors, dtype=object), most)
     match measure:
         case Measure.MAKESPAN:
             column = relative.max(axis=1)
         case Measure.SPREAD:
             column = relative.max(axis=1) - relative.min(axis=1)
         case Measure.SUM_OF_SQUARES:
-            column = (_wide(loads, total * most) * _wide(relative, total * most)).sum(axis=1)
+            column = (exact_column(loads, total * most) * exact_column(relative, total * most)).sum(
+                axis=1
+            )
         case Measure.DEVIATION:
             greatest = total * sum(units.speeds) * members
-            speeds = _wide(np.array(units.speeds, dtype=object), greatest)
-            column = abs(sum(units.speeds) * _wide(loads, greatest) - speeds * total).sum(axis=1)
+            speeds = exact_column(np.array(units.speeds, dtype=object), greatest)
+            column = abs(sum(units.speeds) * exact_column(loads, greatest) - speeds * total).sum(
+                axis=1
+            )
         case Measure.BALANCE_SCORE:
             ranks = 2 * np.arange(members) - (members - 1)
-            column = _ascending(_wide(relative, most * members * members)) @ ranks
+            column = _ascending(exact_column(relative, most * members * members)) @ ranks
         case Measure.LEXIMAX:
             greatest = (most + 1) ** members
             powers = np.array([(most + 1) ** exponent for exponent in range(members)], object)
-            column = _ascending(_wide(relative, greatest)) @ _wide(powers, greatest)
+            column = _ascending(exact_column(relative, greatest)) @ exact_column(powers, greatest)
+        case _:
+            assert_never(measure)
     return np.asarray(column)
 
 
@@ -66,14 +76,6 @@ def _unit_loads(table: PlacementTable, units: LoadUnits) -> Weights:
 
 def _ascending(loads: Weights) -> Weights:
     return np.sort(loads, axis=1)
-
-
-def _wide(column: Weights, most: int) -> Weights:
-    """Convert a column to int64, or to Python integers if ``most`` exceeds 64 bits.
-
-    ``most`` is an upper bound of the results.
-    """
-    return column.astype(np.int64 if most < EXACT_IN_64_BITS else object)
 
 
 def _cross_rack(table: PlacementTable) -> Weights:

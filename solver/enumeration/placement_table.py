@@ -15,7 +15,8 @@ from kassay.solver.evaluation import (
     separated_partitions,
     topic_partitions,
 )
-from kassay.solver.problem import Ints, Placement, Problem, Weights
+from kassay.solver.number_ranges import Weights
+from kassay.solver.problem import Ints, Placement, Problem
 
 MAX_PLACEMENTS = 2**17
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kassay.solver.problem import Ints, Weights
+from kassay.solver.number_ranges import Weights
+from kassay.solver.problem import Ints
 
 # Subsets are masks of 64 bits, and the sums of each half are in memory at once.
 MAX_ITEMS = 44

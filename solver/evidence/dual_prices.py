@@ -7,10 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.solver.certificate.relaxed_problem import CostRow, Relaxation
+from kassay.solver.number_ranges import Arithmetic
 
 _TANGENTS = 60
-# Floats represent loads exactly below this number.
-_MAX_LOAD = 2**50
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +188,6 @@ def solve_dual(relaxation: Relaxation) -> DualPrices | None:
     The last level is minimised within the other limits if it is linear or a sum of squares;
     otherwise the greatest excess over a limit.
     """
-    if not relaxation.blocks or sum(relaxation.weights) >= _MAX_LOAD:
+    if not relaxation.blocks or not Arithmetic.FLOAT_SOLVER.represents(sum(relaxation.weights)):
         return None
     return _Program(relaxation).solve()

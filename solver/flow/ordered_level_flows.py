@@ -25,12 +25,10 @@ from kassay.solver.flow.optimal_loads_by_cuts import is_feasible
 from kassay.solver.flow.priced_flow import LoadPieces, LoadWindows
 from kassay.solver.incumbent_pool import FlowLevels
 from kassay.solver.limits import FlowClock
+from kassay.solver.number_ranges import Arithmetic
 from kassay.solver.objective import HostImbalance, Imbalance, Level, Movement, MovementCost
 from kassay.solver.problem import Ints, Problem
 from kassay.solver.subscription_network import SubscriptionNetwork, build_network
-
-_MAX_COST = 2**62
-"""Limit of the costs times the number of nodes, which OR-Tools multiplies."""
 
 
 def solve_ordered_levels(
@@ -206,7 +204,8 @@ class _OrderedFlows:
         windows are widened until they contain the optimum.
         """
         top, nodes = int(self.network.supply.sum()), int(self.head.max()) + 1
-        if max(units.factors) * (2 * top + 1) * nodes >= _MAX_COST:
+        # OR-Tools multiplies the costs by the number of nodes.
+        if not Arithmetic.INT64.represents(max(units.factors) * (2 * top + 1) * nodes):
             return None
         factors = np.array(units.factors, dtype=np.int64)
         windows = LoadWindows.around(self.flow[part])

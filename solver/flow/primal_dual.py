@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from kassay.reference.model.errors import InternalError
 from kassay.solver.flow.network_flows import MAX_SMALL_ARCS
 from kassay.solver.flow.optimal_loads_by_cuts import LevelSet
+from kassay.solver.number_ranges import UNREACHABLE
 from kassay.solver.problem import Ints
 from kassay.solver.subscription_network import SubscriptionNetwork
 
-_UNLIMITED = 2**62
 # Link of a member to the node of its level set.
 _TO_LEVEL_SET = -1
 # A distance is `moves * _HOP + steps`: moves count before steps.
@@ -150,7 +150,7 @@ class _ExcessFlow:
         """
         if node < self.topics:
             spare = self.owned[link] - self.count[link]
-            return (self.head[link], 0, spare) if spare > 0 else (self.head[link], 1, _UNLIMITED)
+            return (self.head[link], 0, spare) if spare > 0 else (self.head[link], 1, UNREACHABLE)
         if node >= self.first_level:
             return link, 0, int(self.is_high[link - self.topics])
         if link == _TO_LEVEL_SET:
@@ -214,7 +214,7 @@ class _ExcessFlow:
                 end, cost, capacity = self.residual(node, link)
                 if capacity:
                     reached = base + (cost - potential[end]) * _HOP
-                    if reached < distance.get(end, _UNLIMITED):
+                    if reached < distance.get(end, UNREACHABLE):
                         distance[end] = reached
                         heappush(queue, (reached, end))
         return distance, farthest

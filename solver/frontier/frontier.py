@@ -14,6 +14,7 @@ from kassay.solver.frontier.frontier_points import Frontier, frontier_point
 from kassay.solver.frontier.moves_frontier import moves_frontier
 from kassay.solver.lexicographic.moves_table import MovesTable, Report
 from kassay.solver.limits import SearchBudget, SearchLimits
+from kassay.solver.number_ranges import Arithmetic
 from kassay.solver.objective import Imbalance, Movement, default_levels, default_measure
 from kassay.solver.problem import Problem, build_problem
 from kassay.solver.solution import Solution
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 _MIN_TABLE_PARTITIONS = 12
 """CP-SAT and enumeration find all points of smaller groups in less time."""
-_MAX_WEIGHT = 2**20  # squares of loads fit 64 bits
 
 
 def frontier(
@@ -158,8 +158,8 @@ def _hull(
     """Find the convex hull of the frontier by network flows, if all weights are equal."""
     if rules or measure is not Measure.SUM_OF_SQUARES or not budget.has_time:
         return None
-    weight = problem.group.uniform_weight
-    if not problem.partition_count or not weight or weight >= _MAX_WEIGHT:
+    squares, weight = problem.total**2, problem.group.uniform_weight
+    if not problem.partition_count or not weight or not Arithmetic.INT64.represents(squares):
         return None
     # Imported here: only equal weights need OR-Tools' flows.
     from kassay.solver.flow.convex_frontier import convex_hull  # noqa: PLC0415

@@ -17,11 +17,10 @@ from scipy.sparse import csr_matrix
 
 from kassay.solver.identical_members.packing_heuristics import Packing
 from kassay.solver.limits import SearchBudget, call_until_stopped
+from kassay.solver.number_ranges import UNREACHABLE
 from kassay.solver.problem import Ints
 
-# The price of a pattern must fit 64 bits.
 _MAX_PRICE = 2**40
-_MAX_PATTERN_PRICE = 2**62
 _TOLERANCE = 1e-7
 _FIRST_PER_CLASS = 3  # patterns of the first linear program, per weight class
 _NEW_PATTERNS = 400  # per linear program
@@ -79,7 +78,8 @@ def cover_fractionally(
         None if the time is up before the first linear program is solved.
     """
     wanted = np.flatnonzero(counts)
-    scale = min(_MAX_PRICE, _MAX_PATTERN_PRICE // max(int(held.sum(axis=1).max()), 1))
+    # The price of a pattern must fit 64 bits.
+    scale = min(_MAX_PRICE, UNREACHABLE // max(int(held.sum(axis=1).max()), 1))
     active = np.union1d(active, _first_patterns(held, wanted))
     found = None
     while True:

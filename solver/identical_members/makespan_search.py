@@ -20,7 +20,7 @@ from kassay.solver.identical_members.pattern_packing import Answer, PatternPacki
 from kassay.solver.identical_members.repacking import Repacking
 from kassay.solver.identical_members.subset_filling import Refilling, fill, may_fill
 from kassay.solver.limits import SearchBudget
-from kassay.solver.problem import exact_integers
+from kassay.solver.number_ranges import exact_integers
 
 _MAX_PATTERNS = 400_000
 _MAX_PAIR_FAILURES = 200

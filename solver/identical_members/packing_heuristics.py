@@ -13,7 +13,7 @@ import numpy as np
 from kassay.solver.enumeration.subset_enumeration import nearest_subset
 from kassay.solver.identical_members.lower_bounds import shared_weights_bound
 from kassay.solver.limits import SearchBudget
-from kassay.solver.problem import exact_integers
+from kassay.solver.number_ranges import exact_integers
 
 _MAX_SPLIT = 22  # weights that are split exactly
 Packing = list[list[int]]  # weights per member

@@ -22,7 +22,7 @@ from kassay.solver.identical_members.fractional_cover import (
 from kassay.solver.identical_members.load_patterns import Pattern, PatternSearch, WeightClasses
 from kassay.solver.identical_members.packing_heuristics import Packing
 from kassay.solver.limits import SearchBudget, call_until_stopped
-from kassay.solver.problem import EXACT_IN_64_BITS
+from kassay.solver.number_ranges import Arithmetic
 
 _NODES = 300  # of a search with a deterministic limit
 
@@ -79,7 +79,7 @@ class PatternPacking:
         self, capacity: int, budget: SearchBudget, rng: np.random.Generator, noise: float
     ) -> Packing | None:
         """Search for a cover by rounding fractional covers; return the weights per member."""
-        if not self.patterns or self.members * capacity >= EXACT_IN_64_BITS:
+        if not self.patterns or not Arithmetic.INT64.represents(self.members * capacity):
             return None
         sizes, counts = np.array(self.classes.sizes), np.array(self.classes.counts)
         return PatternDive(self.held, sizes, counts, self.members, capacity, rng).run(budget, noise)

@@ -20,7 +20,7 @@ from kassay.solver.identical_members.load_patterns import WeightClasses
 from kassay.solver.identical_members.packing_heuristics import Packing
 from kassay.solver.identical_members.pattern_packing import Answer, PatternPacking
 from kassay.solver.limits import SearchBudget
-from kassay.solver.problem import Weights, exact_integers
+from kassay.solver.number_ranges import Weights, exact_integers
 
 _MAX_PATTERNS = 4_000
 _SECONDS = 1.0  # per neighbourhood

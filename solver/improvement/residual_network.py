@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kassay.solver.number_ranges import UNREACHABLE
 from kassay.solver.problem import Ints
 from kassay.solver.subscription_network import SubscriptionNetwork
 
-_INFINITY = np.int64(2**62)
 # Rounds over all arcs; more are only needed for long chains.
 _MAX_ROUNDS = 32
 
@@ -61,9 +61,9 @@ class _ShortestPaths:
         self.leaving = (counts > network.owned).astype(np.int64)
         self.members = (2 * loads + 1) * self.scale
         if network.capacity is not None:
-            self.members[loads >= network.capacity] = _INFINITY
+            self.members[loads >= network.capacity] = UNREACHABLE
         self.last_cost = (2 * loads - 1) * self.scale
-        self.topics = np.full(network.topics, _INFINITY)
+        self.topics = np.full(network.topics, UNREACHABLE)
         # The arc that last lowered the cost of each node; -1 for paths directly to the sink.
         self.via_topic = np.full(network.topics, -1, dtype=np.int64)
         self.via_member = np.full(network.members, -1, dtype=np.int64)

@@ -33,7 +33,7 @@ from kassay.solver.objective import (
     Movement,
     TopicSpread,
 )
-from kassay.solver.solution import ProgressPoint
+from kassay.solver.solution import ProgressPoint, UsedMethod
 
 _MANY_PER_MEMBER = 4
 """Partitions per member from which subsets with the mean load are frequent."""
@@ -54,6 +54,7 @@ class LevelSolver:
     pool: IncumbentPool
     flow: FlowLevels
     progress: list[ProgressPoint] = field(default_factory=list)
+    contributed: list[UsedMethod] = field(default_factory=list)
     enumerated: Mapping[int, int] | None = None
     """Optimal values by level index. The enumeration minimises the first two levels together, and
     therefore runs only once, at the first level that needs it."""
@@ -75,7 +76,10 @@ class LevelSolver:
         for search in self._searches(index, budget):
             if pool.value(level) <= max(proven.value, permitted) or self.fewest_moves is not None:
                 break
+            before = pool.value(level)
             found = search(proven.value)
+            if found.value > proven.value or pool.value(level) < before:
+                self.contributed.append(UsedMethod.of_origin(found.origin))
             if found.value > proven.value:
                 proven = found
         value = pool.value(level)

@@ -111,7 +111,7 @@ def pack_identical(
 
 def balance_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> ProvenBound:
     """Improve the best placement on the first level by local search, which proves no bound."""
-    problem, unproven = pool.problem, ProvenBound(0, Origin.EXCHANGE)
+    problem, unproven = pool.problem, ProvenBound(0, Origin.COUNTING)
     if pool.reached or pool.constraints or not is_large_enough(problem):
         return unproven
     from kassay.solver.weighted.search.load_local_search import LoadBalancer  # noqa: PLC0415
@@ -217,6 +217,6 @@ def load_limits(problem: Problem, limits: Sequence[tuple[Level, int]]) -> "list[
     for level, limit in limits:
         if isinstance(level, Imbalance | HostImbalance):
             units = load_units(problem, level)
-            most = [limit // factor for factor in units.factors]
+            most = [min(limit // factor, problem.total) for factor in units.factors]
             found.append(LoadLimit(np.array(units.unit_of), np.array(most, dtype=np.int64)))
     return found

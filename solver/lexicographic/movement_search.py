@@ -17,7 +17,7 @@ from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.lexicographic.load_searches import ProvenBound
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import Imbalance, Level, Movement
-from kassay.solver.problem import EXACT_IN_64_BITS, Placement
+from kassay.solver.problem import Placement
 from kassay.solver.solution import ProgressPoint
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def add_few_moves(pool: IncumbentPool, budget: SearchBudget) -> None:
         or not problem.group.has_equal_speeds
         or not (problem.owner != NO_OWNER).any()
         or not all(isinstance(rule, MaxMoves) for rule in pool.constraints)
-        or problem.total >= EXACT_IN_64_BITS
+        or problem.has_big_loads
     ):
         return
     owned = keep_owned(problem)
@@ -184,7 +184,7 @@ class MovementSearch:
         return (
             all(isinstance(rule, MaxMoves) for rule in self.pool.constraints)
             and problem.partition_count >= _MIN_PARTITIONS
-            and problem.total < EXACT_IN_64_BITS
+            and not problem.has_big_loads
             and problem.group.is_weighted
         )
 

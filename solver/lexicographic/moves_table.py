@@ -19,7 +19,7 @@ from kassay.solver.evaluation import level_value, violated
 from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import Imbalance, Level, Movement
-from kassay.solver.problem import EXACT_IN_64_BITS, Placement, Problem
+from kassay.solver.problem import Placement, Problem
 
 Report = Callable[[int, int, int], None]
 """Function that receives a number of moves, the maximum load and its bound."""
@@ -71,7 +71,7 @@ class MovesTable:
         return (
             problem.group.is_weighted
             and problem.group.has_equal_speeds
-            and problem.total < EXACT_IN_64_BITS
+            and not problem.has_big_loads
             and problem.partition_count > 0
             and not any(violated(problem, rules, keep_owned(problem)))
         )

@@ -6,24 +6,34 @@ solved by counting bounds alone and loading these libraries takes seconds.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 import numpy as np
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.load_units import LoadUnits
+from kassay.reference.model.metrics import Measure
 from kassay.solver.bounds.level_bounds import level_bound
 from kassay.solver.certificate.certificate import LevelClaim, Origin, PriceTable
 from kassay.solver.constraints import Capacity, Constraint
-from kassay.solver.enumeration.complete_search import CompleteResult, search_all
+from kassay.solver.enumeration.complete_search import search_all
 from kassay.solver.evaluation import level_value, load_units, violated
 from kassay.solver.incumbent_pool import FlowLevels, IncumbentPool
 from kassay.solver.initial_solutions import keep_owned, longest_processing_time, place_within
 from kassay.solver.lexicographic.level_solver import LevelSolver
 from kassay.solver.lexicographic.movement_search import add_few_moves
 from kassay.solver.limits import SearchBudget
-from kassay.solver.objective import HostImbalance, Imbalance, Level
-from kassay.solver.problem import EXACT_IN_64_BITS, Placement, Problem, Weights
-from kassay.solver.solution import ProgressPoint
+from kassay.solver.number_ranges import Arithmetic, Scale, scale_to_fit
+from kassay.solver.objective import (
+    HostImbalance,
+    Imbalance,
+    Level,
+    Movement,
+    MovementCost,
+    Tolerance,
+)
+from kassay.solver.problem import Placement, Problem
+from kassay.solver.solution import ProgressPoint, UsedMethod
 
 # Finding any placement at all may take this many seconds, whatever the limit.
 _MIN_SECONDS = 1.0
@@ -41,6 +51,18 @@ class LexicographicResult:
     conflict: tuple[Constraint, ...] = ()
     conflict_origin: Origin = Origin.CP_SAT
     progress: tuple[ProgressPoint, ...] = ()  # seconds of `time.monotonic`
+    method: UsedMethod = UsedMethod.CP_SAT
+
+
+@dataclass(frozen=True, slots=True)
+class RelaxedStart:
+    """Answer to the same problem with fewer constraints or levels.
+
+    ``bounds`` are the bounds that are valid with all of them, per level, with their origins.
+    """
+
+    placement: Placement
+    bounds: tuple[tuple[int, Origin], ...]
 
 
 def solve_levels(
@@ -51,27 +73,28 @@ def solve_levels(
     initial_assignment: Assignment | None,
     budget: SearchBudget,
     flow: Callable[[], FlowLevels] | None = None,
-    enumerates: bool = True,
+    start: RelaxedStart | None = None,
 ) -> LexicographicResult:
     """Find the best placement and return it with a value and bound per level.
 
-    With ``enumerates``, all placements of a small group are compared. Otherwise only those of
-    groups with loads beyond 64 bits. Other groups start with the placements and bounds of
-    ``flow``.
+    The search starts with the placements and bounds of ``flow``, and of ``start``.
     """
-    if enumerates or problem.total >= EXACT_IN_64_BITS:
-        complete = search_all(problem, levels, constraints)
-        if complete is not None:
-            return _enumerated(problem, levels, complete)
     flows = FlowLevels() if flow is None else flow()
     if flows.conflict:
-        return LexicographicResult(None, conflict=flows.conflict, conflict_origin=Origin.FLOW)
+        return LexicographicResult(
+            None,
+            conflict=flows.conflict,
+            conflict_origin=Origin.FLOW,
+            method=UsedMethod.FLOW,
+        )
     candidates = _initial_placements(problem, levels, constraints, flows, initial_assignment)
-    if problem.total >= EXACT_IN_64_BITS:
-        rounded = _solve_rounded(problem, levels, constraints, budget)
-        if rounded.conflict:
-            return rounded
-        candidates += [] if rounded.placement is None else [rounded.placement]
+    if start is not None:
+        candidates.append(start.placement)
+        for index, bound in enumerate(start.bounds):
+            flows.bounds[index] = max(bound, flows.bounds.get(index, bound), key=itemgetter(0))
+    if problem.has_big_loads:
+        rounded = _rounded_placement(problem, levels, constraints, initial_assignment, budget)
+        candidates += [] if rounded is None else [rounded]
     candidates = [one for one in candidates if not any(violated(problem, constraints, one))]
     if not candidates:
         from kassay.solver.cpsat.infeasibility import (  # noqa: PLC0415
@@ -99,6 +122,7 @@ def solve_levels(
         ),
         flows.prices if any(done.claim.origin is Origin.PRICES for done in pool.reached) else None,
         progress=tuple(solver.progress),
+        method=UsedMethod.last(solver.contributed) or _method_without_search(flows, pool),
     )
 
 
@@ -130,40 +154,50 @@ def _initial_placements(
     return [*placements, *given]
 
 
-def _solve_rounded(
+def _rounded_placement(
     problem: Problem,
     levels: Sequence[Level],
     constraints: Sequence[Constraint],
+    initial_assignment: Assignment | None,
     budget: SearchBudget,
-) -> LexicographicResult:
-    """Solve a problem with loads above 64 bits, with weights rounded to larger units.
+) -> Placement | None:
+    """Return the best placement of a problem with loads above 64 bits, for rounded weights.
 
-    With weights rounded up, each placement found meets the capacities. With weights rounded down,
-    constraints that no placement meets are infeasible.
+    Weights are rounded up, so that the placement meets the capacities.
     """
-
-    def solve(weight: Weights, unit: int) -> LexicographicResult:
-        exact = {
-            replace(rule, limit=rule.limit // unit) if isinstance(rule, Capacity) else rule: rule
+    total = problem.total + problem.partition_count
+    scale = scale_to_fit(
+        problem.weight.tolist(), lambda unit: Arithmetic.FLOAT_SOLVER.represents(total // unit)
+    )
+    weight = [scale.quotient(each, rounds_up=True) for each in problem.weight.tolist()]
+    result = solve_levels(
+        replace(problem, weight=np.array(weight, dtype=np.int64)),
+        levels=[replace(level, tolerance=_rounded_tolerance(level, scale)) for level in levels],
+        constraints=[
+            replace(rule, limit=scale.quotient(rule.limit)) if isinstance(rule, Capacity) else rule
             for rule in constraints
-        }
-        result = solve_levels(
-            replace(problem, weight=weight.astype(np.int64)),
-            levels=levels,
-            constraints=tuple(exact),
-            initial_assignment=None,
-            budget=budget.part(1 / 2),
-            enumerates=False,
-        )
-        return replace(result, conflict=tuple(exact[rule] for rule in result.conflict))
+        ],
+        initial_assignment=initial_assignment,
+        budget=budget.part(1 / 2),
+    )
+    return result.placement
 
-    # Squared loads fit 64 bits in the first unit; the second one is more precise.
-    for most in (2**30, EXACT_IN_64_BITS):
-        unit: int = 2 ** (2 * problem.total // most).bit_length()
-        rounded_up = solve(-(-problem.weight // unit), unit)
-        if rounded_up.placement is not None:
-            return rounded_up
-    return replace(solve(problem.weight // unit, unit), placement=None)
+
+def _rounded_tolerance(level: Level, scale: Scale) -> Tolerance:
+    """Return the tolerance of a level for rounded weights."""
+    tolerance, unit = level.tolerance, scale.unit
+    match level:
+        case (
+            Imbalance(measure=Measure.SUM_OF_SQUARES)
+            | HostImbalance(measure=Measure.SUM_OF_SQUARES)
+        ):
+            unit = unit**2
+        case Imbalance() | HostImbalance() | Movement(cost=MovementCost.WEIGHT):
+            pass
+        case _:
+            return tolerance
+    up_to = None if tolerance.up_to is None else tolerance.up_to // unit
+    return replace(tolerance, absolute=tolerance.absolute // unit, up_to=up_to)
 
 
 def _claim_about(
@@ -179,13 +213,19 @@ def _claim_about(
     return replace(claim, value=value, best=shown)
 
 
-def _enumerated(
-    problem: Problem, levels: Sequence[Level], complete: CompleteResult
-) -> LexicographicResult:
-    """Return one claim per level from the result of a complete search."""
+def enumerate_levels(
+    problem: Problem, levels: Sequence[Level], constraints: Sequence[Constraint]
+) -> LexicographicResult | None:
+    """Compare all placements of a small group, with one claim per level; None if not small."""
+    complete = search_all(problem, levels, constraints)
+    if complete is None:
+        return None
     if complete.placement is None:
         return LexicographicResult(
-            None, conflict=complete.conflict, conflict_origin=Origin.ENUMERATION
+            None,
+            conflict=complete.conflict,
+            conflict_origin=Origin.ENUMERATION,
+            method=UsedMethod.ENUMERATION,
         )
     claims = []
     limits: list[tuple[Level, int]] = []
@@ -195,4 +235,11 @@ def _enumerated(
         claim = LevelClaim(level, minimum, minimum, origin)
         claims.append(_claim_about(problem, claim, complete.placement, best=best))
         limits.append((level, level.tolerance.limit(minimum)))
-    return LexicographicResult(complete.placement, tuple(claims))
+    return LexicographicResult(complete.placement, tuple(claims), method=UsedMethod.ENUMERATION)
+
+
+def _method_without_search(flows: FlowLevels, pool: IncumbentPool) -> UsedMethod:
+    """Return the method if no search contributed: flows, or bounds by counting."""
+    origins = {done.claim.origin for done in pool.reached}
+    is_flow = flows.placements or origins & {Origin.FLOW, Origin.PRICES}
+    return UsedMethod.FLOW if is_flow else UsedMethod.COUNTING

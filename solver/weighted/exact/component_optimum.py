@@ -10,8 +10,9 @@ from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.enumeration.subset_enumeration import MAX_ITEMS, contained
 from kassay.solver.evaluation import level_value, movement_costs
+from kassay.solver.number_ranges import Weights
 from kassay.solver.objective import Imbalance, Level, Movement
-from kassay.solver.problem import Ints, Placement, Problem, Weights, connected_components
+from kassay.solver.problem import Ints, Placement, Problem, connected_components
 from kassay.solver.weighted.exact.exact_small import Subproblem, allowed_items, solve_small
 
 _MAX_MEMBERS = 12

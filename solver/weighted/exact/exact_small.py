@@ -23,7 +23,8 @@ from kassay.solver.enumeration.subset_enumeration import (
     enumerate_subsets,
 )
 from kassay.solver.evaluation import imbalance_of
-from kassay.solver.problem import Ints, Problem, Weights
+from kassay.solver.number_ranges import Weights
+from kassay.solver.problem import Ints, Problem
 from kassay.solver.weighted.exact.set_partitioning import (
     SCALE,
     PricedSubsets,

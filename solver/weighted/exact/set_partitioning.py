@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from kassay.solver.enumeration.subset_enumeration import EnumerationLimitError, Subsets
+from kassay.solver.number_ranges import Arithmetic
 from kassay.solver.problem import Ints
 
 SCALE = 2**16
-_EXACT_IN_FLOATS = 2**53
 _FIRST_SETS = 30
 _SETS_PER_ROUND = 40
 _ROUNDS = 40
@@ -50,10 +50,10 @@ def reduced_costs(
     items = costs.shape[1]
     shared = {id(column): _bits(column, items) for column in columns}
     bits = [shared[id(column)] for column in columns]
-    # Sums of integers below 2**53 are exact in floating point, and faster than in 64 bits.
+    # Sums of integers are exact in floating point in this range, and faster than in 64 bits.
     subset_costs = [bit @ cost.astype(np.float64) for bit, cost in zip(bits, costs, strict=True)]
     worth = np.rint(_item_prices(bits, subset_costs, may_continue) * SCALE)
-    dtype = np.float64 if np.abs(worth).sum() < _EXACT_IN_FLOATS else np.int64
+    dtype = np.float64 if Arithmetic.FLOAT.represents(int(np.abs(worth).sum())) else np.int64
     reduced = [
         SCALE * cost.astype(np.int64) - (bit.astype(dtype) @ worth.astype(dtype)).astype(np.int64)
         for bit, cost in zip(bits, subset_costs, strict=True)

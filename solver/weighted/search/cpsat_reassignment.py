@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from ortools.sat.python import cp_model
 
+from kassay.solver.number_ranges import Arithmetic, Scale, scale_to_fit
 from kassay.solver.problem import Ints, Placement, Problem
 
 _DETERMINISTIC_TIME = 0.25
@@ -23,12 +24,14 @@ def reassign(
 
     Return None if the search fails.
     """
+    scale = _scale(problem, len(members))
     model = cp_model.CpModel()
     loads: dict[int, list[tuple[cp_model.IntVar, int]]] = {at: [] for at in members}
     cost: list[tuple[cp_model.IntVar, int]] = []
     choice: dict[tuple[int, int], cp_model.IntVar] = {}
     for partition in np.flatnonzero(np.isin(placement, members)).tolist():
-        owner, weight = int(problem.owner[partition]), int(problem.weight[partition])
+        owner = int(problem.owner[partition])
+        weight = scale.quotient(int(problem.weight[partition]), rounds_up=True)
         allowed = problem.may_consume[problem.consumer_set[partition]]
         consumers = [at for at in members if allowed[at]]
         for at in consumers:
@@ -39,7 +42,7 @@ def reassign(
                 cost.append((variable, int(costs[partition])))
         model.add_exactly_one(choice[partition, at] for at in consumers)
     for terms in loads.values():
-        model.add(_sum(terms) <= max_load)
+        model.add(_sum(terms) <= min(scale.quotient(max_load), Arithmetic.CP_SAT.value))
     model.minimize(_sum(cost))
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
@@ -53,6 +56,16 @@ def reassign(
         if solver.value(variable):
             reassigned[partition] = at
     return reassigned
+
+
+def _scale(problem: Problem, members: int) -> Scale:
+    """Return the scale of the weights; weights rounded up keep the maximum load."""
+    total = problem.total + problem.partition_count
+
+    def fits(unit: int) -> bool:
+        return Arithmetic.CP_SAT.represents(total // unit * members)
+
+    return scale_to_fit(problem.weight.tolist(), fits)
 
 
 def _sum(terms: list[tuple[cp_model.IntVar, int]]) -> cp_model.LinearExpr:

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from kassay.reference.model.metrics import Measure
 from kassay.solver.enumeration.subset_enumeration import contained, nearest_subset
-from kassay.solver.problem import Placement, Problem, Weights
+from kassay.solver.number_ranges import Weights
+from kassay.solver.problem import Placement, Problem
 from kassay.solver.weighted.exact.exact_small import Subproblem, allowed_items, solve_small
 
 # Maximum numbers of partitions that two members, or more members, are reassigned at once.

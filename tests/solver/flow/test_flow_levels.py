@@ -70,7 +70,6 @@ def solve_without_enumeration(group, levels, constraints):
         initial_assignment=None,
         budget=budget,
         flow=lambda: solve_levels_by_flow(problem, levels, constraints, clock),
-        enumerates=False,
     )
 
 

@@ -1,0 +1,238 @@
+"""Numbers beyond the range of a method: valid values and bounds, and no exception."""
+
+import random
+from functools import partial
+from itertools import pairwise
+
+import pytest
+
+from kassay.reference import Group, Member, Topic
+from kassay.reference.model.metrics import Measure
+from kassay.solver import (
+    Capacity,
+    Imbalance,
+    MaxMoves,
+    Movement,
+    MovementCost,
+    Pinned,
+    frontier,
+    solve,
+)
+from kassay.solver.cpsat.level_expressions import level_terms
+from kassay.solver.cpsat.model import AssignmentModel
+from kassay.solver.cpsat.model_ranges import load_scale
+from kassay.solver.cpsat.partition_classes import symmetry_classes
+from kassay.solver.evaluation import level_value
+from kassay.solver.limits import SearchLimits
+from kassay.solver.number_ranges import Arithmetic, scale_to_fit
+from kassay.solver.problem import build_problem
+from tests.solver.adversarial_cases import (
+    METHODS,
+    AdversarialCase,
+    adversarial_case,
+    adversarial_error,
+)
+from tests.solver.test_weighted import even_group
+from tests.tiers import short_and_long
+
+LIMITS = SearchLimits(time=20, deterministic=0.2)
+
+
+def group_of(topics: dict[str, tuple[int, ...]], *subscriptions: tuple[str, ...]) -> Group:
+    return Group(
+        topics=tuple(
+            Topic(name=name, partitions=len(weights), weights=weights)
+            for name, weights in topics.items()
+        ),
+        members=tuple(
+            Member(id=f"c{at}", subscription=topics) for at, topics in enumerate(subscriptions)
+        ),
+    )
+
+
+FALSE_OPTIMUM = group_of(
+    {
+        "t0": (32556366332511601, 15821254620422696),
+        "t1": (9513657169358482, 15442019704957532, 17440211856143291),
+    },
+    ("t1", "t0"),
+    ("t0", "t1"),
+    ("t0",),
+)
+
+
+@pytest.mark.parametrize("shift", [0, 20, 24])
+def test_cpsat_proves_no_deviation_above_the_minimum(shift):
+    topics = {
+        topic.name: tuple(weight >> shift for weight in topic.weights)
+        for topic in FALSE_OPTIMUM.topics
+    }
+    group = group_of(topics, *(member.subscription for member in FALSE_OPTIMUM.members))
+    levels = [Imbalance(Measure.DEVIATION)]
+    least = solve(group, levels=levels).imbalance.value
+    assert shift or least == 19823805213776566
+    found = solve(group, levels=levels, method="cp-sat", limits=LIMITS).imbalance
+    assert 0.999 * least < found.bound <= least == found.value
+
+
+def big_group(members: int = 4, partitions: int = 24, *, speeds: bool = False) -> Group:
+    rng = random.Random(7)
+    weights = tuple(rng.randint(1, 2**62) for _ in range(partitions))
+    crew = []
+    for at in range(members):
+        owned = [("t", number) for number in range(partitions) if number % members == at]
+        speed = at + 1 if speeds else 1
+        crew.append(
+            Member(id=f"c{at}", subscription=("t",), owned=owned, generation=1, speed=speed)
+        )
+    return Group(
+        topics=(Topic(name="t", partitions=partitions, weights=weights),), members=tuple(crew)
+    )
+
+
+def assert_valid(solution):
+    assert solution.assignment is not None
+    for level in solution.levels:
+        assert 0 <= level.bound <= level.value
+
+
+@pytest.mark.parametrize("measure", short_and_long(*Measure))
+def test_speeds_with_loads_beyond_64_bits_have_a_value_and_a_bound(measure):
+    group = big_group(partitions=20, speeds=True)
+    assert_valid(solve(group, levels=[Imbalance(measure), Movement()], limits=LIMITS))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_capacity_below_a_total_beyond_60_bits_has_a_value_and_a_bound(method):
+    group = big_group(3, 20)
+    problem = build_problem(group)
+    rules = [Capacity(problem.total // 2)]
+    assert_valid(solve(group, constraints=rules, method=method, limits=LIMITS))
+
+
+def test_a_frontier_of_loads_beyond_64_bits_has_values_and_bounds():
+    points = frontier(big_group(3, 14), limits=SearchLimits(time=3, deterministic=0.02)).points
+    assert points
+    for better, worse in pairwise(points):
+        assert better.imbalance.value != worse.imbalance.value
+    assert all(point.imbalance.bound <= point.imbalance.value for point in points)
+
+
+@pytest.mark.parametrize("bits", short_and_long(62, 50))
+def test_a_pin_to_the_own_answer_makes_the_imbalance_no_worse(bits):
+    rng = random.Random(bits)
+    group = even_group(
+        [rng.randint(1, 2**bits) for _ in range(16)], 4, [rng.randrange(4) for _ in range(16)]
+    )
+    levels = [Imbalance(Measure.MAKESPAN), Movement()]
+    free = solve(group, levels=levels, limits=LIMITS)
+    member = next(name for name, owned in free.assignment.items() if ("t", 0) in map(tuple, owned))
+    pinned = solve(group, levels=levels, constraints=[Pinned("t", 0, member)], limits=LIMITS)
+    assert pinned.values_by_level() == free.values_by_level()
+
+
+def test_leximax_of_weights_of_32_bits_is_proven_by_cpsat():
+    rng = random.Random(32)
+    group = group_of({"t": tuple(2**32 + rng.randint(-999, 999) for _ in range(4))}, *[("t",)] * 3)
+    levels = [Imbalance(Measure.LEXIMAX)]
+    found = solve(group, levels=levels, method="cp-sat", limits=LIMITS)
+    assert found.imbalance.bound <= solve(group, levels=levels).imbalance.value
+    assert found.imbalance.value == solve(group, levels=levels).imbalance.value
+
+
+# Seeds on which methods with guards of their own raised exceptions.
+SEEDS = (1062, 1095, 1150, 1162, 1237, 1432, 1546, 1665, 1821, 1908, 1924, 1952)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_numbers_beyond_the_range_of_cpsat_give_valid_values_and_bounds(seed, method):
+    assert adversarial_error(adversarial_case(seed), method) is None
+
+
+@pytest.mark.parametrize("first", short_and_long(0, *range(60, 1500, 60)))
+def test_adversarial_groups_agree_with_brute_force(first):
+    errors = {
+        (seed, method): error
+        for seed in range(first, first + 60)
+        for method in METHODS
+        if (error := adversarial_error(adversarial_case(seed), method)) is not None
+    }
+    assert errors == {}
+
+
+def test_the_check_of_adversarial_groups_detects_a_false_optimum(monkeypatch):
+    case = AdversarialCase(FALSE_OPTIMUM, (Imbalance(Measure.DEVIATION),), ())
+    assert adversarial_error(case, "auto") is None
+    monkeypatch.setattr("kassay.solver.lexicographic.solve_levels.search_all", lambda *_: None)
+    monkeypatch.setattr(
+        "kassay.solver.lexicographic.level_solver.level_bound", lambda *_: 86619491644251028
+    )
+    assert "minimum" in adversarial_error(case, "cp-sat")
+
+
+def activities(model: AssignmentModel) -> list[int]:
+    """Return the greatest magnitude of the terms of each constraint, from its coefficients."""
+    proto = model.cp.proto
+    most = [max(abs(variable.domain[0]), abs(variable.domain[-1])) for variable in proto.variables]
+
+    def magnitude(expression) -> int:
+        pairs = zip(expression.vars, expression.coeffs, strict=True)
+        return sum(abs(factor) * most[at] for at, factor in pairs)
+
+    found = []
+    for constraint in proto.constraints:
+        if constraint.has_linear():
+            found.append(magnitude(constraint.linear))
+        elif constraint.has_int_prod():
+            found.append(magnitude(constraint.int_prod.target))
+    return [*found, sum(most) // 2**17]
+
+
+@pytest.mark.parametrize("bits", [8, 31, 40, 50, 62])
+@pytest.mark.parametrize("measure", list(Measure))
+def test_the_numbers_of_each_model_are_in_the_range_of_cpsat(measure, bits):
+    rng = random.Random(bits)
+    for members in (1, 2, 5, 9):
+        weights = tuple(rng.randint(0, 2**bits) for _ in range(12))
+        crew = tuple(
+            Member(id=f"c{at}", subscription=("t",), speed=rng.choice((1, 3, 997)))
+            for at in range(members)
+        )
+        group = Group(topics=(Topic(name="t", partitions=12, weights=weights),), members=crew)
+        problem, level = build_problem(group), Imbalance(measure)
+        placement = problem.to_placement(solve(group, limits=SearchLimits(time=0)).assignment)
+        worst = level_value(problem, level, placement)
+        scale = load_scale(problem, [(level, worst)])
+        model = AssignmentModel(problem, symmetry_classes(problem, [level], ()), scale)
+        assert level_terms(model, level, worst) is not None
+        assert max(activities(model)) < 2 * Arithmetic.CP_SAT.value
+
+
+LISTED_COSTS = tuple((("t", at), 2**62) for at in range(6))
+
+
+@pytest.mark.parametrize("cost", [MovementCost.WEIGHT, LISTED_COSTS])
+def test_costs_of_moves_beyond_64_bits_have_a_value_and_a_bound(cost):
+    group = even_group([2**62 - at for at in range(6)], 3, [0] * 6)
+    levels = [Imbalance(Measure.MAKESPAN), Movement(cost)]
+    for rules in ((), (MaxMoves(5),)):
+        exact = solve(group, levels=levels, constraints=rules)
+        assert exact.is_optimal
+        found = solve(group, levels=levels, constraints=rules, method="cp-sat", limits=LIMITS)
+        assert found.movement.bound <= exact.movement.value <= found.movement.value
+
+
+def fits_40_bits(total: int, unit: int) -> bool:
+    return total // unit < 2**40
+
+
+def test_a_scale_bounds_sums_from_below_and_above():
+    rng = random.Random(1)
+    for _ in range(50):
+        values = [rng.randint(0, 2**62) for _ in range(rng.randint(1, 9))]
+        scale = scale_to_fit(values, partial(fits_40_bits, sum(values)))
+        chosen = [value for value in values if rng.random() < 0.5]
+        low = scale.unit * sum(map(scale.quotient, chosen))
+        assert low <= sum(chosen) <= low + scale.rest
+        assert sum(map(scale.quotient, values)) < 2**40

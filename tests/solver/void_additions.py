@@ -1,0 +1,117 @@
+"""Medium groups, and additions to a call that its answer already meets."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from kassay import solver
+from kassay.reference import Group, Member, Topic
+from kassay.reference.model.group_annotations import NO_CLIENT, Client
+from kassay.reference.model.metrics import Measure
+from kassay.solver.constraints import Constraint
+from kassay.solver.limits import SearchLimits
+from kassay.solver.objective import Level
+from tests import brute_force
+
+FURTHER = (
+    solver.CrossRack(),
+    solver.TopicSpread(),
+    solver.MembersUsed(),
+    solver.Colocation([("t0", "t1")]),
+    solver.HostImbalance(Measure.MAKESPAN),
+    solver.Movement(solver.MovementCost.WEIGHT),
+)
+
+
+@dataclass(frozen=True)
+class Call:
+    """Arguments of a call of the solver."""
+
+    group: Group
+    levels: tuple[Level, ...]
+    constraints: tuple[Constraint, ...] = ()
+
+    def solve(self, limits: SearchLimits) -> solver.Solution:
+        return solver.solve(
+            self.group, levels=self.levels, constraints=self.constraints, limits=limits
+        )
+
+
+def medium_call(seed: int, *, partitions: int = 130, members: int = 20) -> Call:
+    """Return a random group with weights up to 2**62, half of them with racks and speeds."""
+    rng = random.Random(f"void/{seed}")
+    bits, count = rng.choice((10, 30, 50, 54, 58, 62)), rng.randint(2, members)
+    sizes = [rng.randint(4, partitions // 2), rng.randint(7, partitions // 2)]
+    racked, timed, hosted = (rng.random() < share for share in (0.5, 0.3, 0.3))
+    topics = tuple(
+        Topic(
+            name=f"t{at}",
+            partitions=size,
+            weights=tuple(rng.randint(1, 2**bits) for _ in range(size)),
+            racks=tuple((f"r{rng.randrange(3)}",) for _ in range(size)) if racked else None,
+        )
+        for at, size in enumerate(sizes)
+    )
+    owned: list[list[tuple[str, int]]] = [[] for _ in range(count)]
+    for topic in topics:
+        for number in range(topic.partitions):
+            owned[rng.randrange(count)].append((topic.name, number))
+    crew = tuple(
+        Member(
+            id=f"c{at}",
+            subscription=("t0", "t1"),
+            owned=own,
+            generation=1,
+            rack=f"r{at % 3}" if racked else None,
+            speed=rng.choice((1, 2, 3)) if timed else 1,
+            client=Client(host=f"h{at // 2}") if hosted else NO_CLIENT,
+        )
+        for at, own in enumerate(owned)
+    )
+    measure = rng.choice((Measure.MAKESPAN, Measure.MAKESPAN, Measure.SUM_OF_SQUARES))
+    levels = (solver.Imbalance(measure), solver.Movement())
+    return Call(Group(topics=topics, members=crew), levels)
+
+
+def void_additions(call: Call, answer: solver.Solution, seed: int) -> Iterator[Call]:
+    """Yield calls with one more constraint or level, or a looser tolerance."""
+    assert answer.assignment is not None
+    rng = random.Random(seed)
+    group = call.group
+    placement = {(tp[0], tp[1]): m for m, tps in answer.assignment.items() for tp in tps}
+    lists = brute_force.by_member(group, placement)
+    weight = brute_force.weights(group)
+    loads = {member: sum(weight[tp] for tp in tps) for member, tps in lists.items()}
+    member = rng.choice(list(lists))
+    other = next(name for name in lists if name != member)
+    (topic, number), holder = rng.choice(list(placement.items()))
+    apart = [tps[0] for tps in lists.values() if tps][:3]
+    rules: list[Constraint] = [
+        solver.Capacity(max(loads.values())),
+        solver.Capacity(loads[member], member),
+        solver.MaxPartitions(max(map(len, lists.values()))),
+        solver.MaxMoves(brute_force.moves_of(group, placement)),
+        solver.Pinned(topic, number, holder),
+        solver.Forbidden(other if holder == member else member, topic, number),
+        solver.Separated(tuple(apart)),
+    ]
+    together = [n for t, n in placement if t == "t0" and placement.get(("t1", n)) == holder]
+    if all(placement["t0", n] == placement["t1", n] for n in together) and not together:
+        rules.append(solver.Colocated(("t0",)))
+    yield from (replace(call, constraints=(rule,)) for rule in rules)
+    yield replace(call, constraints=tuple(rules))
+    yield from (replace(call, levels=(*call.levels, level)) for level in FURTHER)
+    first, *rest = call.levels
+    loose = replace(first, tolerance=solver.Tolerance(relative=0.02))
+    yield replace(call, levels=(loose, *rest))
+
+
+def is_worse(call: Call, before: solver.Solution, after: solver.Solution) -> bool:
+    """Return whether the answer after an addition is worse on the levels of the call."""
+    if after.assignment is None or (before.is_optimal and not after.levels[0].is_proven):
+        return True
+    shared = len(call.levels)
+    values = [[level.value for level in one.levels[:shared]] for one in (before, after)]
+    if after.levels[0].slack:
+        return after.levels[1].value > before.levels[1].value
+    return values[1] > values[0]
