@@ -246,7 +246,7 @@ class LevelSolver:
             return {}
         from kassay.solver.weighted.exact.component_optimum import solve_components  # noqa: PLC0415
 
-        within = budget.part(1 / 2)
+        within = budget.reproducible().part(1 / 2)
         first = pool.reached[0].claim if pool.reached else None
         optimum = solve_components(
             problem,

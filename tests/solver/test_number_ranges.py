@@ -35,7 +35,7 @@ from tests.solver.adversarial_cases import (
 from tests.solver.test_weighted import even_group
 from tests.tiers import short_and_long
 
-LIMITS = SearchLimits(time=20, deterministic=0.2)
+LIMITS = SearchLimits(time=600, deterministic=0.1)
 
 
 def group_of(topics: dict[str, tuple[int, ...]], *subscriptions: tuple[str, ...]) -> Group:

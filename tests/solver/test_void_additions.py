@@ -9,7 +9,7 @@ from tests.tiers import short_and_long
 LIMITS = SearchLimits(time=600, deterministic=0.003)
 
 
-@pytest.mark.parametrize("seed", short_and_long(4, 0, 1, 2, 3, 5, 6, 7))
+@pytest.mark.parametrize("seed", short_and_long(0, 1, 2, 3, 4, 5, 6, 7))
 def test_a_void_addition_makes_the_answer_no_worse(seed):
     call = medium_call(seed, partitions=18, members=5)
     before = call.solve(LIMITS)
