@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import typer
 
@@ -26,6 +27,8 @@ from kassay.reference.model.assumptions import condition
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_checks import parts_without_effect
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +59,20 @@ def process_groups(
     document gives a line ``{"id": ..., "error": ...}`` and the exit code 2. After Ctrl-C, the line
     of the current group is the last one, with ``"interrupted": true``, and the exit code is 130.
     """
+    process_documents(file, process, groups or read_source(file, options), output_format, layout)
+
+
+def process_documents(
+    file: Path,
+    process: Callable[[T], GroupResult],
+    documents: Iterable[tuple[str | None, T | InputError]],
+    output_format: Format,
+    layout: TableLayout | None,
+) -> None:
+    """Process parsed documents as `process_groups` does: groups, or documents of a family."""
     records: list[Record] = []
     code = 0
-    for record, group_code in _results(file, process, groups or read_source(file, options)):
+    for record, group_code in _results(file, process, documents):
         code = max(code, group_code)
         if output_format is Format.JSONL:
             typer.echo(json_line(record))
@@ -96,7 +110,9 @@ def _with_condition(record: Record, group: Group) -> Record:
 
 
 def _results(
-    file: Path, process: Callable[[Group], GroupResult], groups: Iterable[ParsedGroup]
+    file: Path,
+    process: Callable[[T], GroupResult],
+    groups: Iterable[tuple[str | None, T | InputError]],
 ) -> Iterator[tuple[Record, int]]:
     is_empty = True
     for group_id, group in groups:
@@ -104,8 +120,9 @@ def _results(
         if isinstance(group, InputError):
             yield error_record(group_id, group), BAD_INPUT
             continue
-        for text in parts_without_effect(group):
-            print_note(text)
+        if isinstance(group, Group):
+            for text in parts_without_effect(group):
+                print_note(text)
         try:
             with stop_on_interrupt(), PROGRESS.shown(group.id):
                 result = process(group)

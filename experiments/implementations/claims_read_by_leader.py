@@ -35,6 +35,7 @@ def library_assignor(library: str, assignor: str) -> LibraryAssignor:
         If the library has no such assignor, or gives it another name than the other libraries.
     """
     parsed = parse_library_assignor(f"{library}:{assignor}")
+    parsed.check_kind()
     name = _OTHER_NAMES.get(parsed.library.name)
     if name is not None:
         raise InputError(

@@ -16,6 +16,7 @@ from kassay.experiments.implementations.custom_assignor_names import (
     parse_time_limit,
 )
 from kassay.reference.assignors import RebalanceProtocol, is_cooperative
+from kassay.reference.documents.family_documents import Kind
 from kassay.reference.model.errors import InputError
 
 LIBRARIES_FILE = Path(__file__).with_name("libraries.yaml")
@@ -30,11 +31,13 @@ _NAME = re.compile(
 class OfferedAssignor:
     """An assignor of a library.
 
+    ``kind`` is the family of the documents that it reads.
     ``since`` is the first version of the library with the assignor, None for all versions.
     ``is_repeatable`` is False if two runs on equal groups can return different assignments.
     """
 
     name: str
+    kind: Kind = Kind.CONSUMER
     protocol: RebalanceProtocol = RebalanceProtocol.EAGER
     since: str | None = None
     is_repeatable: bool = True
@@ -77,8 +80,12 @@ class Library:
         )
 
     def assignors_of(self, version: str) -> list[str]:
-        """Return the names of the assignors that a version contains."""
-        return [name for name in self.assignors if self.offers(name, version)]
+        """Return the names of the assignors of consumer groups that a version contains."""
+        return [
+            name
+            for name, offered in self.assignors.items()
+            if offered.kind is Kind.CONSUMER and self.offers(name, version)
+        ]
 
     def offers(self, assignor: str, version: str) -> bool:
         """Return whether a version contains an assignor."""
@@ -105,6 +112,14 @@ class LibraryAssignor:
     def time_limit(self) -> float:
         """Return the time limit per group in seconds: that of the name, or the default."""
         return ANSWER_SECONDS if self.seconds is None else self.seconds
+
+    def check_kind(self) -> None:
+        """Raise InputError unless this is an assignor of consumer groups."""
+        if self.assignor.kind is not Kind.CONSUMER:
+            raise InputError(
+                f"{self.library.name}:{self.assignor.name} reads documents of kind "
+                f"{str(self.assignor.kind)!r}; only kassay assign supports this kind"
+            )
 
     def __str__(self) -> str:
         """Return the complete name, with the version."""
@@ -144,6 +159,7 @@ def libraries() -> Mapping[str, Library]:
             assignors={
                 assignor: OfferedAssignor(
                     name=assignor,
+                    kind=Kind(properties.get("kind", Kind.CONSUMER)),
                     protocol=RebalanceProtocol(properties.get("protocol", "eager")),
                     since=properties.get("since"),
                     is_repeatable=properties.get("repeatable", True),
@@ -183,10 +199,14 @@ def parse_library_assignor(name: str) -> LibraryAssignor:
             "LIBRARY[@VERSION]:ASSIGNOR, such as kafka-clients@2.4.0:sticky"
         )
     library, version = _find(match["library"], match["version"])
-    if not library.offers(match["assignor"], version):
+
+    def offered(name: str) -> bool:
+        return library.offers(name, version)
+
+    if not offered(match["assignor"]):
         raise InputError(
             f"{library.name} {version} has no assignor {match['assignor']!r}; "
-            f"choose from {', '.join(library.assignors_of(version))}"
+            f"choose from {', '.join(filter(offered, library.assignors))}"
         )
     return LibraryAssignor(
         library=library,

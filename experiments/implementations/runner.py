@@ -1,6 +1,7 @@
 """Run a port of a Kafka assignor, an assignor of a library, or a custom assignor."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kassay.experiments.implementations.custom_assignor_names import (
@@ -18,6 +19,7 @@ from kassay.experiments.implementations.subprocess_assignor import (
     assignor_process,
 )
 from kassay.reference.assignors import run_assignor
+from kassay.reference.documents.family_documents import FamilyDocument
 from kassay.reference.documents.json_codec import group_document, parse_assignment
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import LivelockError, UpstreamError
@@ -66,9 +68,40 @@ def run(group: Group, assignor: str) -> RunResult:
         return RunResult(failed=str(error))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FamilyRunResult:
+    """Result of one run on the document of a family: the answer, livelock or failure."""
+
+    answer: Mapping[str, object] | None = None
+    livelock: str | None = None
+    failed: str | None = None
+    reason: str | None = None
+
+
+def run_on_document(document: FamilyDocument, name: str) -> FamilyRunResult:
+    """Run an assignor of an installed library on the document of a family.
+
+    ``failed`` is the class of the exception if the assignor throws one.
+    """
+    assignor = parse_library_assignor(name)
+    process = assignor_process(driver_command(assignor), start_seconds=_START_SECONDS)
+    request = {"assignor": assignor.assignor.name, "group": document.content}
+    try:
+        line = process.request(json.dumps(request), seconds=assignor.time_limit)
+    except TimeLimitError:
+        return FamilyRunResult(livelock=f"no answer within {assignor.time_limit:g} seconds")
+    except NoAnswerError as error:
+        return FamilyRunResult(failed=str(error))
+    answer = json.loads(line)
+    if "failed" in answer:
+        return FamilyRunResult(failed=answer["failed"], reason=answer["reason"])
+    return FamilyRunResult(answer=answer)
+
+
 def _run_library_assignor(group: Group, name: str) -> RunResult:
     """Run an assignor of an installed library. A reached time limit counts as non-termination."""
     assignor = parse_library_assignor(name)
+    assignor.check_kind()
     process = assignor_process(driver_command(assignor), start_seconds=_START_SECONDS)
     if group.members and not any(member.subscription for member in group.members):
         # Consumers of librdkafka and sarama join no group without a topic: they never lead it.

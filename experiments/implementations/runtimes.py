@@ -96,8 +96,25 @@ def _find_program(name: str) -> str | None:
     return shutil.which(name)
 
 
-_MAIN_CLASSES = {"kafka-clients": "ClientAssignors", "kafka-broker": "BrokerAssignors"}
+_MAIN_CLASSES = {
+    "kafka-clients": "ClientAssignors",
+    "kafka-broker": "BrokerAssignors",
+    "kafka-streams": "StreamsAssignors",
+    "kafka-connect": "ConnectAssignors",
+}
 """Class of the JVM driver with the assignors of a library."""
+
+
+_EQUAL_HASHES = (
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    "-XX:+UnlockExperimentalVMOptions",
+    "-XX:hashCode=2",
+)
+"""Options that give all objects without a method ``hashCode`` the same hash code.
+
+Some task assignors iterate over hash sets of such objects. Without the options, an answer depends
+on the previous requests of the process.
+"""
 
 
 def _install_jvm(library: Library, version: str, directory: Path) -> None:
@@ -106,15 +123,15 @@ def _install_jvm(library: Library, version: str, directory: Path) -> None:
     maven += [f"-Dkafka.artifact={library.package}", f"-Dkafka.version={version}"]
     maven += ["dependency:copy-dependencies", f"-DoutputDirectory={directory / 'jars'}"]
     run_step(maven, directory=directory)
-    names = ("Driver", "Reflection", _MAIN_CLASSES[library.name])
+    names = ("Driver", _MAIN_CLASSES[library.name])
     classes = ["-d", str(directory / "classes"), *(str(source / f"{name}.java") for name in names)]
     javac = ["javac", "-nowarn", "-Xlint:none", "-classpath", str(directory / "jars" / "*")]
-    run_step([*javac, *classes], directory=directory)
+    run_step([*javac, "-sourcepath", str(source), *classes], directory=directory)
 
 
 def _jvm_command(library: Library, directory: Path) -> tuple[str, ...]:
     java = _find_program("java") or "java"
-    options = ("-Xmx1g", "-Xss8m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+    options = ("-Xmx1g", "-Xss8m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *_EQUAL_HASHES)
     classpath = f"{directory / 'classes'}{os.pathsep}{directory / 'jars' / '*'}"
     return (java, *options, "-classpath", classpath, "Driver", _MAIN_CLASSES[library.name])
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from kassay.reference.documents.family_documents import family_error
 from kassay.reference.documents.json_values import (
     LocatedDocument,
     as_array,
@@ -59,6 +60,8 @@ def parse_group(document: object, *, where: str = "group") -> Group:
     kassay...InputError: group: missing key 'members'
     """
     table = as_object(document, where)
+    if "kind" in table:
+        raise family_error(as_text(table["kind"], f"{where}: kind"), where)
     check_keys(table, _KEYS, where, required=("topics", "members"))
     topics = as_object(table["topics"], f"{where}: topics")
     members = as_array(table["members"], f"{where}: members")

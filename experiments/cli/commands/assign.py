@@ -1,19 +1,33 @@
 """``kassay assign``: run one assignor on each group."""
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from kassay.experiments.cli.options.assignor_options import CustomAssignors, assignor_option
 from kassay.experiments.cli.options.output_options import Format, format_option
 from kassay.experiments.cli.options.source_options import GroupSource
-from kassay.experiments.cli.process_groups import GroupResult, process_groups
+from kassay.experiments.cli.process_groups import GroupResult, process_documents, process_groups
+from kassay.experiments.cli.read_groups import STDIN, name_of
 from kassay.experiments.cli.write_results import Record, TableLayout
-from kassay.experiments.implementations.library_catalogue import uses_cooperative_protocol
-from kassay.experiments.implementations.runner import RunResult, run
+from kassay.experiments.implementations.library_catalogue import (
+    is_library_assignor,
+    parse_library_assignor,
+    uses_cooperative_protocol,
+)
+from kassay.experiments.implementations.runner import RunResult, run, run_on_document
 from kassay.reference.assignors import ASSIGNORS
+from kassay.reference.documents.family_documents import (
+    FamilyDocument,
+    Kind,
+    read_family_documents,
+)
 from kassay.reference.documents.json_codec import assignment_document
+from kassay.reference.documents.text_files import open_text
 from kassay.reference.model.assignment import violations
 from kassay.reference.model.assignor_result import LivelockError, UpstreamError
+from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 
 
@@ -21,7 +35,7 @@ from kassay.reference.model.group import Group
 class AssignOptions:
     """Command-line options of ``kassay assign``."""
 
-    assignor: str | None = assignor_option()
+    assignor: str | None = assignor_option(of_each_kind=True)
     output_format: Format = format_option(Format.JSONL)
 
 
@@ -32,10 +46,17 @@ def assign(options: AssignOptions, source: GroupSource, custom: CustomAssignors)
     class throws an exception, the result contains the class of the exception. If a custom
     assignor returns no valid assignment, the result contains the reason. If Kafka's assignment
     is not valid, the result contains the assignment and the reason, and the exit code is 1.
+    Assignors of share groups, Streams and Connect read JSON documents of their kind and print
+    an answer.
 
     Example: `kassay assign --assignor sticky groups.jsonl`
     """
     name = custom.single(options.assignor)
+    if is_library_assignor(name):
+        kind = parse_library_assignor(name).assignor.kind
+        if kind is not Kind.CONSUMER:
+            _assign_documents(source.file, kind, name, options.output_format)
+            return
 
     def process(group: Group) -> GroupResult:
         record = _record(group, name, run(group, name))
@@ -45,6 +66,30 @@ def assign(options: AssignOptions, source: GroupSource, custom: CustomAssignors)
 
     layout = TableLayout(first=("member",), numbers=("partitions",), last=("assigned",), rows=_rows)
     process_groups(source.file, process, options.output_format, layout, source.import_options())
+
+
+def _assign_documents(file: Path, kind: Kind, name: str, output_format: Format) -> None:
+    """Run an assignor of a family other than consumer groups on each document of a file."""
+
+    def process(document: FamilyDocument) -> GroupResult:
+        result = run_on_document(document, name)
+        record: dict[str, object] = {
+            "id": document.id,
+            "assignor": name,
+            "answer": result.answer,
+        }
+        if result.livelock is not None:
+            record |= {"terminated": False, "reason": result.livelock}
+        elif result.failed is not None:
+            record |= {"failed": result.failed, "reason": result.reason}
+        return GroupResult(record, reached=result.answer is not None)
+
+    if file != STDIN and not file.is_file():
+        raise InputError(f"{file}: no such file, or a directory; documents of kind {kind} need one")
+    layout = TableLayout(first=("place",), numbers=(), last=("assigned",), rows=_answer_rows)
+    with open_text(file) as stream:
+        documents = read_family_documents(stream, name=name_of(file), kind=kind)
+        process_documents(file, process, documents, output_format, layout)
 
 
 def _record(group: Group, assignor: str, result: RunResult) -> dict[str, object]:
@@ -70,6 +115,20 @@ def _record(group: Group, assignor: str, result: RunResult) -> dict[str, object]
         # Kafka's group gets the assignment of its assignor, even if it is not valid.
         record["assignment"] = assignment_document(result.assignment)
     return record
+
+
+def _answer_rows(record: Record) -> Iterator[Sequence[object]]:
+    answer = record["answer"]
+    if answer is None:
+        yield "", record.get("failed") or record["reason"]
+        return
+    if "steps" in answer:
+        for number, step in enumerate(answer["steps"]):
+            for worker, assigned in step["state"].items():
+                yield f"step {number}: {worker}", json.dumps(assigned)
+        return
+    for place, assigned in (answer.get("members") or answer.get("processes") or {}).items():
+        yield place, json.dumps(assigned)
 
 
 def _rows(record: Record) -> Iterator[Sequence[object]]:

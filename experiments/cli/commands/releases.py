@@ -47,6 +47,7 @@ def releases(options: ReleasesOptions, source: GroupSource) -> None:
     """
     try:
         parsed = parse_library_assignor(options.assignor)
+        parsed.check_kind()
     except InputError as error:
         raise typer.BadParameter(str(error)) from None
     library, name = parsed.library, parsed.assignor.name

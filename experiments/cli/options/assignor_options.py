@@ -27,16 +27,19 @@ from kassay.reference.assignors import ASSIGNORS, DEFAULT_ASSIGNORS
 from kassay.reference.model.errors import InputError, UsageError
 
 
-def known_assignor(name: str) -> str:
+def known_assignor(name: str, *, of_each_kind: bool = False) -> str:
     """Check the name of a port or of an assignor of an installed library.
 
-    Return the complete name, with the version of the library.
+    Return the complete name, with the version of the library. Assignors of families other than
+    consumer groups are errors unless ``of_each_kind`` is true.
     """
     if not is_library_assignor(name):
         check_name("assignor", [*ASSIGNORS, "LIBRARY[@VERSION]:ASSIGNOR"], name)
         return name
     try:
         assignor = parse_library_assignor(name)
+        if not of_each_kind:
+            assignor.check_kind()
         driver_command(assignor)
     except InputError as error:
         raise typer.BadParameter(str(error)) from None
@@ -45,6 +48,10 @@ def known_assignor(name: str) -> str:
 
 def _known_assignor(name: str | None) -> str | None:
     return None if name is None else known_assignor(name)
+
+
+def _assignor_of_each_kind(name: str | None) -> str | None:
+    return None if name is None else known_assignor(name, of_each_kind=True)
 
 
 def _known_assignors(names: list[str] | None) -> list[str]:
@@ -57,12 +64,12 @@ _LIBRARIES = (
 )
 
 
-def assignor_option() -> Any:
-    """Declare one assignor."""
+def assignor_option(*, of_each_kind: bool = False) -> Any:
+    """Declare one assignor: of consumer groups, or of each kind of documents."""
     return option(
         None,
         f"Kafka assignor: {', '.join(ASSIGNORS)}; {_LIBRARIES}",
-        callback=_known_assignor,
+        callback=_assignor_of_each_kind if of_each_kind else _known_assignor,
         metavar="NAME",
     )
 

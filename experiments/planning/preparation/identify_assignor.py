@@ -10,6 +10,7 @@ from kassay.experiments.implementations.library_catalogue import (
     parse_library_version,
 )
 from kassay.reference.assignors import ASSIGNORS, RebalanceProtocol, Release
+from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_annotations import Protocol
 
@@ -143,7 +144,9 @@ def installed_client(group: Group) -> str | None:
     client = own.libraries[0] if len(own.libraries) == 1 else ""
     if own.implementation is not Implementation.OTHER or client not in libraries():
         return None
-    return client if is_installed(*parse_library_version(client)) else None
+    library, version = parse_library_version(client)
+    has_assignors = bool(library.assignors_of(version))
+    return client if has_assignors and is_installed(library, version) else None
 
 
 def client_assignors(client: str) -> tuple[str, ...]:
@@ -152,9 +155,11 @@ def client_assignors(client: str) -> tuple[str, ...]:
     Raises
     ------
     InputError
-        If the library is unknown or not installed.
+        If the library is unknown, not installed, or has no assignor of consumer groups.
     """
     library, version = parse_library_version(client)
+    if not library.assignors_of(version):
+        raise InputError(f"{library.name} {version} has no assignor of consumer groups")
     names = tuple(f"{library.name}@{version}:{name}" for name in library.assignors_of(version))
     driver_command(parse_library_assignor(names[0]))
     return names

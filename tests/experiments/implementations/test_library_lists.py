@@ -8,8 +8,8 @@ from kassay.experiments.planning.preparation.identify_assignor import OFFERED
 from kassay.experiments.sources.recognise_library import LIBRARIES
 
 NAMES_OF_MEMBERS = {"kafka-clients": "java"}
-NOT_RECOGNISED = {"kafka-broker", "platformatic-kafka"}
-"""The broker has no client id, and the client id of @platformatic/kafka is a random UUID."""
+NOT_RECOGNISED = {"kafka-broker", "kafka-connect", "platformatic-kafka"}
+"""Brokers and Connect workers are no consumers; @platformatic/kafka has a random client id."""
 
 
 @pytest.mark.parametrize("name", libraries())

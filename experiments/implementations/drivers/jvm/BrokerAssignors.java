@@ -4,6 +4,7 @@ import java.lang.reflect.Proxy;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.Comparator;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
@@ -34,14 +35,17 @@ final class BrokerAssignors implements Driver.Assignors {
     BrokerAssignors() throws ClassNotFoundException { }
 
     @Override
-    public Map<String, List<TopicPartition>> assign(JsonNode group, String assignor)
-            throws ReflectiveOperationException {
+    public Map<String, ?> assign(JsonNode group, String assignor) throws ReflectiveOperationException {
+        if (assignor.equals("streams-sticky")) {
+            return StreamsGroups.assign(group);
+        }
         Topics topics = new Topics(group);
         Map<String, Object> members = new HashMap<>();
-        Object specification = isFirst ? firstSpecification(group, topics, members) : specification(group, topics, members);
+        Object specification = isFirst ? firstSpecification(group, topics, members) : specification(group, topics, members, assignor.equals("share"));
         String simpleName = switch (assignor) {
             case "uniform" -> "UniformAssignor";
             case "server-range" -> "RangeAssignor";
+            case "share" -> "SimpleAssignor";
             default -> throw new IllegalArgumentException("unknown assignor " + assignor);
         };
         Object broker = Reflection.create(Class.forName(GROUP + "assignor." + simpleName));
@@ -54,7 +58,12 @@ final class BrokerAssignors implements Driver.Assignors {
         for (Map.Entry<?, ?> member : assigned.entrySet()) {
             lists.put((String) member.getKey(), partitions(member.getValue(), topics));
         }
-        return lists;
+        if (!assignor.equals("share")) {
+            return lists;
+        }
+        lists.values().forEach(list -> list.sort(
+            Comparator.comparing(TopicPartition::topic).thenComparing(TopicPartition::partition)));
+        return Map.of("members", lists);
     }
 
     @SuppressWarnings("unchecked")
@@ -82,12 +91,13 @@ final class BrokerAssignors implements Driver.Assignors {
             }
             members.put(member.get("id").textValue(), Reflection.create(
                 memberType, Driver.text(member, "instance_id"), Driver.text(member, "rack"),
-                subscribed, owned(member, topics)));
+                subscribed, owned(member, topics, false)));
         }
         return Reflection.create(Class.forName(GROUP + "assignor.AssignmentSpec"), members);
     }
 
-    private Object specification(JsonNode group, Topics topics, Map<String, Object> members)
+    private Object specification(
+            JsonNode group, Topics topics, Map<String, Object> members, boolean isShare)
             throws ReflectiveOperationException {
         Object names = topicNames(topics);
         Class<?> memberType = Class.forName(classes + "MemberSubscriptionAndAssignmentImpl");
@@ -104,8 +114,10 @@ final class BrokerAssignors implements Driver.Assignors {
                 owners.computeIfAbsent(topics.id(partition.topic()), none -> new HashMap<>())
                     .put(partition.partition(), memberId);
             }
-            Object ids = Reflection.create(idsType, subscribed, names);
-            Object target = Reflection.create(targetType, owned(member, topics));
+            Object ids = isShare
+                ? new HashSet<>(subscribed.stream().map(topics::id).toList())
+                : Reflection.create(idsType, subscribed, names);
+            Object target = Reflection.create(targetType, owned(member, topics, isShare));
             Optional<String> rack = Driver.text(member, "rack");
             members.put(memberId, hasInstanceId
                 ? Reflection.create(memberType, rack, Driver.text(member, "instance_id"), ids, target)
@@ -113,17 +125,28 @@ final class BrokerAssignors implements Driver.Assignors {
         }
         Class<?> typeOfType = Class.forName(GROUP + "api.assignor.SubscriptionType");
         Object type = typeOfType.getField(subscriptions.size() <= 1 ? "HOMOGENEOUS" : "HETEROGENEOUS").get(null);
-        return Reflection.create(Class.forName(classes + "GroupSpecImpl"), members, type, owners);
+        Class<?> specification = Class.forName(classes + "GroupSpecImpl");
+        Optional<Map<Uuid, Set<Integer>>> assignable = topics.assignable();
+        return assignable.isPresent()
+            ? Reflection.create(specification, members, type, owners, assignable)
+            : Reflection.create(specification, members, type, owners);
     }
 
     /** Returns the target assignment of a member, filled as the broker does from its log. */
-    private static Map<Uuid, Set<Integer>> owned(JsonNode member, Topics topics) {
+    private static Map<Uuid, Set<Integer>> owned(JsonNode member, Topics topics, boolean isShare) {
         Map<Uuid, List<Integer>> claimed = new LinkedHashMap<>();
         for (TopicPartition partition : Driver.owned(member)) {
             claimed.computeIfAbsent(topics.id(partition.topic()), none -> new ArrayList<>()).add(partition.partition());
         }
         Map<Uuid, Set<Integer>> target = new HashMap<>();
-        claimed.forEach((id, numbers) -> target.put(id, new HashSet<>(numbers)));
+        // The order in a bin of the map affects the assignment of a share group.
+        claimed.forEach((id, numbers) -> {
+            if (isShare) {
+                target.computeIfAbsent(id, none -> new HashSet<>()).addAll(numbers);
+            } else {
+                target.put(id, new HashSet<>(numbers));
+            }
+        });
         return target;
     }
 
@@ -159,7 +182,7 @@ final class BrokerAssignors implements Driver.Assignors {
         });
     }
 
-    private static Object proxy(Class<?> type, InvocationHandler handler) {
+    static Object proxy(Class<?> type, InvocationHandler handler) {
         return Proxy.newProxyInstance(type.getClassLoader(), new Class<?>[] {type}, handler);
     }
 
@@ -194,6 +217,26 @@ final class BrokerAssignors implements Driver.Assignors {
         /** Returns the id of a topic with metadata, or null. */
         Uuid known(String name) {
             return counts.containsKey(id(name)) ? id(name) : null;
+        }
+
+        /** Returns the assignable partitions of a share group, or nothing if it has all. */
+        Optional<Map<Uuid, Set<Integer>>> assignable() {
+            Map<Uuid, Set<Integer>> numbers = new HashMap<>();
+            boolean isRestricted = false;
+            for (Map.Entry<String, JsonNode> topic : documents.properties()) {
+                JsonNode listed = topic.getValue().path("assignable");
+                isRestricted |= listed.isArray();
+                Set<Integer> assignable = new HashSet<>();
+                if (listed.isArray()) {
+                    listed.forEach(number -> assignable.add(number.intValue()));
+                } else {
+                    for (int number = 0; number < Driver.partitionCount(topic.getValue()); number++) {
+                        assignable.add(number);
+                    }
+                }
+                numbers.put(id(topic.getKey()), assignable);
+            }
+            return isRestricted ? Optional.of(numbers) : Optional.empty();
         }
 
         Set<String> racks(Uuid id, int partition) {

@@ -11,6 +11,8 @@ import java.io.StringWriter;
 import java.lang.reflect.InvocationTargetException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Collection;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -21,9 +23,9 @@ import org.apache.kafka.common.TopicPartition;
 /**
  * Calls the assignors of one Kafka release.
  *
- * <p>Usage: Driver ClientAssignors|BrokerAssignors. The driver writes a line when it is ready. Then it
- * reads one JSON line per group, {"assignor": NAME, "group": GROUP_DOCUMENT}, and writes one line:
- * an object with the partitions per member, or {"failed": CLASS, "reason": TEXT} if Kafka's class
+ * <p>Usage: Driver CLASS, such as ClientAssignors. The driver writes a line when it is ready. Then it
+ * reads one JSON line per group, {"assignor": NAME, "group": DOCUMENT}, and writes one line: the
+ * answer, such as the partitions per member, or {"failed": CLASS, "reason": TEXT} if Kafka's class
  * throws. Any other exception is an error of the driver, and ends it.
  */
 public final class Driver {
@@ -31,10 +33,12 @@ public final class Driver {
     private static final String END = "";
     private static final long GRACE_MILLIS = 1000;
 
-    /** Assigns the partitions of a group. An InvocationTargetException has Kafka's exception. */
+    /**
+     * Runs an assignor on the document of a group. The answer consists of maps, collections, texts,
+     * numbers, booleans and partitions. An InvocationTargetException has Kafka's exception.
+     */
     interface Assignors {
-        Map<String, List<TopicPartition>> assign(JsonNode group, String assignor)
-            throws ReflectiveOperationException;
+        Map<String, ?> assign(JsonNode group, String assignor) throws ReflectiveOperationException;
     }
 
     private Driver() { }
@@ -75,33 +79,52 @@ public final class Driver {
 
     private static String answer(Assignors assignors, JsonNode group, String assignor)
             throws IOException, ReflectiveOperationException {
+        Map<String, ?> answer;
+        try {
+            answer = assignors.assign(group, assignor);
+        } catch (InvocationTargetException thrown) {
+            Throwable cause = thrown.getCause();
+            answer = pair(
+                "failed", cause.getClass().getSimpleName(), "reason", String.valueOf(cause.getMessage()));
+        }
         StringWriter text = new StringWriter();
         try (JsonGenerator json = JSON.createGenerator(text)) {
             json.enable(JsonGenerator.Feature.ESCAPE_NON_ASCII);
-            json.writeStartObject();
-            try {
-                write(json, assignors.assign(group, assignor));
-            } catch (InvocationTargetException thrown) {
-                json.writeStringField("failed", thrown.getCause().getClass().getSimpleName());
-                json.writeStringField("reason", String.valueOf(thrown.getCause().getMessage()));
-            }
-            json.writeEndObject();
+            write(json, answer);
         }
         return text.toString();
     }
 
-    private static void write(JsonGenerator json, Map<String, List<TopicPartition>> assignment)
-            throws IOException {
-        for (Map.Entry<String, List<TopicPartition>> member : assignment.entrySet()) {
-            json.writeArrayFieldStart(member.getKey());
-            for (TopicPartition partition : member.getValue()) {
-                json.writeStartArray();
-                json.writeString(partition.topic());
-                json.writeNumber(partition.partition());
-                json.writeEndArray();
+    private static void write(JsonGenerator json, Object value) throws IOException {
+        if (value instanceof Map) {
+            json.writeStartObject();
+            for (Map.Entry<?, ?> entry : ((Map<?, ?>) value).entrySet()) {
+                json.writeFieldName((String) entry.getKey());
+                write(json, entry.getValue());
+            }
+            json.writeEndObject();
+        } else if (value instanceof Collection) {
+            json.writeStartArray();
+            for (Object element : (Collection<?>) value) {
+                write(json, element);
             }
             json.writeEndArray();
+        } else if (value instanceof TopicPartition) {
+            json.writeStartArray();
+            json.writeString(((TopicPartition) value).topic());
+            json.writeNumber(((TopicPartition) value).partition());
+            json.writeEndArray();
+        } else {
+            json.writePOJO(value);
         }
+    }
+
+    /** Returns a map with two keys in this order. */
+    static Map<String, Object> pair(String key, Object value, String otherKey, Object otherValue) {
+        Map<String, Object> map = new LinkedHashMap<>();
+        map.put(key, value);
+        map.put(otherKey, otherValue);
+        return map;
     }
 
     // ---- Group documents ----------------------------------------------------------------

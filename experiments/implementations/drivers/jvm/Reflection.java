@@ -1,3 +1,4 @@
+import java.lang.invoke.MethodType;
 import java.lang.reflect.Constructor;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
@@ -35,10 +36,11 @@ final class Reflection {
         return null;
     }
 
-    /** Calls a public constructor that accepts the arguments. */
+    /** Calls a constructor that accepts the arguments, public or not. */
     static Object create(Class<?> owner, Object... arguments) throws ReflectiveOperationException {
-        for (Constructor<?> constructor : owner.getConstructors()) {
+        for (Constructor<?> constructor : owner.getDeclaredConstructors()) {
             if (accepts(constructor.getParameterTypes(), arguments)) {
+                constructor.setAccessible(true);
                 return constructor.newInstance(arguments);
             }
         }
@@ -49,6 +51,18 @@ final class Reflection {
     static Object call(Object target, String name, Object... arguments)
             throws ReflectiveOperationException {
         return callOf(target.getClass(), target, name, arguments);
+    }
+
+    /** Calls a method of a class that is not public and accepts the arguments. */
+    static Object callHidden(Object target, String name, Object... arguments)
+            throws ReflectiveOperationException {
+        for (Method method : target.getClass().getDeclaredMethods()) {
+            if (method.getName().equals(name) && accepts(method.getParameterTypes(), arguments)) {
+                method.setAccessible(true);
+                return method.invoke(target, arguments);
+            }
+        }
+        throw new NoSuchMethodException(target.getClass().getName() + "." + name);
     }
 
     /** Calls a public method of a class or an interface; the target of a static method is null. */
@@ -67,8 +81,7 @@ final class Reflection {
             return false;
         }
         for (int i = 0; i < types.length; i++) {
-            Class<?> type = types[i] == int.class ? Integer.class
-                : types[i] == short.class ? Short.class : types[i];
+            Class<?> type = MethodType.methodType(types[i]).wrap().returnType();
             if (arguments[i] != null && !type.isInstance(arguments[i])) {
                 return false;
             }
