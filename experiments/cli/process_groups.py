@@ -100,8 +100,10 @@ def _print_tables(records: Sequence[Record], layout: TableLayout | None) -> None
         table_console().print(layout.table(records))
 
 
-def _with_condition(record: Record, group: Group) -> Record:
+def _with_condition(record: Record, group: object) -> Record:
     """Add the condition of the results for assumed data, and the state of a rebalance."""
+    if not isinstance(group, Group):
+        return record
     remarks = {
         "condition": condition(group, with_racks=True),
         "caveat": rebalance_caveat(group),
@@ -124,7 +126,7 @@ def _results(
             for text in parts_without_effect(group):
                 print_note(text)
         try:
-            with stop_on_interrupt(), PROGRESS.shown(group.id):
+            with stop_on_interrupt(), PROGRESS.shown(group_id):
                 result = process(group)
         except KeyboardInterrupt:
             error = "interrupted before a result was found"
