@@ -9,11 +9,13 @@ from kassay.solver.certificate.trajectory_model import Stream
 from kassay.solver.limits import SearchBudget
 from kassay.solver.problem import Ints
 from kassay.solver.trajectory.linear_program import Window, build_program, total_moves
-from kassay.solver.trajectory.program_solvers import SCALE, integer_counts
+from kassay.solver.trajectory.program_solvers import SCALE, optimal_counts
 
-# Variables of the integer program of one window, and its seconds.
+# Variables of the first windows, and seconds per window.
 _WINDOW_SIZE = 3_000
 _WINDOW_SECONDS = 10.0
+# Windows become longer if a pass over all of them saves less than one of so many moves.
+_FEW_SAVED = 100
 
 
 def counts_by_prices(stream: Stream, prices: Ints, budget: SearchBudget) -> list[Ints] | None:
@@ -26,11 +28,11 @@ def counts_by_prices(stream: Stream, prices: Ints, budget: SearchBudget) -> list
     counts: list[Ints] = []
     while len(counts) < end:
         first = len(counts)
-        last = _window_end(stream, first, end)
+        last = _window_end(stream, first, _WINDOW_SIZE)
         cost = later[last][0] / SCALE
         window = Window(first, last, before, end_cost=cost if last < end else None)
         seconds = min(budget.seconds, _WINDOW_SECONDS)
-        found = integer_counts(build_program(stream, window), seconds)[0] if seconds else None
+        found = optimal_counts(build_program(stream, window), seconds) if seconds else None
         if found is None:
             return None
         # The first half of a window is final: its later half knows the future from prices only.
@@ -43,26 +45,26 @@ def counts_by_prices(stream: Stream, prices: Ints, budget: SearchBudget) -> list
 def improved_counts(
     stream: Stream, counts: Sequence[Ints], bound: int, budget: SearchBudget
 ) -> list[Ints]:
-    """Optimise overlapping windows of the counts until none improves, or the bound is reached."""
-    best = list(counts)
-    value = sum(total_moves(stream, best))
-    unchanged: set[tuple[int, int]] = set()
+    """Optimise overlapping windows of the counts, and then longer ones if few moves were saved.
+
+    The search ends if a window contains all rebalances, or the bound or the time limit is reached.
+    """
+    best, value, size = list(counts), sum(total_moves(stream, counts)), _WINDOW_SIZE
     while value > bound:
         before = value
-        for first, last in _windows(stream):
+        windows = list(_windows(stream, size))
+        for window in windows:
             seconds = min(budget.seconds, _WINDOW_SECONDS)
-            if not seconds:
+            if value <= bound or not seconds:
                 return best
-            if (first, last) in unchanged:
-                continue
-            changed = _optimised(stream, best, (first, last), seconds)
+            changed = _optimised(stream, best, window, seconds)
             moves = sum(total_moves(stream, changed))
-            unchanged.add((first, last))
             if moves < value:
                 best, value = changed, moves
-                unchanged = {(first, last)}
-        if value == before:
+        if len(windows) == 1:
             return best
+        if (before - value) * _FEW_SAVED < before:
+            size *= 2
     return best
 
 
@@ -79,25 +81,25 @@ def _optimised(
             after=counts[last] if last < len(counts) else None,
         ),
     )
-    found, _ = integer_counts(program, seconds)
+    found = optimal_counts(program, seconds)
     return [*counts[:first], *(found or counts[first:last]), *counts[last:]]
 
 
-def _windows(stream: Stream) -> Iterator[tuple[int, int]]:
-    """Yield windows that overlap by half of their rebalances."""
+def _windows(stream: Stream, size: int) -> Iterator[tuple[int, int]]:
+    """Yield windows of a number of variables that overlap by half of their rebalances."""
     first, end = 0, len(stream.rebalances)
     while first < end:
-        last = _window_end(stream, first, end)
+        last = _window_end(stream, first, size)
         yield first, last
         if last == end:
             return
         first += max(1, (last - first) // 2)
 
 
-def _window_end(stream: Stream, first: int, end: int) -> int:
+def _window_end(stream: Stream, first: int, size: int) -> int:
     """Return the end of the longest window with few variables that starts at a rebalance."""
-    size, last = 0, first
-    while last < end and (size <= _WINDOW_SIZE or last < first + 2):
-        size += 2 * int(np.count_nonzero(stream.permitted(last)))
+    variables, last, end = 0, first, len(stream.rebalances)
+    while last < end and (variables <= size or last < first + 2):
+        variables += 2 * int(np.count_nonzero(stream.permitted(last)))
         last += 1
     return last

@@ -5,6 +5,8 @@ linear programming using primal-dual hybrid gradient". NeurIPS 2021). Its prices
 `price_bound` computes the bound that they prove in integers.
 """
 
+import time
+
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
@@ -15,8 +17,8 @@ from kassay.solver.trajectory.linear_program import Floats, LinearProgram
 SCALE = 2**20
 """Units of a price per move."""
 
-# A bound above 2**40 units per price cannot occur: one move costs one unit times SCALE.
-_MAX_PRICE = 2.0**19
+_MAX_PRICE = 2.0**19  # in moves; greater dual values are cut
+_INTEGRAL = 1e-6
 
 
 def prices_of(stream: Stream, program: LinearProgram, duals: Floats) -> Ints:
@@ -48,6 +50,25 @@ def exact_duals(program: LinearProgram, seconds: float) -> tuple[Floats, Floats]
     if result.status != 0:
         return None
     return result.x, result.eqlin.marginals
+
+
+def is_integral(values: Floats) -> bool:
+    """Return whether all values are integers, within the precision of the simplex method."""
+    return bool(np.abs(values - np.rint(values)).max(initial=0) <= _INTEGRAL)
+
+
+def optimal_counts(program: LinearProgram, seconds: float) -> list[Ints] | None:
+    """Return optimal counts of each rebalance, or the best ones found within the time.
+
+    The solution of the linear program is often integer. Otherwise, branch and bound is used.
+    """
+    end = time.monotonic() + seconds
+    solved = exact_duals(program, seconds)
+    if solved is None:
+        return None
+    if is_integral(solved[0][: program.counts]):
+        return program.read(solved[0])
+    return integer_counts(program, end - time.monotonic())[0]
 
 
 def approximate_duals(

@@ -21,6 +21,7 @@ from kassay.solver.trajectory.program_solvers import (
     approximate_duals,
     exact_duals,
     integer_counts,
+    is_integral,
     prices_of,
 )
 
@@ -29,7 +30,6 @@ from kassay.solver.trajectory.program_solvers import (
 _MAX_SIMPLEX = 4_000
 _MAX_BRANCHING = 40_000
 _PRECISION = 1e-5  # of approximate dual values, relative
-_INTEGRAL = 1e-6
 
 
 class TrajectorySearch:
@@ -60,10 +60,10 @@ class TrajectorySearch:
         else:
             self._by_pdlp(program)
         if not self._is_over():
-            found = counts_by_prices(self.stream, self.prices, self.budget.part(0.5))
+            found = counts_by_prices(self.stream, self.prices, self.budget.part(0.3))
             self._offer(found)
         if not self._is_over():
-            share = self.budget.part(0.7)
+            share = self.budget.part(0.7 if size <= _MAX_BRANCHING else 1.0)
             self._offer(improved_counts(self.stream, self.counts, self.bound, share))
         if not self._is_over() and size <= _MAX_BRANCHING:
             found, bound = integer_counts(program, self.budget.seconds)
@@ -83,7 +83,7 @@ class TrajectorySearch:
         if solved is None:
             return
         values, duals = solved
-        if np.abs(values - np.rint(values)).max(initial=0) <= _INTEGRAL:
+        if is_integral(values[: program.counts]):
             self._offer(program.read(values))
         self._prove(program, duals)
 
