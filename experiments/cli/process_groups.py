@@ -19,7 +19,6 @@ from kassay.experiments.cli.write_results import (
     json_line,
     print_json,
     print_scalars,
-    table_console,
 )
 from kassay.experiments.planning.preparation.planning_start import rebalance_caveat
 from kassay.experiments.sources.import_options import ImportOptions
@@ -97,7 +96,7 @@ def _print_tables(records: Sequence[Record], layout: TableLayout | None) -> None
     if layout is None:
         print_scalars(records)
     else:
-        table_console().print(layout.table(records))
+        layout.table(records).print()
 
 
 def _with_condition(record: Record, group: object) -> Record:

@@ -50,7 +50,8 @@ def print_survey(result: Survey, output_format: Format | None) -> None:
             rows = [{name: row[name] for name in row if name != "unnecessary"} for row in rows]
         if not any(row["remarks"] for row in rows):
             rows = [{name: row[name] for name in row if name != "remarks"} for row in rows]
-        print_table(rows)
+        optional = ("rank", "spread", "idle", "members", "partitions")
+        print_table(rows, last="remarks", optional=[name for name in optional if name in rows[0]])
         for name, value in result.totals().items():
             typer.echo(f"{name.replace('_', ' ')}: {value:,}")
     for failed in result.unsurveyed:

@@ -13,7 +13,7 @@ from kassay.experiments.cli.messages import BAD_INPUT
 from kassay.experiments.cli.options.assignor_options import CustomAssignors, known_assignor
 from kassay.experiments.cli.options.option_checks import known_names
 from kassay.experiments.cli.options.option_groups import option
-from kassay.experiments.cli.options.output_options import Format, format_option
+from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
 from kassay.experiments.cli.options.search_options import LimitOptions, cases_option
 from kassay.experiments.cli.read_groups import read_valid_groups
 from kassay.experiments.cli.write_results import print_records
@@ -37,7 +37,7 @@ from kassay.reference.model.group import Group
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgreementOptions:
+class AgreementOptions(TableOptions):
     """Command-line options of ``kassay agreement``."""
 
     groups: list[Path] | None = option(None, "File of group documents; repeatable.")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kassay.experiments.cli.options.assignor_options import CustomAssignors, assignor_option
-from kassay.experiments.cli.options.output_options import Format, format_option
+from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
 from kassay.experiments.cli.options.source_options import GroupSource
 from kassay.experiments.cli.process_groups import GroupResult, process_documents, process_groups
 from kassay.experiments.cli.read_groups import STDIN, name_of
@@ -32,7 +32,7 @@ from kassay.reference.model.group import Group
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AssignOptions:
+class AssignOptions(TableOptions):
     """Command-line options of ``kassay assign``."""
 
     assignor: str | None = assignor_option(of_each_kind=True)

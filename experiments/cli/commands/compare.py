@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from kassay.experiments.cli.options.assignor_options import CustomAssignors, assignors_option
 from kassay.experiments.cli.options.objective_options import ObjectiveOptions
-from kassay.experiments.cli.options.output_options import Format, format_option
+from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
 from kassay.experiments.cli.options.search_options import LimitOptions
 from kassay.experiments.cli.options.source_options import GroupSource
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
@@ -34,7 +34,7 @@ _SHARE_IF_MISSED = 1 / 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompareOptions:
+class CompareOptions(TableOptions):
     """Command-line options of ``kassay compare``."""
 
     assignor: list[str] | None = assignors_option()

@@ -11,6 +11,7 @@ from kassay.experiments.cli.options.assignor_options import assignor_option
 from kassay.experiments.cli.options.option_groups import option
 from kassay.experiments.cli.options.output_options import (
     Format,
+    TableOptions,
     format_option,
     numbered,
     plot_option,
@@ -44,7 +45,7 @@ _REPEATED_STATE = "the assignor does not terminate; its repeated state is explai
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExplainOptions:
+class ExplainOptions(TableOptions):
     """Command-line options of ``kassay explain``."""
 
     assignor: str | None = assignor_option()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from kassay.experiments.cli.messages import print_note
 from kassay.experiments.cli.options.option_groups import option
-from kassay.experiments.cli.options.output_options import Format, format_option
+from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
 from kassay.experiments.cli.options.source_options import GroupSource
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
 from kassay.experiments.cli.write_results import Record, TableLayout
@@ -20,7 +20,7 @@ from kassay.reference.model.group import Group
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ForecastOptions:
+class ForecastOptions(TableOptions):
     """Command-line options of ``kassay forecast``."""
 
     assignor: list[str] | None = option(

@@ -8,6 +8,7 @@ from kassay.experiments.cli.options.objective_options import measure_option
 from kassay.experiments.cli.options.option_groups import option
 from kassay.experiments.cli.options.output_options import (
     Format,
+    TableOptions,
     format_option,
     numbered,
     plot_option,
@@ -23,7 +24,7 @@ from kassay.solver.frontier.frontier_points import Frontier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FrontierOptions:
+class FrontierOptions(TableOptions):
     """Command-line options of ``kassay frontier``."""
 
     imbalance: Measure | None = measure_option()
@@ -68,7 +69,11 @@ def frontier(options: FrontierOptions, source: GroupSource, search: SearchOption
 
     layout = TableLayout(
         first=("measure",),
-        numbers=("moves", "bound", "imbalance", "bound", "minimum load", "maximum load"),
+        numbers=(
+            *("moves", "moves bound", "imbalance", "imbalance bound"),
+            *("minimum load", "maximum load"),
+        ),
+        optional=("measure", "minimum load"),
         last=("proven",),
         rows=_rows,
     )

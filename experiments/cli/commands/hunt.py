@@ -12,7 +12,7 @@ from kassay.experiments.cli.messages import BAD_INPUT, print_note
 from kassay.experiments.cli.options.assignor_options import CustomAssignors, assignor_option
 from kassay.experiments.cli.options.option_checks import known_names
 from kassay.experiments.cli.options.option_groups import option
-from kassay.experiments.cli.options.output_options import directory_option
+from kassay.experiments.cli.options.output_options import TableOptions, directory_option
 from kassay.experiments.cli.options.search_options import LimitOptions, cases_option
 from kassay.experiments.cli.options.spark_options import SparkOptions, tasks_option
 from kassay.experiments.cli.read_groups import read_group_documents
@@ -42,7 +42,7 @@ _PRINTED = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HuntOptions:
+class HuntOptions(TableOptions):
     """Command-line options of ``kassay hunt``."""
 
     output: Path = directory_option()

@@ -8,7 +8,7 @@ import typer
 
 from kassay.experiments.cli.messages import print_note
 from kassay.experiments.cli.options.option_groups import argument
-from kassay.experiments.cli.options.output_options import Format, format_option
+from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
 from kassay.experiments.cli.write_results import print_records
 from kassay.experiments.implementations.installation import (
     install,
@@ -24,7 +24,7 @@ from kassay.experiments.implementations.runtimes import RUNTIMES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImplementationsOptions:
+class ImplementationsOptions(TableOptions):
     """Command-line options of ``kassay implementations``."""
 
     arguments: list[str] | None = argument(

@@ -11,7 +11,7 @@ import typer
 
 from kassay.experiments.cli.messages import BAD_INPUT
 from kassay.experiments.cli.options.option_groups import option
-from kassay.experiments.cli.options.output_options import Format, format_option
+from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
 from kassay.experiments.cli.options.search_options import (
     SearchOptions,
     allow_lag_option,
@@ -65,7 +65,7 @@ class DrainOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LadderOptions:
+class LadderOptions(TableOptions):
     """Command-line options of ``kassay ladder``."""
 
     first: int = option(1, "Smallest number of members.", "--from", min=1)
@@ -148,7 +148,11 @@ def ladder(
         return GroupResult(record)
 
     layout = TableLayout(
-        numbers=("members", "up to", "maximum load", "moves", "placed", "step moves", "drain time"),
+        numbers=(
+            *("members", "up to", "maximum load", "moves"),
+            *("unowned", "step moves", "lag read in"),
+        ),
+        optional=("up to", "unowned", "step moves"),
         last=("remark",),
         rows=_rows,
     )

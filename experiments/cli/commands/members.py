@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import typer
 
 from kassay.experiments.cli.options.option_groups import option
-from kassay.experiments.cli.options.output_options import Format, format_option
+from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
 from kassay.experiments.cli.options.search_options import (
     SearchOptions,
     allow_lag_option,
@@ -26,7 +26,7 @@ from kassay.solver.solution import value_and_bound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MembersOptions:
+class MembersOptions(TableOptions):
     """Command-line options of ``kassay members``."""
 
     makespan: int | None = option(None, "Target for the maximum load of a member.", min=0)
@@ -85,7 +85,11 @@ def members(options: MembersOptions, source: GroupSource, search: SearchOptions)
         return GroupResult(record, reached=sizing.needed is not None)
 
     layout = TableLayout(
-        numbers=("members", "maximum load", "bound", "sum of squares", "moves", "bound"),
+        numbers=(
+            *("members", "maximum load", "load bound"),
+            *("sum of squares", "moves", "moves bound"),
+        ),
+        optional=("sum of squares",),
         last=("sufficient",),
         rows=_rows,
     )

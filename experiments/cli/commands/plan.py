@@ -20,7 +20,8 @@ from kassay.experiments.cli.options.output_options import directory_option
 from kassay.experiments.cli.options.search_options import LimitOptions
 from kassay.experiments.cli.options.source_options import SourceOptions
 from kassay.experiments.cli.read_groups import name_of, read_source
-from kassay.experiments.cli.write_results import error_record, json_line, without_control_characters
+from kassay.experiments.cli.text_tables import without_control_characters
+from kassay.experiments.cli.write_results import error_record, json_line
 from kassay.experiments.planning.group_plan.plan import GROWTH
 from kassay.experiments.planning.group_plan.plan import plan as plan_group
 from kassay.experiments.planning.group_plan.plan_result import Plan

@@ -9,7 +9,7 @@ import typer
 from kassay.experiments.cli.messages import print_note
 from kassay.experiments.cli.options.assignor_options import timeout_option
 from kassay.experiments.cli.options.option_groups import REQUIRED, option
-from kassay.experiments.cli.options.output_options import Format, format_option
+from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
 from kassay.experiments.cli.options.source_options import GroupSource
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
 from kassay.experiments.cli.write_results import Record, TableLayout
@@ -25,7 +25,7 @@ _SHOWN_LOADS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReleasesOptions:
+class ReleasesOptions(TableOptions):
     """Command-line options of ``kassay releases``."""
 
     assignor: str = option(

@@ -6,7 +6,7 @@ from pathlib import Path
 import typer
 
 from kassay.experiments.cli.options.option_groups import REQUIRED, argument, option
-from kassay.experiments.cli.options.output_options import Format, timeline_option
+from kassay.experiments.cli.options.output_options import Format, TableOptions, timeline_option
 from kassay.experiments.cli.write_results import print_records, print_table
 from kassay.experiments.implementations.library_catalogue import parse_library_version
 from kassay.experiments.simulation.cluster.mixed_libraries import with_library_shares
@@ -52,7 +52,7 @@ def _parse_shares(texts: list[str]) -> dict[str, int]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SimulateOptions:
+class SimulateOptions(TableOptions):
     """Command-line options of ``kassay simulate``."""
 
     scripts: list[str] = argument(

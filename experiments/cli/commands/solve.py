@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from kassay.experiments.cli.interruption import STOP
 from kassay.experiments.cli.options.objective_options import ObjectiveOptions
 from kassay.experiments.cli.options.option_groups import option
-from kassay.experiments.cli.options.output_options import Format, format_option
+from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
 from kassay.experiments.cli.options.search_options import SearchOptions
 from kassay.experiments.cli.options.source_options import GroupSource
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
@@ -20,7 +20,7 @@ from kassay.solver.solve import solve as solve_group
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SolveOptions:
+class SolveOptions(TableOptions):
     """Command-line options of ``kassay solve``."""
 
     method: Method = option(
@@ -65,7 +65,11 @@ def solve(
 
     layout = TableLayout(
         first=("status", "proof", "method", "measure"),
-        numbers=("imbalance", "bound", "moves", "bound", "maximum load", "seconds"),
+        numbers=(
+            *("imbalance", "imbalance bound", "moves", "moves bound"),
+            *("maximum load", "seconds"),
+        ),
+        optional=("proof", "method", "measure", "imbalance bound", "moves bound", "seconds"),
         rows=_rows,
     )
     process_groups(source.file, process, options.output_format, layout, source.import_options())

@@ -17,7 +17,7 @@ from kassay.experiments.cli.options.assignor_options import (
 )
 from kassay.experiments.cli.options.option_checks import known_names
 from kassay.experiments.cli.options.option_groups import argument, option
-from kassay.experiments.cli.options.output_options import location_option
+from kassay.experiments.cli.options.output_options import TableOptions, location_option
 from kassay.experiments.cli.options.search_options import LimitOptions, cases_option
 from kassay.experiments.cli.options.spark_options import SparkOptions, tasks_option
 from kassay.experiments.cli.read_groups import name_of, read_group_documents
@@ -70,7 +70,7 @@ class StudiedGroups(LimitOptions):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StudyOptions:
+class StudyOptions(TableOptions):
     """Command-line options of ``kassay study``."""
 
     config: Path | None = argument(

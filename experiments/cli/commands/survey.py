@@ -13,7 +13,7 @@ import typer
 from kassay.experiments.cli.interruption import STOP, call_interruptibly, exit_interrupted
 from kassay.experiments.cli.messages import BAD_INPUT, NOT_REACHED, print_note
 from kassay.experiments.cli.options.option_groups import argument, option
-from kassay.experiments.cli.options.output_options import Format, directory_option
+from kassay.experiments.cli.options.output_options import Format, TableOptions, directory_option
 from kassay.experiments.cli.options.source_options import (
     SampledClusterOptions,
     SourceOptions,
@@ -54,7 +54,7 @@ _PLAN_SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SurveyOptions:
+class SurveyOptions(TableOptions):
     """Command-line options of ``kassay survey``."""
 
     source: Path | None = argument(

@@ -9,7 +9,7 @@ import typer
 from kassay.experiments.cli.interruption import STOP, exit_interrupted, stop_on_interrupt
 from kassay.experiments.cli.messages import NOT_REACHED, print_note
 from kassay.experiments.cli.options.option_groups import argument, option
-from kassay.experiments.cli.options.output_options import Format, format_option
+from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
 from kassay.experiments.cli.write_results import Record, print_records
 from kassay.reference.documents.json_codec import assignment_document, parse_group, read_groups
 from kassay.reference.documents.json_values import as_array, parse_json
@@ -25,7 +25,7 @@ from kassay.solver.trajectory.trajectory import Trajectory, optimal_trajectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrajectoryOptions:
+class TrajectoryOptions(TableOptions):
     """Command-line options of ``kassay trajectory``."""
 
     imbalance: Measure | None = option(

@@ -11,6 +11,7 @@ from kassay.experiments.cli.options.objective_options import ObjectiveOptions
 from kassay.experiments.cli.options.option_groups import option
 from kassay.experiments.cli.options.output_options import (
     Format,
+    TableOptions,
     format_option,
     numbered,
     plot_option,
@@ -41,7 +42,7 @@ from kassay.solver.solution import Status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WhatIfOptions:
+class WhatIfOptions(TableOptions):
     """Command-line options of ``kassay what-if``."""
 
     members: str | None = option(
@@ -148,7 +149,11 @@ def what_if(
 
     layout = TableLayout(
         first=("scenario",),
-        numbers=("members", "partitions", "maximum load", "bound", "moves", "bound", "placed"),
+        numbers=(
+            *("members", "partitions", "maximum load", "load bound"),
+            *("moves", "moves bound", "unowned"),
+        ),
+        optional=("partitions", "unowned"),
         last=("assignor", "status"),
         rows=_rows,
     )

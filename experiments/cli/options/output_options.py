@@ -1,6 +1,8 @@
 """Command-line options for the output format, output files and plots."""
 
 from collections.abc import Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import count
 from pathlib import Path
@@ -28,6 +30,30 @@ def _plot_file(file: Path | None) -> Path | None:
             f"the file name must end in {' or '.join(_PLOT_SUFFIXES)}, got {file.name!r}"
         )
     return file
+
+
+_SHOWS_ALL_COLUMNS = ContextVar("shows_all_columns", default=False)
+
+
+def shows_all_columns() -> bool:
+    """Return whether tables on a terminal show all columns, for the option ``--wide``."""
+    return _SHOWS_ALL_COLUMNS.get()
+
+
+def _show_all_columns(wide: bool) -> bool:
+    _SHOWS_ALL_COLUMNS.set(wide)
+    return wide
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableOptions:
+    """Command-line options for tables on a terminal."""
+
+    wide: bool = option(
+        False,
+        "Show all columns and complete names in tables, also if the terminal is narrow.",
+        callback=_show_all_columns,
+    )
 
 
 def format_option(default: Format) -> Any:

@@ -1,0 +1,60 @@
+"""Tables on terminals of different widths."""
+
+import re
+import sys
+
+import pytest
+
+NAMES = [f"checkout-of-the-region-{name}" for name in ("north", "south")]
+GROUPS = [
+    {
+        "id": f"consumers-of-{name}",
+        "topics": {"t": 4},
+        "members": [
+            {"id": "a", "topics": ["t"], "owned": {"t": [0, 1, 2, 3]}},
+            {"id": "b", "topics": ["t"]},
+        ],
+    }
+    for name in NAMES
+]
+
+
+@pytest.fixture
+def terminal(capsys, monkeypatch):
+    """Let the output be a terminal of a width."""
+
+    def use(width):
+        monkeypatch.setenv("COLUMNS", str(width))
+        monkeypatch.setenv("NO_COLOR", "1")
+        monkeypatch.setenv("TERM", "xterm")
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+
+    return use
+
+
+@pytest.mark.parametrize("command", [("solve", "--format", "table"), ("survey",)])
+def test_a_narrow_terminal_shows_the_important_columns(kassay, write_groups, terminal, command):
+    terminal(80)
+    done = kassay(command[0], write_groups(*GROUPS), *command[1:])
+    lines = re.sub(r"\x1b.*?m", "", done.out).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "moves" in done.out
+    assert "maximum" in done.out
+    assert "consumers-o…gion-north" in done.out
+    (note,) = [line for line in done.err.splitlines() if "hidden columns" in line]
+    assert note.endswith("show them with --wide")
+
+
+def test_all_columns_and_complete_names_are_shown_on_request(kassay, write_groups, terminal):
+    terminal(80)
+    done = kassay("solve", write_groups(*GROUPS), "--format", "table", "--wide")
+    assert all(group["id"] in done.out for group in GROUPS)
+    assert all(heading in done.out for heading in ("measure", "method", "proof", "seconds"))
+    assert "hidden" not in done.err
+
+
+def test_a_wide_terminal_shows_all_columns(kassay, write_groups, terminal):
+    terminal(200)
+    done = kassay("solve", write_groups(*GROUPS), "--format", "table")
+    assert all(group["id"] in done.out for group in GROUPS)
+    assert "hidden" not in done.err
