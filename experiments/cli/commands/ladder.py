@@ -33,6 +33,7 @@ from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_annotations import WeightSource
 from kassay.solver.limits import SearchBudget
+from kassay.solver.sizing.limiting_partition import limiting_partition
 from kassay.solver.sizing.scaling_ladder import Ladder, Rung, scaling_ladder
 from kassay.solver.solution import value_and_bound
 
@@ -133,6 +134,8 @@ def ladder(
         found = find(group, first=options.first, last=options.last, limits=within)
         backlog = _backlog(group, drain, lags)
         record = _record(group, found, backlog)
+        limiting = limiting_partition(group, limits=budget.rest(), seed=search.seed)
+        record["limiting_partition"] = None if limiting is None else limiting.record()
         topics = {}
         alone = list(_topics_alone(group))
         for index, (name, topic) in enumerate(alone):
@@ -264,6 +267,8 @@ def _rows(record: Record) -> Iterator[Sequence[object]]:
             _drain_text(step),
             ", ".join(filter(None, remarks)),
         )
+    if record["limiting_partition"] is not None:
+        yield *[""] * 7, record["limiting_partition"]["reason"]
     for topic, members in record["topics"].items():
         yield *[""] * 7, f"{topic} alone: {', '.join(map(str, members))}"
 

@@ -41,6 +41,7 @@ from kassay.solver.objective import (
     Level,
     requested_levels,
 )
+from kassay.solver.sizing.limiting_partition import LimitingPartition, limiting_partition
 from kassay.solver.sizing.member_loss import MemberLosses, member_loss
 from kassay.solver.sizing.members_needed import members_needed
 from kassay.solver.solution import LevelValue
@@ -179,6 +180,7 @@ class _Planner:
             member_losses=self._member_losses(assignment),
             interrupted=self.found.time.is_stopped,
             is_first=self.found.is_first,
+            limiting_partition=self._limiting_partition(),
             other_reading=other,
         )
 
@@ -231,6 +233,10 @@ class _Planner:
             limits=found.time.share("other subscriptions", 0.3),
             seed=found.time.seed,
         )
+
+    def _limiting_partition(self) -> LimitingPartition | None:
+        limits = self.found.time.share("split of a partition", 0.0 if self.found.is_first else 0.2)
+        return limiting_partition(self.found.group, limits=limits, seed=self.found.time.seed)
 
     def _member_losses(self, assignment: Assignment) -> MemberLosses:
         found = self.found

@@ -20,6 +20,7 @@ from kassay.reference.model.group import Group
 from kassay.solver.constraints import Constraint
 from kassay.solver.frontier.frontier_points import Frontier
 from kassay.solver.objective import Level
+from kassay.solver.sizing.limiting_partition import LimitingPartition
 from kassay.solver.sizing.member_loss import MemberLosses
 from kassay.solver.sizing.members_needed import Sizing
 from kassay.solver.solution import LevelValue, Solution, value_and_bound
@@ -84,6 +85,8 @@ class Plan:
     interrupted
         Whether the event ``stop`` of the limits ended the searches. The plan is the best one
         found until then; alternatives, assignors, sizings and losses may be missing.
+    limiting_partition
+        Partition whose weight is the lowest possible maximum load, or None.
     is_first
         Whether this is a first plan without assignors, sizings and losses; the search continues.
     """
@@ -112,6 +115,7 @@ class Plan:
     interrupted: bool
     other_reading: Verdict | None = None
     is_first: bool = False
+    limiting_partition: LimitingPartition | None = None
 
     def __repr__(self) -> str:
         under = "" if self.condition is None else f" if {self.condition}"

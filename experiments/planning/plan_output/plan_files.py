@@ -46,6 +46,10 @@ def plan_document(plan: Plan) -> dict[str, object]:
         "own_assignor": identify_assignor(plan.group, client=plan.client).record(),
         "status": str(plan.solution.status),
         "interrupted": plan.interrupted,
+        "is_first": plan.is_first,
+        "limiting_partition": None
+        if plan.limiting_partition is None
+        else plan.limiting_partition.record(),
         "method": plan.solution.method,
         "levels": [_level(level) for level in plan.solution.levels],
         "constraints": [str(constraint) for constraint in plan.constraints],

@@ -84,6 +84,7 @@ def _summary(plan: Plan, short: Mapping[str, str], commands: Sequence[str]) -> d
     return {
         "verdict": _shorten(verdict(plan), short),
         "quality": quality(plan),
+        "reason": None if plan.limiting_partition is None else str(plan.limiting_partition),
         "condition": plan.condition,
         "target": target_assignment(plan.group),
         "actions": [replace(one, text=_shorten(one.text, short)) for one in plan.actions],

@@ -20,6 +20,7 @@ from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, load_vector, measures, member_units, movement
 from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.solver.limits import SearchLimits
+from kassay.solver.sizing.limiting_partition import LimitingPartition, limiting_partition
 from kassay.solver.solution import LevelValue, value_and_bound
 from kassay.solver.solve import solve
 
@@ -84,6 +85,8 @@ class SurveyedGroup:
         Target assignment of a group that reconciles.
     caveat
         State of a rebalance as a sentence; None for a stable group.
+    limiting_partition
+        Partition whose weight is the lowest possible maximum load, or None.
     """
 
     id: str | None
@@ -103,6 +106,7 @@ class SurveyedGroup:
     other_reading: Verdict | None
     target: TargetAssignment | None
     caveat: str | None
+    limiting_partition: LimitingPartition | None
 
     @property
     def gap(self) -> Fraction:
@@ -126,7 +130,7 @@ class SurveyedGroup:
 
     @property
     def remarks(self) -> str:
-        """Return the conditions of the result, the other reading and the state of a rebalance."""
+        """Return the conditions and the reason of the result, and the state of a rebalance."""
         parts = [] if self.verdict.empty is None else [self.verdict.empty]
         if self.verdict.condition is not None:
             parts.append(f"if {self.verdict.condition}")
@@ -134,6 +138,8 @@ class SurveyedGroup:
             parts.append(self.other_reading.short)
         if self.caveat is not None:
             parts.append(self.caveat)
+        if self.limiting_partition is not None:
+            parts.append(str(self.limiting_partition))
         return "; ".join(part.rstrip(".") for part in parts)
 
     def values(self) -> dict[str, Fraction | int | None]:
@@ -198,6 +204,9 @@ class SurveyedGroup:
             "condition": self.verdict.condition,
             "other_reading": None if self.other_reading is None else self.other_reading.record(),
             **({} if self.target is None else {"target": self.target.record()}),
+            "limiting_partition": None
+            if self.limiting_partition is None
+            else self.limiting_partition.record(),
             "history": None
             if history is None
             else {
@@ -326,6 +335,7 @@ def _surveyed(
         other_reading=other_verdict(group, levels, (), limits=share, seed=seed),
         target=target_assignment(group),
         caveat=rebalance_caveat(group),
+        limiting_partition=limiting_partition(group, limits=share, seed=seed),
     )
 
 

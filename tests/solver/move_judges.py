@@ -1,0 +1,152 @@
+"""Simple searches for low maximum loads with few moves, and groups to compare them on.
+
+The searches share no code with the solver.
+"""
+
+import random
+from collections.abc import Iterator
+
+import numpy as np
+from ortools.sat.python import cp_model
+
+from kassay.reference import Group, Member, Topic
+from kassay.solver.problem import Problem
+
+
+def by_maximum(problem: Problem, most: int) -> list[int]:
+    """Return the maximum loads after moves that each lower the maximum load most."""
+    return beam(problem, most, width=1)
+
+
+def by_squares(problem: Problem, most: int) -> list[int]:
+    """Return the maximum loads after moves that each lower the sum of squares most."""
+    owner, weight = problem.owner.copy(), problem.weight
+    loads = np.array(problem.loads(owner))
+    found = [int(loads.max())]
+    for _ in range(most):
+        change = loads[None, :] + weight[:, None] - loads[owner][:, None]
+        drop = -weight[:, None] * change
+        allowed = problem.may_consume[problem.consumer_set] & (owner == problem.owner)[:, None]
+        drop = np.where(allowed, drop, -1)
+        partition, target = np.unravel_index(int(drop.argmax()), drop.shape)
+        if drop[partition, target] > 0:
+            loads[owner[partition]] -= weight[partition]
+            loads[target] += weight[partition]
+            owner[partition] = target
+        found.append(min(found[-1], int(loads.max())))
+    return found
+
+
+def beam(problem: Problem, most: int, width: int = 50) -> list[int]:
+    """Return the maximum loads of a beam search over single moves of the most loaded member."""
+    weight = problem.weight
+    states = [(problem.owner, np.array(problem.loads(problem.owner)))]
+    found = [int(states[0][1].max())]
+    for _ in range(most):
+        children: dict[bytes, tuple[int, float, int, int, int]] = {}
+        for number, (placement, loads) in enumerate(states):
+            source = int(loads.argmax())
+            for at in np.flatnonzero((placement == source) & (problem.owner == source)).tolist():
+                for target in problem.consumer_sets[problem.consumer_set[at]].tolist():
+                    if target == source:
+                        continue
+                    after = loads.copy()
+                    after[source] -= weight[at]
+                    after[target] += weight[at]
+                    rank = (int(after.max()), float((after.astype(float) ** 2).sum()))
+                    children.setdefault(after.tobytes(), (*rank, number, at, target))
+        best = sorted(children.values())[:width]
+        following = []
+        for _, _, number, at, target in best:
+            placement, loads = states[number]
+            placement, loads = placement.copy(), loads.copy()
+            loads[placement[at]] -= weight[at]
+            loads[target] += weight[at]
+            placement[at] = target
+            following.append((placement, loads))
+        states = following or states
+        found.append(min([found[-1], *(int(loads.max()) for _, loads in states)]))
+    return found
+
+
+def by_cpsat(problem: Problem, moves: int, seconds: float) -> tuple[int, int]:
+    """Return the maximum load and the bound of a CP-SAT model of the moved partitions."""
+    model, members = cp_model.CpModel(), range(problem.member_count)
+    owned = problem.loads(problem.owner)
+    change: list[list[object]] = [[] for _ in members]
+    moved = []
+    for at, (owner, weight) in enumerate(
+        zip(problem.owner.tolist(), problem.weight.tolist(), strict=True)
+    ):
+        consumers = problem.consumer_sets[problem.consumer_set[at]].tolist()
+        to = {member: model.new_bool_var("") for member in consumers if member != owner}
+        model.add_at_most_one(to.values())
+        moved += to.values()
+        for member, variable in to.items():
+            change[member].append(weight * variable)
+            change[owner].append(-weight * variable)
+    maximum = model.new_int_var(0, max(owned), "")
+    for member in members:
+        model.add(owned[member] + sum(change[member]) <= maximum)
+    model.add(sum(moved) <= moves)
+    model.minimize(maximum)
+    solver = cp_model.CpSolver()
+    solver.parameters.max_time_in_seconds = seconds
+    solver.parameters.num_workers = 1
+    if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return max(owned), 0
+    return round(solver.objective_value), round(solver.best_objective_bound)
+
+
+def seeded_groups(count: int, *, most_partitions: int = 3_000) -> Iterator[Group]:
+    """Yield seeded groups with different weights and owners that are not balanced."""
+    for seed in range(count):
+        rng = random.Random(seed)
+        members = rng.randint(12, 60)
+        partitions = rng.randint(100, most_partitions)
+        topics = rng.choice([1, 1, 3, 8])
+        counts = [partitions // topics] * topics
+        exponent = rng.uniform(0.6, 1.2)
+        weights = [
+            round(1_000_000 / (rank + 1) ** exponent) + 1
+            if seed % 4
+            else round(rng.lognormvariate(8, 1)) + 1
+            for rank in range(sum(counts))
+        ]
+        rng.shuffle(weights)
+        names = [f"t{number}" for number in range(topics)]
+        subscribed = [
+            names if topics == 1 or seed % 3 else sorted(rng.sample(names, rng.randint(1, topics)))
+            for _ in range(members)
+        ]
+        subscribed[0] = names
+        owned: list[list[tuple[str, int]]] = [[] for _ in range(members)]
+        listed, start = [], 0
+        for name, number in zip(names, counts, strict=True):
+            consumers = [at for at, one in enumerate(subscribed) if name in one]
+            racks = tuple((f"r{rng.randint(0, 2)}",) for _ in range(number))
+            listed.append(
+                Topic(
+                    name=name,
+                    partitions=number,
+                    weights=tuple(weights[start : start + number]),
+                    racks=racks if seed % 5 == 0 else None,
+                )
+            )
+            start += number
+            for at in range(number):  # as range assigns
+                owned[consumers[at * len(consumers) // number]].append((name, at))
+        yield Group(
+            id=f"seed {seed}",
+            topics=tuple(listed),
+            members=tuple(
+                Member(
+                    id=f"c{at:02}",
+                    subscription=tuple(subscribed[at]),
+                    owned=owned[at],
+                    generation=1,
+                    rack=f"r{at % 3}" if seed % 5 == 0 else None,
+                )
+                for at in range(members)
+            ),
+        )

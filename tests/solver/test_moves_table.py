@@ -1,0 +1,72 @@
+"""The table of lowest maximum loads is not worse than simple searches, and its bounds hold."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from kassay.reference.documents.json_codec import load_group
+from kassay.reference.model.metrics import loads, movement
+from kassay.solver import MaxMoves, SearchLimits, frontier, solve
+from kassay.solver.bounds.large_partitions import large_partition_moves_bound
+from kassay.solver.frontier.frontier import moves_table
+from kassay.solver.limits import SearchBudget
+from kassay.solver.problem import build_problem
+from tests.solver.move_judges import beam, by_cpsat, by_maximum, by_squares, seeded_groups
+from tests.tiers import short_and_long
+
+HEAVY = load_group(Path(__file__).parents[1] / "data" / "group_with_one_heavy_partition.json")
+OPTIMA = {1: 11_245, 3: 10_581, 5: 10_257, 10: 9_938, 26: 9_308, 32: 9_152}
+"""Proven by a CP-SAT model for each number of moves alone."""
+
+
+@pytest.fixture(scope="module")
+def found():
+    return frontier(HEAVY, limits=SearchLimits(time=120))
+
+
+def test_each_point_of_a_group_with_a_heavy_partition_is_proven(found):
+    values = {point.movement.value: point.imbalance.value for point in found.points}
+    assert {moves: values[moves] for moves in OPTIMA} == OPTIMA
+    assert list(values) == list(range(33))
+    assert found.complete
+    for point in found.points:
+        assert max(loads(HEAVY, point.assignment).values()) == point.imbalance.value
+        assert movement(HEAVY, point.assignment) == point.movement.value
+
+
+@pytest.mark.parametrize("moves", short_and_long(3, 1, 5, 10, 26, 32))
+def test_the_points_are_those_of_the_cpsat_model(moves):
+    assert by_cpsat(build_problem(HEAVY), moves, 60) == (OPTIMA[moves], OPTIMA[moves])
+
+
+def test_a_limit_on_moves_and_the_frontier_have_equal_values(found):
+    for moves in (1, 10):
+        solution = solve(HEAVY, constraints=[MaxMoves(moves)], limits=SearchLimits(time=60))
+        assert solution.imbalance.value == OPTIMA[moves]
+        assert solution.is_optimal
+
+
+def test_a_heavy_partition_raises_the_bound_on_moves():
+    problem = build_problem(HEAVY)
+    assert large_partition_moves_bound(problem, [9_152] * 12) == 32
+    assert large_partition_moves_bound(problem, [13_199] * 12) == 0
+
+
+@pytest.mark.parametrize(
+    ("groups", "partitions", "most"), short_and_long((3, 200, 6), (30, 800, 20))
+)
+def test_no_simple_search_finds_a_lower_maximum_load(groups, partitions, most):
+    for group in seeded_groups(groups, most_partitions=partitions):
+        problem, table = build_problem(group), moves_table(group)
+        limits = SearchLimits(time=600, deterministic=0.1)
+        budget = SearchBudget(time.monotonic() + 600, limits)
+        table.search(budget)
+        table.extend(most)
+        judges = [judge(problem, most) for judge in (by_maximum, by_squares, beam)]
+        for moves in range(most + 1):
+            lowest = min(values[moves] for values in judges)
+            assert table.bounds[moves] <= table.values[moves] <= lowest
+            placement = table.placements[moves]
+            assert max(problem.loads(placement)) == table.values[moves]
+            assert int((placement != problem.owner).sum()) <= moves
