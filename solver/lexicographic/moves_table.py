@@ -26,8 +26,8 @@ Report = Callable[[int, int, int], None]
 
 MAX_MOVES = 500
 """Default maximum number of moves of the table."""
-_WIDTH, _NARROW_WIDTH, _WIDE_MOVES = 60, 6, 40
-"""Width of the beam for the first moves and for further moves."""
+_BEAMS = ((1, MAX_MOVES, 0), (6, MAX_MOVES, 4), (60, 40, 4), (60, 40, 0))
+"""Width of each beam, its maximum number of moves, and its number of exchanging states."""
 _COUNTED_MOVES = 100
 """Maximum number of moves for which the table has a bound from the start."""
 _MIN_SECONDS = 0.4
@@ -128,10 +128,15 @@ class MovesTable:
         may_continue = budget.continuation(_BEAM_STEPS)
         beam = MovesBeam(self.problem, self.placements[0], self.may_receive)
         self._add_until_lowest(beam.lower_squares(self.most, may_continue))
-        for width, limit in ((_NARROW_WIDTH, self.most), (_WIDTH, _WIDE_MOVES)):
+        for width, limit, exchanging in _BEAMS:
             for heaviest in (None, self.lowest // 2):  # heavier partitions stay
+                if all(self.is_proven(moves) for moves in range(self.top + 1)):
+                    break
                 most = min(self.most, limit, self.top + 1)
-                self._add_until_lowest(beam.search(most, width, may_continue, heaviest=heaviest))
+                found = beam.search(
+                    most, width, may_continue, heaviest=heaviest, exchanging=exchanging
+                )
+                self._add_until_lowest(found)
         if self.values[-1] > self.lowest:
             for placement in scan_load_limits(self.problem, budget):
                 self.add(placement)

@@ -48,7 +48,8 @@ class LimitingPartition:
         """Return the reason for the maximum load, and the remedies, in one text."""
         noun = "total weight" if self.weight_source is None else _NOUNS.get(self.weight_source)
         ratio = float(Fraction(self.weight * self.members, self.total))
-        further = "" if not self.equal else f" ({self.equal:,} more carry as much)"
+        carry = "carries" if self.equal == 1 else "carry"
+        further = f" ({self.equal:,} more {carry} as much)" if self.equal else ""
         split = self.after_split
         most = "" if split.gap == 0 else f"at most {split.value:,}, with the lower bound "
         return (

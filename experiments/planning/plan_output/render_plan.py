@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -46,6 +46,8 @@ _MAX_LISTED_STEPS = 40
 _MAX_DRAWN_PARTITIONS = 150
 _COMPUTED_MEASURES = (Measure.MAKESPAN, Measure.SUM_OF_SQUARES)
 """Measures that the script of the page can compute from the loads."""
+_COMPARED_PREFIXES = (1, 3, 10, 30)
+"""Numbers of first moves that the page compares with the frontier."""
 _MAX_LISTED_MOVES = 500
 """Maximum number of moves on the HTML page; ``moves.csv`` has all moves."""
 
@@ -155,6 +157,7 @@ def _page_context(plan: Plan) -> dict[str, object]:
         "frontier_svg": frontier_svg(frontier_curve(plan), measure=str(plan.frontier.measure))
         if len(plan.frontier.points) > 1
         else "",
+        "prefix_gaps": list(_prefix_gaps(plan)),
         "frontier_csv": "moves,imbalance,bound\n"
         + "".join(
             f"{row.moves},{row.imbalance},{row.imbalance_bound}\n" for row in plan.frontier.table()
@@ -213,6 +216,19 @@ def _prefixes(plan: Plan) -> list[tuple[int, int]]:
         moved += sum(move.source is not None for move in batch.moves)
         prefixes.append((moved, batch.imbalance))
     return prefixes
+
+
+def _prefix_gaps(plan: Plan) -> Iterator[str]:
+    """Compare the first moves of the list with the points of the frontier."""
+    lowest = {row.moves: row.imbalance for row in plan.frontier.table()}
+    name = str(plan.frontier.measure).replace("_", " ")
+    for moves, imbalance in _prefixes(plan):
+        if moves in _COMPARED_PREFIXES and moves < plan.movement and moves in lowest:
+            excess = (imbalance - lowest[moves]) / max(1, lowest[moves])
+            yield (
+                f"After {count_of(moves, 'move')} of the list: {name} {imbalance:,}, "
+                f"{excess:.1%} above the point with {count_of(moves, 'move')} ({lowest[moves]:,})."
+            )
 
 
 def short_names(members: Iterable[Member]) -> dict[str, str]:

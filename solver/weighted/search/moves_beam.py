@@ -7,6 +7,8 @@ yield placements; the caller counts the moves and keeps the best placement per n
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,14 +16,12 @@ from numpy.typing import NDArray
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.problem import Ints, Placement, Problem
 
-_CHILDREN = 12
-"""Maximum number of following states per state of the beam."""
-_EXCHANGING = 4
-"""Number of the best states of the beam that also exchange partitions."""
+_NEIGHBOURS = 12
+"""Number of placements with one more move than a given one."""
 _RECEIVERS = 8
 """Number of the least loaded members with which the most loaded member exchanges partitions."""
 _SORTED = 256
-"""Number of the changes with the lowest maximum load that are sorted by the sum of squares."""
+"""Number of changes from which only those with the lowest maximum loads are sorted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +31,15 @@ class _State:
     placement: Placement
     loads: Ints
 
-    @property
-    def rank(self) -> tuple[int, float]:
-        """Return the maximum load, then the sum of squared loads."""
-        return int(self.loads.max()), float(np.square(self.loads, dtype=np.float64).sum())
+    squares: float
+
+
+class _Change(NamedTuple):
+    """Changes of a state: rank by maximum load, then by sum of squared loads, and the moves."""
+
+    rank: tuple[int, float]
+    state: _State
+    moves: tuple[tuple[int, int], ...]  # partition and new member
 
 
 @dataclass(frozen=True)
@@ -75,11 +80,17 @@ class MovesBeam:
             if drop[partition, target] <= 0:
                 return
             movable[partition] = False
-            state = self._moved(state, int(partition), int(target))
+            state = self._changed(state, ((int(partition), int(target)),))
             yield state.placement
 
     def search(
-        self, most: int, width: int, may_continue: Callable[[], bool], *, heaviest: int | None
+        self,
+        most: int,
+        width: int,
+        may_continue: Callable[[], bool],
+        *,
+        heaviest: int | None,
+        exchanging: int = 4,
     ) -> Iterator[Placement]:
         """Yield placements of a beam search that lowers the maximum load.
 
@@ -91,26 +102,30 @@ class MovesBeam:
             Number of states that are kept per number of moves.
         heaviest
             Weight above which partitions stay with their owners.
+        exchanging
+            Number of the best states that also exchange partitions.
         """
         movable = self.movable & (True if heaviest is None else self.problem.weight <= heaviest)
-        levels: list[list[_State]] = [[self._state(self.start)], [], []]
+        states: list[_State] = [self._state(self.start)]
+        following: list[list[_Change]] = [[], []]
         for _ in range(most):
             if not may_continue():
                 return
-            for number, state in enumerate(levels[0]):
-                levels[1] += self._moves(state, movable)
-                if number < _EXCHANGING:
-                    levels[2] += self._exchanges(state, movable)
-            levels = [self._best(levels[1], width), levels[2], []]
-            if not levels[0] and not levels[1]:
+            for number, state in enumerate(states):
+                following[0] += self._moves(state, movable, width)
+                if number < exchanging:
+                    following[1] += self._exchanges(state, movable, width)
+            states = self._best(following[0], width)
+            following = [following[1], []]
+            yield from (state.placement for state in states[:1])
+            if not states and not following[0]:
                 return
-            yield from (state.placement for state in levels[0][:1])
-        yield from (state.placement for state in self._best(levels[0], 1))
 
     def with_one_more_move(self, placement: Placement) -> Iterator[Placement]:
         """Yield the best placements with one more move."""
-        for state in self._moves(self._state(placement), self.movable):
-            yield state.placement
+        state = self._state(placement)
+        for change in self._moves(state, self.movable, _NEIGHBOURS):
+            yield self._changed(state, change.moves).placement
 
     def without_one_move(self, placement: Placement) -> Iterator[Placement]:
         """Yield the placements in which one moved partition stays with its owner."""
@@ -120,17 +135,18 @@ class MovesBeam:
             returned[partition] = owner[partition]
             yield returned
 
-    def _best(self, states: list[_State], width: int) -> list[_State]:
+    def _best(self, changes: list[_Change], width: int) -> list[_State]:
         """Return the best states in order, one per set of loads."""
         best: dict[bytes, _State] = {}
-        for state in sorted(states, key=lambda state: state.rank):
+        for change in sorted(changes, key=attrgetter("rank")):
+            state = self._changed(change.state, change.moves)
             best.setdefault(state.loads.tobytes(), state)
             if len(best) == width:
                 break
         return list(best.values())
 
-    def _moves(self, state: _State, movable: NDArray[np.bool_]) -> list[_State]:
-        """Return the best states after one more move from the member with the maximum load."""
+    def _moves(self, state: _State, movable: NDArray[np.bool_], most: int) -> list[_Change]:
+        """Return the best changes by one more move from the member with the maximum load."""
         source = int(state.loads.argmax())
         partitions = self._unmoved(state, movable, source)
         if not len(partitions):
@@ -144,13 +160,18 @@ class MovesBeam:
         allowed = self.may_receive[partitions].copy()
         allowed[:, source] = False
         rows, targets = np.nonzero(allowed)
+        ranks = highest[rows, targets], state.squares + 2 * change[rows, targets]
         return [
-            self._moved(state, int(partitions[rows[at]]), int(targets[at]))
-            for at in _lowest(highest[rows, targets], change[rows, targets])
+            _Change(
+                (int(ranks[0][at]), float(ranks[1][at])),
+                state,
+                ((int(partitions[rows[at]]), int(targets[at])),),
+            )
+            for at in _lowest(*ranks, most)
         ]
 
-    def _exchanges(self, state: _State, movable: NDArray[np.bool_]) -> list[_State]:
-        """Return the best states after an exchange with the member with the maximum load."""
+    def _exchanges(self, state: _State, movable: NDArray[np.bool_], most: int) -> list[_Change]:
+        """Return the best changes by an exchange with the member with the maximum load."""
         source = int(state.loads.argmax())
         given = self._unmoved(state, movable, source)
         weight, loads = self.problem.weight, state.loads
@@ -169,12 +190,18 @@ class MovesBeam:
         rows, columns = np.nonzero(allowed)
         product = change[rows, columns].astype(np.float64)
         product *= loads[others[columns]] - loads[source] + product
-        found = []
-        for at in _lowest(highest[rows, columns], product):
-            one, two = int(given[rows[at]]), int(received[columns[at]])
-            moved = self._moved(state, one, int(state.placement[two]))
-            found.append(self._moved(moved, two, source))
-        return found
+        ranks = highest[rows, columns], state.squares + 2 * product
+        return [
+            _Change(
+                (int(ranks[0][at]), float(ranks[1][at])),
+                state,
+                (
+                    (int(given[rows[at]]), int(others[columns[at]])),
+                    (int(received[columns[at]]), source),
+                ),
+            )
+            for at in _lowest(*ranks, most)
+        ]
 
     def _unmoved(self, state: _State, movable: NDArray[np.bool_], member: int) -> Ints:
         """Return the partitions of a member that have not moved yet."""
@@ -183,22 +210,28 @@ class MovesBeam:
         return np.flatnonzero(is_unmoved & movable)
 
     def _state(self, placement: Placement) -> _State:
-        return _State(placement, np.array(self.problem.loads(placement), dtype=np.int64))
+        loads = np.array(self.problem.loads(placement), dtype=np.int64)
+        return _State(placement, loads, _squares(loads))
 
-    def _moved(self, state: _State, partition: int, target: int) -> _State:
+    def _changed(self, state: _State, moves: tuple[tuple[int, int], ...]) -> _State:
         placement, loads = state.placement.copy(), state.loads.copy()
-        loads[placement[partition]] -= self.problem.weight[partition]
-        loads[target] += self.problem.weight[partition]
-        placement[partition] = target
-        return _State(placement, loads)
+        for partition, target in moves:
+            loads[placement[partition]] -= self.problem.weight[partition]
+            loads[target] += self.problem.weight[partition]
+            placement[partition] = target
+        return _State(placement, loads, _squares(loads))
 
 
-def _lowest(highest: Ints, change: NDArray[np.float64]) -> list[int]:
-    """Return the positions with the lowest maximum load, then the lowest change of squares."""
+def _squares(loads: Ints) -> float:
+    return float(np.square(loads, dtype=np.float64).sum())
+
+
+def _lowest(highest: Ints, squares: NDArray[np.float64], most: int) -> list[int]:
+    """Return the positions with the lowest maximum load, then the lowest squares."""
     near = np.arange(len(highest))
     if len(highest) > _SORTED:
-        near = np.argpartition(highest, _SORTED)[:_SORTED]
-    order = np.lexsort((near, change[near], highest[near]))[:_CHILDREN]
+        near = np.flatnonzero(highest <= np.partition(highest, _SORTED)[_SORTED])
+    order = np.lexsort((near, squares[near], highest[near]))[:most]
     return [int(at) for at in near[order]]
 
 

@@ -1,0 +1,86 @@
+"""Plan of a group with one heavy partition: proven points, least loaded receivers, reason."""
+
+from pathlib import Path
+
+import pytest
+
+from kassay.experiments.planning.group_plan.plan import plan
+from kassay.experiments.planning.plan_output.plan_files import plan_document
+from kassay.experiments.planning.plan_output.render_plan import (
+    render_html,
+    render_summary,
+    render_ticket,
+)
+from kassay.reference.documents.json_codec import load_group
+from kassay.reference.model.metrics import movement
+from kassay.solver.constraints import MaxMoves
+
+GROUP = load_group(Path(__file__).parents[2] / "data" / "group_with_one_heavy_partition.json")
+
+
+@pytest.fixture(scope="module")
+def plans():
+    first = []
+    found = plan(GROUP, growth=(), limits=30, first=first.append)
+    return [*first, found]
+
+
+def test_the_first_plan_and_the_final_plan_have_the_proven_values(plans):
+    first, final = plans
+    assert (first.is_first, final.is_first) == (True, False)
+    for one in plans:
+        assert (one.movement, one.planned.makespan) == (26, 9_308)
+        assert movement(GROUP, one.assignment) == 26
+        assert one.solution.movement.is_proven
+    assert first.assignor_outcomes == ()
+    assert final.frontier.complete
+
+
+def test_the_options_and_the_frontier_read_the_same_table(plans):
+    options = {option.name: option for option in plans[-1].options}
+    points = {point.movement.value: point.imbalance for point in plans[-1].frontier.points}
+    assert points[1].value == 11_245
+    for name, moves, load in (
+        ("ten best moves", 10, 9_938),
+        ("plan", 26, 9_308),
+        ("perfect balance", 32, 9_152),
+    ):
+        option = options[name]
+        assert (option.movement.value, option.imbalance.value) == (moves, load)
+        assert points[moves].value == load == points[moves].bound
+    assert options["plan"].imbalance.bound == 9_308
+
+
+def test_a_limit_on_moves_reads_the_same_table():
+    limited = plan(GROUP, growth=(), constraints=[MaxMoves(10)], limits=15)
+    assert limited.planned.makespan <= 9_938 * 102 // 100
+    lowest = {point.movement.value: point.imbalance.value for point in limited.frontier.points}
+    assert limited.planned.makespan == lowest[limited.movement]
+
+
+def test_the_least_loaded_members_receive_the_partitions(plans):
+    final = plans[-1]
+    mean = sum(final.planned.loads.values()) / len(final.planned.loads)
+    receivers = {move.target for move in final.moves}
+    assert all(final.planned.loads[member] <= 1.5 * mean for member in receivers)
+    assert [level.name for level in final.levels] == ["makespan", "movement", "sum_of_squares"]
+    lightest = sorted(final.current.loads, key=final.current.loads.get)[: len(receivers)]
+    assert receivers == set(lightest)
+
+
+def test_page_ticket_summary_and_json_state_the_reason(plans):
+    reason = "partition big-204 alone carries 9,152, 15% of the traffic and 1.8 times the mean load"
+    final = plans[-1]
+    assert reason in render_html(final)
+    assert reason in render_summary(final, directory="out")
+    assert reason in render_ticket(final).replace("\\", "")
+    assert plan_document(final)["limiting_partition"]["reason"].startswith(reason)
+
+
+def test_the_page_compares_the_first_moves_with_the_points(plans):
+    final = plans[-1]
+    tenth = final.batches[9].makespan
+    share = f"{(tenth - 9_938) / 9_938:.1%}"
+    assert f"After 10 moves of the list: makespan {tenth:,}, {share} above" in render_html(final)
+    assert "the search continues and replaces this page" in render_html(plans[0])
+    assert "the search continues" not in render_html(final)
