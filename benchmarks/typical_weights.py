@@ -26,8 +26,8 @@ from kassay.solver.problem import build_problem
 from kassay.solver.solution import Solution
 from kassay.solver.solve import solve
 
-LIVE_RATES = Path(__file__).parents[2] / "shared" / "fixtures" / "live_rates" / "big.json"
-"""Group with measured rates: 400 partitions, 12 members. It is left out if it is absent."""
+LIVE_RATES = Path(__file__).with_name("live_rates.json")
+"""Group with measured rates: 400 partitions, 12 members."""
 
 # kassay may take this many times as long as the plain model, plus some seconds.
 _RATIO, _EXTRA = 1.5, 0.3
@@ -97,8 +97,7 @@ def named_groups() -> Iterator[Group]:
     for partitions, members, exponent in sizes:
         group = zipf_group(random.Random(0), partitions, members, exponent)
         yield replace(group, id=f"{partitions:,} x {members}, Zipf {exponent}")
-    if LIVE_RATES.is_file():
-        yield replace(parse_group(json.loads(LIVE_RATES.read_text())), id="400 x 12, live rates")
+    yield replace(parse_group(json.loads(LIVE_RATES.read_text())), id="400 x 12, live rates")
     for partitions, members in ((200, 20), (1_000, 30)):
         group = log_normal_group(random.Random(0), partitions, members)
         yield replace(group, id=f"{partitions:,} x {members}, log-normal")

@@ -1,12 +1,11 @@
 """CPU time of whole ``kassay`` commands on typical weighted groups, and the proof of their result.
 
 Run it with ``python -m benchmarks.weighted_commands [COMMAND...]``; it measures the recorded group
-and 20 generated groups with 60 to 400 partitions. `make bench` measures the first of them.
+and 20 seeded groups with up to 400 partitions. `make bench` measures the first of them.
 """
 
 import json
 import os
-import random
 import subprocess
 import sys
 import tempfile
@@ -17,43 +16,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.timing import KASSAY, Timing
+from benchmarks.typical_weights import LIVE_RATES, random_groups
+from kassay.reference.documents.json_codec import group_document
 
-RECORDED_GROUP = Path(__file__).with_name("live_rates.json")
-"""Group of a live cluster, with rates as weights: 400 partitions and 12 members."""
-_GENERATED, _GENERATED_IN_BENCH = 20, 4
+_SEEDED, _SEEDED_IN_BENCH = 20, 4
+"""Number of seeded groups, beside the group with recorded rates."""
 _Record = dict[str, Any]
-
-
-def typical_group(seed: int) -> _Record:
-    """Build the document of a group with Zipf or log-normal weights, which members own in turn.
-
-    Examples
-    --------
-    >>> group = typical_group(0)
-    >>> group["id"], group["topics"]["t"]["weights"][:3]
-    ('zipf-257x16', [43907, 43763, 46218])
-    """
-    rng = random.Random(seed)
-    partitions, members = rng.randint(60, 400), rng.randint(10, 20)
-    if seed % 2:
-        name, weights = "log-normal", [rng.lognormvariate(0, 1) for _ in range(partitions)]
-        weights = [10_000 * weight for weight in weights]
-    else:
-        name, exponent = "zipf", rng.choice([0.6, 0.8, 1.0])
-        weights = [1_000_000 / rank**exponent for rank in range(1, partitions + 1)]
-    rng.shuffle(weights)
-    return {
-        "id": f"{name}-{partitions}x{members}",
-        "topics": {"t": {"partitions": partitions, "weights": [max(1, round(w)) for w in weights]}},
-        "members": [
-            {
-                "id": f"c{member:02}",
-                "topics": ["t"],
-                "owned": {"t": list(range(member, partitions, members))},
-            }
-            for member in range(members)
-        ],
-    }
 
 
 def _target(group: _Record) -> int:
@@ -133,10 +101,10 @@ def run(command: str, group: _Record) -> CommandRun:
     return CommandRun(command, group["id"], processor, seconds, proven)
 
 
-def runs(commands: Iterable[str], generated: int) -> Iterator[CommandRun]:
-    """Run commands on the recorded group, and on a number of generated groups."""
-    groups = [json.loads(RECORDED_GROUP.read_text(encoding="utf-8"))]
-    groups += map(typical_group, range(generated))
+def runs(commands: Iterable[str], seeded: int) -> Iterator[CommandRun]:
+    """Run commands on the group with recorded rates, and on a number of seeded groups."""
+    groups: list[_Record] = [json.loads(LIVE_RATES.read_text(encoding="utf-8"))]
+    groups += map(group_document, random_groups(seeded))
     for command in commands:
         for group in groups:
             yield run(command, group)
@@ -144,7 +112,7 @@ def runs(commands: Iterable[str], generated: int) -> Iterator[CommandRun]:
 
 def timings() -> Iterator[Timing]:
     """Measure all commands on the first groups."""
-    for one in runs(COMMANDS, _GENERATED_IN_BENCH):
+    for one in runs(COMMANDS, _SEEDED_IN_BENCH):
         yield Timing(
             benchmark="commands",
             case=f"kassay {one.command}, {one.group}",
@@ -157,7 +125,7 @@ def timings() -> Iterator[Timing]:
 def main(names: list[str]) -> None:
     """Run the named commands on all groups, by default all commands; print a Markdown table."""
     print("| command | group | CPU seconds | seconds | result |\n|---|---|---:|---:|---|")
-    for one in runs(names or COMMANDS, _GENERATED):
+    for one in runs(names or COMMANDS, _SEEDED):
         print(one, flush=True)
 
 
