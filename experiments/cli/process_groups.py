@@ -125,7 +125,7 @@ def _results(
             for text in parts_without_effect(group):
                 print_note(text)
         try:
-            with stop_on_interrupt(), PROGRESS.shown(group_id):
+            with stop_on_interrupt(), PROGRESS.shown(f"group {group_id!r}"):
                 result = process(group)
         except KeyboardInterrupt:
             error = "interrupted before a result was found"

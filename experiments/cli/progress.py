@@ -14,19 +14,18 @@ _SECONDS_PER_STEP = 5.0
 
 
 class Progress:
-    """Current step of the computation for one group. A thread prints it, from the first second."""
+    """Current step of a long computation. A thread prints it, from the first second."""
 
     def __init__(self) -> None:
-        self._name: str | None = None
-        self._step = ""
+        self._name = self._step = ""
 
     def __call__(self, step: str) -> None:
         """Set the current step of the computation."""
         self._step = step
 
     @contextmanager
-    def shown(self, name: str | None) -> Iterator[None]:
-        """Print the steps of a computation that takes more than a second."""
+    def shown(self, name: str) -> Iterator[None]:
+        """Print the steps of a computation that takes more than a second, after its name."""
         self._name, self._step = name, "search"
         ended = Event()
         thread = Thread(target=self._print_until, args=(ended,), daemon=True)
@@ -43,8 +42,8 @@ class Progress:
             step, now = self._step, time.monotonic()
             if step != printed or now - printed_at >= _SECONDS_PER_STEP:
                 printed, printed_at = step, now
-                print_note(f"group {self._name!r}: {step}, {now - start:.0f} s")
+                print_note(f"{self._name}: {step}, {now - start:.0f} s")
 
 
 PROGRESS = Progress()
-"""Progress of the group that the command processes."""
+"""Progress of the running command."""

@@ -1,7 +1,6 @@
 """``kassay survey``: rank many groups by the gain of an optimal plan."""
 
 import os
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from kassay.experiments.cli.options.source_options import (
     read_cluster,
 )
 from kassay.experiments.cli.options.survey_conditions import Condition, parse_condition
+from kassay.experiments.cli.progress import PROGRESS
 from kassay.experiments.cli.read_groups import name_of, parsed_groups, read_source
 from kassay.experiments.cli.survey_results import metric_rows, print_survey, survey_document
 from kassay.experiments.cli.write_results import (
@@ -48,7 +48,8 @@ from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.solver.limits import SearchLimits
 
-_PROGRESS_SECONDS = 3.0
+_MIN_SECONDS, _SECONDS_PER_GROUP = 45.0, 0.5
+"""Default time limit of a survey, and of each of its groups. Most groups take less time."""
 _PLAN_SECONDS = 20.0
 """Time limit in seconds for each plan that the survey writes."""
 
@@ -89,7 +90,12 @@ class SurveyOptions(TableOptions):
         min=0,
     )
     metrics: Path | None = option(None, "File for the results in the text format of Prometheus.")
-    time_limit: float = option(45.0, "Time limit in seconds for all groups together.", min=0)
+    time_limit: float | None = option(
+        None,
+        "Time limit in seconds for all groups together.",
+        min=0,
+        show_default="45, or 0.5 per group if that is more",
+    )
     processes: int = option(
         os.cpu_count() or 1,
         "Maximum number of processes.",
@@ -104,6 +110,12 @@ class SurveyOptions(TableOptions):
         "--format",
         show_default="table on a terminal, else jsonl",
     )
+
+    def seconds(self, groups: int) -> float:
+        """Return the time limit in seconds for a number of groups."""
+        if self.time_limit is not None:
+            return self.time_limit
+        return max(_MIN_SECONDS, _SECONDS_PER_GROUP * groups)
 
 
 def survey(
@@ -138,7 +150,7 @@ def survey(
         survey_groups,
         groups,
         histories=histories,
-        limits=SearchLimits(time=options.time_limit, stop=STOP),
+        limits=SearchLimits(time=options.seconds(len(groups)), stop=STOP),
         processes=options.processes,
         seed=options.seed,
     )
@@ -197,16 +209,12 @@ def _read(
 def _survey(
     survey_all: Callable[..., Iterator[SurveyResult]], failed: Sequence[UnsurveyedGroup]
 ) -> Survey:
-    start = shown = time.monotonic()
-
     def progress(done: int, total: int) -> None:
-        nonlocal shown
-        if time.monotonic() - shown >= _PROGRESS_SECONDS:
-            shown = time.monotonic()
-            print_note(f"{done} of {total} groups, {shown - start:.0f} s")
+        PROGRESS(f"{done} of {total} groups")
 
-    results = survey_all(progress=progress)
-    return replace(Survey.of([*failed, *results]), interrupted=STOP.is_set())
+    with PROGRESS.shown("survey"):
+        results = Survey.of([*failed, *survey_all(progress=progress)])
+    return replace(results, interrupted=STOP.is_set())
 
 
 def _write_pages(
