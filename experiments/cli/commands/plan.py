@@ -1,7 +1,6 @@
 """``kassay plan``: write the planning report and the plan files of each group."""
 
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,6 +18,7 @@ from kassay.experiments.cli.options.option_groups import REQUIRED, argument, opt
 from kassay.experiments.cli.options.output_options import directory_option
 from kassay.experiments.cli.options.search_options import LimitOptions
 from kassay.experiments.cli.options.source_options import SourceOptions
+from kassay.experiments.cli.progress import PROGRESS
 from kassay.experiments.cli.read_groups import name_of, read_source
 from kassay.experiments.cli.text_tables import without_control_characters
 from kassay.experiments.cli.write_results import error_record, json_line
@@ -38,8 +38,6 @@ from kassay.experiments.sources.import_options import ImportOptions
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 
-_SILENT_SECONDS = 3.0
-"""Time in seconds at the start of a plan without progress messages."""
 _FIRST_STEPS = 3
 """Number of steps of the first plan that are printed while the search continues."""
 
@@ -49,19 +47,6 @@ class SummaryFormat(StrEnum):
 
     TEXT = "text"
     JSONL = "jsonl"
-
-
-class Progress:
-    """Callback that prints a note when a part of the planning starts."""
-
-    def __init__(self, group: str | None, limit: float) -> None:
-        self.group, self.limit, self.start = group, limit, time.monotonic()
-
-    def __call__(self, part: str) -> None:
-        """Print the group, the part and the elapsed time, except in the first seconds."""
-        seconds = time.monotonic() - self.start
-        if seconds >= _SILENT_SECONDS:
-            print_note(f"{self.group}: {part}, {seconds:.0f} s of {self.limit:g} s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,11 +192,12 @@ def _plan(
         growth=growth,
         limits=limits.interruptible_limits(),
         seed=options.seed,
-        progress=Progress(group.id, limits.time_limit),
+        progress=PROGRESS,
         client=options.client or installed_client(group),
         first=first,
     )
-    return call_interruptibly(search, lost=f"group {group.id!r} has no plan")
+    with PROGRESS.shown(f"group {group.id!r}"):
+        return call_interruptibly(search, lost=f"group {group.id!r} has no plan")
 
 
 def _read(source: Path, options: ImportOptions, selected: set[str]) -> tuple[list[Group], bool]:
