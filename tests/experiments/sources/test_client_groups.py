@@ -84,8 +84,10 @@ def test_the_client_library_of_live_groups_is_recognised(name: str) -> None:
     assert {member.client.library for member in group.members} == {library}
     by_broker = assignor in CONSUMER_PROTOCOL
     assert identify_assignor(group).is_ported is (by_broker or library == "java")
+    is_range = assignor == "server-range"
+    kafka_name = "range (kassay's name: server-range)" if is_range else assignor
     assert str(identify_assignor(group)).startswith(
-        f"The broker assigns the partitions, with {assignor}."
+        f"The broker assigns the partitions, with {kafka_name}."
         if by_broker
         else f"The group runs {assignor} of {'the Java client' if library == 'java' else library}."
     )
