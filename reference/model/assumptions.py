@@ -64,6 +64,8 @@ def other_reading(group: Group) -> Group | None:
     The result is None if both limits are equal or no subscription is assumed.
     """
     assumed = [member for member in group.members if Assumed.TOPICS in member.assumed]
+    if not assumed:
+        return None
     is_equal = _reading_of(group, assumed) is AssumedSubscriptions.EQUAL
     reading = AssumedSubscriptions.ASSIGNED if is_equal else AssumedSubscriptions.EQUAL
     other = with_assumption(group, reading)
