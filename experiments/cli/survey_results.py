@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import typer
 
 from kassay.experiments.cli.options.output_options import Format
+from kassay.experiments.cli.text_tables import without_control_characters
 from kassay.experiments.cli.write_results import error_record, json_line, print_json, print_table
 from kassay.experiments.planning.survey.survey_result import Survey, SurveyedGroup
 
@@ -48,10 +49,10 @@ def print_survey(result: Survey, output_format: Format | None) -> None:
         rows = [_row(rank, group) for rank, group in enumerate(result.groups, 1)]
         if all(row["unnecessary"] is None for row in rows):
             rows = [{name: row[name] for name in row if name != "unnecessary"} for row in rows]
-        if not any(row["remarks"] for row in rows):
-            rows = [{name: row[name] for name in row if name != "remarks"} for row in rows]
-        optional = ("rank", "spread", "idle", "members", "partitions")
-        print_table(rows, last="remarks", optional=[name for name in optional if name in rows[0]])
+        print_table(rows, text=2, optional=("rank", "spread", "idle", "members", "partitions"))
+        for group in result.groups:
+            if group.remarks:
+                typer.echo(f"* {without_control_characters(group.id or 'no id')}: {group.remarks}")
         for name, value in result.totals().items():
             typer.echo(f"{name.replace('_', ' ')}: {value:,}")
     for failed in result.unsurveyed:
@@ -65,7 +66,7 @@ def _row(rank: int, group: SurveyedGroup) -> dict[str, object]:
         "group": group.id,
         "state": group.state or "",
         "rank": rank,
-        "gap": f"{float(group.gap):.0%}{limit}",
+        "gap": f"{float(group.gap):.0%}{limit}{' *' if group.remarks else ''}",
         "maximum load": _change(before.makespan, after.makespan),
         "spread": _change(before.spread, after.spread),
         "idle": _change(before.idle, after.idle),
@@ -74,7 +75,6 @@ def _row(rank: int, group: SurveyedGroup) -> dict[str, object]:
         "unnecessary": group.unnecessary_moves,
         "members": group.members,
         "partitions": group.partitions,
-        "remarks": group.remarks,
     }
 
 

@@ -71,21 +71,19 @@ def print_table(
     rows: Sequence[Record],
     *,
     text: int = 1,
-    last: str | None = None,
     optional: Sequence[str] = (),
     title: str | None = None,
 ) -> None:
     """Print a table with one column per key of the rows.
 
-    The first ``text`` columns, and the key ``last``, are texts. The others are right-aligned. A
-    narrow terminal hides the columns ``optional`` first.
+    The first ``text`` columns are texts. The others are right-aligned. A narrow terminal hides the
+    columns ``optional`` first.
     """
     if not rows:
         return
-    keys = [key for key in rows[0] if key != last]
-    end = [key for key in rows[0] if key == last]
-    cells = [[cell(row[key]) for key in (*keys, *end)] for row in rows]
-    TextTable(keys[:text], keys[text:], end, cells, title, optional).print()
+    keys = list(rows[0])
+    cells = [[cell(row[key]) for key in keys] for row in rows]
+    TextTable(keys[:text], keys[text:], [], cells, title, optional).print()
 
 
 def print_scalars(records: Sequence[Record]) -> None:

@@ -45,8 +45,8 @@ def condition(group: Group, *, with_racks: bool = False) -> str | None:
     clauses = []
     assumed = [member for member in group.members if Assumed.TOPICS in member.assumed]
     if assumed:
-        subject, clause_of = _subject(group, assumed)
         reading = _reading_of(group, assumed)
+        subject, clause_of = _subject(group, assumed, reading)
         clauses.append(
             "the assumed subscriptions are correct"
             if reading is None
@@ -119,8 +119,12 @@ def _topics_of_group(group: Group, member: Member) -> Iterator[str]:
             yield topic.name
 
 
-def _subject(group: Group, assumed: list[Member]) -> tuple[str, dict[AssumedSubscriptions, str]]:
-    if len(assumed) == len(group.members):
+def _subject(
+    group: Group, assumed: list[Member], reading: AssumedSubscriptions | None
+) -> tuple[str, dict[AssumedSubscriptions, str]]:
+    if reading is not None and all(
+        set(member.subscription) == set(_topics(group, member, reading)) for member in group.members
+    ):
         return "every member subscribes", _CLAUSES
     if len(assumed) == 1:
         return f"member {assumed[0].id!r} subscribes", _CLAUSES

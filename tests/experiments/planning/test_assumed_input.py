@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -156,7 +157,20 @@ def test_a_subscription_that_follows_from_the_assignment_has_one_reading() -> No
         ),
     )
     assert other_reading(alone) is None
-    assert condition(alone) == "member 'a' subscribes to every topic of the group"
+    assert condition(alone) == EQUAL
+
+
+def test_the_condition_names_the_members_if_others_subscribe_otherwise() -> None:
+    a, b = two_topics(Assumed.TOPICS).members
+    known = Member(id="c", subscription=("lowrate", "orders"))
+    topics = two_topics().topics
+    one = Group(topics=topics, members=(replace(a, assumed=()), b, known))
+    assert condition(one) == "member 'b' subscribes only to the topics of its partitions"
+    two = Group(topics=topics, members=(a, b, known))
+    assert condition(two) == (
+        "the 2 members without a known subscription subscribe only to the topics of their "
+        "partitions"
+    )
 
 
 def test_documents_keep_what_is_assumed() -> None:
