@@ -79,17 +79,24 @@ class SearchLimits:
 
 @dataclass(frozen=True, slots=True)
 class SearchBudget:
-    """Remaining limits of a running search. A deadline replaces the time limit."""
+    """Remaining limits of a running search. A deadline replaces the time limit.
+
+    No part of the search has time after ``latest``, not even one that finds a first result.
+    """
 
     deadline: float  # in seconds of `time.monotonic`, or of a reproducible budget
     limits: SearchLimits = SearchLimits()
     seed: int = 0
     questions: Iterator[int] | None = field(default=None, repr=False, compare=False)
+    latest: float = inf  # in the same seconds as the deadline
+    GRACE: ClassVar[float] = 1.0
+    """Maximum seconds after the deadline, to find a first result."""
 
     @classmethod
     def start(cls, limits: SearchLimits, seed: int = 0) -> Self:
         """Return a budget that starts now."""
-        return cls(time.monotonic() + limits.time, limits, seed)
+        deadline = time.monotonic() + limits.time
+        return cls(deadline, limits, seed, latest=deadline + cls.GRACE)
 
     def rest(self) -> SearchLimits:
         """Return the limits for a search that ends at the deadline."""
@@ -115,8 +122,11 @@ class SearchBudget:
         return replace(self, deadline=min(self.deadline, self._now() + seconds))
 
     def at_least(self, seconds: float) -> "SearchBudget":
-        """Return a budget that lasts at least ``seconds``, even after a stop of the search."""
-        end = self._now() + seconds
+        """Return a budget that lasts at least ``seconds``, even after a stop of the search.
+
+        It does not last longer than ``latest``.
+        """
+        end = min(self._now() + seconds, self.latest)
         if self.limits.is_stopped:
             return replace(self, deadline=end, limits=replace(self.limits, stop=None))
         return replace(self, deadline=max(self.deadline, end))
@@ -128,7 +138,8 @@ class SearchBudget:
         """
         if self.limits.deterministic is None:
             return self
-        return replace(self, deadline=self.limits.deterministic, questions=count())
+        deadline = self.limits.deterministic
+        return replace(self, deadline=deadline, questions=count(), latest=inf)
 
     def _now(self) -> float:
         if self.questions is None:

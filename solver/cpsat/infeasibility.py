@@ -51,7 +51,8 @@ def find_conflict(
     removed if the others are still infeasible. The result is minimal unless time runs out.
     """
     limits = SearchLimits(workers=budget.limits.workers, stop=budget.limits.stop)
-    budget = SearchBudget(budget.deadline + _SHRINKING_SECONDS, limits, budget.seed)
+    end = min(budget.deadline + _SHRINKING_SECONDS, budget.latest)
+    budget = SearchBudget(end, limits, budget.seed)
     core = _sufficient_assumptions(problem, constraints, budget)
     for constraint in core:
         others = tuple(other for other in core if other is not constraint)

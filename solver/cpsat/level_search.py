@@ -18,6 +18,8 @@ from kassay.solver.problem import Placement, Problem
 
 # Maximum number of count variables. It takes too long to build larger models.
 _MAX_COUNTS = 400_000
+_SECONDS_PER_COUNT = 1e-5
+"""Seconds to build and read the model, per count variable."""
 
 
 def search_level(pool: IncumbentPool, level: Level, bound: int, budget: SearchBudget) -> int:
@@ -32,7 +34,7 @@ def search_level(pool: IncumbentPool, level: Level, bound: int, budget: SearchBu
         if found.placement is not None:
             pool.add(found.placement)
         return found.bound or 0
-    model = _build_model(pool, level) if budget.has_time else None
+    model = _build_model(pool, level, budget)
     terms = None if model is None else level_terms(model, level, pool.value(level))
     if model is None or terms is None:
         return 0
@@ -46,8 +48,10 @@ def _is_leximax(level: Level) -> bool:
     return isinstance(level, Imbalance | HostImbalance) and level.measure is Measure.LEXIMAX
 
 
-def _build_model(pool: IncumbentPool, level: Level) -> AssignmentModel | None:
-    """Build the CP-SAT model of all constraints and limits; return None if it is too large.
+def _build_model(pool: IncumbentPool, level: Level, budget: SearchBudget) -> AssignmentModel | None:
+    """Build the CP-SAT model of all constraints and limits.
+
+    Return None if it is too large, or too large for the remaining time.
 
     The weights are scaled so that the model can also express ``level``.
     """
@@ -55,7 +59,7 @@ def _build_model(pool: IncumbentPool, level: Level) -> AssignmentModel | None:
     classes = symmetry_classes(problem, pool.levels, pool.constraints)
     sizes = [len(consumers) for consumers in problem.consumer_sets]
     counts = sum(sizes[problem.consumer_set[partitions[0]]] for partitions in classes.partitions)
-    if counts > _MAX_COUNTS:
+    if counts > _MAX_COUNTS or budget.seconds <= counts * _SECONDS_PER_COUNT:
         return None
     scale = load_scale(problem, [*pool.limits(), (level, pool.value(level))])
     model = AssignmentModel(problem, classes, scale)

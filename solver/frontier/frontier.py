@@ -1,6 +1,5 @@
 """Find the frontier of a group: the best imbalance for each number of moves."""
 
-import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -77,7 +76,7 @@ def frontier(
     if max_points is not None and max_points < 2:
         raise UsageError(f"max_points must be at least 2, got {max_points!r}")
     constraints, limits = tuple(constraints), SearchLimits.of(limits)
-    budget = SearchBudget(time.monotonic() + limits.time, limits, seed)
+    budget = SearchBudget.start(limits, seed)
     table = moves_table(group, measure=measure, constraints=constraints)
     if table is not None:
         return moves_frontier(

@@ -17,6 +17,8 @@ from kassay.solver.problem import Problem
 
 _MAX_JOINT_LEVELS = 2
 """Number of levels that are searched together, without a search with fewer levels before."""
+_MIN_SECONDS = 0.1
+"""Time left below which there is no search with fewer constraints or levels."""
 _RELAXED_SHARE = 0.2
 """Share of the time left for the search with fewer constraints or levels."""
 
@@ -37,10 +39,11 @@ class RelaxableSearch:
         If the first answer meets all constraints, it is the answer, or the search with fewer
         constraints continues. Otherwise the search with all constraints starts from its bound.
         """
-        relaxed = self._relaxed()
+        is_timed = self.budget.limits.deterministic is None
+        is_short = is_timed and self.budget.seconds < _MIN_SECONDS
+        relaxed = None if is_short else self._relaxed()
         if relaxed is None:
             return self.search(self._exact_start())
-        is_timed = self.budget.limits.deterministic is None
         soon = replace(relaxed, budget=self.budget.part(_RELAXED_SHARE)) if is_timed else relaxed
         first = soon.run()
         if first.conflict:

@@ -126,7 +126,7 @@ def optimal_trajectory(
     trajectory_imbalance(levels)
     steps = [_Step.of(number, group) for number, group in enumerate(groups)]
     stream = build_stream(groups, levels, [step.member_sets() for step in steps])
-    budget = SearchBudget(start + limits.time, limits)
+    budget = SearchBudget.start(limits)
     placements = _one_after_the_other(steps, levels, stream, budget)
     counts = [counts_of(stream, at, placement) for at, placement in enumerate(placements)]
     search = TrajectorySearch(stream, budget, counts)
