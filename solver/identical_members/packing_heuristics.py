@@ -86,7 +86,7 @@ def multifit(
 
 
 def split_evenly(
-    one: Sequence[int], other: Sequence[int], rng: np.random.Generator
+    one: Sequence[int], other: Sequence[int], rng: "np.random.Generator"
 ) -> tuple[list[int], list[int]]:
     """Exchange weights of two members to make their loads nearly equal."""
     weights = [*one, *other]
