@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from kassay.experiments.comparison.optimum import LIMITS, CaseLimits, keep_owners
@@ -185,7 +185,10 @@ class _Planner:
         )
 
     def _racks(self, current: Assignment) -> RackLocality | None:
-        limits = self.found.time.share("racks", 0.0 if self.found.is_first else 0.2)
+        if self.found.is_first:
+            limits = replace(self.found.time.limits, time=0.0)
+        else:
+            limits = self.found.time.share("racks", 0.2)
         return compare_racks(
             self.found.group, current, self.found.solution, limits=limits, seed=self.found.time.seed
         )
@@ -235,8 +238,12 @@ class _Planner:
         )
 
     def _limiting_partition(self) -> LimitingPartition | None:
-        limits = self.found.time.share("split of a partition", 0.0 if self.found.is_first else 0.2)
-        return limiting_partition(self.found.group, limits=limits, seed=self.found.time.seed)
+        clock = self.found.time
+        if self.found.is_first:
+            limits = replace(clock.limits, time=0.0)
+        else:
+            limits = clock.share("split of a partition", 0.2)
+        return limiting_partition(self.found.group, limits=limits, seed=clock.seed)
 
     def _member_losses(self, assignment: Assignment) -> MemberLosses:
         found = self.found
