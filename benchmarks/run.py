@@ -16,6 +16,7 @@ BENCHMARKS = {
     "a-million": ("assignor_speed:million_partitions", "assignors on a million partitions"),
     "drivers": ("driver_speed:driver_speed", "drivers of client libraries, and direct calls"),
     "optimum": ("optimum_speed:optimum", "proven optimum compared with Java's sticky assignor"),
+    "trajectory": ("trajectory_speed:trajectories", "fewest moves over sequences of rebalances"),
     "shapes": ("network_shapes:shapes", "optimum of special networks, compared with OR-Tools"),
     "typical-weights": ("typical_weights:timings", "weights, compared with plain CP-SAT"),
     "weights": ("weighted_groups:timings", "proven optimum of groups with weights"),

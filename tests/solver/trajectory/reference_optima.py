@@ -136,19 +136,23 @@ def _subscription(rng: Random, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in names if rng.random() < 0.6) or (rng.choice(names),)
 
 
-def tiny_streams(sizes: Sequence[tuple[int, int]], members: int) -> list[list[Group]]:
+def tiny_streams(
+    sizes: Sequence[tuple[int, int]], members: int, sample: int | None = None
+) -> list[list[Group]]:
     """Return all streams of topics ``a`` and ``b`` with given partitions at each rebalance.
 
     Streams that differ in the names of the members only are listed once. Each member may be
-    absent, or subscribe to ``a``, ``b`` or both.
+    absent, or subscribe to ``a``, ``b`` or both. ``sample`` is the size of a random sample.
     """
     histories = product(range(len(SUBSCRIPTIONS)), repeat=len(sizes))
-    streams = []
-    for chosen in combinations_with_replacement(histories, members):
-        states = [*zip(*chosen, strict=True)]
-        if all(map(any, states)):
-            streams.append([_group(*pair) for pair in zip(sizes, states, strict=True)])
-    return streams
+    streams = [
+        states
+        for chosen in combinations_with_replacement(histories, members)
+        if all(map(any, states := [*zip(*chosen, strict=True)]))
+    ]
+    if sample is not None:
+        streams = Random(1).sample(streams, sample)
+    return [[_group(*pair) for pair in zip(sizes, states, strict=True)] for states in streams]
 
 
 def _group(sizes: tuple[int, int], state: Sequence[int]) -> Group:

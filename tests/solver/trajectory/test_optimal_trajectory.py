@@ -1,7 +1,6 @@
 """Trajectories with the fewest moves, against exhaustive search and an integer program."""
 
 from collections.abc import Sequence
-from random import Random
 
 import pytest
 
@@ -42,21 +41,18 @@ def checked(groups: Sequence[Group], found: Trajectory) -> Trajectory:
     ("sizes", "members", "sample"),
     short_and_long(
         (((2, 2), (2, 2), (2, 2), (2, 2)), 2, 40),
-        (((2, 2), (2, 2), (2, 2), (2, 2)), 2, 3_000),
+        (((2, 2), (2, 2), (2, 2), (2, 2)), 2, 1_000),
         (((2, 2), (2, 2), (2, 2)), 2, None),
         (((1, 2), (2, 2), (3, 1)), 2, None),
         (((1, 1), (2, 2)), 3, None),
-        (((2, 2), (2, 2), (2, 2)), 3, 2_000),
-        (((1, 1), (2, 1), (1, 2), (2, 2)), 3, 2_000),
+        (((2, 2), (2, 2), (2, 2)), 3, 1_000),
+        (((1, 1), (2, 1), (2, 2)), 3, 1_000),
     ),
 )
 def test_tiny_streams_match_exhaustive_search(
     sizes: Sequence[tuple[int, int]], members: int, sample: int | None
 ) -> None:
-    streams = tiny_streams(sizes, members)
-    if sample is not None:
-        streams = Random(1).sample(streams, sample)
-    for groups in streams:
+    for groups in tiny_streams(sizes, members, sample):
         found = checked(groups, optimal_trajectory(groups))
         assert (found.moves, found.is_optimal) == (fewest_moves(groups), True)
 
