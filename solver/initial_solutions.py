@@ -75,8 +75,8 @@ def _permitted_members(problem: Problem, rules: Sequence[Constraint]) -> list[li
     consumers = [members.tolist() for members in problem.consumer_sets]
     permitted = [consumers[index] for index in problem.consumer_set.tolist()]
     for rule in rules:
-        if isinstance(rule, Pinned | Forbidden) and rule.member in problem.member_index:
-            named = problem.member_index[rule.member]
+        if isinstance(rule, Pinned | Forbidden):
+            named = problem.member_index.get(rule.member)
             for at in topic_partitions(problem, rule.topic, rule.partition).tolist():
                 is_kept = isinstance(rule, Pinned)
                 permitted[at] = [member for member in permitted[at] if (member == named) is is_kept]

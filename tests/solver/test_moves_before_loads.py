@@ -1,0 +1,121 @@
+"""Fewest moves of weighted groups that are proven before the minimum of the loads."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from kassay.reference import Group, Member, Topic
+from kassay.reference.model.group_annotations import Client
+from kassay.solver import Capacity, HostImbalance, Imbalance, Movement, Pinned, Tolerance, solve
+from kassay.solver.constraints import Forbidden, MaxPartitions
+from kassay.solver.evaluation import violated
+from kassay.solver.initial_solutions import place_within
+from kassay.solver.problem import build_problem
+from tests import brute_force
+from tests.solver.random_cases import (
+    all_partitions,
+    random_constraint,
+    random_group,
+)
+
+_TOLERANCE = Tolerance(relative=0.05)
+_GREEDY = (Capacity, MaxPartitions, Pinned, Forbidden)
+
+
+def _weighted_group(rng: random.Random, partitions: int, members: int) -> Group:
+    owned: list[list[tuple[str, int]]] = [[] for _ in range(members)]
+    for number in range(partitions):
+        owned[rng.randrange(members)].append(("t", number))
+    weights = tuple(rng.randint(1, 12) for _ in range(partitions))
+    return Group(
+        topics=(Topic(name="t", partitions=partitions, weights=weights),),
+        members=tuple(
+            Member(id=f"c{at}", subscription=("t",), owned=tps, generation=1)
+            for at, tps in enumerate(owned)
+        ),
+    )
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_moves_within_a_tolerance_agree_with_brute_force(seed):
+    group = _weighted_group(random.Random(f"moves {seed}"), 13, 3)
+    solution = solve(group, levels=[Imbalance("makespan", _TOLERANCE), Movement()], method="cp-sat")
+    least, moves = brute_force.optimum(group, "makespan", slack=_TOLERANCE.limit)
+    assert solution.is_optimal
+    assert (solution.movement.value, solution.movement.bound) == (moves, moves)
+    assert solution.imbalance.bound <= least
+    assert solution.imbalance.value <= _TOLERANCE.limit(least)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_moves_within_tolerances_of_hosts_and_members_agree_with_brute_force(seed):
+    rng = random.Random(f"hosts {seed}")
+    group = _weighted_group(rng, 12, 3)
+    hosts = [replace(m, client=Client(host=f"h{at // 2}")) for at, m in enumerate(group.members)]
+    group = replace(group, members=tuple(hosts))
+    levels = [HostImbalance("makespan", _TOLERANCE), Imbalance("makespan", _TOLERANCE), Movement()]
+    solution = solve(group, levels=levels, method="cp-sat")
+    # A host with two members has twice the speed of a host with one.
+    states = [(max(a + b, 2 * c), max(a, b, c), moves) for (a, b, c), moves in _states(group)]
+    minimum = _minimum(states)
+    assert solution.is_optimal
+    assert solution.movement.bound == minimum[-1]
+    assert all(
+        level.value <= _TOLERANCE.limit(least)
+        for level, least in zip(solution.levels[:2], minimum[:2], strict=True)
+    )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_capacities_bound_the_makespan_without_an_error(seed):
+    rng = random.Random(f"capacities {seed}")
+    group = _weighted_group(rng, 12, 3)
+    mean = sum(group.topics[0].weights) // 3
+    rules = (Capacity(mean * 7 // 10, "c0"), Capacity(mean * 9 // 10, "c1"))
+    levels = [Imbalance("makespan"), Movement()]
+    solution = solve(group, levels=levels, constraints=rules, method="cp-sat")
+    states = [
+        (max(loads), moves)
+        for loads, moves in _states(group)
+        if loads[0] <= rules[0].limit and loads[1] <= rules[1].limit
+    ]
+    assert [(level.value, level.bound) for level in solution.levels] == [
+        (least, least) for least in min(states)
+    ]
+
+
+def test_the_greedy_rule_meets_pins_exclusions_capacities_and_counts():
+    rng, placed = random.Random("greedy"), 0
+    for _ in range(200):
+        group = random_group(rng, weighted=True, timed=rng.random() < 0.5)
+        if not all_partitions(group):
+            continue
+        rules = [random_constraint(rng, group) for _ in range(3)]
+        problem = build_problem(group)
+        # A pin of a partition without consumers cannot be met.
+        consumed = {tp.topic for tp in problem.partition_index}
+        rules = [
+            rule
+            for rule in rules
+            if isinstance(rule, _GREEDY)
+            and (not isinstance(rule, Pinned) or rule.topic in consumed)
+        ]
+        placement = place_within(problem, rules)
+        if placement is not None:
+            placed += 1
+            assert not list(violated(problem, rules, placement))
+    assert placed > 50
+
+
+def _states(group):
+    return brute_force.reachable(group).items()
+
+
+def _minimum(states):
+    """Return the minimum of each value within the tolerances of the values before it."""
+    minimum = []
+    for index in range(len(states[0])):
+        minimum.append(min(state[index] for state in states))
+        states = [s for s in states if s[index] <= _TOLERANCE.limit(minimum[index])]
+    return minimum
