@@ -10,6 +10,14 @@ from kassay.experiments.cli.text_tables import without_control_characters
 from kassay.experiments.cli.write_results import error_record, json_line, print_json, print_table
 from kassay.experiments.planning.survey.survey_result import Survey, SurveyedGroup
 
+_TOTALS = {
+    "idle_members": "idle members (without load)",
+    "idle_members_planned": "idle members after the plans",
+    "hot_members": "hot members (load above the planned maximum load)",
+    "placed": "placed (partitions without an owner that get one)",
+}
+"""Explanations of totals."""
+
 
 def survey_document(result: Survey) -> dict[str, object]:
     """Return a survey as JSON, with its totals."""
@@ -54,7 +62,8 @@ def print_survey(result: Survey, output_format: Format | None) -> None:
             if group.remarks:
                 typer.echo(f"* {without_control_characters(group.id or 'no id')}: {group.remarks}")
         for name, value in result.totals().items():
-            typer.echo(f"{name.replace('_', ' ')}: {value:,}")
+            words = name.replace("_", " ")
+            typer.echo(f"{_TOTALS.get(name, words)}: {value:,}")
     for failed in result.unsurveyed:
         error_record(failed.id, f"{failed.id}: {failed.reason}")
 

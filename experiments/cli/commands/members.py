@@ -29,7 +29,9 @@ from kassay.solver.solution import value_and_bound
 class MembersOptions(TableOptions):
     """Command-line options of ``kassay members``."""
 
-    makespan: int | None = option(None, "Target for the maximum load of a member.", min=0)
+    makespan: int | None = option(
+        None, "Target for the maximum load of a member.", "--maximum-load", "--makespan", min=0
+    )
     capacity: int | None = capacity_option()
     first: int | None = option(None, "Smallest number of members to show.", "--from", min=0)
     last: int | None = option(None, "Largest number of members to show.", "--to", min=0)
@@ -49,10 +51,10 @@ def members(options: MembersOptions, source: GroupSource, search: SearchOptions)
     of the group leave. Without --from and --to, the search for the fewest moves has 1/20 of the
     time limit. Exits with 1 if no number of members is sufficient.
 
-    Example: `kassay members groups.jsonl --makespan 100 --from 2 --to 12 --format table`
+    Example: `kassay members groups.jsonl --maximum-load 100 --from 2 --to 12 --format table`
     """
     if (options.makespan is None) == (options.capacity is None):
-        raise typer.BadParameter("give exactly one of --makespan and --capacity")
+        raise typer.BadParameter("give exactly one of --maximum-load and --capacity")
     if (options.first is None) != (options.last is None):
         raise typer.BadParameter("--from and --to must be given together")
     if options.first is not None and options.last is not None and options.first > options.last:

@@ -13,6 +13,17 @@ from kassay.reference.model.metrics import Measure, relative_loads
 from kassay.solver.objective import HOST_LEVELS, Movement
 from kassay.solver.solution import LevelValue
 
+_WORDS = {
+    "makespan": "maximum load",
+    "host_makespan": "maximum load of hosts",
+    "movement": "moves",
+}
+MEASURE_DEFINITIONS = {
+    Measure.SUM_OF_SQUARES: "sum of the squared loads",
+    Measure.SPREAD: "maximum load minus minimum load",
+    Measure.DEVIATION: "sum of the differences from the mean load, times the number of members",
+    Measure.BALANCE_SCORE: "sum of the load differences of all pairs of members",
+}
 _WEIGHTS = {
     WeightSource.LAG: "loads are sums of lag, in messages. Lag is a backlog, not a load: this plan "
     "spreads the backlog",
@@ -43,6 +54,17 @@ def quality(plan: Plan) -> str:
     return text if plan.condition is None else f"{text}, if {plan.condition}"
 
 
+def level_words(name: str) -> str:
+    """Return the words for a level or a measure: its name, or the name that users know.
+
+    Examples
+    --------
+    >>> level_words("makespan"), level_words("host_makespan"), level_words("sum_of_squares")
+    ('maximum load', 'maximum load of hosts', 'sum of squares')
+    """
+    return _WORDS.get(name, name.replace("_", " "))
+
+
 def option_summary(plan: Plan) -> Iterator[str]:
     """Yield one line of text per option of the plan, with its moves and imbalance."""
     for option in plan.options:
@@ -51,13 +73,13 @@ def option_summary(plan: Plan) -> Iterator[str]:
             f"maximum load {option.imbalance.value:,}"
             if option.imbalance.name == Measure.MAKESPAN
             else f"maximum load {option.metrics.makespan:,}, "
-            f"{option.imbalance.name.replace('_', ' ')} {option.imbalance.value:,}"
+            f"{level_words(option.imbalance.name)} {option.imbalance.value:,}"
         )
         further = ""
         if option.name == RECOMMENDED:
             known = (*Measure, Movement.name)
             further = "".join(
-                f", {level.name.replace('_', ' ')} {level.value:,} ({bound_text(level)})"
+                f", {level_words(level.name)} {level.value:,} ({bound_text(level)})"
                 for level in plan.solution.levels
                 if level.name not in known
             )

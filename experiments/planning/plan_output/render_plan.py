@@ -15,8 +15,10 @@ from kassay.experiments.planning.group_plan.host_loads import host_loads
 from kassay.experiments.planning.group_plan.plan_alternatives import scheduled_measure
 from kassay.experiments.planning.group_plan.plan_result import Plan, loads_csv, moves_csv
 from kassay.experiments.planning.plan_output.plan_sentences import (
+    MEASURE_DEFINITIONS,
     bound_text,
     further_commands,
+    level_words,
     not_considered,
     option_summary,
     quality,
@@ -104,7 +106,7 @@ def _summary(plan: Plan, short: Mapping[str, str], commands: Sequence[str]) -> d
 
 
 def _level_text(level: LevelValue) -> str:
-    name = level.name.replace("_", " ")
+    name = level_words(level.name)
     tolerance = f", {level.slack:,} above the bound allowed" if level.slack else ""
     return f"{name} {level.value:,} ({bound_text(level)}{tolerance})"
 
@@ -133,6 +135,7 @@ def _context(
         "batches": batches,
         "unlisted": len(plan.moves) - listed,
         "hosts": host_loads(plan.group, plan.assignment),
+        "definitions": MEASURE_DEFINITIONS,
         "equal_speeds": host_units(plan.group).has_equal_speeds,
         "by_host": any(isinstance(level, HostImbalance) for level in plan.levels),
     }
@@ -154,7 +157,9 @@ def _page_context(plan: Plan) -> dict[str, object]:
         )
         if is_drawn
         else "",
-        "frontier_svg": frontier_svg(frontier_curve(plan), measure=str(plan.frontier.measure))
+        "frontier_svg": frontier_svg(
+            frontier_curve(plan), measure=level_words(plan.frontier.measure)
+        )
         if len(plan.frontier.points) > 1
         else "",
         "prefix_gaps": list(_prefix_gaps(plan)),
@@ -274,6 +279,7 @@ def _load_rows(plan: Plan) -> list[dict[str, object]]:
 def _environment(*, autoescape: bool) -> jinja2.Environment:
     templates = environment(_TEMPLATES, autoescape=autoescape)
     templates.filters["proof"] = bound_text
+    templates.filters["words"] = level_words
     templates.filters["md"] = escape_markdown
     templates.filters["code"] = markdown_code
     templates.filters["factor"] = _factor

@@ -156,3 +156,14 @@ def test_the_default_plan_ends_within_a_minute_and_is_within_two_percent_of_the_
     assert named == [f"{move['topic']}-{move['partition']}" for move in moves]
     lists = dict(document["assignment"])
     assert all([move["topic"], move["partition"]] in lists[move["to"]] for move in moves)
+
+
+def test_people_read_maximum_load_and_definitions_of_other_measures():
+    result = plan(log_normal_group(40, 6), growth=(), limits=5)
+    page = re.sub(r"(?s)<(script|style).*?</\1>|<[^>]+>", " ", render_html(result))
+    for text in (page, render_ticket(result), render_summary(result, directory=None)):
+        assert "maximum load" in text
+        assert "makespan" not in text
+    assert "balance score sum of the load differences of all pairs" in " ".join(page.split())
+    assert "bound on moves" in page
+    assert "balance score" not in render_ticket(result)
