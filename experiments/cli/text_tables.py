@@ -59,7 +59,8 @@ class TextTable:
             shown.add_row(*row)
         console.print(shown)
         if hidden:
-            print_note(f"hidden columns: {', '.join(hidden)}; show them with --wide")
+            names = ", ".join(heading.replace("\n", " ") for heading in hidden)
+            print_note(f"hidden columns: {names}; show them with --wide")
 
     def _fitted(self, width: int) -> "tuple[TextTable, list[str]]":
         """Shorten names, then hide columns until the table fits a width."""
@@ -92,7 +93,10 @@ class TextTable:
         )
 
     def _columns(self) -> list[tuple[str, ...]]:
-        headings = (*self.first, *self.numbers, *self.last)
+        headings = [
+            max(heading.split("\n"), key=len)
+            for heading in (*self.first, *self.numbers, *self.last)
+        ]
         return list(zip(headings, *self.rows, strict=True))
 
     def _width(self) -> int:

@@ -150,10 +150,10 @@ def what_if(
     layout = TableLayout(
         first=("scenario",),
         numbers=(
-            *("members", "partitions", "maximum load", "load bound"),
-            *("moves", "moves bound", "unowned"),
+            *("members", "partitions", "maximum load", "load\nbound"),
+            *("moves", "moves\nbound", "no\nowner"),
         ),
-        optional=("partitions", "unowned"),
+        optional=("partitions", "no\nowner"),
         last=("assignor", "status"),
         rows=_rows,
     )
