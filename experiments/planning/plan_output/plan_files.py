@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from itertools import groupby
 from operator import attrgetter
@@ -75,14 +75,7 @@ def plan_document(plan: Plan) -> dict[str, object]:
         ],
         "assignors": [outcome.record() for outcome in plan.assignor_outcomes],
         "members_needed": [sizing.record() for sizing in plan.growth_sizings],
-        "member_losses": [
-            {
-                "member": loss.member,
-                "makespan": value_and_bound(loss.makespan),
-                "partitions_without_consumer": loss.unserved,
-            }
-            for loss in plan.member_losses.losses
-        ],
+        "member_losses": list(_losses(plan)),
     }
     if plan.racks is not None:
         document["racks"] = plan.racks.record()
@@ -112,6 +105,15 @@ def static_assignment(plan: Plan) -> dict[str, object]:
 def group_after(plan: Plan) -> dict[str, object]:
     """Return the group document that describes the group after the planned moves."""
     return group_document(rejoin(plan.group, plan.assignment))
+
+
+def _losses(plan: Plan) -> Iterator[dict[str, object]]:
+    for loss in plan.member_losses.losses:
+        yield {
+            "member": loss.member,
+            "makespan": value_and_bound(loss.makespan),
+            "partitions_without_consumer": loss.unserved,
+        }
 
 
 def _metrics(metrics: AssignmentMetrics) -> dict[str, object]:

@@ -9,11 +9,11 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from itertools import chain, islice
 
+from kassay.experiments.planning.survey.survey_group import survey_group
 from kassay.experiments.planning.survey.survey_result import (
     MoveHistory,
     SurveyResult,
     UnsurveyedGroup,
-    survey_group,
 )
 from kassay.reference.model.group import Group
 from kassay.solver.limits import SearchBudget, SearchLimits

@@ -1,28 +1,18 @@
 """Survey of many groups: the gain of an optimal plan per group, ranked."""
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 
-from kassay.experiments.comparison.optimum import keep_owners
-from kassay.experiments.planning.preparation.planning_levels import makespan_of, planning_levels
 from kassay.experiments.planning.preparation.planning_start import (
     TargetAssignment,
-    check_planning_start,
-    rebalance_caveat,
-    target_assignment,
 )
-from kassay.experiments.planning.preparation.verdict import Verdict, other_verdict
+from kassay.experiments.planning.preparation.verdict import Verdict
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.assumptions import other_reading
-from kassay.reference.model.errors import KassayError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import Measure, load_vector, measures, member_units, movement
-from kassay.reference.model.ownership import NO_OWNER, ownership
-from kassay.solver.limits import SearchLimits
-from kassay.solver.sizing.limiting_partition import LimitingPartition, limiting_partition
+from kassay.reference.model.metrics import Measure, load_vector, measures
+from kassay.solver.sizing.limiting_partition import LimitingPartition
 from kassay.solver.solution import LevelValue, value_and_bound
-from kassay.solver.solve import solve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,74 +259,6 @@ class Survey:
             "placed": sum(one.placed for one in groups),
             "unnecessary_moves": sum(one.unnecessary_moves or 0 for one in groups),
         }
-
-
-def survey_group(
-    group: Group,
-    *,
-    history: MoveHistory | None = None,
-    limits: SearchLimits = SearchLimits(),
-    seed: int = 0,
-) -> SurveyResult:
-    """Compute the gain of an optimal plan for one group.
-
-    The plan has the objective of `plan`. Its searches stop at the time limit; the result then
-    has the best plan found and its bounds.
-
-    Examples
-    --------
-    >>> from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
-    >>> result = survey_group(NAMED_GROUPS["E"].group)
-    >>> result.current.makespan, result.planned.makespan, float(result.gap)
-    (11, 10, 0.1)
-    """
-    try:
-        check_planning_start(group)
-        return _surveyed(group, history, limits, seed)
-    except KassayError as error:
-        return UnsurveyedGroup(id=group.id, reason=str(error))
-    except Exception as error:  # noqa: BLE001 - one bad group must not end the survey
-        reason = f"internal error: {type(error).__name__}: {error}"
-        return UnsurveyedGroup(id=group.id, reason=reason)
-
-
-def _surveyed(
-    group: Group, history: MoveHistory | None, limits: SearchLimits, seed: int
-) -> SurveyResult:
-    levels = planning_levels(group)
-    other = other_reading(group)
-    share = limits if other is None else replace(limits, time=limits.time / 2)
-    solution = solve(group, levels=levels, limits=share, seed=seed)
-    makespan = makespan_of(group, solution)
-    if solution.assignment is None or makespan is None:
-        reason = "; ".join(solution.conflict) or "no assignment found within the time limit"
-        return UnsurveyedGroup(id=group.id, reason=reason)
-    current, planned = keep_owners(group), LoadSummary.of(group, solution.assignment)
-    relative = member_units(group).relative_loads(load_vector(group, current))
-    subscribers = group.subscribers()
-    consumed = [topic for topic in group.topics if subscribers[topic.name]]
-    owners = ownership(group).owners
-    moved = movement(group, solution.assignment)
-    return SurveyedGroup(
-        id=group.id,
-        state=group.status.state,
-        assignor=group.status.assignor,
-        weights=None if group.weight_source is None else str(group.weight_source),
-        members=len(group.members),
-        partitions=sum(topic.partitions for topic in consumed),
-        current=LoadSummary.of(group, current),
-        planned=planned,
-        makespan=LevelValue("makespan", planned.makespan, min(planned.makespan, makespan.bound)),
-        moves=LevelValue("movement", moved, min(moved, solution.movement.bound)),
-        placed=sum(int((owners[topic.name] == NO_OWNER).sum()) for topic in consumed),
-        hot=sum(load > planned.makespan for load in relative),
-        history=history,
-        verdict=Verdict.of(group, solution, makespan, levels),
-        other_reading=other_verdict(group, levels, (), limits=share, seed=seed),
-        target=target_assignment(group),
-        caveat=rebalance_caveat(group),
-        limiting_partition=limiting_partition(group, limits=share, seed=seed),
-    )
 
 
 def _excess(value: int, reference: int) -> Fraction:

@@ -17,7 +17,8 @@ from kassay.experiments.planning.plan_output.render_plan import (
     render_ticket,
 )
 from kassay.experiments.planning.survey.render_survey import render_survey, survey_csv
-from kassay.experiments.planning.survey.survey_result import Survey, SurveyedGroup, survey_group
+from kassay.experiments.planning.survey.survey_group import survey_group
+from kassay.experiments.planning.survey.survey_result import Survey, SurveyedGroup
 from kassay.reference import Group, Member, Topic
 from kassay.reference.documents.json_codec import group_document, parse_group
 from kassay.reference.model.assumptions import (

@@ -8,13 +8,13 @@ from fractions import Fraction
 import pytest
 
 from kassay.experiments.planning.survey import survey_processes
+from kassay.experiments.planning.survey.survey_group import survey_group
 from kassay.experiments.planning.survey.survey_processes import survey_groups
 from kassay.experiments.planning.survey.survey_result import (
     MoveHistory,
     Survey,
     SurveyedGroup,
     UnsurveyedGroup,
-    survey_group,
 )
 from kassay.reference import Group, Member, Topic
 from kassay.reference.model.group_annotations import GroupStatus
