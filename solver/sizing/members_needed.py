@@ -92,7 +92,7 @@ def members_needed(
 
     Examples
     --------
-    >>> from kassay.reference.model.group import Topic
+    >>> from kassay.reference.model.group import Member, Topic
     >>> group = Group(
     ...     topics=(Topic(name="t", partitions=10),),
     ...     members=(Member(id="a", subscription=("t",)),),
