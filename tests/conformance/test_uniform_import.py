@@ -79,11 +79,7 @@ def test_the_next_assignment_follows_from_the_import(site: Site, *, mixed: bool)
 
 
 def _imported(live: RunningGroup, site: Site) -> Group:
-    subscriptions = {
-        client: topics for client, topics in live.subscriptions.items() if client in live.consumers
-    }
-    options = ImportOptions(subscriptions={live.name: subscriptions})
-    [imported] = import_live(LiveCluster(site.bootstrap), [live.name], options)
+    [imported] = import_live(LiveCluster(site.bootstrap), [live.name], ImportOptions())
     assert imported.group is not None, imported.error
     return imported.group
 
