@@ -19,6 +19,7 @@ from kassay.experiments.implementations.subprocess_assignor import (
     assignor_process,
 )
 from kassay.reference.assignors import run_assignor
+from kassay.reference.assignors.family_ports import FAMILY_PORTS
 from kassay.reference.documents.family_documents import FamilyDocument
 from kassay.reference.documents.json_codec import group_document, parse_assignment
 from kassay.reference.model.assignment import Assignment
@@ -79,10 +80,15 @@ class FamilyRunResult:
 
 
 def run_on_document(document: FamilyDocument, name: str) -> FamilyRunResult:
-    """Run an assignor of an installed library on the document of a family.
+    """Run a port or an assignor of an installed library on the document of a family.
 
     ``failed`` is the class of the exception if the assignor throws one.
     """
+    if name in FAMILY_PORTS:
+        try:
+            return FamilyRunResult(answer=FAMILY_PORTS[name].assign(document))
+        except UpstreamError as error:
+            return FamilyRunResult(failed=error.java_class, reason=error.detail)
     assignor = parse_library_assignor(name)
     process = assignor_process(driver_command(assignor), start_seconds=_START_SECONDS)
     request = {"assignor": assignor.assignor.name, "group": document.content}

@@ -18,6 +18,7 @@ from kassay.experiments.implementations.library_catalogue import (
 )
 from kassay.experiments.implementations.runner import RunResult, run, run_on_document
 from kassay.reference.assignors import ASSIGNORS
+from kassay.reference.assignors.family_ports import FAMILY_PORTS
 from kassay.reference.documents.family_documents import (
     FamilyDocument,
     Kind,
@@ -52,11 +53,10 @@ def assign(options: AssignOptions, source: GroupSource, custom: CustomAssignors)
     Example: `kassay assign --assignor sticky groups.jsonl`
     """
     name = custom.single(options.assignor)
-    if is_library_assignor(name):
-        kind = parse_library_assignor(name).assignor.kind
-        if kind is not Kind.CONSUMER:
-            _assign_documents(source.file, kind, name, options.output_format)
-            return
+    kind = _kind_of(name)
+    if kind is not Kind.CONSUMER:
+        _assign_documents(source.file, kind, name, options.output_format)
+        return
 
     def process(group: Group) -> GroupResult:
         record = _record(group, name, run(group, name))
@@ -66,6 +66,14 @@ def assign(options: AssignOptions, source: GroupSource, custom: CustomAssignors)
 
     layout = TableLayout(first=("member",), numbers=("partitions",), last=("assigned",), rows=_rows)
     process_groups(source.file, process, options.output_format, layout, source.import_options())
+
+
+def _kind_of(name: str) -> Kind:
+    if name in FAMILY_PORTS:
+        return FAMILY_PORTS[name].kind
+    return (
+        parse_library_assignor(name).assignor.kind if is_library_assignor(name) else Kind.CONSUMER
+    )
 
 
 def _assign_documents(file: Path, kind: Kind, name: str, output_format: Format) -> None:

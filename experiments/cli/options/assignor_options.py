@@ -24,6 +24,7 @@ from kassay.experiments.implementations.library_catalogue import (
     parse_library_assignor,
 )
 from kassay.reference.assignors import ASSIGNORS, DEFAULT_ASSIGNORS
+from kassay.reference.assignors.family_ports import FAMILY_PORTS
 from kassay.reference.model.errors import InputError, UsageError
 
 
@@ -33,6 +34,13 @@ def known_assignor(name: str, *, of_each_kind: bool = False) -> str:
     Return the complete name, with the version of the library. Assignors of families other than
     consumer groups are errors unless ``of_each_kind`` is true.
     """
+    if name in FAMILY_PORTS:
+        if of_each_kind:
+            return name
+        raise typer.BadParameter(
+            f"{name} reads documents of kind {str(FAMILY_PORTS[name].kind)!r}; only kassay assign "
+            "supports this kind"
+        )
     if not is_library_assignor(name):
         check_name("assignor", [*ASSIGNORS, "LIBRARY[@VERSION]:ASSIGNOR"], name)
         return name
@@ -66,9 +74,10 @@ _LIBRARIES = (
 
 def assignor_option(*, of_each_kind: bool = False) -> Any:
     """Declare one assignor: of consumer groups, or of each kind of documents."""
+    names = [*ASSIGNORS, *FAMILY_PORTS] if of_each_kind else ASSIGNORS
     return option(
         None,
-        f"Kafka assignor: {', '.join(ASSIGNORS)}; {_LIBRARIES}",
+        f"Kafka assignor: {', '.join(names)}; {_LIBRARIES}",
         callback=_assignor_of_each_kind if of_each_kind else _known_assignor,
         metavar="NAME",
     )

@@ -109,6 +109,29 @@ def test_each_release_answers_twice_with_the_same_answer(name):
     assert [answer(problem, name) for problem in problems] == first
 
 
+@pytest.mark.parametrize(
+    "recorded",
+    [one for one in RECORDED if one["problem"]["kind"] == "share"],
+    ids=lambda one: one["problem"]["id"],
+)
+def test_the_port_of_share_groups_repeats_the_recorded_answer(recorded):
+    found = json.loads(json.dumps(answer(recorded["problem"], "share")))
+    assert found == recorded["answer"]
+
+
+def test_the_port_of_share_groups_equals_the_answers_of_another_driver():
+    file = SHARED / "share@4.4.0.jsonl.gz"
+    if not file.exists():
+        pytest.skip("needs the recordings in ../shared/fixtures/family")
+    with gzip.open(file, "rt", encoding="utf-8") as stream:
+        recordings = [json.loads(line) for line in stream]
+    for recorded in recordings:
+        problem = {**recorded["problem"], "kind": "share"}
+        found = json.loads(json.dumps(answer(problem, "share")))
+        assert found.get("failed") == recorded.get("failed"), problem["id"]
+        assert recorded.get("answer") in (None, found), problem["id"]
+
+
 SHARE = {"kind": "share", "id": "s", "topics": {"t": 1}, "members": [{"id": "m", "topics": ["t"]}]}
 _DRIVER = """
 import json, sys, time
@@ -154,6 +177,14 @@ def test_assign_prints_the_answer_and_the_errors_of_other_documents(driver):
     assert lines[2] == {"id": "last", "assignor": name, "answer": answer}
 
 
+def test_assign_runs_the_port_of_share_groups():
+    name = "share"
+    assert assign(SHARE, name=name) == (
+        0,
+        [{"id": "s", "assignor": name, "answer": {"members": {"m": [["t", 0]]}}}],
+    )
+
+
 def test_assign_prints_the_exception_of_the_library(driver):
     driver('print(json.dumps({"failed": "NoSuchElementException", "reason": "x"}), flush=True)')
     code, lines = assign(SHARE)
@@ -173,6 +204,8 @@ def test_other_commands_refuse_assignors_and_documents_of_a_family():
     with pytest.raises(InputError, match=refused):
         run(NAMED_GROUPS["A"].group, "kafka-broker:share")
     result = CliRunner().invoke(app, ["compare", "--assignor", "kafka-broker:share"], input="{}")
+    assert result.exit_code == 2
+    result = CliRunner().invoke(app, ["compare", "--assignor", "share"], input="{}")
     assert result.exit_code == 2
     result = CliRunner().invoke(app, ["solve", "-"], input=json.dumps(SHARE))
     assert result.exit_code == 2

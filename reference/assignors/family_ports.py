@@ -1,0 +1,19 @@
+"""Ports of the assignors of families other than consumer groups."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from kassay.reference.assignors.share import simple
+from kassay.reference.documents.family_documents import FamilyDocument, Kind
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyPort:
+    """A port, the kind of its documents, and the function that returns its answer."""
+
+    kind: Kind
+    assign: Callable[[FamilyDocument], Mapping[str, object]]
+
+
+FAMILY_PORTS = {"share": FamilyPort(Kind.SHARE, simple.assign_document)}
+"""The ports by name."""

@@ -1,0 +1,1 @@
+"""Port of the assignor of share groups, which runs in the broker."""

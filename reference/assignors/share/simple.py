@@ -1,0 +1,279 @@
+"""Port of ``SimpleAssignor``: share groups, for equal and for mixed subscriptions.
+
+Upstream: org.apache.kafka.coordinator.group.assignor.SimpleAssignor,
+SimpleHomogeneousAssignmentBuilder and SimpleHeterogeneousAssignmentBuilder,
+kafka-group-coordinator 4.2 to 4.4.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from kassay.reference.documents.family_documents import FamilyDocument
+from kassay.reference.java.hash_codes import name_uuid, uuid_hash
+from kassay.reference.java.hash_map import HashMap, capacity_for, set_capacity, uuid_map
+from kassay.reference.java.hash_order import string_order
+from kassay.reference.java.integer_set import IntegerSet
+from kassay.reference.model.assignor_result import UpstreamError
+
+Answer = dict[str, list[tuple[str, int]]]
+_Partition = tuple[int, int]
+"""Id of the topic and number of the partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShareMember:
+    """A member of a share group: its subscription and its partitions of the last assignment."""
+
+    id: str
+    topics: Sequence[str]
+    owned: Sequence[tuple[str, int]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ShareGroup:
+    """Assignable partitions per topic, and the members."""
+
+    assignable: Mapping[str, Sequence[int]]
+    members: Sequence[ShareMember]
+
+
+def assign_document(document: FamilyDocument) -> dict[str, object]:
+    """Return the answer for a checked document of a share group."""
+    members: Any = document.content["members"]
+    topics: Any = document.content["topics"]
+    assignable = {
+        name: range(fields) if isinstance(fields, int) else _assignable(fields)
+        for name, fields in topics.items()
+    }
+    group = ShareGroup(
+        assignable,
+        tuple(
+            ShareMember(one["id"], one["topics"], tuple(map(tuple, one.get("owned", ()))))
+            for one in members
+        ),
+    )
+    return {"members": assign(group)}
+
+
+def _assignable(fields: Mapping[str, Any]) -> Sequence[int]:
+    numbers = fields.get("assignable")
+    return range(fields["partitions"]) if numbers is None else sorted(set(numbers))
+
+
+def assign(group: ShareGroup) -> Answer:
+    """Return the sorted partitions per member.
+
+    Raises
+    ------
+    UpstreamError
+        If the Java class throws an exception.
+    """
+    by_id = {member.id: member for member in group.members}
+    members = [by_id[id] for id in string_order(by_id)]
+    topics = {*group.assignable, *(topic for one in members for topic, _ in one.owned)}
+    names = {name_uuid(topic.encode()).int: topic for topic in sorted(topics)}
+    builder = _Builder(group, members, names)
+    if len({frozenset(member.topics) for member in members}) == 1:
+        builder.assign_equal_subscriptions()
+    else:
+        builder.assign_mixed_subscriptions()
+    return {
+        member.id: sorted((names[topic], number) for topic, number in builder.result[index])
+        for index, member in enumerate(members)
+    }
+
+
+class _Builder:
+    def __init__(
+        self, group: ShareGroup, members: Sequence[ShareMember], names: Mapping[int, str]
+    ) -> None:
+        self.ids = {name: id for id, name in names.items()}
+        self.assignable = {self.ids[topic]: list(n) for topic, n in group.assignable.items()}
+        self.subscriptions = [self._topic_set(member.topics) for member in members]
+        self.owned = [self._owned(member.owned) for member in members]
+        self.result: list[set[_Partition]] = [
+            {(topic, number) for topic, numbers in owned.items() for number in numbers}
+            for owned in self.owned
+        ]
+
+    def _topic_set(self, topics: Iterable[str]) -> list[int]:
+        names = string_order(dict.fromkeys(topics), capacity=set_capacity(len(set(topics))))
+        order = uuid_map(capacity=set_capacity(len(names)))
+        for name in names:
+            order.put(self.ids[name], None)
+        return list(order)
+
+    def _owned(self, owned: Iterable[tuple[str, int]]) -> HashMap[int, IntegerSet]:
+        numbers: dict[int, list[int]] = {}
+        for topic, number in owned:
+            numbers.setdefault(self.ids[topic], []).append(number)
+        target = uuid_map()
+        for topic_id, listed in numbers.items():
+            target.compute_if_absent(topic_id, lambda _: IntegerSet()).update(iter(listed))
+        return target
+
+    # ---- Equal subscriptions ------------------------------------------------------------
+
+    def assign_equal_subscriptions(self) -> None:  # noqa: C901, PLR0912 - one step per loop
+        subscribed = self.subscriptions[0]
+        if not subscribed:
+            for kept in self.result:
+                kept.clear()
+            return
+        count = len(self.owned)
+        targets = [(topic, n) for topic in subscribed for n in self.assignable[topic]]
+        sharing = -(-count // len(targets)) if targets else 0
+        quotas = _quotas(sharing * len(targets), count)
+        by_partition: HashMap[_Partition, IntegerSet] = HashMap(
+            _partition_hash, capacity=_capacity(len(targets))
+        )
+        by_member: dict[int, HashMap[_Partition, None]] = {}
+        unfilled = IntegerSet(capacity=_capacity(count))
+        overfilled = IntegerSet(capacity=_capacity(count))
+        for member, owned in enumerate(self.owned):
+            assigned = 0
+            for topic, numbers in owned.items():
+                for number in numbers:
+                    if topic not in subscribed:
+                        self.result[member].discard((topic, number))
+                        continue
+                    assigned += 1
+                    partition = (topic, number)
+                    by_partition.compute_if_absent(partition, lambda _: IntegerSet()).add(member)
+                    own = by_member.setdefault(member, HashMap(_partition_hash))
+                    own.put(partition, None)
+            if assigned < quotas[member]:
+                unfilled.add(member)
+            elif assigned > quotas[member]:
+                overfilled.add(member)
+        for member in overfilled:
+            own = by_member[member]
+            for partition in list(own)[: max(0, len(own) - quotas[member])]:
+                by_partition.compute_if_absent(partition, lambda _: IntegerSet()).remove(member)
+                own.remove(partition)
+                self.result[member].discard(partition)
+        for partition, holders in list(by_partition.items()):
+            for member in list(holders)[: max(0, len(holders) - sharing)]:
+                holders.remove(member)
+                by_member[member].remove(partition)
+                self.result[member].discard(partition)
+                unfilled.add(member)
+        for partition in targets:
+            by_partition.compute_if_absent(partition, lambda _: IntegerSet())
+        loads = {member: len(own) for member, own in by_member.items()}
+        self._assign_remaining(by_partition.items(), unfilled, sharing, quotas, loads)
+
+    # ---- Mixed subscriptions ------------------------------------------------------------
+
+    def assign_mixed_subscriptions(self) -> None:
+        every: HashMap[int, None] = uuid_map()
+        for subscription in self.subscriptions:
+            for topic in subscription:
+                every.put(topic, None)
+        for topic in every:
+            self._assign_topic(topic)
+
+    def _assign_topic(self, topic: int) -> None:  # noqa: C901 - one step per loop
+        subscribers = [
+            member for member, topics in enumerate(self.subscriptions) if topic in topics
+        ]
+        targets = self.assignable[topic]
+        sharing = -(-len(subscribers) // len(targets)) if targets else 0
+        quotas = [0] * len(self.owned)
+        each = _quotas(sharing * len(targets), len(subscribers))
+        for member, quota in zip(subscribers, each, strict=True):
+            quotas[member] = quota
+        by_partition: HashMap[int, IntegerSet] = HashMap(
+            int, sort_key=int, capacity=_capacity(len(targets))
+        )
+        by_member: dict[int, IntegerSet] = {}
+        for member, owned in enumerate(self.owned):
+            for number in owned.get(topic) or ():
+                by_partition.compute_if_absent(number, lambda _: IntegerSet()).add(member)
+                by_member.setdefault(member, IntegerSet()).add(number)
+        for member, own in by_member.items():
+            for number in list(own)[: max(0, len(own) - quotas[member])]:
+                self._revoke(by_partition.get(number), own, member, (topic, number))
+        for number, holders in list(by_partition.items()):
+            for member in list(holders)[: max(0, len(holders) - sharing)]:
+                self._revoke(holders, by_member[member], member, (topic, number))
+        for number in targets:
+            by_partition.compute_if_absent(
+                number, lambda _: IntegerSet(capacity=_capacity(len(subscribers)))
+            )
+        unfilled = IntegerSet(capacity=_capacity(len(self.owned)))
+        loads = {member: len(own) for member, own in by_member.items()}
+        for member in subscribers:
+            if loads.get(member, 0) < quotas[member]:
+                unfilled.add(member)
+        partitions = (((topic, number), held) for number, held in by_partition.items())
+        self._assign_remaining(partitions, unfilled, sharing, quotas, loads)
+
+    def _revoke(
+        self, holders: IntegerSet | None, own: IntegerSet, member: int, partition: _Partition
+    ) -> None:
+        if holders is not None:
+            holders.remove(member)
+        own.remove(partition[1])
+        self.result[member].discard(partition)
+
+    # ---- Both ---------------------------------------------------------------------------
+
+    def _assign_remaining(  # noqa: C901 - upstream's loop
+        self,
+        partitions: Iterable[tuple[_Partition, IntegerSet]],
+        unfilled: IntegerSet,
+        sharing: int,
+        quotas: Sequence[int],
+        loads: dict[int, int],
+    ) -> None:
+        if not len(unfilled):
+            return
+        circle: Iterator[int] = iter(list(unfilled))
+        has_assigned = False
+        for partition, holders in partitions:
+            # Upstream does not add new members: one member can count twice for a partition.
+            present, added = set(holders), set[int]()
+            missing = sharing - len(present)
+            while missing > 0:
+                member = next(circle, None)
+                if member is None:
+                    if not has_assigned:
+                        break
+                    circle, has_assigned = iter(list(unfilled)), False
+                    member = next(circle, None)
+                    if member is None:
+                        raise UpstreamError("NoSuchElementException", "null")
+                if member in present:
+                    continue
+                if member not in added:
+                    added.add(member)
+                    self.result[member].add(partition)
+                    loads[member] = loads.get(member, 0) + 1
+                missing -= 1
+                has_assigned = True
+                if loads[member] >= quotas[member]:
+                    unfilled.remove(member)
+            if not len(unfilled):
+                break
+
+
+def _capacity(size: int) -> int:
+    """Return the capacity that ``AssignorHelpers`` requests for a number of keys."""
+    return capacity_for(size + 1)
+
+
+def _quotas(slots: int, members: int) -> list[int]:
+    """Divide slots over members with Java's rounding of doubles."""
+    share = slots / members
+    ends = [-int(-(share * index) // 1) for index in range(members + 1)]
+    return [end - start for start, end in pairwise(ends)]
+
+
+def _partition_hash(partition: _Partition) -> int:
+    """Return the hash code of the record ``TopicIdPartition``."""
+    topic, number = partition
+    value = (31 * uuid_hash(topic) + number) & 0xFFFFFFFF
+    return value - (1 << 32) if value & 0x80000000 else value
