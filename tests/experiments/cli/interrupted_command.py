@@ -10,6 +10,8 @@ import sys
 import time
 from threading import Thread
 
+# The import of OR-Tools is no search. Without cached byte code, it takes seconds.
+import kassay.solver.cpsat.level_search  # noqa: F401
 from kassay.experiments.cli import main
 
 
