@@ -34,6 +34,11 @@ class Arithmetic(Enum):
     Its linear relaxation uses floating point. With greater coefficients, it does not separate
     values: CP-SAT raises bounds in steps of 1, and allocates memory without limit.
     """
+    CP_SAT_EXCESS = 2**32
+    """Activities of constraints with a threshold and excesses over it, in CP-SAT.
+
+    With greater coefficients, CP-SAT has allocated gigabytes for four partitions.
+    """
     CP_SAT_DOMAINS = 2**61
     """Sum of the domains of all variables of a CP-SAT model."""
 

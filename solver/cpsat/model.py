@@ -139,8 +139,9 @@ class AssignmentModel:
         if "load" in self.__dict__:
             loads = np.zeros(self.problem.member_count, dtype=np.int64)
             np.add.at(loads, placement, np.array(self.weight, dtype=np.int64))
+            # An expression for no load can be the constant 0, the same variable for all members.
             for load, value in zip(self.load, loads.tolist(), strict=True):
-                if isinstance(load, cp_model.IntVar):
+                if isinstance(load, cp_model.IntVar) and load.index != self.zero.index:
                     self.cp.add_hint(load, value)
 
     def read(self, solver: cp_model.CpSolver) -> Placement:

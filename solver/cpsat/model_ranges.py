@@ -78,13 +78,17 @@ def load_scale(problem: Problem, levels: Iterable[tuple[Level, int]] = ()) -> Sc
     def fits(unit: int) -> bool:
         total = problem.total // unit
         # The loads of members and hosts, and their sum.
-        activity, domains = (members + 1) * total, (2 * members + 1) * total
+        activity, domains, excess = (members + 1) * total, (2 * members + 1) * total, 0
         for level, units, worst in measured:
             if units.names:
                 numbers = _magnitudes(level.measure, units, total, worst // unit**2)
                 activity, domains = max(activity, numbers[0]), domains + numbers[1]
-        return Arithmetic.CP_SAT.represents(activity) and Arithmetic.CP_SAT_DOMAINS.represents(
-            domains
+                if level.measure is Measure.LEXIMAX:
+                    excess = max(excess, numbers[0])
+        return (
+            Arithmetic.CP_SAT.represents(activity)
+            and Arithmetic.CP_SAT_EXCESS.represents(excess)
+            and Arithmetic.CP_SAT_DOMAINS.represents(domains)
         )
 
     return scale_to_fit(problem.weight.tolist(), fits)
