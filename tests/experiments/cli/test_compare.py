@@ -1,5 +1,7 @@
 import pytest
 
+from kassay.experiments.cli.commands import compare as command
+from kassay.experiments.comparison.optimum import solve_optimum
 from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
 from kassay.reference.documents.json_codec import group_document
 
@@ -61,3 +63,29 @@ def test_an_unknown_assignor_is_a_usage_error_with_the_choices(kassay, file):
     assert (done.code, done.out) == (2, "")
     assert "unknown assignor 'stikcy'" in done.message
     assert "cooperative-sticky" in done.message
+
+
+@pytest.mark.parametrize(("assignor", "share"), [("sticky", 1 / 15), ("range", 1 / 2)])
+def test_the_fewest_moves_are_searched_shortly_if_all_assignors_miss_the_makespan(
+    kassay, write_groups, monkeypatch, assignor, share
+):
+    seconds = []
+
+    def recorded(group, **options):
+        seconds.append(options["limits"].time)
+        return solve_optimum(group, **options)
+
+    monkeypatch.setattr(command, "solve_optimum", recorded)
+    # Range gives 9 to one member and 5 + 3 to the other; sticky keeps 9 + 5.
+    weights, owned = [9, 5, 3], ({"t": [0, 1]}, {"t": [2]})
+    members = [
+        {"id": id, "topics": [*"tu"], "owned": own} for id, own in zip("ab", owned, strict=True)
+    ]
+    topics = {"t": {"partitions": 3, "weights": weights}}
+    if assignor == "range":
+        topics["t"]["weights"] = [4, 5, 9]
+    path = write_groups({"id": "w", "topics": topics | {"u": 1}, "members": members})
+    record = kassay("compare", path, "--assignor", assignor, "--time-limit", 30).record
+    assert record["comparisons"][0]["unnecessary_moves"] == 0
+    assert [one <= 30 * share for one in seconds] == [True]
+    assert [one > 30 * share / 2 for one in seconds] == [True]

@@ -1,5 +1,7 @@
 import pytest
 
+from kassay.experiments.cli.commands import what_if as command
+from kassay.experiments.planning.scenarios.what_if import what_if as solve_scenario
 from tests.experiments.cli.conftest import LOPSIDED_GROUP
 
 WEIGHTED = {
@@ -86,3 +88,25 @@ def test_a_higher_tolerance_of_what_if_saves_moves(
     found = kassay("what-if", path, "--tolerance", tolerance).record["scenarios"][1]
     assert found["makespan"]["value"] == makespan
     assert found["movement"]["value"] <= moves
+
+
+def test_equal_scenarios_are_solved_once_within_one_time_limit(kassay, write_groups, monkeypatch):
+    seconds = []
+
+    def recorded(scenario, **options):
+        seconds.append(options["limits"].time)
+        return solve_scenario(scenario, **options)
+
+    monkeypatch.setattr(command, "solve_scenario", recorded)
+    options = ("--members", "+0..+2", "--time-limit", 40)
+    rows = kassay("what-if", write_groups(WEIGHTED), *options).record["scenarios"]
+    assert [row["scenario"] for row in rows[1:]] == [
+        "optimum",
+        "members +0",
+        "members +1",
+        "members +2",
+    ]
+    assert rows[1]["makespan"] == rows[2]["makespan"]
+    assert len(seconds) == 3
+    assert seconds[0] <= 40 / 4
+    assert seconds[1] <= 40 / 2
