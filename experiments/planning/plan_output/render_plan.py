@@ -226,7 +226,7 @@ def _prefixes(plan: Plan) -> list[tuple[int, int]]:
 def _prefix_gaps(plan: Plan) -> Iterator[str]:
     """Compare the first moves of the list with the points of the frontier."""
     lowest = {row.moves: row.imbalance for row in plan.frontier.table()}
-    name = str(plan.frontier.measure).replace("_", " ")
+    name = level_words(plan.frontier.measure)
     for moves, imbalance in _prefixes(plan):
         if moves in _COMPARED_PREFIXES and moves < plan.movement and moves in lowest:
             excess = (imbalance - lowest[moves]) / max(1, lowest[moves])
