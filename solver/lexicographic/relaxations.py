@@ -1,4 +1,8 @@
-"""Solve levels from the answers with fewer constraints and levels, so that more are no worse."""
+"""Solve levels from the answers with fewer constraints and levels.
+
+With a deterministic limit, a constraint that such an answer meets makes it no worse. A time limit
+is shared by the searches, so that the answer can be worse.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
