@@ -14,7 +14,7 @@ from kassay.solver.trajectory.program_solvers import SCALE, optimal_counts
 # Variables of the first windows, and seconds per window.
 _WINDOW_SIZE = 3_000
 _WINDOW_SECONDS = 10.0
-# Windows become longer if a pass over all of them saves less than one of so many moves.
+# Windows become longer if a pass over all of them saves less than one move in this number of moves.
 _FEW_SAVED = 100
 
 
