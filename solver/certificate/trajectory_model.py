@@ -163,7 +163,7 @@ def build_stream(
 
 
 def check_groups(groups: Sequence[Group]) -> None:
-    """Check the groups: at least one, with members of equal speed and partitions of equal weight."""
+    """Check for at least one group, members of equal speed and partitions of equal weight."""
     if not groups:
         raise UsageError("groups is empty; pass at least one group")
     for number, group in enumerate(groups):

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event, Thread
+from typing import Self
 
 import confluent_kafka
 import pytest
@@ -117,16 +119,40 @@ def _librdkafka(stack: ExitStack, site: Site, name: str, protocol: str) -> None:
 def _kafka_python(stack: ExitStack, site: Site, name: str) -> None:
     for number in range(2):
         client = f"{name}-{number}"
-        consumer = kafka.KafkaConsumer(
-            "orders", bootstrap_servers=site.bootstrap, group_id=name, client_id=client
+        consumer = stack.enter_context(_PollingConsumer(site.bootstrap, name, client))
+        site.groups.setdefault(name, {})[client] = Client(
+            frozenset({"orders"}), consumer.reported_partitions
         )
-        stack.callback(consumer.close, autocommit=False)
 
-        def partitions(consumer: kafka.KafkaConsumer = consumer) -> frozenset[Partition]:
-            consumer.poll(100)
-            return frozenset((tp.topic, tp.partition) for tp in consumer.assignment())
 
-        site.groups.setdefault(name, {})[client] = Client(frozenset({"orders"}), partitions)
+class _PollingConsumer(Thread):
+    """Consumer of kafka-python that polls until the end of the test, so that it stays a member."""
+
+    def __init__(self, bootstrap: str, group: str, client: str) -> None:
+        super().__init__(daemon=True)
+        self.consumer = kafka.KafkaConsumer(
+            "orders", bootstrap_servers=bootstrap, group_id=group, client_id=client
+        )
+        self.ended = Event()
+        self.partitions: frozenset[Partition] = frozenset()
+
+    def run(self) -> None:
+        while not self.ended.is_set():
+            self.consumer.poll(100)
+            assigned = self.consumer.assignment()
+            self.partitions = frozenset((tp.topic, tp.partition) for tp in assigned)
+        self.consumer.close(autocommit=False)
+
+    def reported_partitions(self) -> frozenset[Partition]:
+        return self.partitions
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.ended.set()
+        self.join(SECONDS)
 
 
 def _simple(site: Site, name: str) -> None:
@@ -139,14 +165,14 @@ def _simple(site: Site, name: str) -> None:
     site.groups[name] = {}
 
 
-def _await_agreement(site: Site) -> None:
+def _await_agreement(site: Site, *, without: str = "") -> None:
     """Wait until the brokers report the partitions that the clients report."""
     deadline = time.monotonic() + SECONDS
     while time.monotonic() < deadline:
         reported = {
             name: {client: one.partitions() for client, one in clients.items()}
             for name, clients in site.groups.items()
-            if clients
+            if clients and name != without
         }
         seen = {
             name: {client: one.assigned for client, one in site.admin.group(name).members.items()}
@@ -205,6 +231,7 @@ def site() -> Iterator[Site]:
         moving.join(second)
         moving.await_state("Reconciling")
         _register(site, moving, second)
+        _await_agreement(site, without="reconciling")
         yield site
 
 
