@@ -14,6 +14,7 @@ from kassay.reference.model.group import Group
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.cpsat.level_expressions import level_terms
 from kassay.solver.cpsat.model import AssignmentModel, minimise
+from kassay.solver.cpsat.model_ranges import load_scale
 from kassay.solver.cpsat.partition_classes import symmetry_classes
 from kassay.solver.evaluation import level_value
 from kassay.solver.initial_solutions import keep_owned
@@ -42,8 +43,10 @@ def plain_solve(
     start = time.monotonic()
     budget = SearchBudget(start + limits.time, limits)
     problem = build_problem(group)
-    model = AssignmentModel(problem, symmetry_classes(problem, levels, ()))
     best = keep_owned(problem)
+    worst = [(level, level_value(problem, level, best)) for level in levels]
+    scale = load_scale(problem, worst)
+    model = AssignmentModel(problem, symmetry_classes(problem, levels, ()), scale)
     bounds: list[int] = []
     for index, level in enumerate(levels):
         terms = level_terms(model, level, level_value(problem, level, best))

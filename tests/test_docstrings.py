@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = {"reference": "kassay.", "solver": "kassay.", "experiments": "kassay.", "tools": ""}
+FOLDERS = {
+    "reference": "kassay.",
+    "solver": "kassay.",
+    "experiments": "kassay.",
+    "benchmarks": "",
+    "tools": "",
+}
 """Prefix of the names of modules, by folder."""
 MODULES = sorted(
     prefix + ".".join(path.relative_to(ROOT).with_suffix("").parts)

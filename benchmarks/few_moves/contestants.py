@@ -23,6 +23,7 @@ from kassay.solver.bounds.level_bounds import makespan_bound
 from kassay.solver.constraints import Capacity
 from kassay.solver.cpsat.constraint_expressions import add_constraint
 from kassay.solver.cpsat.model import AssignmentModel, minimise
+from kassay.solver.cpsat.model_ranges import load_scale
 from kassay.solver.cpsat.partition_classes import symmetry_classes
 from kassay.solver.evaluation import movement_costs
 from kassay.solver.initial_solutions import keep_owned, longest_processing_time
@@ -56,7 +57,9 @@ def kassay(instance: Instance, seconds: float) -> Entry:
 def plain_cp_sat(instance: Instance, seconds: float) -> Entry:
     """Solve an instance with one CP-SAT model; the owned partitions are the warm start."""
     problem = build_problem(instance.group)
-    model = AssignmentModel(problem, symmetry_classes(problem, (Movement(),), ()))
+    model = AssignmentModel(
+        problem, symmetry_classes(problem, (Movement(),), ()), load_scale(problem)
+    )
     add_constraint(model, Capacity(instance.max_load))
     model.hint(keep_owned(problem))
     limits = SearchLimits(time=seconds)

@@ -81,6 +81,8 @@ def test_the_page_compares_the_first_moves_with_the_points(plans):
     final = plans[-1]
     tenth = final.batches[9].makespan
     share = f"{(tenth - 9_938) / 9_938:.1%}"
-    assert f"After 10 moves of the list: makespan {tenth:,}, {share} above" in render_html(final)
+    assert f"After 10 moves of the list: maximum load {tenth:,}, {share} above" in render_html(
+        final
+    )
     assert "the search continues and replaces this page" in render_html(plans[0])
     assert "the search continues" not in render_html(final)

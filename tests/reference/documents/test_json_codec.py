@@ -307,7 +307,9 @@ def test_an_empty_rack_of_a_member_or_replica_is_no_rack():
 
 
 def test_an_unknown_protocol_is_an_error():
-    with pytest.raises(InputError, match="protocol must be one of classic, consumer, got 'share'"):
+    with pytest.raises(
+        InputError, match="protocol must be one of classic, consumer, simple, got 'share'"
+    ):
         parse_group({"topics": {}, "members": [], "protocol": "share"})
 
 
