@@ -10,7 +10,10 @@ import sys
 import time
 from threading import Thread
 
-# The import of OR-Tools is no search. Without cached byte code, it takes seconds.
+# The imports of large libraries are no search. Without cached byte code, they take seconds.
+import pandas as pd  # noqa: F401
+import scipy.optimize  # noqa: F401
+
 import kassay.solver.cpsat.level_search  # noqa: F401
 from kassay.experiments.cli import main
 
