@@ -25,10 +25,10 @@ from tests.solver.big_weight_cases import big_weight_case, big_weight_difference
 MEMBERS, PARTITIONS = 3, 5
 
 
-def small_groups() -> Iterator[Group]:
-    """Yield all groups up to `MEMBERS` members and `PARTITIONS` partitions, up to symmetry."""
+def small_groups(most_partitions: int = PARTITIONS) -> Iterator[Group]:
+    """Yield all groups up to `MEMBERS` members and the given partitions, up to symmetry."""
     for members in range(1, MEMBERS + 1):
-        for partitions in range(1, PARTITIONS + 1):
+        for partitions in range(1, most_partitions + 1):
             yield from exhaustive_groups(members=members, partitions=partitions)
 
 

@@ -158,7 +158,8 @@ def solve_without_owners(group: Group) -> int:
     return max(problem.loads(longest_processing_time(problem)))
 
 
-@pytest.mark.parametrize("members", short_and_long(5, 10))
+@pytest.mark.long
+@pytest.mark.parametrize("members", [5, 10])
 def test_more_search_never_gives_more_moves(members):
     problem = build_problem(crowded(5, 15 * members, members))
     ceiling = problem.total // members * 103 // 100
@@ -200,6 +201,7 @@ def test_each_method_finds_only_valid_placements_that_are_cheap_enough(method):
     assert method is OverloadAnnealing or optimal > 40
 
 
+@pytest.mark.long
 def test_one_run_of_annealing_saves_many_moves_if_the_bound_is_far():
     one = instance("two-speed/mixed/in-turn/1%/300/15/1")
     problem = build_problem(one.group)

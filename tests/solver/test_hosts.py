@@ -26,7 +26,6 @@ from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import build_problem
 from kassay.solver.weighted.search.overload_repair import LoadLimit, OverloadRepair
 from tests.solver.random_cases import LevelsCase, host_cases, is_minimal_conflict
-from tests.tiers import short_and_long
 
 GROUPS = int(os.environ.get("HOST_GROUPS", "240"))
 PARTS = 8
@@ -85,7 +84,8 @@ def large_group(seed: int, *, members: int = 20, hosts: int = 5, partitions: int
     )
 
 
-@pytest.mark.parametrize("seed", short_and_long(0, 1, 2))
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(3))
 def test_a_tolerance_of_two_per_cent_saves_most_moves_of_a_large_group(seed):
     group = large_group(seed)
     tolerance = Tolerance(relative=0.02)

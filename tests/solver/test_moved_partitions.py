@@ -78,6 +78,7 @@ def test_partitions_without_an_owner_are_placed_without_a_move():
     assert (found.placement != NO_OWNER).all()
 
 
+@pytest.mark.long
 def test_weights_beyond_64_bits_give_a_value_and_a_bound():
     problem = build_problem(log_normal_group(40, 5, 1))
     heavy = replace(problem, weight=problem.weight.astype(object) * 2**60 + 1)

@@ -110,6 +110,7 @@ def test_a_capacity_below_a_total_beyond_60_bits_has_a_value_and_a_bound(method)
     assert_valid(solve(group, constraints=rules, method=method, limits=LIMITS))
 
 
+@pytest.mark.long
 def test_a_frontier_of_loads_beyond_64_bits_has_values_and_bounds():
     points = frontier(big_group(3, 14), limits=SearchLimits(time=3, deterministic=0.02)).points
     assert points
@@ -118,7 +119,8 @@ def test_a_frontier_of_loads_beyond_64_bits_has_values_and_bounds():
     assert all(point.imbalance.bound <= point.imbalance.value for point in points)
 
 
-@pytest.mark.parametrize("bits", short_and_long(62, 50))
+@pytest.mark.long
+@pytest.mark.parametrize("bits", [62, 50])
 def test_a_pin_to_the_own_answer_makes_the_imbalance_no_worse(bits):
     rng = random.Random(bits)
     group = even_group(

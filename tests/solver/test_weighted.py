@@ -26,6 +26,7 @@ from kassay.solver.weighted.exact.set_partitioning import SCALE, reduced_costs
 from kassay.solver.weighted.search.load_local_search import LoadBalancer
 from tests import brute_force
 from tests.solver.random_cases import random_group
+from tests.tiers import short_and_long
 
 BOTH = (Measure.SUM_OF_SQUARES, Measure.MAKESPAN)
 
@@ -73,7 +74,7 @@ def test_reduced_costs_and_bound_are_the_cost_of_each_partitioning():
         assert found.bound + reduced == SCALE * cost
 
 
-@pytest.mark.parametrize(("partitions", "members"), [(20, 4), (28, 5)])
+@pytest.mark.parametrize(("partitions", "members"), short_and_long((20, 4), (28, 5)))
 def test_random_weights_are_proven_on_both_levels(partitions, members):
     rng = random.Random(partitions)
     weights = [rng.randint(1, 2**14) for _ in range(partitions)]
@@ -139,7 +140,7 @@ DEGENERATE = {
 @pytest.mark.parametrize("case", DEGENERATE)
 def test_degenerate_groups_have_a_solution_on_every_level(case, levels):
     group = DEGENERATE[case]
-    solution = solve(group, levels=levels, method="cp-sat", limits=SearchLimits(time=20))
+    solution = solve(group, levels=levels, method="cp-sat", limits=SearchLimits(time=3))
     assert list(violations(group, solution.assignment)) == []
     assert all(level.bound <= level.value for level in solution.levels)
 

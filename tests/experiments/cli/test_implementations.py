@@ -70,6 +70,7 @@ def test_a_missing_library_is_no_policy(kassay):
     assert "is not installed" in done.message
 
 
+@pytest.mark.long
 def test_available_libraries_are_those_with_their_programs(kassay, monkeypatch):
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("JAVA_HOME", raising=False)

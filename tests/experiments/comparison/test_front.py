@@ -52,7 +52,13 @@ def cases() -> list[tuple[Group, brute_force.Placement, list[tuple[int, int, int
     return found
 
 
-@pytest.mark.parametrize("enumerates", [True, False], ids=["enumeration", "cp-sat"])
+@pytest.mark.parametrize(
+    "enumerates",
+    [
+        pytest.param(True, id="enumeration"),
+        pytest.param(False, id="cp-sat", marks=pytest.mark.long),
+    ],
+)
 def test_the_distances_to_the_front_equal_those_of_all_assignments(cases, monkeypatch, enumerates):
     if not enumerates:
         monkeypatch.setattr("kassay.solver.lexicographic.solve_levels.search_all", lambda *_: None)

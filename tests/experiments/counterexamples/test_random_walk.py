@@ -32,6 +32,7 @@ def test_a_walk_from_a_known_livelock_finds_a_smaller_one():
     assert smaller.partition_count < LIVELOCK.partition_count == 21
 
 
+@pytest.mark.long
 def test_a_walk_leaves_local_minima_of_shrinking():
     options = CounterexampleOptions(assignor="sticky", shortcoming=Shortcoming.LIVELOCK)
     severity = measure_shortfall(LIVELOCK, options).severity

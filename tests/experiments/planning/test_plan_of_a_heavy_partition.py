@@ -51,6 +51,7 @@ def test_the_options_and_the_frontier_read_the_same_table(plans):
     assert options["plan"].imbalance.bound == 9_308
 
 
+@pytest.mark.long
 def test_a_limit_on_moves_reads_the_same_table():
     limited = plan(GROUP, growth=(), constraints=[MaxMoves(10)], limits=15)
     assert limited.planned.makespan <= 9_938 * 102 // 100

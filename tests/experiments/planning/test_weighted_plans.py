@@ -30,7 +30,7 @@ GROUP = log_normal_group()
 
 @pytest.fixture(scope="module")
 def result():
-    return plan(GROUP, growth=(), limits=CaseLimits(time=15))
+    return plan(GROUP, growth=(), limits=CaseLimits(time=6))
 
 
 def test_the_default_plan_has_few_moves_and_reaches_the_tolerance(result):

@@ -44,6 +44,7 @@ def test_every_table_has_rows_of_equal_length(text):
         assert len({line.count("|") for line in block.splitlines()}) == 1
 
 
+@pytest.mark.long
 def test_writing_twice_gives_the_same_page(study_directory, tmp_path, text):
     page = tmp_path / "page.md"
     page.write_text(f"# Mine\n\n{BEGIN}\n{END}\n\nMore.\n")

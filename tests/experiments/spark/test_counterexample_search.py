@@ -5,6 +5,7 @@ from kassay.experiments.counterexamples.find_counterexample import find_countere
 from kassay.experiments.counterexamples.shortcomings import CounterexampleOptions, Shortcoming
 from kassay.experiments.spark.counterexample_search import search_cases
 from kassay.experiments.study.case import Case, ListedCases
+from tests.tiers import short_and_long
 
 pytestmark = pytest.mark.spark
 
@@ -16,7 +17,8 @@ CASES = [
 
 
 @pytest.mark.parametrize(
-    "assignor", ["sticky", "python@60s:kassay.reference.assignors.client.sticky:assign"]
+    "assignor",
+    short_and_long("sticky", "python@60s:kassay.reference.assignors.client.sticky:assign"),
 )
 def test_spark_finds_the_same_counterexamples_as_one_process(spark, assignor):
     options = CounterexampleOptions(assignor=assignor, shortcoming=Shortcoming.IMBALANCE)

@@ -15,6 +15,7 @@ from kassay.experiments.study.configuration import StudyConfig, StudySettings
 from kassay.experiments.study.manifest import manifest
 from kassay.experiments.study.output_reader import load_summary, read_manifest
 from tests.experiments.conftest import stored_rows
+from tests.tiers import short_and_long
 
 pytestmark = pytest.mark.spark
 
@@ -108,7 +109,7 @@ def intact(spark, tmp_path_factory):
     return root
 
 
-@pytest.mark.parametrize("damage", DAMAGE, ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize("damage", short_and_long(*DAMAGE), ids=lambda damage: damage.__name__)
 def test_a_report_names_damaged_batches(kassay, intact, tmp_path, damage):
     copy = tmp_path / "copy"
     shutil.copytree(intact, copy)
@@ -125,6 +126,7 @@ def test_a_report_names_damaged_batches(kassay, intact, tmp_path, damage):
     assert damaged_page == (tmp_path / "intact.md").read_text()
 
 
+@pytest.mark.long
 def test_a_study_repairs_every_damage_and_keeps_other_batches(spark, intact, tmp_path):
     shutil.copytree(intact, tmp_path / "copy")
     directory = tmp_path / "copy" / "study"

@@ -142,6 +142,7 @@ def write_in_batches(spark, cases, directory, *, batch_cases):
     return partial(write_study, spark, cases, str(directory), manifest=dict, settings=settings)
 
 
+@pytest.mark.long
 def test_a_stopped_study_summarises_its_complete_batches(spark, tmp_path, monkeypatch):
     cases = cases_of(["equal-join"], seeds=9, assignors=ASSIGNORS)
     write = write_in_batches(spark, cases, tmp_path, batch_cases=3)
@@ -183,6 +184,7 @@ def _seeds_of(batch, total):
     return {case_index(position, total) for position in range(batch.first, batch.end)}
 
 
+@pytest.mark.long
 def test_crashes_of_the_evaluating_process_become_rows(spark, expected):
     by_name = {row["groups"]["case"]: row for row in expected}
     names = list(by_name)[2:10]

@@ -58,6 +58,7 @@ def test_uniform_4_0_reproduces_the_results_recorded_in_october_2024(
     assert _mismatches(_october_2024(shared_fixtures, "uniform"), BEFORE_KAFKA_18688) == []
 
 
+@pytest.mark.long
 def test_uniform_differs_from_the_2024_results_only_for_equal_subscriptions(
     shared_fixtures: Path,
 ) -> None:

@@ -198,6 +198,7 @@ def test_prices_of_many_equal_weights_do_not_overflow():
     assert PatternPacking(classes, 2, [(0,) * 2**23]).relaxation(clock()) is Answer.UNKNOWN
 
 
+@pytest.mark.long
 def test_a_bound_that_only_highs_proves_is_marked(monkeypatch):
     group = even_group([12, 11, 11, 11, 11, 10, 9, 8, 7, 7, 7, 3], 4)
     levels = [Imbalance("makespan"), Movement()]

@@ -155,6 +155,7 @@ def test_a_range_without_a_number_is_a_usage_error():
         scaling_ladder(random_group(1), first=3, last=2)
 
 
+@pytest.mark.long
 def test_a_ladder_without_moves_has_the_same_rungs():
     group = log_normal_group(12, 3)
     full = scaling_ladder(group, limits=600)
