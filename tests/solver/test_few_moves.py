@@ -110,7 +110,8 @@ def test_few_moves_search_stays_within_the_maximum_load():
     assert mover.cost(better) == level_value(problem, Movement(), better)
 
 
-@pytest.mark.parametrize("deterministic", short_and_long(0.03, 0.5))
+@pytest.mark.long
+@pytest.mark.parametrize("deterministic", [0.03, 0.5])
 def test_a_deterministic_limit_gives_the_same_assignment_again(deterministic):
     group = crowded(4, 80, 6)
     levels = [Imbalance("makespan", Tolerance(relative=0.02)), Movement()]
