@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks import remedies
-from kassay import Group, Member, Topic, compare, load_groups
+from benchmarks.network_shapes import build_group
+from kassay import compare, load_groups
 from kassay.experiments.implementations.callable_server import load_callable
 from kassay.reference import violations
 from kassay.reference.assignors import assign
@@ -46,19 +47,8 @@ def chain_of_topics(transfers):
     """Return a group that only a chain of the given number of transfers can improve."""
     sizes = [*[1] * (transfers - 1), 2]
     subscriptions = [[t for t in (i - 1, i) if 0 <= t < transfers] for i in range(transfers + 1)]
-    owned = [[], *([(f"t{t}", number) for number in range(n)] for t, n in enumerate(sizes))]
-    return Group(
-        topics=tuple(Topic(name=f"t{t}", partitions=size) for t, size in enumerate(sizes)),
-        members=tuple(
-            Member(
-                id=f"c{index}",
-                subscription=tuple(f"t{t}" for t in topics),
-                owned=owned[index],
-                generation=1,
-            )
-            for index, topics in enumerate(subscriptions)
-        ),
-    )
+    owners = [(t + 1, t, number) for t, size in enumerate(sizes) for number in range(size)]
+    return build_group(sizes, subscriptions, owners)
 
 
 @pytest.mark.parametrize("transfers", [2, 3, 4, 7])

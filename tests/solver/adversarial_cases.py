@@ -19,6 +19,7 @@ from tests.solver.random_cases import (
     all_partitions,
     allows,
     draw_owned,
+    member_capacities,
     random_constraint,
     random_level,
     value_of,
@@ -147,7 +148,7 @@ def adversarial_error(
         )
     except Exception as error:  # noqa: BLE001 - every exception is an error of the solver
         return f"{type(error).__name__}: {error}"
-    rules = (*_capacities(case.group), *case.constraints)
+    rules = (*member_capacities(case.group), *case.constraints)
     allowed = allows(case.group, rules)
     rows = [one for one in brute_force.every_placement(case.group) if allowed(one)]
     if solution.assignment is None:
@@ -188,11 +189,3 @@ def _invalid_level(
         if chosen not in rows:
             return f"{level}: the assignment exceeds the limit {limit}"
     return None
-
-
-def _capacities(group: Group) -> tuple[Constraint, ...]:
-    return tuple(
-        solver.Capacity(member.capacity, member.id)
-        for member in group.members
-        if member.capacity is not None
-    )

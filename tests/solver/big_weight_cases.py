@@ -10,7 +10,13 @@ from kassay.solver.constraints import Constraint
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Level
 from tests import brute_force
-from tests.solver.random_cases import all_partitions, allows, draw_owned, value_of
+from tests.solver.random_cases import (
+    all_partitions,
+    allows,
+    draw_owned,
+    member_capacities,
+    value_of,
+)
 
 LARGEST = 2**62
 TOLERANCES = (
@@ -96,7 +102,7 @@ def big_weight_difference(case: BigWeightCase, *, proven: bool = True) -> str | 
     With ``proven``, every level must be proven. Otherwise values and bounds must be valid.
     """
     group = case.group
-    constraints = (*_capacities(group), *case.constraints)
+    constraints = (*member_capacities(group), *case.constraints)
     solution = solver.solve(
         group, levels=case.levels, constraints=case.constraints, limits=SearchLimits(time=5)
     )
@@ -134,11 +140,3 @@ def _difference_of_levels(
             return None
         rows = [row for row in rows if value(row) <= limit]
     return None
-
-
-def _capacities(group: Group) -> tuple[Constraint, ...]:
-    return tuple(
-        solver.Capacity(member.capacity, member.id)
-        for member in group.members
-        if member.capacity is not None
-    )

@@ -294,6 +294,15 @@ def value_of(group: Group, level: Level) -> Callable[[Placement], int]:
     return value
 
 
+def member_capacities(group: Group) -> tuple[Constraint, ...]:
+    """Return the capacities of the members as constraints."""
+    return tuple(
+        solver.Capacity(member.capacity, member.id)
+        for member in group.members
+        if member.capacity is not None
+    )
+
+
 def allows(group: Group, constraints: tuple[Constraint, ...]) -> Callable[[Placement], bool]:
     """Return whether a placement meets all constraints by their definitions."""
     weight = brute_force.weights(group)

@@ -116,31 +116,10 @@ def test_the_table_of_agreement_counts_groups_without_a_result_of_the_reference(
 
 def test_agreement_counts_groups_and_shows_the_smallest(kassay, write_groups):
     file = write_groups(LOPSIDED_GROUP)
-    done = kassay(
-        "agreement",
-        "--groups",
-        file,
-        "--assignor",
-        "range",
-        "--reference",
-        "sticky",
-        "--format",
-        "jsonl",
-    )
+    options = ["--groups", file, "--assignor", "range", "--format", "jsonl"]
+    done = kassay("agreement", *options, "--reference", "sticky")
     assert (done.code, done.record["groups"]) == (0, 1)
-    shrunk = kassay(
-        "agreement",
-        "--groups",
-        file,
-        "--assignor",
-        "range",
-        "--reference",
-        "uniform",
-        "--shrink",
-        50,
-        "--format",
-        "jsonl",
-    )
+    shrunk = kassay("agreement", *options, "--reference", "uniform", "--shrink", 50)
     assert all(len(one["members"]) <= 2 for one in shrunk.record["smallest"].values())
     assert sum(done.record["agreement"].values()) == 1
     assert json.dumps(done.record["smallest"])
