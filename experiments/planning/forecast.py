@@ -187,7 +187,7 @@ def simulate_configuration(
     ``own`` is the current assignor. ``new_id`` creates the id of a restarted member from its
     client id.
     """
-    plans, initial = _members(group)
+    plans, initial = planned_members(group)
     events: list[ScriptEvent] = []
     at, changed = settings.pause, plans
     for step in configuration.steps:
@@ -245,7 +245,7 @@ def _add_rolling_restart(
     return at + _SETTLE
 
 
-def _members(group: Group) -> tuple[list[MemberPlan], InitialGroup]:
+def planned_members(group: Group) -> tuple[list[MemberPlan], InitialGroup]:
     """Return the members of a group as plans of a script, and their current partitions."""
     ids = Counter(member.client.id for member in group.members)
     owned = current_partitions(group)

@@ -2,21 +2,48 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+import typer
+
+from kassay.experiments.cli.interruption import STOP
 from kassay.experiments.cli.messages import print_note
 from kassay.experiments.cli.options.option_groups import option
-from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
+from kassay.experiments.cli.options.output_options import (
+    Format,
+    TableOptions,
+    directory_option,
+    format_option,
+)
 from kassay.experiments.cli.options.source_options import GroupSource
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
-from kassay.experiments.cli.write_results import Record, TableLayout
+from kassay.experiments.cli.read_groups import read_source
+from kassay.experiments.cli.write_results import Record, TableLayout, write_text
 from kassay.experiments.planning.forecast import Forecast, RestartSettings, current_assignor
 from kassay.experiments.planning.forecast import (
     forecast as forecast_changes,
 )
 from kassay.experiments.planning.forecast_recommendation import Criterion, Recommendation, recommend
+from kassay.experiments.planning.plan_output.plan_files import directory_names
+from kassay.experiments.planning.planned_events.event_forecast import (
+    COMPARED_ASSIGNORS,
+    EventForecast,
+    forecast_events,
+)
+from kassay.experiments.planning.planned_events.planned_rebalances import (
+    load_planned_events,
+    planned_rebalances,
+)
+from kassay.experiments.planning.planned_events.render_events import render_events
 from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
 from kassay.experiments.simulation.simulation import SegmentCost
+from kassay.reference.assignors import ASSIGNORS
+from kassay.reference.documents.json_codec import assignment_document
 from kassay.reference.model.group import Group
+from kassay.solver.limits import SearchLimits
+
+_EVENTS_PANEL = "Options for planned events"
+_ONE_BY_ONE = "fewest at each"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +79,25 @@ class ForecastOptions(TableOptions):
         "--minimise",
     )
     seed: int = option(0, "Random seed of the delays of heartbeats.")
+    events: Path | None = option(
+        None,
+        "Planned events, as in a simulation script: a YAML or JSON file with the key events, and "
+        "optionally topics (new topics) and settings. kassay then finds the fewest moves over all "
+        "rebalances of the events, and runs each assignor through them.",
+        metavar="FILE",
+        rich_help_panel=_EVENTS_PANEL,
+    )
+    output: Path | None = directory_option(
+        "Directory to write events.html to, or GROUP/events.html if the source has several groups.",
+        default=None,
+        rich_help_panel=_EVENTS_PANEL,
+    )
+    time_limit: float = option(
+        60.0,
+        "Time limit in seconds of the search for the fewest moves, per group.",
+        min=0,
+        rich_help_panel=_EVENTS_PANEL,
+    )
     output_format: Format = format_option(Format.JSONL)
 
 
@@ -66,8 +112,16 @@ def forecast(options: ForecastOptions, source: GroupSource) -> None:
     A change between assignors of the classic protocol needs two rolling restarts. All times are
     in seconds.
 
+    With --events, kassay compares the moves of each assignor over a planned sequence of events
+    with the fewest moves over all of their rebalances.
+
     Example: `kassay forecast captures/ --at-once 1 --at-once 2 --format table`
     """
+    if options.events is not None:
+        _forecast_events(options, source, options.events)
+        return
+    if options.output is not None:
+        raise typer.BadParameter("--output requires --events")
     settings = RestartSettings(
         downtime=round(1000 * options.downtime),
         pause=round(1000 * options.pause),
@@ -157,3 +211,96 @@ def _text(record: Record) -> str:
 def _cells(cost: Record | None) -> Sequence[object]:
     keys = ("rebalances", "moves", "partition_seconds_without_owner")
     return ["–"] * 3 if cost is None else [cost[key] for key in keys]
+
+
+def _forecast_events(options: ForecastOptions, source: GroupSource, file: Path) -> None:
+    assignors = tuple(options.assignor or COMPARED_ASSIGNORS)
+    unknown = [name for name in assignors if name not in ASSIGNORS]
+    if unknown:
+        raise typer.BadParameter(f"--assignor: unknown assignor {unknown[0]!r}")
+    groups = list(read_source(source.file, source.import_options()))
+    names = iter(directory_names(id for id, _ in groups) if len(groups) > 1 else ["."])
+    limits = SearchLimits(time=options.time_limit, stop=STOP)
+
+    def process(group: Group) -> GroupResult:
+        rebalances = planned_rebalances(group, load_planned_events(file, group))
+        found = forecast_events(rebalances, assignors=assignors, limits=limits)
+        current = identify_assignor(group).name or options.current
+        if options.output is not None:
+            page = options.output / directories[group.id] / "events.html"
+            write_text(page, render_events(found, name=group.id or "the group", current=current))
+            print_note(f"wrote {page}")
+        return GroupResult(_events_record(group, found, current))
+
+    directories = dict(zip((id for id, _ in groups), names, strict=True))
+    layout = TableLayout(
+        first=("minute", "events"),
+        numbers=("members", "fewest in total", _ONE_BY_ONE, *assignors),
+        rows=_events_rows,
+    )
+    process_groups(source.file, process, options.output_format, layout, groups=groups)
+
+
+def _events_record(group: Group, found: EventForecast, current: str | None) -> dict[str, object]:
+    fewest = found.fewest
+    return {
+        "id": group.id,
+        "current": current,
+        "moves": {"value": fewest.moves, "bound": fewest.bound},
+        "one_after_the_other": sum(fewest.one_after_the_other),
+        "assignors": {
+            one.name: {
+                "moves": one.moves,
+                "uneven_rebalances": one.uneven,
+                **({} if one.failure is None else {"failed": one.failure}),
+            }
+            for one in found.courses
+        },
+        "rebalances": [
+            {
+                "at": one.at / 1000,
+                "events": list(one.events),
+                "members": len(one.clients),
+                "partitions": one.group.partition_count,
+                "moves": fewest.per_rebalance[number],
+                "one_after_the_other": fewest.one_after_the_other[number],
+                "assignors": {
+                    course.name: course.per_rebalance[number]
+                    for course in found.courses
+                    if number < len(course.per_rebalance)
+                },
+                "clients": dict(one.clients),
+                "assignments": {
+                    course.name: assignment_document(course.assignments[number])
+                    for course in found.all_courses()
+                    if number < len(course.assignments)
+                },
+            }
+            for number, one in enumerate(found.rebalances)
+        ],
+    }
+
+
+def _events_rows(record: Record) -> Iterator[Sequence[object]]:
+    names = list(record["assignors"])
+    for one in record["rebalances"]:
+        yield (
+            f"{one['at'] / 60:.1f}",
+            _events_text(one["events"]),
+            *(one["members"], one["moves"], one["one_after_the_other"]),
+            *(one["assignors"].get(name, "–") for name in names),
+        )
+    totals = record["assignors"]
+    yield (
+        "total",
+        f"at least {record['moves']['bound']}",
+        *("", record["moves"]["value"], record["one_after_the_other"]),
+        *("failed" if (moves := totals[name]["moves"]) is None else moves for name in names),
+    )
+    uneven = [totals[name]["uneven_rebalances"] for name in names]
+    yield ("uneven", "rebalances above minimum imbalance", "", 0, 0, *uneven)
+
+
+def _events_text(events: Sequence[str]) -> str:
+    more = len(events) - 1
+    return events[0] if not more else f"{events[0]}, {more} more"

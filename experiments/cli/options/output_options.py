@@ -66,10 +66,12 @@ def format_option(default: Format) -> Any:
 
 
 def directory_option(
-    text: str = "Directory to write the files to.", *, default: Any = REQUIRED
+    text: str = "Directory to write the files to.", *, default: Any = REQUIRED, **settings: Any
 ) -> Any:
-    """Declare the output directory."""
-    return option(default, text, "--output", "-o", callback=check_directory, metavar="DIR")
+    """Declare the output directory. ``settings`` are further settings of the option."""
+    return option(
+        default, text, "--output", "-o", callback=check_directory, metavar="DIR", **settings
+    )
 
 
 def _writable_location(uri: str) -> str:

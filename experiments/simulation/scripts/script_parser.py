@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
+from fnmatch import fnmatchcase
 from typing import TypeVar
 
 from kassay.experiments.implementations.library_catalogue import (
@@ -74,6 +75,31 @@ def parse_script(text: str, name: str) -> script.Script:
         events = tuple(_events(items["events"], members, known))
         parsed = replace(parsed, events=events)
     return parsed
+
+
+def parse_planned_events(
+    text: str, name: str, *, topics: Sequence[TopicPlan], members: Sequence[MemberPlan]
+) -> script.Script:
+    """Parse a file of planned events of an existing group: events, new topics and settings.
+
+    ``name`` is the file name in error messages.
+    """
+    root = read_nodes(text, name)
+    items = root.only("topics", "events", "settings")
+    _require(root, items, "events")
+    known = {topic.name: topic for topic in topics}
+    for key, node in items["topics"].items().items() if "topics" in items else ():
+        if key in known:
+            node.fail(f"the group has topic {key!r} already; topics defines new topics")
+        known[key] = _topic(key, node)
+    events = tuple(_events(items["events"], members, known))
+    return script.Script(
+        name=name,
+        topics=tuple(known.values()),
+        members=tuple(members),
+        events=events,
+        settings=_settings(items.get("settings"), script.Settings(), _duration),
+    )
 
 
 def _require(node: ConfigNode, items: Mapping[str, ConfigNode], *keys: str) -> None:
@@ -173,12 +199,18 @@ def _events(
         for key in keys:
             if key not in items:
                 element.fail(f"action {action} requires the key {key!r}")
-        event = _event(action, items, topics, members)
+        events = tuple(_event(action, items, topics, members))
+        every = _optional_duration(items, "every")
+        if "member" in items and _is_pattern(items["member"]):
+            if "times" in items:
+                items["times"].fail("requires the name of one member")
+            yield from (replace(event, at=event.at + n * every) for n, event in enumerate(events))
+            continue
         if ("every" in items) != ("times" in items):
             element.fail("'every' and 'times' must be given together")
-        every = _optional_duration(items, "every")
         times = items["times"].integer(1, _MAX_TIMES) if "times" in items else 1
-        yield from (replace(event, at=event.at + n * every) for n in range(times))
+        for event in events:
+            yield from (replace(event, at=event.at + n * every) for n in range(times))
 
 
 def _event(
@@ -186,7 +218,8 @@ def _event(
     items: Mapping[str, ConfigNode],
     topics: Mapping[str, TopicPlan],
     members: dict[str, None],
-) -> ScriptEvent:
+) -> Iterable[ScriptEvent]:
+    """Yield the event of an entry, or one event per member if the entry names several."""
     event = ScriptEvent(
         at=_duration(items["at"]),
         action=action,
@@ -194,18 +227,34 @@ def _event(
         topics=_topics(items["topics"], topics) if "topics" in items else (),
     )
     if action is Action.JOIN:
-        (member,) = _numbered_members(items["member"], topics)
-        if member.id in members:
-            items["member"].fail(f"member {member.id!r} exists already")
-        members[member.id] = None
-        return replace(event, member=member.id, new_member=member)
-    if "member" in items:
-        return replace(event, member=_known(items["member"], members, "member"))
-    if action is Action.GROW:
+        for member in _numbered_members(items["member"], topics):
+            if member.id in members:
+                items["member"].fail(f"member {member.id!r} exists already")
+            members[member.id] = None
+            yield replace(event, at=event.at + member.start_at, member=member.id, new_member=member)
+    elif "member" in items:
+        for name in _matching(items["member"], members):
+            yield replace(event, member=name)
+    elif action is Action.GROW:
         topic = _known(items["topic"], topics, "topic")
         count = items["partitions"].integer(topics[topic].partitions, _MAX_PARTITIONS)
-        return replace(event, topic=topic, partitions=count)
-    return event
+        yield replace(event, topic=topic, partitions=count)
+    else:
+        yield event
+
+
+def _is_pattern(node: ConfigNode) -> bool:
+    return isinstance(node.value, str) and "*" in node.value
+
+
+def _matching(node: ConfigNode, members: Mapping[str, None]) -> list[str]:
+    """Return the member that a node names, or the members that match its pattern, in order."""
+    if not _is_pattern(node):
+        return [_known(node, members, "member")]
+    names = [name for name in members if fnmatchcase(name, node.text())]
+    if not names:
+        node.fail(f"no member matches {node.text()!r}; members: {format_choices(members)}")
+    return names
 
 
 def _policies(node: ConfigNode) -> tuple[str, ...]:

@@ -1,3 +1,5 @@
+import pytest
+
 from tests.experiments.cli.conftest import fixture_to_run
 
 GROUP = {
@@ -60,3 +62,82 @@ def test_an_unknown_assignor_is_one_error_line(run):
     done = run("--assignor", "fastest")
     assert done.code == 2
     assert "'fastest'" in done.err
+
+
+EVENTS = """
+topics: {payments: 0}
+events:
+  - {at: 0s, do: restart, member: "pod-*", for: 10s, every: 40s}
+  - {at: 10m, do: join, member: {id: new-, count: 3, topics: [t]}}
+"""
+
+
+@pytest.fixture
+def events_file(tmp_path):
+    file = tmp_path / "events.yaml"
+    file.write_text(EVENTS)
+    return file
+
+
+def test_planned_events_are_compared_with_the_fewest_moves_over_all_rebalances(run, events_file):
+    record = run("--events", events_file, "--assignor", "sticky", "--assignor", "range").record
+    # Each restarted member gets two partitions back, and each new member gets one.
+    assert record["moves"] == {"value": 9, "bound": 9}
+    assert record["one_after_the_other"] == 9
+    assert record["current"] == "range"
+    assert record["assignors"]["sticky"] == {"moves": 9, "uneven_rebalances": 0}
+    assert record["assignors"]["range"]["moves"] > 9
+    first, *_, last = record["rebalances"]
+    assert (first["events"], first["members"]) == (["pod-0 leaves"], 2)
+    assert (last["at"], last["members"], last["moves"]) == (600, 6, 3)
+    assert set(last["clients"].values()) == {
+        f"{name}-{n}" for name in ("pod", "new") for n in "012"
+    }
+    assert {name: len(one) for name, one in last["assignments"].items()} == {
+        "hindsight": 6,
+        "sticky": 6,
+        "range": 6,
+    }
+
+
+def test_the_table_of_planned_events_ends_with_the_totals(run, events_file):
+    done = run("--events", events_file, "--assignor", "sticky", "--format", "table", "--wide")
+    rows = [line.split("│") for line in done.out.splitlines() if "│" in line]
+    assert [cell.strip() for cell in rows[-2][2:-1]] == ["total", "at least 9", "", "9", "9", "9"]
+
+
+def test_the_page_of_planned_events_has_a_cell_per_member_and_rebalance(run, events_file, tmp_path):
+    run("--events", events_file, "--assignor", "sticky", "-o", tmp_path / "out")
+    page = (tmp_path / "out" / "events.html").read_text()
+    pictures = page.split('class="over-time"')[1:]
+    assert len(pictures) == 2
+    for picture in pictures:
+        table = picture.partition("</table>")[0]
+        # 7 rebalances of 6 members: three without one of the pods, six without the new members.
+        assert (table.count('"member"'), table.count('"absent"')) == (21, 21)
+        assert table.count("<i></i>") == 9
+
+
+@pytest.mark.parametrize(
+    ("events", "message"),
+    [
+        ("events: [{at: 0s, do: leave, member: pod-9}]", "unknown member 'pod-9'"),
+        ('events: [{at: 0s, do: leave, member: "x*"}]', "no member matches 'x*'"),
+        ('events: [{at: 0s, do: leave, member: "pod-*"}]', "at 0 ms, the group has no members"),
+        ("events: [{at: 0s, do: stall, member: pod-1, for: 9s}]", "cannot have 'stall'"),
+        ("{events: [], topics: {t: 3}}", "has topic 't' already"),
+        ("events: []", "the events cause no rebalance"),
+    ],
+)
+def test_wrong_events_are_errors_of_the_group(run, tmp_path, events, message):
+    file = tmp_path / "events.yaml"
+    file.write_text(events)
+    done = run("--events", file)
+    assert done.code == 2
+    assert message in done.record["error"]
+
+
+def test_an_output_directory_requires_events(run, tmp_path):
+    done = run("-o", tmp_path)
+    assert done.code == 2
+    assert "--output requires --events" in done.err

@@ -109,6 +109,12 @@ class Browser:
         body = {"cmd": "Emulation.setEmulatedMedia", "params": {"media": name}}
         self._call("POST", "/goog/cdp/execute", body)
 
+    def colour_scheme(self, name: str) -> None:
+        """Prefer ``light`` or ``dark`` pages."""
+        features = [{"name": "prefers-color-scheme", "value": name}]
+        body = {"cmd": "Emulation.setEmulatedMedia", "params": {"features": features}}
+        self._call("POST", "/goog/cdp/execute", body)
+
     def screenshot(self, *, whole: bool = False) -> bytes:
         body = {"cmd": "Page.captureScreenshot", "params": {"captureBeyondViewport": whole}}
         return base64.b64decode(self._call("POST", "/goog/cdp/execute", body)["data"])

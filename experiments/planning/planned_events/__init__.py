@@ -1,0 +1,1 @@
+"""Forecast of planned events: fewest moves over all rebalances, beside the assignors."""

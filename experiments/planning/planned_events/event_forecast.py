@@ -1,0 +1,155 @@
+"""Forecast of planned events: fewest moves over all rebalances, and the moves of each assignor."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kassay.experiments.implementations.convergence import run_until_stable
+from kassay.experiments.planning.moves.move_schedule import moves_between
+from kassay.experiments.planning.planned_events.planned_rebalances import PlannedRebalance
+from kassay.reference.assignors import ASSIGNORS, Release
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.errors import InputError
+from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import load_vector, movement, sum_of_squares
+from kassay.reference.model.ownership import rejoin
+from kassay.solver.limits import SearchLimits
+from kassay.solver.trajectory.trajectory import Trajectory, optimal_trajectory
+
+HINDSIGHT = "hindsight"
+"""Name of the assignments with the fewest moves over all rebalances."""
+COMPARED_ASSIGNORS = tuple(
+    name for name, port in ASSIGNORS.items() if port.release is Release.NEWEST
+)
+"""Assignors of the newest release, which a forecast compares by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class AssignorCourse:
+    """Assignments of one assignor, each with the owners that the previous one leaves.
+
+    Parameters
+    ----------
+    assignments
+        One per rebalance, up to the rebalance at which the assignor fails.
+    uneven
+        Number of rebalances whose assignment does not have minimum imbalance.
+    failure
+        Error of the assignor, if it fails.
+    """
+
+    name: str
+    assignments: tuple[Assignment, ...]
+    per_rebalance: tuple[int, ...]
+    uneven: int
+    failure: str | None = None
+
+    @property
+    def moves(self) -> int | None:
+        """Return the moves over all rebalances, or None if the assignor fails."""
+        return sum(self.per_rebalance) if self.failure is None else None
+
+
+@dataclass(frozen=True, slots=True)
+class EventForecast:
+    """Fewest moves over the rebalances of planned events, and the courses of assignors."""
+
+    rebalances: tuple[PlannedRebalance, ...]
+    fewest: Trajectory
+    courses: tuple[AssignorCourse, ...]
+
+    def all_courses(self) -> Iterator[AssignorCourse]:
+        """Yield the fewest moves over all rebalances as a course, and then the assignors."""
+        yield AssignorCourse(HINDSIGHT, self.fewest.assignments, self.fewest.per_rebalance, 0)
+        yield from self.courses
+
+
+def forecast_events(
+    rebalances: Sequence[PlannedRebalance],
+    *,
+    assignors: Sequence[str] = COMPARED_ASSIGNORS,
+    limits: SearchLimits = SearchLimits(),
+) -> EventForecast:
+    """Find the fewest moves over planned rebalances, and run each assignor through them.
+
+    Raises
+    ------
+    InputError
+        If weights or speeds differ.
+    """
+    groups = [one.group for one in rebalances]
+    for group in groups:
+        if not group.uniform_weight:
+            raise InputError(
+                f"group {group.id!r}: a forecast of events requires equal weights and speeds"
+            )
+    fewest = optimal_trajectory(groups, limits=limits)
+    least = [
+        sum_of_squares(load_vector(group, assignment))
+        for group, assignment in zip(groups, fewest.assignments, strict=True)
+    ]
+    courses = tuple(_course(name, groups, least) for name in assignors)
+    return EventForecast(tuple(rebalances), fewest, courses)
+
+
+def _course(name: str, groups: Sequence[Group], least: Sequence[int]) -> AssignorCourse:
+    assignments: list[Assignment] = []
+    moves: list[int] = []
+    uneven, failure = 0, None
+    for group, squares in zip(groups, least, strict=True):
+        current = rejoin(group, assignments[-1]) if assignments else group
+        result = run_until_stable(current, name)
+        if result.assignment is None:
+            failure = f"{result.ending}: {result.detail}"
+            break
+        assignments.append(result.assignment)
+        moves.append(movement(current, result.assignment))
+        uneven += sum_of_squares(load_vector(current, result.assignment)) > squares
+    return AssignorCourse(name, tuple(assignments), tuple(moves), uneven, failure)
+
+
+@dataclass(frozen=True, slots=True)
+class MemberState:
+    """Partitions of a member after a rebalance.
+
+    Parameters
+    ----------
+    received, given
+        Partitions that came from another member of the group, or went to one.
+    """
+
+    load: int
+    received: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()
+
+
+def member_states(
+    rebalances: Sequence[PlannedRebalance], assignments: Sequence[Assignment]
+) -> list[dict[str, MemberState]]:
+    """Return the partitions of each member after each rebalance, by client id."""
+    groups = [one.group for one in rebalances[: len(assignments)]]
+    current = [
+        groups[0],
+        *(rejoin(group, past) for past, group in zip(assignments, groups[1:], strict=False)),
+    ]
+    return [
+        _states(rebalance, group, assignment)
+        for rebalance, group, assignment in zip(rebalances, current, assignments, strict=False)
+    ]
+
+
+def _states(
+    rebalance: PlannedRebalance, group: Group, assignment: Assignment
+) -> dict[str, MemberState]:
+    received: dict[str, list[str]] = {member.id: [] for member in group.members}
+    given: dict[str, list[str]] = {member.id: [] for member in group.members}
+    for move in moves_between(group, assignment):
+        if move.source is not None:
+            partition = f"{move.topic}-{move.partition}"
+            received[move.target].append(partition)
+            given[move.source].append(partition)
+    return {
+        rebalance.clients[name]: MemberState(
+            len(assignment.get(name, ())), tuple(received[name]), tuple(given[name])
+        )
+        for name in received
+    }
