@@ -100,11 +100,14 @@ study: setup ## Run small versions of all parts of the published study; write re
 	for part in quick streams; do $(BIN)/kassay report out/$$part; done
 
 .PHONY: study-published
-study-published: setup ## Run all parts of the published study (hours), and write docs/study.md
+study-published: setup ## Run all parts of the published study (hours), and write its pages in docs/results
 	$(BIN)/kassay study $(CONFIGURATIONS)/trajectories.yaml --output out/trajectories
 	$(BIN)/kassay study $(CONFIGURATIONS)/published.yaml --output out/study
 	$(BIN)/kassay study $(CONFIGURATIONS)/racks.yaml --output out/racks
-	for part in trajectories study racks; do $(BIN)/kassay report out/$$part; $(BIN)/python -m tools.insert_published_numbers out/$$part docs/study.md; done
+	for part in trajectories study racks; do $(BIN)/kassay report out/$$part; done
+	$(BIN)/python -m tools.insert_published_numbers out/trajectories docs/results/event-streams.md
+	$(BIN)/python -m tools.insert_published_numbers out/study docs/results/single-groups.md
+	$(BIN)/python -m tools.insert_published_numbers out/racks docs/results/racks.md
 
 .PHONY: finite-families
 finite-families: setup ## Compute the finite families again, and compare with the committed results
@@ -114,8 +117,12 @@ finite-families: setup ## Compute the finite families again, and compare with th
 	$(BIN)/python -m pytest tests/experiments/study/test_case_digests.py -m "long or not long"
 
 .PHONY: study-implementations
-study-implementations: setup ## Run the studies of installed libraries (hours), and write docs/implementations.md
-	for part in implementations implementations-slow; do $(BIN)/kassay study $(CONFIGURATIONS)/$$part.yaml --output out/$$part; $(BIN)/python -m tools.insert_published_numbers out/$$part docs/implementations.md; done
+study-implementations: setup ## Run the studies of installed libraries (hours), and write docs/results/implementations.md
+	for part in implementations implementations-slow; do $(BIN)/kassay study $(CONFIGURATIONS)/$$part.yaml --output out/$$part; $(BIN)/python -m tools.insert_published_numbers out/$$part docs/results/implementations.md; done
+
+.PHONY: findings
+findings: setup ## Insert the numbers of docs/results into README.md and docs/findings.md, and draw the figures
+	$(BIN)/python -m tools.insert_findings
 
 .PHONY: commands
 commands: setup ## Write docs/commands.md from the help of the commands

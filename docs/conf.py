@@ -27,6 +27,7 @@ include_patterns = [
     "README.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
+    "SECURITY.md",
     "docs/**",
     "experiments/notebooks/*.ipynb",
 ]

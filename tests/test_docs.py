@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 import typer
 
-from kassay.experiments.cli import COMMANDS, app
+from kassay.experiments.cli import COMMAND_GROUPS, app
 from kassay.experiments.implementations import installation
 from kassay.experiments.simulation.scripts.script_parser import parse_script
 from kassay.reference.documents.family_documents import Kind, parse_family_document
 from kassay.reference.documents.json_codec import parse_group
-from tools import write_command_reference
+from tools import findings_figures, insert_findings, write_command_reference
 from tools.insert_published_numbers import HEADLINE, markdown_table, replace_numbers
 
 ROOT = Path(__file__).parents[1]
@@ -23,7 +23,8 @@ EXECUTED = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 """Pages with console and Python blocks that ``conftest.py`` runs."""
 PAGES = [
     *EXECUTED,
-    *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md")),
+    *sorted((ROOT / "docs/results").glob("*.md")),
+    *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")),
     *sorted((ROOT / "examples").rglob("*.md")),
 ]
 _FENCED = re.compile(r"^```(\S*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -104,7 +105,12 @@ def test_the_site_contains_all_pages():
     listed = re.findall(
         r"^(?:.* <)?([\w./-]+)>?$", (ROOT / "docs/index.md").read_text(), re.MULTILINE
     )
-    missing = [page.stem for page in EXECUTED[1:] if page.stem not in [*listed, "index"]]
+    names = ["index", *(Path(name).name for name in listed)]
+    missing = [
+        page.stem
+        for page in PAGES[1:]
+        if page.parts[-2] in ("docs", "results") and page.stem not in names
+    ]
     assert not missing
 
 
@@ -156,15 +162,31 @@ def test_group_documents_and_scripts_are_valid():
     assert parsed
 
 
-def test_the_results_of_the_readme_are_the_recorded_table():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_results_of_the_demo_are_the_recorded_table():
+    text = (ROOT / "docs/results/demo.md").read_text(encoding="utf-8")
     with (ROOT / "docs" / "headline.csv").open(encoding="utf-8") as file:
         columns, *rows = csv.reader(file)
     table = markdown_table(columns, rows)
-    assert replace_numbers(text, table, where="README.md", place=HEADLINE) == text
+    assert replace_numbers(text, table, where="demo.md", place=HEADLINE) == text
 
 
-def test_the_readme_lists_the_commands_as_the_help_does():
+@pytest.mark.parametrize("page", insert_findings.PAGES)
+def test_the_numbers_of_the_findings_are_those_of_the_results(page):
+    message = "run: make findings"
+    assert (ROOT / page).read_text(encoding="utf-8") == insert_findings.page(page), message
+
+
+def test_the_figures_of_the_findings_are_those_of_the_results():
+    for name, svg in findings_figures.figures().items():
+        assert (ROOT / f"docs/images/{name}.svg").read_text(encoding="utf-8") == svg, name
+
+
+def test_the_readme_lists_the_commands_by_purpose_as_the_help_does():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    listed = re.findall(r"^\| `kassay ([\w-]+)` \| (.+) \|$", text, re.MULTILINE)
-    assert dict(listed) == COMMANDS
+    listed = {group: set() for group in COMMAND_GROUPS}
+    rows = re.findall(r"^\| (\w+) \| [^|`]+ \| (`.+`) \|$", text, re.MULTILINE)
+    for group, commands in rows:
+        listed[group] |= set(re.findall(r"`([\w-]+)`", commands))
+    assert listed == {group: set(commands) for group, commands in COMMAND_GROUPS.items()}
+    assert len(rows) <= 12
+    assert len(text.splitlines()) <= 120

@@ -1,9 +1,10 @@
 """Insert the results of published studies into the documentation.
 
-``python -m tools.insert_published_numbers out/study docs/study.md`` replaces the
+``python -m tools.insert_published_numbers out/study docs/results/single-groups.md`` replaces the
 text between the two comments that mark the place of the numbers. The results of event streams and
-those of single groups have their own places. A page with the place ``headline``, such as README.md,
-gets the table in practical units instead. A study of libraries, or of groups with racks, has a
+those of single groups have their own places. A page with the place ``headline``, such as
+docs/results/demo.md, gets the table in practical units instead. A study of
+libraries, or of groups with racks, has a
 place with the name of its configuration file.
 """
 
@@ -159,7 +160,7 @@ def main(arguments: Sequence[str]) -> int:
         text = page.read_text(encoding="utf-8")
         found = render_places(results, text)
         if _GROUPS in found:
-            write_drawings(results, page.parent / IMAGES)
+            write_drawings(results, page.parents[1] / IMAGES)
         for place, table in found.items():
             text = replace_numbers(text, table, where=str(page), place=place)
         page.write_text(text, encoding="utf-8")

@@ -7,33 +7,44 @@ from typer.core import TyperCommand, TyperGroup
 
 from kassay.experiments.cli.options.option_groups import ComposedCommand
 
-COMMANDS = {
-    "import": "Convert captures of Kafka's tools, or groups of a cluster, to group documents.",
-    "assign": "Assign partitions with one of Kafka's assignors or a custom assignor.",
-    "solve": "Find the assignment with the fewest moves among those with minimum imbalance.",
-    "compare": "Compare assignors with the proven optimum.",
-    "explain": "Explain why an assignment is not optimal, as chains of transfers.",
-    "frontier": "Find the minimum imbalance for each number of moves.",
-    "trajectory": "Find the fewest moves over a sequence of rebalances.",
-    "members": "Find the minimum number of members for a maximum load.",
-    "ladder": "Find the numbers of members that lower the maximum load.",
-    "verify": "Check assignments and their certificates without a solver.",
-    "what-if": "Find the optimal assignment of a group after changes to the group.",
-    "plan": "Plan the moves from the current to the optimal assignment of each group.",
-    "survey": "Rank many groups by the gain of an optimal plan.",
-    "forecast": "Forecast the rebalances that a change of a group causes.",
-    "simulate": "Simulate the rebalances of consumer groups over time.",
-    "study": "Compare assignors with the proven optimum on many groups, with Spark.",
-    "history": "Reconstruct past rebalances from __consumer_offsets, with Spark.",
-    "hunt": "Search for the smallest groups on which an assignor has a shortcoming.",
-    "report": "Write a report of the output of kassay study or kassay history.",
-    "implementations": "List and install client libraries, to run their own assignors.",
-    "agreement": "Compare assignors of client libraries with Kafka's Java assignors.",
-    "releases": "Run an assignor of each installed release of a library on each group.",
-    "anonymize": "Replace the names in group documents, so that the documents can be shared.",
-    "doctor": "Check whether this machine meets the requirements of kassay.",
+COMMAND_GROUPS = {
+    "Understand": {
+        "import": "Convert captures of Kafka's tools, or groups of a cluster, to group documents.",
+        "compare": "Compare assignors with the proven optimum.",
+        "explain": "Explain why an assignment is not optimal, as chains of transfers.",
+        "assign": "Assign partitions with one of Kafka's assignors or a custom assignor.",
+        "survey": "Rank many groups by the gain of an optimal plan.",
+        "anonymize": "Replace the names in group documents, so that the documents can be shared.",
+        "doctor": "Check whether this machine meets the requirements of kassay.",
+    },
+    "Plan": {
+        "plan": "Plan the moves from the current to the optimal assignment of each group.",
+        "what-if": "Find the optimal assignment of a group after changes to the group.",
+        "members": "Find the minimum number of members for a maximum load.",
+        "ladder": "Find the numbers of members that lower the maximum load.",
+        "frontier": "Find the minimum imbalance for each number of moves.",
+        "solve": "Find the assignment with the fewest moves among those with minimum imbalance.",
+        "verify": "Check assignments and their certificates without a solver.",
+    },
+    "Watch": {
+        "history": "Reconstruct past rebalances from __consumer_offsets, with Spark.",
+        "forecast": "Forecast the rebalances that a change of a group causes.",
+        "simulate": "Simulate the rebalances of consumer groups over time.",
+    },
+    "Research": {
+        "study": "Compare assignors with the proven optimum on many groups, with Spark.",
+        "report": "Write a report of the output of kassay study or kassay history.",
+        "hunt": "Search for the smallest groups on which an assignor has a shortcoming.",
+        "trajectory": "Find the fewest moves over a sequence of rebalances.",
+        "implementations": "List and install client libraries, to run their own assignors.",
+        "agreement": "Compare assignors of client libraries with Kafka's Java assignors.",
+        "releases": "Run an assignor of each installed release of a library on each group.",
+    },
 }
-"""One-line help of each command, equal to the first line of the command's docstring."""
+"""One-line help of each command, equal to the first line of its docstring, by purpose."""
+
+COMMANDS = {name: text for group in COMMAND_GROUPS.values() for name, text in group.items()}
+"""One-line help of each command."""
 
 
 class _LazyCommand(TyperCommand):
@@ -58,3 +69,10 @@ class CommandTable(TyperGroup):
         self.commands = {
             name: _LazyCommand(name, short_help=text) for name, text in COMMANDS.items()
         }
+
+    def format_commands(self, _context: Any, formatter: Any) -> None:
+        """Write the commands of each purpose in a section, with aligned texts."""
+        width = max(map(len, COMMANDS))
+        for title, commands in COMMAND_GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), text) for name, text in commands.items()])

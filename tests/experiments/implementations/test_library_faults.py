@@ -14,7 +14,7 @@ from tests.experiments.implementations.test_installed_libraries import require
 
 pytestmark = pytest.mark.libraries
 
-PAGE = Path(__file__).parents[3] / "docs" / "implementations.md"
+PAGE = Path(__file__).parents[3] / "docs" / "results" / "implementations.md"
 FAULTS = Path(__file__).parents[3] / "examples" / "library-faults"
 HANGS = (Ending.NONTERMINATING, "no assignment within 2 seconds")
 SEGFAULTS = (Ending.FAILED, "(signal SIGSEGV)")

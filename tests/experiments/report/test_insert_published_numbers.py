@@ -18,7 +18,7 @@ from tools.insert_published_numbers import (
 
 pytestmark = pytest.mark.spark
 
-PAGE = Path(__file__).parents[3] / "docs" / "study.md"
+PAGE = Path(__file__).parents[3] / "docs" / "results" / "single-groups.md"
 LIBRARIES = PAGE.with_name("implementations.md")
 
 

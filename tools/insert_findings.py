@@ -1,0 +1,67 @@
+"""Insert the findings into README.md and docs/findings.md, and draw their figures.
+
+``python -m tools.insert_findings`` reads each number from the tables in docs/results, which the
+commands of the studies write.
+"""
+
+import textwrap
+from pathlib import Path
+
+from kassay.experiments.plotting.page_templates import environment
+from tools import findings_figures
+from tools.insert_published_numbers import replace_numbers
+from tools.published_tables import cell, number
+
+ROOT = Path(__file__).parents[1]
+PLACE = "findings"
+PAGES = {"README.md": "readme_findings.md.j2", "docs/findings.md": "findings.md.j2"}
+"""Template of the findings by page."""
+SINGLE_GROUPS = ("single-groups", "Equal and mixed subscriptions")
+KINDS = ("sticky | equal", "sticky | mixed")
+EVENTS = "By event"
+NEW_MEMBER = ("replacement", "restart-return", "scale-out")
+"""Events after which a member is new."""
+
+
+def page(name: str) -> str:
+    """Return a page with its findings."""
+    templates = environment(Path(__file__).parent / "templates", autoescape=False)
+    text = templates.get_template(PAGES[name]).render(
+        cell=cell,
+        grouped=lambda text: f"{int(text):,}",
+        share_after_new_members=share_after_new_members,
+        single_groups=sum(int(number(*SINGLE_GROUPS, kind, "groups")) for kind in KINDS),
+    )
+    text = "\n".join(map(_wrap, text.strip().splitlines())) + "\n"
+    old = (ROOT / name).read_text(encoding="utf-8")
+    return replace_numbers(old, text, where=name, place=PLACE)
+
+
+def _wrap(line: str) -> str:
+    indent = "   " if line[:1].isdigit() else "  " if line.startswith("- ") else ""
+    return textwrap.fill(
+        line, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def share_after_new_members(assignor: str) -> int:
+    """Return the share of unnecessary moves in events with a new member, in percent."""
+    events = findings_figures.events()
+    moves = {
+        event: number("event-streams", EVENTS, event, "rebalances")
+        * number("event-streams", EVENTS, event, f"{assignor}: unnecessary moves")
+        for event in events
+    }
+    return round(100 * sum(moves[event] for event in NEW_MEMBER) / sum(moves.values()))
+
+
+def main() -> None:
+    """Write the pages and the figures."""
+    for name in PAGES:
+        (ROOT / name).write_text(page(name), encoding="utf-8")
+    for name, svg in findings_figures.figures().items():
+        (ROOT / "docs/images" / f"{name}.svg").write_text(svg, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
