@@ -18,7 +18,9 @@ from kassay.solver.number_ranges import Weights, exact_integers
 from kassay.solver.problem import Placement, Problem
 
 
-def level_value(problem: Problem, level: objective.Level, placement: Placement) -> int:
+def level_value(  # noqa: PLR0911 - one return per level
+    problem: Problem, level: objective.Level, placement: Placement
+) -> int:
     """Return the value of a placement on one level of the objective."""
     match level:
         case objective.Imbalance() | objective.HostImbalance():
@@ -30,14 +32,34 @@ def level_value(problem: Problem, level: objective.Level, placement: Placement) 
             return int(np.count_nonzero(RackTable(problem).cross_rack(placement)))
         case objective.TopicSpread():
             keys = problem.topic.astype(np.int64) * max(problem.member_count, 1) + placement
-            return int((np.unique(keys, return_counts=True)[1].astype(np.int64) ** 2).sum())
+            return _sum_of_squared_counts(keys[placement != NO_OWNER])
         case objective.MembersUsed():
             return len(set(placement.tolist()))
         case objective.Colocation():
             blocks = colocation_blocks(problem, level)
             return sum(len(set(placement[list(block)].tolist())) - 1 for block in blocks)
+        case objective.IdleMembers() | objective.MembersPerPartition() | objective.Slots():
+            return _copy_value(problem, level, placement)
         case _:
             assert_never(level)
+
+
+def _copy_value(problem: Problem, level: objective.CopyLevel, placement: Placement) -> int:
+    """Return the value of a placement on a level of groups with several members per partition."""
+    placed = placement != NO_OWNER
+    match level:
+        case objective.IdleMembers():
+            return problem.member_count - len(np.unique(placement[placed]))
+        case objective.MembersPerPartition():
+            width = int(problem.number.max(initial=0)) + 1
+            keys = problem.topic.astype(np.int64) * width + problem.number
+            return _sum_of_squared_counts(keys[placed])
+        case objective.Slots():
+            return int(np.count_nonzero(placed))
+
+
+def _sum_of_squared_counts(keys: NDArray[np.int64]) -> int:
+    return int((np.unique(keys, return_counts=True)[1].astype(np.int64) ** 2).sum())
 
 
 def load_units(problem: Problem, level: objective.Level) -> LoadUnits:
@@ -73,7 +95,16 @@ def movement_costs(problem: Problem, level: objective.Movement) -> Weights:
 
 def moves_cost(problem: Problem, costs: Weights, placement: Placement) -> int:
     """Return the total cost of the moves of a placement."""
-    moved = (problem.owner != NO_OWNER) & (problem.owner != placement)
+    copies = problem.copies
+    if copies is None:
+        moved = (problem.owner != NO_OWNER) & (problem.owner != placement)
+    else:
+        is_held = copies.is_held[copies.class_of]
+        moved = (
+            is_held
+            & (placement != NO_OWNER)
+            & ~np.asarray(copies.holders[copies.class_of, placement])
+        )
     return sum(costs[moved].tolist())
 
 

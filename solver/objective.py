@@ -203,6 +203,30 @@ class MembersUsed:
 
 
 @dataclass(frozen=True, slots=True)
+class IdleMembers:
+    """Level: number of members without a partition, among those that subscribe to one."""
+
+    tolerance: Tolerance = EXACT
+    name: ClassVar[str] = "idle_members"
+
+
+@dataclass(frozen=True, slots=True)
+class MembersPerPartition:
+    """Level: sum over partitions of the squared number of their members."""
+
+    tolerance: Tolerance = EXACT
+    name: ClassVar[str] = "members_per_partition"
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """Level: number of (partition, member) pairs in the assignment."""
+
+    tolerance: Tolerance = EXACT
+    name: ClassVar[str] = "slots"
+
+
+@dataclass(frozen=True, slots=True)
 class Colocation:
     """Level: number of additional members that colocated partitions are spread over.
 
@@ -219,12 +243,23 @@ class Colocation:
 
 
 FurtherLevel = CrossRack | TopicSpread | MembersUsed
-Level = Imbalance | HostImbalance | Movement | Colocation | FurtherLevel
+CopyLevel = IdleMembers | MembersPerPartition | Slots
+"""Levels that only flows minimise, see `kassay.solver.level_network`."""
+Level = Imbalance | HostImbalance | Movement | Colocation | FurtherLevel | CopyLevel
 
 FURTHER_LEVELS: Mapping[str, type[FurtherLevel]] = MappingProxyType(
     {level.name: level for level in (CrossRack, TopicSpread, MembersUsed)}
 )
 """Levels that may follow imbalance and movement, by name."""
+COPY_LEVELS: Mapping[str, type[CopyLevel]] = MappingProxyType(
+    {level.name: level for level in (IdleMembers, MembersPerPartition, Slots)}
+)
+"""Levels of groups with several members per partition, by name."""
+
+
+def only_by_flows(level: Level) -> UsageError:
+    """Build the error of a method that does not know a level of `COPY_LEVELS`."""
+    return UsageError(f"only flows minimise the level {level.name!r}, without constraints")
 
 
 def default_levels(
@@ -289,6 +324,7 @@ def requested_levels(group: Group, levels: Iterable[Level | str] | str | None) -
         **{name: HostImbalance(measure) for name, measure in HOST_LEVELS.items()},
         Movement.name: Movement(),
         **{name: level() for name, level in FURTHER_LEVELS.items()},
+        **{name: level() for name, level in COPY_LEVELS.items()},
     }
     given = (levels,) if isinstance(levels, str | Level) else tuple(levels)
     unknown = [one for one in given if not isinstance(one, Level) and one not in named]

@@ -1,16 +1,21 @@
-"""Optimisation problem: a group as arrays with one entry per partition."""
+"""Optimisation problem: a group as arrays with one entry per copy of a partition."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kassay.reference.model.assignment import Assignment, assignee_column, violations
+from kassay.reference.model.assignment import (
+    Assignment,
+    assignee_column,
+    copy_limits,
+    violations,
+)
 from kassay.reference.model.derived_values_cache import cached
-from kassay.reference.model.errors import InternalError, UsageError
+from kassay.reference.model.errors import InputError, InternalError, UsageError
 from kassay.reference.model.group import Group, Topic
 from kassay.reference.model.load_units import LoadUnits
 from kassay.reference.model.metrics import host_units, member_units, participant_indices
@@ -33,7 +38,9 @@ class Problem:
     """Optimisation problem as arrays: partitions to assign, and members that may receive them.
 
     Partitions are those of topics with subscribers: topics in the order of the group, then by
-    number. Members are those that consume a topic, in the order of the group.
+    number. Members are those that consume a topic, in the order of the group. A partition that
+    several members may receive occurs once per possible member; these copies get different
+    members, and optional copies may remain without a member.
     """
 
     group: Group
@@ -44,6 +51,7 @@ class Problem:
     owner: Column  # member or NO_OWNER, per partition
     consumer_sets: tuple[Column, ...]  # distinct, each in ascending order
     consumer_set_of_topic: Column  # -1 for topics without partitions to assign
+    copies: "Copies | None" = None  # None if each partition has one member
 
     @property
     def partition_count(self) -> int:
@@ -125,7 +133,8 @@ class Problem:
     def loads(self, placement: Placement) -> list[int]:
         """Return the load of every member in a placement."""
         loads = np.zeros(self.member_count, dtype=self.weight.dtype)
-        np.add.at(loads, placement, self.weight)
+        placed = slice(None) if self.copies is None else placement != NO_OWNER
+        np.add.at(loads, placement[placed], self.weight[placed])
         return [*map(int, loads.tolist())]
 
     def to_assignment(self, placement: Placement) -> Assignment:
@@ -141,11 +150,29 @@ class Problem:
 
     def to_placement(self, assignment: Assignment) -> Placement | None:
         """Convert an assignment to a placement, or return None if a partition is unassigned."""
+        if self.copies is not None:
+            return self._placement_of_copies(assignment)
         is_placed = np.repeat(self.consumer_set_of_topic >= 0, topic_starts(self.group).counts)
         assigned = assignee_column(self.group, assignment)[is_placed]
         placement = _member_numbers(self.group, self.members)[assigned]
         valid = (placement != NO_OWNER) & self.may_consume[self.consumer_set, placement]
         return placement if valid.all() else None
+
+    def _placement_of_copies(self, assignment: Assignment) -> Placement | None:
+        """Convert an assignment to a placement; unused copies have no member."""
+        if any(violations(self.group, assignment)):
+            return None
+        placement = np.full(self.partition_count, NO_OWNER, dtype=np.int32)
+        following: dict[TopicPartition, int] = {}
+        last = self.partition_index
+        for member, partitions in assignment.items():
+            for topic, number in partitions:
+                # The index contains the last copy; the others precede it.
+                tp = TopicPartition(topic, number)
+                copy = following.get(tp, last[tp])
+                placement[copy] = self.member_index[member]
+                following[tp] = copy - 1
+        return placement
 
     def valid_placement(self, assignment: Assignment) -> Placement:
         """Convert a valid assignment to a placement. Raise UsageError if it is not valid."""
@@ -155,6 +182,81 @@ class Problem:
         if placement is None:
             raise InternalError("a valid assignment leaves partitions without a member")
         return placement
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Number of members and holders of each copy's partition, with equal partitions in classes.
+
+    A class contains the partitions of one topic with equal numbers of copies and equal holders.
+
+    Parameters
+    ----------
+    topic
+        Index in group.topics, per class.
+    least, most
+        Minimum and maximum number of members, per class.
+    partitions
+        Number of partitions, per class.
+    class_of
+        Class of the partition, per copy.
+    holders
+        Members that receive a copy without a move, per class: (classes, members).
+    """
+
+    topic: Ints
+    least: Ints
+    most: Ints
+    partitions: Ints
+    class_of: Ints
+    holders: NDArray[np.bool_]
+
+    @cached_property
+    def is_held(self) -> NDArray[np.bool_]:
+        """Return, per class, whether a member holds its partitions."""
+        return np.asarray(self.holders.any(axis=1))
+
+
+def _copies(problem: Problem) -> Problem:
+    """Return a problem of one entry per partition with one entry per copy of a partition."""
+    group, width = problem.group, problem.member_count
+    is_placed = np.repeat(problem.consumer_set_of_topic >= 0, topic_starts(group).counts)
+    sizes = np.array([len(each) for each in problem.consumer_sets], dtype=np.int64)
+    least, most = (limit[is_placed] for limit in copy_limits(group))
+    subscribers = sizes[problem.consumer_set] if len(sizes) else least
+    if (least > subscribers).any():
+        at = int(np.flatnonzero(least > subscribers)[0])
+        name = f"{group.topics[problem.topic[at]].name}-{problem.number[at]}"
+        raise InputError(
+            f"{name} must have {least[at]} members, but {subscribers[at]} subscribe to its topic"
+        )
+    most = np.minimum(most, subscribers)
+    holders = np.zeros((problem.partition_count, width), dtype=np.bool_)
+    owned = np.flatnonzero(problem.owner != NO_OWNER)
+    holders[owned, problem.owner[owned]] = True
+    for id, member in problem.member_index.items():
+        held = [problem.partition_index.get(tp) for tp in group.member_table()[id].holds]
+        holders[[at for at in held if at is not None], member] = True
+    holders &= problem.may_consume[problem.consumer_set]
+    table = np.column_stack([problem.topic, least, most, holders])
+    _, first, class_of = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    class_of = class_of.reshape(-1)
+    rows = np.repeat(np.arange(problem.partition_count), most)
+    return replace(
+        problem,
+        topic=problem.topic[rows],
+        number=problem.number[rows],
+        weight=problem.weight[rows],
+        owner=np.full(len(rows), NO_OWNER, dtype=np.int32),
+        copies=Copies(
+            topic=problem.topic[first].astype(np.int64),
+            least=least[first],
+            most=most[first],
+            partitions=np.bincount(class_of, minlength=len(first)).astype(np.int64),
+            class_of=class_of[rows].astype(np.int64),
+            holders=holders[first],
+        ),
+    )
 
 
 @cached
@@ -187,6 +289,8 @@ def build_problem(group: Group) -> Problem:
         consumer_sets=tuple(all_consumers[start:stop] for start, stop in pairwise(ends)),
         consumer_set_of_topic=consumer_set_of_topic,
     )
+    if group.has_copies:
+        problem = _copies(problem)
     for column in (problem.topic, problem.number, problem.weight, problem.owner):
         column.setflags(write=False)
     return problem

@@ -23,6 +23,7 @@ from kassay.solver.flow import optimal_flow
 from kassay.solver.flow.flow_levels import solve_levels_by_flow
 from kassay.solver.flow.ordered_level_flows import solve_ordered_levels
 from kassay.solver.incumbent_pool import FlowMethod
+from kassay.solver.level_network import has_arc_costs, price_flow
 from kassay.solver.lexicographic.relaxations import RelaxableSearch
 from kassay.solver.lexicographic.solve_levels import (
     LexicographicResult,
@@ -30,10 +31,18 @@ from kassay.solver.lexicographic.solve_levels import (
     solve_levels,
 )
 from kassay.solver.limits import FlowClock, SearchBudget, SearchLimits
-from kassay.solver.objective import HostImbalance, Level, requested_levels
+from kassay.solver.objective import (
+    COPY_LEVELS,
+    HostImbalance,
+    Level,
+    TopicSpread,
+    requested_levels,
+)
 from kassay.solver.problem import Problem, build_problem
 from kassay.solver.solution import Solution, UsedMethod, level_values
 from kassay.solver.subscription_network import prices_prove
+
+_COPY_LEVELS = tuple(COPY_LEVELS.values())
 
 
 class Method(StrEnum):
@@ -107,6 +116,16 @@ def _check_request(
         raise UsageError("levels is empty; pass at least one level, for example Imbalance()")
     check_constraints(group, rules)
     check_levels(group, levels)
+    names = [level.name for level in levels if isinstance(level, _COPY_LEVELS)]
+    if (group.has_copies or names) and (
+        rules or method is not Method.AUTO or not has_arc_costs(group, levels)
+    ):
+        raise UsageError(
+            "groups with several members per partition, and the levels "
+            f"{', '.join(COPY_LEVELS)}, support equal weights, the levels sum_of_squares, "
+            "host_sum_of_squares, movement and topic_spread besides, no constraints and the "
+            "method auto"
+        )
     is_one_flow = not rules and prices_prove(group, levels)
     if method is Method.FLOW and not is_one_flow:
         raise UsageError(
@@ -130,6 +149,14 @@ class _Request:
         """Return whether one flow finds and proves the optimum of all levels."""
         is_permitted = self.method is not Method.CP_SAT and not self.rules
         return is_permitted and prices_prove(self.problem.group, self.levels)
+
+    def has_arc_costs(self) -> bool:
+        """Return whether all levels are convex costs of arcs, and another method is slower."""
+        if self.problem.group.has_copies:
+            return True
+        needs_arcs = any(isinstance(level, (TopicSpread, *_COPY_LEVELS)) for level in self.levels)
+        is_permitted = self.method is Method.AUTO and not self.rules
+        return needs_arcs and is_permitted and has_arc_costs(self.problem.group, self.levels)
 
     def has_flows(self) -> bool:
         """Return whether counts of partitions describe an assignment, so that flows apply."""
@@ -161,6 +188,39 @@ def _by_one_flow(request: _Request) -> LexicographicResult | None:
     values = [(level, level_value(problem, level, flow.placement)) for level in request.levels]
     claims = tuple(LevelClaim(level, value, value, Origin.PRICES) for level, value in values)
     return LexicographicResult(flow.placement, claims, flow.prices, method=UsedMethod.FLOW)
+
+
+def _by_arc_costs(request: _Request) -> LexicographicResult | None:
+    """Solve all levels by flows with convex costs, or return None if there is too little time.
+
+    A group with copies has no other method: levels without a result have the bound 0.
+    """
+    problem, levels = request.problem, request.levels
+    flows = solve_ordered_levels(problem, levels, (), request.clock)
+    if not flows.placements or not (flows.is_complete or problem.group.has_copies):
+        if problem.group.has_copies:
+            return LexicographicResult(None, method=UsedMethod.FLOW)
+        return None
+    values = {
+        tuple(level_value(problem, level, placement) for level in levels): placement
+        for placement in reversed(flows.placements)
+    }
+    best = min(values)
+    prices = None
+    if flows.is_complete:
+        arcs, flow, _ = price_flow(problem, levels, values[best])
+        prices = arcs.prices(levels, flow)
+        if prices is None:
+            raise InternalError("the flow of all levels is not optimal")
+    claims = [
+        LevelClaim(level, value, value, Origin.NODE_PRICES)
+        if prices is not None
+        else LevelClaim(level, value, *flows.bounds.get(index, (0, Origin.COUNTING)))
+        for index, (level, value) in enumerate(zip(levels, best, strict=True))
+    ]
+    return LexicographicResult(
+        values[best], tuple(claims), node_prices=tuple(prices or ()), method=UsedMethod.FLOW
+    )
 
 
 def _by_enumeration(request: _Request) -> LexicographicResult | None:
@@ -205,6 +265,11 @@ _METHODS = (
         _Request.is_one_flow,
         _by_one_flow,
         "one flow is fastest, and its node prices prove all levels",
+    ),
+    _Row(
+        _Request.has_arc_costs,
+        _by_arc_costs,
+        "flows with convex costs per topic and copy are fast, and node prices prove all levels",
     ),
     _Row(
         _Request.may_enumerate,
@@ -261,5 +326,10 @@ def _solution(
         assignment=problem.to_assignment(result.placement),
         method=str(method),
         levels=level_values(result.claims),
-        certificate=Certificate(result.claims, prices=result.prices, constraints=constraints),
+        certificate=Certificate(
+            result.claims,
+            prices=result.prices,
+            node_prices=result.node_prices,
+            constraints=constraints,
+        ),
     )

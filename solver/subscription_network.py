@@ -13,6 +13,7 @@ from typing import assert_never
 
 import numpy as np
 
+from kassay.reference.model.errors import InternalError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
@@ -56,13 +57,29 @@ class SubscriptionNetwork:
     capacity: Ints | None = None
 
     @cached_property
+    def partitions(self) -> Ints:
+        """Number of distinct partitions per topic of the network: a member gets each once."""
+        copies = self.problem.copies
+        return self.supply if copies is None else copies.partitions
+
+    @cached_property
+    def optional(self) -> Ints:
+        """Number of copies per topic of the network that may remain without a member."""
+        copies = self.problem.copies
+        if copies is None:
+            return np.zeros(self.topics, dtype=np.int64)
+        return copies.partitions * (copies.most - copies.least)
+
+    @cached_property
     def supply(self) -> Ints:
         """Number of partitions per topic of the network."""
         return np.bincount(self.topic, minlength=self.topics).astype(np.int64)
 
     @cached_property
     def owned(self) -> Ints:
-        """Number of partitions, per arc, that the member owns and may keep."""
+        """Number of partitions, per arc, that the member owns or holds and may keep."""
+        if self.problem.copies is not None:
+            return self.partitions[self.tail] * self.problem.copies.holders[self.tail, self.head]
         return np.bincount(self._kept_arcs[1], minlength=len(self.tail)).astype(np.int64)
 
     @cached_property
@@ -118,11 +135,14 @@ class SubscriptionNetwork:
     @cached_property
     def max_counts(self) -> Ints:
         """Maximum number of partitions per member, from its subscription and its capacity."""
-        reachable = self.loads(self.supply[self.tail])
+        reachable = self.loads(self.partitions[self.tail])
         return reachable if self.capacity is None else np.minimum(reachable, self.capacity)
 
     def min_movement(self, counts: Ints) -> int:
         """Return the minimum number of moves among assignments with given counts per arc."""
+        if self.problem.copies is not None:
+            is_held = self.problem.copies.is_held[self.tail]
+            return int(counts[is_held].sum() - np.minimum(counts, self.owned)[is_held].sum())
         owned = int(np.count_nonzero(self.problem.owner != NO_OWNER))
         return owned - int(np.minimum(counts, self.owned).sum())
 
@@ -133,6 +153,8 @@ class SubscriptionNetwork:
         in group order, in ascending order.
         """
         problem = self.problem
+        if problem.copies is not None:
+            return self._deal_copies(counts)
         kept = np.minimum(counts, self.owned)
         stays = np.zeros(problem.partition_count, dtype=np.bool_)
         owned, arcs = self._kept_arcs
@@ -144,12 +166,30 @@ class SubscriptionNetwork:
         placement[by_topic[~stays[by_topic]]] = np.repeat(self.head, counts - kept)
         return placement
 
+    def _deal_copies(self, counts: Ints) -> Placement:
+        """Deal the copies of each topic of the network to its partitions in turn.
+
+        A member gets at most as many copies as there are partitions, so all of them differ.
+        """
+        problem = self.problem
+        placement = np.full(problem.partition_count, NO_OWNER, dtype=np.int32)
+        for topic in range(self.topics):
+            arcs = np.flatnonzero(self.tail == topic)
+            dealt = np.repeat(self.head[arcs], counts[arcs])
+            count = int(self.partitions[topic])
+            # Rows of one partition are consecutive, so a round takes every ``most``-th row.
+            rows = np.flatnonzero(self.topic == topic).reshape(count, -1).T.reshape(-1)
+            placement[rows[: len(dealt)]] = dealt
+        return placement
+
 
 def build_network(problem: Problem, constraints: Iterable[Constraint] = ()) -> SubscriptionNetwork:
     """Build the flow network of a problem, with constraints that a network can express.
 
     Partitions with equal weights are required if there are capacities.
     """
+    if problem.copies is not None:
+        return _network_of_copies(problem)
     placed = problem.consumer_set_of_topic >= 0
     position = np.cumsum(placed, dtype=np.int64) - 1
     sets = problem.consumer_set_of_topic[placed].tolist()
@@ -171,13 +211,31 @@ def build_network(problem: Problem, constraints: Iterable[Constraint] = ()) -> S
     )
 
 
+def _network_of_copies(problem: Problem) -> SubscriptionNetwork:
+    """Build the network of a problem with copies, with a topic per class of partitions."""
+    copies = problem.copies
+    if copies is None:
+        raise InternalError("the problem has no copies")
+    sets = problem.consumer_set_of_topic[copies.topic].tolist()
+    consumers = [problem.consumer_sets[index] for index in sets]
+    return SubscriptionNetwork(
+        problem=problem,
+        tail=np.repeat(
+            np.arange(len(consumers), dtype=np.int64), [len(each) for each in consumers]
+        ),
+        head=np.concatenate([np.zeros(0, dtype=np.int64), *consumers]),
+        topic=copies.class_of,
+        topic_names=tuple(problem.group.topics[index].name for index in copies.topic.tolist()),
+    )
+
+
 def prices_prove(group: Group, levels: Sequence[Level]) -> bool:
     """Return whether node prices can prove assignments of a group optimal on given levels.
 
     Prices prove the fewest moves among the least majorised loads. Strictly convex measures
     are minimal only there; for the other measures fewer moves may suffice elsewhere.
     """
-    if not group.uniform_weight or any(level.tolerance for level in levels):
+    if group.has_copies or not group.uniform_weight or any(level.tolerance for level in levels):
         return False
     match levels:
         case [Imbalance()]:

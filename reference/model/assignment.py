@@ -123,6 +123,7 @@ def _check(group: Group, assignment: Assignment) -> _Assignees:
     column[starts.flat(rows)] = rows.member
     valid = (
         known
+        and not group.has_copies
         # As many rows as partitions with subscribers, and each of these has an assignee.
         and len(rows.member) == np.count_nonzero(consumed_partitions(group))
         and np.array_equal(column != NO_OWNER, consumed_partitions(group))
@@ -135,8 +136,9 @@ def violations(group: Group, assignment: Assignment) -> Iterator[str]:
     """Yield one message per rule that an assignment violates.
 
     In a valid assignment, each partition of a topic with subscribers has exactly one
-    assignee, which subscribes to the topic, and no other partition is assigned. Members
-    that are not in the assignment have no partitions.
+    assignee, which subscribes to the topic, and no other partition is assigned. The number of
+    assignees of a partition with `Topic.copies` is in its range. Members that are not in the
+    assignment have no partitions.
 
     Examples
     --------
@@ -173,19 +175,46 @@ def violations(group: Group, assignment: Assignment) -> Iterator[str]:
         yield f"member {member!r} is assigned topic {topic!r}, but does not subscribe to it"
     times = np.bincount(starts.flat(present), minlength=starts.size)
     consumed = consumed_partitions(group)
-    for position in np.flatnonzero((times > 1) | ((times == 0) & consumed)).tolist():
-        yield _not_exactly_once(group, assignment, starts, position, int(times[position]))
+    least, most = copy_limits(group)
+    for position in np.flatnonzero((times > most) | ((times < least) & consumed)).tolist():
+        yield _wrong_count(group, assignment, starts, position, int(times[position]))
+    yield from _repeated_copies(group, starts, present)
+
+
+def _repeated_copies(group: Group, starts: TopicStarts, rows: PartitionIndex) -> Iterator[str]:
+    """Yield a message per partition that a member of a group with copies receives twice."""
+    if not group.has_copies:
+        return
+    pairs = starts.flat(rows) * len(group.members) + rows.member
+    distinct, repeated = np.unique(pairs, return_counts=True)
+    for pair in distinct[repeated > 1].tolist():
+        position, index = divmod(pair, len(group.members))
+        tp = _partition_at(group, starts, position)
+        yield f"{tp} is assigned twice to member {group.members[index].id!r}"
+
+
+def copy_limits(group: Group) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the minimum and maximum number of members of each partition of the group."""
+    limits = np.ones((topic_starts(group).size, 2), dtype=np.int64)
+    for topic, start in zip(group.topics, topic_starts(group).starts.tolist(), strict=False):
+        if topic.copies:
+            limits[start : start + topic.partitions] = topic.copies
+    return limits[:, 0], limits[:, 1]
 
 
 def _triples(rows: PartitionIndex) -> Iterator[tuple[int, int, int]]:
     return zip(rows.member.tolist(), rows.topic.tolist(), rows.number.tolist(), strict=True)
 
 
-def _not_exactly_once(
+def _partition_at(group: Group, starts: TopicStarts, position: int) -> TopicPartition:
+    index = int(np.searchsorted(starts.starts, position, side="right")) - 1
+    return TopicPartition(group.topics[index].name, position - int(starts.starts[index]))
+
+
+def _wrong_count(
     group: Group, assignment: Assignment, starts: TopicStarts, position: int, times: int
 ) -> str:
-    index = int(np.searchsorted(starts.starts, position, side="right")) - 1
-    tp = TopicPartition(group.topics[index].name, position - int(starts.starts[index]))
+    tp = _partition_at(group, starts, position)
     if times == 0:
         return f"{tp} is not assigned"
     assignees_of_tp = [m for m, tps in assignment.items() for assigned in tps if assigned == tp]

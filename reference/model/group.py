@@ -149,6 +149,14 @@ class Group:
         return len({member.speed for member in self.members}) <= 1
 
     @property
+    @cached
+    def has_copies(self) -> bool:
+        """Return whether partitions have several members, or members hold partitions."""
+        return any(topic.copies is not None for topic in self.topics) or any(
+            len(member.holds) for member in self.members
+        )
+
+    @property
     def uniform_weight(self) -> int | None:
         """Return the weight of all partitions, or None if weights or speeds differ."""
         return self.common_weight if self.has_equal_speeds else None

@@ -42,6 +42,9 @@ class Topic:
     id
         Topic id, by which the broker's assignors order topics. If it is None, `uuid` is
         derived from the name.
+    copies
+        Minimum and maximum number of members per partition, for share groups; None if each
+        partition has one member.
     """
 
     name: str
@@ -50,6 +53,7 @@ class Topic:
     weights: tuple[int, ...] | None = None
     racks: tuple[tuple[str | None, ...], ...] | None = None
     id: uuid.UUID | None = None
+    copies: tuple[tuple[int, int], ...] | None = None
 
     def __post_init__(self) -> None:
         where = f"topic {self.name!r}"
@@ -61,6 +65,15 @@ class Topic:
             racks = tuple(tuple(rack or None for rack in row) for row in self.racks)
             object.__setattr__(self, "racks", racks)
             check_length(where, "racks", self.racks, self.partitions)
+        if self.copies is not None:
+            object.__setattr__(self, "copies", tuple((low, high) for low, high in self.copies))
+            check_length(where, "copies", self.copies, self.partitions)
+            for number, (low, high) in enumerate(self.copies):
+                if not 0 <= low <= high:
+                    raise InputError(
+                        f"{where}: copies of partition {number} must be a range of at least 0, "
+                        f"got {low} to {high}"
+                    )
 
     def __repr__(self) -> str:
         return short_text(self)
@@ -126,6 +139,9 @@ class Member:
     assumed
         Properties that the source does not show: results for the group hold under a condition,
         see `kassay.reference.model.assumptions`.
+    holds
+        Partitions that the member receives without a move, besides those that it owns. Several
+        members may hold one partition.
     """
 
     id: str
@@ -144,6 +160,7 @@ class Member:
     target: Partitions | None = None
     client: Client = NO_CLIENT
     assumed: tuple[Assumed, ...] = ()
+    holds: Partitions = NO_PARTITIONS
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rack", self.rack or None)
@@ -153,7 +170,7 @@ class Member:
                 raise self._invalid(f"{name} must be a list, got the string {value!r}")
         if type(self.subscription) is not tuple:
             object.__setattr__(self, "subscription", tuple(self.subscription))
-        for name in ("owned", "target"):
+        for name in ("owned", "target", "holds"):
             value = getattr(self, name)
             if value is not None and type(value) is not Partitions:
                 pairs = cast("Iterable[tuple[str, int]]", value)

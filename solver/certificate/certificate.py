@@ -36,10 +36,11 @@ class Proof(StrEnum):
 class Origin(StrEnum):
     """Method that proved a bound or a conflict.
 
-    Bounds and conflicts of the first four origins can be checked without a solver.
+    Bounds and conflicts of the first five origins can be checked without a solver.
     """
 
     PRICES = "prices"
+    NODE_PRICES = "node_prices"
     COUNTING = "counting"
     PARTITION_PRICES = "partition_prices"
     CASES = "cases"
@@ -68,7 +69,7 @@ class Origin(StrEnum):
 
 
 _CHECKED = frozenset(
-    {Origin.PRICES, Origin.COUNTING, Origin.PARTITION_PRICES, Origin.CASES},
+    {Origin.PRICES, Origin.NODE_PRICES, Origin.COUNTING, Origin.PARTITION_PRICES, Origin.CASES},
 )
 
 
@@ -180,6 +181,9 @@ class Certificate:
         Evidence of the bounds with origin ``prices``.
     chain
         Transfers that improve the assignment, if it is known not to be optimal.
+    node_prices
+        Evidence of the bounds with origin ``node_prices``: a price per node of the
+        `kassay.solver.level_network`.
     constraints
         Constraints that must hold besides the capacities of the group.
     conflict
@@ -189,6 +193,7 @@ class Certificate:
     claims: tuple[LevelClaim, ...]
     prices: PriceTable | None = None
     chain: tuple[Transfer, ...] = ()
+    node_prices: tuple[int, ...] = ()
     constraints: tuple[Constraint, ...] = ()
     conflict: Conflict | None = None
 
@@ -219,6 +224,9 @@ class Certificate:
 
 def value_of(group: Group, assignment: Assignment, level: Level) -> int:
     """Return the value of a valid assignment on one level of the objective."""
+    if group.has_copies:
+        problem = build_problem(group)
+        return level_value(problem, level, problem.valid_placement(assignment))
     match level:
         case Imbalance() | HostImbalance():
             is_host = isinstance(level, HostImbalance)

@@ -27,6 +27,7 @@ from kassay.solver.certificate.refutation import cases_refute, prices_refute
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
 from kassay.solver.evaluation import check_levels, violated
 from kassay.solver.improvement.transfer_chains import apply_chain, improving_chain
+from kassay.solver.level_network import has_arc_costs, price_flow
 from kassay.solver.objective import Level
 from kassay.solver.problem import Problem, build_problem
 from kassay.solver.subscription_network import prices_prove
@@ -69,6 +70,7 @@ def certificate_errors(
         yield from _chain_errors(group, assignment, certificate)
     if certificate.prices is not None:
         yield from node_price_errors(group, assignment, certificate.prices)
+    yield from _level_price_errors(group, assignment, certificate)
     levels = [claim.level for claim in certificate.claims]
     if certificate.trusted and certificate.is_optimal and prices_prove(group, levels):
         chain = improving_chain(group, assignment)
@@ -82,6 +84,29 @@ def certificate_errors(
             yield "bounds refer to node prices, but the certificate contains none"
         elif not is_prefix or not prices_prove(group, [claim.level for claim in priced]):
             yield "node prices cannot prove these levels optimal for this group"
+
+
+def _level_price_errors(
+    group: Group, assignment: Assignment, certificate: Certificate
+) -> Iterator[str]:
+    """Check prices of the nodes of the network of all levels, and yield a message per error."""
+    if all(claim.origin is not Origin.NODE_PRICES for claim in certificate.claims):
+        if certificate.node_prices:
+            yield "the certificate contains node prices, but no bound refers to them"
+        return
+    levels = [claim.level for claim in certificate.claims]
+    rules = (*group_constraints(group), *certificate.constraints)
+    if rules or not has_arc_costs(group, levels):
+        yield "prices of nodes cannot prove these levels optimal for this group"
+        return
+    problem = build_problem(group)
+    arcs, flow, error = price_flow(problem, levels, problem.valid_placement(assignment))
+    if error is not None:
+        yield error
+    if len(certificate.node_prices) != arcs.sink + 1:
+        yield f"{len(certificate.node_prices)} node prices instead of {arcs.sink + 1}"
+        return
+    yield from arcs.price_errors(levels, flow, certificate.node_prices)
 
 
 def conflict_errors(group: Group, certificate: Certificate) -> Iterator[str]:
@@ -109,7 +134,7 @@ def conflict_errors(group: Group, certificate: Certificate) -> Iterator[str]:
     for rule in conflict.constraints:
         if rule not in rules:
             yield f"the constraints do not include that {rule}"
-    if conflict.origin in {Origin.PRICES, Origin.COUNTING}:
+    if conflict.origin in {Origin.PRICES, Origin.NODE_PRICES, Origin.COUNTING}:
         yield f"the conflict is not proven: a conflict cannot have the origin {conflict.origin}"
     elif set(conflict.constraints) <= set(rules):
         error = _evidence_error(build_problem(group), conflict.constraints, (), conflict)
@@ -168,7 +193,7 @@ def _wrong_claims(
             yield f"the bound {claim.bound} on {name} is below 0"
         if claim.bound > value:
             yield f"the bound {claim.bound} on {name} is above the value {value}"
-        if claim.origin is Origin.PRICES and claim.bound < value:
+        if claim.origin in (Origin.PRICES, Origin.NODE_PRICES) and claim.bound < value:
             yield f"the bound {claim.bound} on {name} is not the value {value} that prices prove"
         yield from _bound_errors(problem, rules, limits[:index], claim)
         if claim.best is not None:

@@ -49,7 +49,7 @@ def parse_certificate(document: object, *, where: str = "certificate") -> Certif
     if table.get("version") != VERSION:
         raise InputError(f"{where}: version must be {VERSION}, got {table.get('version')!r}")
     known = ("version", "claims", "constraints", "members", "topics", "chain", "conflict")
-    check_keys(table, known, where)
+    check_keys(table, (*known, "node_prices"), where)
     prices = None
     if "members" in table or "topics" in table:
         prices = PriceTable(
@@ -60,6 +60,7 @@ def parse_certificate(document: object, *, where: str = "certificate") -> Certif
         claims=tuple(parse_items(table.get("claims"), f"{where}.claims", _claim)),
         prices=prices,
         chain=tuple(parse_items(table.get("chain", []), f"{where}.chain", _transfer)),
+        node_prices=tuple(as_integers(table.get("node_prices", []), f"{where}.node_prices")),
         constraints=tuple(
             parse_items(table.get("constraints", []), f"{where}.constraints", parse_constraint)
         ),
@@ -171,6 +172,8 @@ def parse_level(table: Mapping[str, object], where: str) -> objective.Level:
             return objective.Colocation(tuple(sets), tolerance)
         if name in objective.FURTHER_LEVELS:
             return objective.FURTHER_LEVELS[name](tolerance)
+        if name in objective.COPY_LEVELS:
+            return objective.COPY_LEVELS[name](tolerance)
         if name in list(Measure):
             return objective.Imbalance(Measure(name), tolerance)
         if name in objective.HOST_LEVELS:
@@ -186,6 +189,7 @@ def parse_level(table: Mapping[str, object], where: str) -> objective.Level:
             objective.Movement.name,
             objective.Colocation.name,
             *objective.FURTHER_LEVELS,
+            *objective.COPY_LEVELS,
         ]
     )
     raise InputError(f"{where}.level: unknown level {name!r}, expected one of {known_levels}")

@@ -35,6 +35,8 @@ def certificate_document(certificate: Certificate) -> dict[str, object]:
     if certificate.prices is not None:
         document["members"] = _price_document(certificate.prices.members)
         document["topics"] = _price_document(certificate.prices.topics)
+    if certificate.node_prices:
+        document["node_prices"] = list(certificate.node_prices)
     if certificate.chain:
         document["chain"] = [
             {"partition": list(step.partition), "from": step.giver, "to": step.taker}

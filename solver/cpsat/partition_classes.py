@@ -105,6 +105,8 @@ def _attributes(problem: Problem, level: objective.Level) -> list[NDArray[np.int
             | objective.Colocation()
         ):
             return []
+        case objective.IdleMembers() | objective.MembersPerPartition() | objective.Slots():
+            raise objective.only_by_flows(level)
         case _:
             assert_never(level)
 

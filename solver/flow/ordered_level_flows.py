@@ -1,9 +1,9 @@
-"""Minimise levels about hosts, members and moves in their order, by minimum cost flows.
+"""Minimise levels about hosts, members, copies and moves in their order, by minimum cost flows.
 
-With equal weights, the squared loads of hosts and members of any speed, and the moves, are
-separable convex costs in one network: from topics through members and hosts to a sink. After each
-level, only the flows that are optimal for this level remain, by complementary slackness: an arc
-with a positive reduced cost stays empty, and an arc with a negative reduced cost stays full.
+With equal weights, these levels are separable convex costs in the network of
+`kassay.solver.level_network`. After each level, only the flows that are optimal for this level
+remain, by complementary slackness: an arc with a positive reduced cost stays empty, and an arc
+with a negative reduced cost stays full.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,11 +24,22 @@ from kassay.solver.flow.optimal_flow import optimal_counts, spread_received_part
 from kassay.solver.flow.optimal_loads_by_cuts import is_feasible
 from kassay.solver.flow.priced_flow import LoadPieces, LoadWindows
 from kassay.solver.incumbent_pool import FlowLevels
+from kassay.solver.level_network import LevelNetwork, level_network
 from kassay.solver.limits import FlowClock
 from kassay.solver.number_ranges import Arithmetic
-from kassay.solver.objective import HostImbalance, Imbalance, Level, Movement, MovementCost
+from kassay.solver.objective import (
+    HostImbalance,
+    IdleMembers,
+    Imbalance,
+    Level,
+    MembersPerPartition,
+    Movement,
+    MovementCost,
+    Slots,
+    TopicSpread,
+)
 from kassay.solver.problem import Ints, Problem
-from kassay.solver.subscription_network import SubscriptionNetwork, build_network
+from kassay.solver.subscription_network import build_network
 
 
 def solve_ordered_levels(
@@ -45,16 +56,15 @@ def solve_ordered_levels(
     network, found = build_network(problem, constraints), FlowLevels()
     if not clock.may_start():
         return found
-    if not is_feasible(network):
+    if problem.copies is None and not is_feasible(network):
         found.conflict = find_conflict_by_flow(problem, constraints, clock.may_start)
         return found
-    counts = optimal_counts(network, clock)
-    if counts is None:
+    has_copies = problem.copies is not None
+    counts = None if has_copies else optimal_counts(network, clock)
+    search = _OrderedFlows(problem, level_network(problem, levels, network), clock)
+    if (counts is None and not has_copies) or not search.start(counts):
         return found
-    found.placements.append(network.place(counts))
-    has_hosts = any(isinstance(level, HostImbalance) for level in levels)
-    search = _OrderedFlows(problem, network, clock, problem.host_units if has_hosts else None)
-    search.start(counts)
+    found.placements.append(network.place(search.counts))
     for index, level in enumerate(levels):
         limit = search.minimise(level)
         if limit is None:
@@ -67,8 +77,9 @@ def solve_ordered_levels(
             break
     else:
         found.is_complete = True
-    counts = spread_received_partitions(network, search.counts, np.arange(len(network.tail)))
-    found.placements.append(network.place(counts))
+    if not has_copies:
+        counts = spread_received_partitions(network, search.counts, np.arange(len(network.tail)))
+        found.placements.append(network.place(counts))
     return found
 
 
@@ -76,62 +87,36 @@ def solve_ordered_levels(
 class _OrderedFlows:
     """Network whose capacities permit only flows that are optimal for the finished levels.
 
-    The columns describe one arc per subscription for partitions that move or have no owner, one
-    per subscription for owned partitions, one per member, and one per host.
+    ``low`` and ``high`` are the limits of the arcs of the network.
     """
 
     problem: Problem
-    network: SubscriptionNetwork
+    arcs: LevelNetwork
     clock: FlowClock
-    hosts: LoadUnits | None
-    tail: Ints = field(init=False)
-    head: Ints = field(init=False)
     low: Ints = field(init=False)
     high: Ints = field(init=False)
     flow: Ints = field(init=False)
 
     def __post_init__(self) -> None:
-        network = self.network
-        host = np.zeros(network.members, dtype=np.int64)
-        if self.hosts is not None:
-            host = np.array(self.hosts.unit_of, dtype=np.int64)
-        count = 1 if self.hosts is None else len(self.hosts.names)
-        member = network.topics + np.arange(network.members)
-        first_host = network.topics + network.members
-        hosts, total = first_host + np.arange(count), int(network.supply.sum())
-        sink = np.full(count, first_host + count)
-        subscriber = network.topics + network.head
-        self.tail = np.concatenate([network.tail, network.tail, member, hosts])
-        self.head = np.concatenate([subscriber, subscriber, first_host + host, sink])
-        self.high = np.concatenate(
-            [network.supply[network.tail], network.owned, network.max_counts, np.full(count, total)]
-        )
-        self.low = np.zeros(len(self.tail), dtype=np.int64)
-
-    @property
-    def _members(self) -> slice:
-        first = 2 * len(self.network.tail)
-        return slice(first, first + self.network.members)
-
-    @property
-    def _hosts(self) -> slice:
-        return slice(self._members.stop, len(self.tail))
+        self.low, self.high = np.zeros_like(self.arcs.high), self.arcs.high.copy()
 
     @property
     def counts(self) -> Ints:
         """Number of partitions per subscription."""
-        arcs = len(self.network.tail)
-        return self.flow[:arcs] + self.flow[arcs : 2 * arcs]
+        return self.arcs.counts(self.flow)
 
-    def start(self, counts: Ints) -> None:
-        """Set the flow to partition counts per subscription."""
-        kept, loads = np.minimum(counts, self.network.owned), self.network.loads(counts)
-        hosts = np.bincount(
-            self.head[self._members] - self.tail[self._hosts][0],
-            weights=loads,
-            minlength=len(self.tail) - self._hosts.start,
-        )
-        self.flow = np.concatenate([counts - kept, kept, loads, hosts.astype(np.int64)])
+    def start(self, counts: Ints | None) -> bool:
+        """Set the flow to counts per subscription, by default to any flow.
+
+        Return whether there is a flow.
+        """
+        if counts is not None:
+            self.flow = self.arcs.flow_of(counts)
+            return True
+        flow = self._min_cost_flow(np.zeros_like(self.high))
+        if flow is not None:
+            self.flow = flow
+        return flow is not None
 
     def minimise(self, level: Level) -> int | None:
         """Minimise one level, and keep only the flows within a limit of this level.
@@ -139,22 +124,27 @@ class _OrderedFlows:
         Return this limit, or None if flows cannot minimise the level within the time limit.
         """
         match level:
-            case Movement(cost=MovementCost()):
-                return self._minimise_moves(level)
+            case Movement(cost=MovementCost()) | Slots():
+                return self._minimise_sum(level)
+            case TopicSpread():
+                part = self.arcs.part_of(level)
+                return self._minimise_squares(level, np.ones(part.stop - part.start, dtype=int))
+            case IdleMembers() | MembersPerPartition():
+                return self._minimise_pieces(level)
             case Imbalance() | HostImbalance():
                 units = load_units(self.problem, level)
-                part = self._hosts if isinstance(level, HostImbalance) else self._members
                 if level.measure is Measure.MAKESPAN:
-                    return self._minimise_makespan(level, units, part)
+                    return self._minimise_makespan(level, units)
                 if level.measure is Measure.SUM_OF_SQUARES:
-                    return self._minimise_squares(level, units, part)
+                    return self._minimise_squares(level, np.array(units.factors, dtype=np.int64))
         return None
 
     def _value(self, level: Level) -> int:
-        return level_value(self.problem, level, self.network.place(self.counts))
+        return level_value(self.problem, level, self.arcs.network.place(self.counts))
 
-    def _minimise_makespan(self, level: Level, units: LoadUnits, part: slice) -> int | None:
+    def _minimise_makespan(self, level: Level, units: LoadUnits) -> int | None:
         """Find the minimum makespan by bisection over the values that one load can have."""
+        part = self.arcs.part_of(level)
         weight = int(self.problem.weight[0])
         factors = [factor * weight for factor in units.factors]
         most = self._value(level)
@@ -181,7 +171,7 @@ class _OrderedFlows:
         return limit
 
     def _max_counts(self, factors: Iterable[int], limit: int) -> Ints:
-        top = int(self.network.supply.sum())
+        top = int(self.arcs.network.supply.sum())
         return np.array([min(top, limit // factor) for factor in factors], dtype=np.int64)
 
     def _limit_loads(self, part: slice, factors: Sequence[int], limit: int) -> bool:
@@ -190,84 +180,124 @@ class _OrderedFlows:
         high[part] = np.minimum(high[part], self._max_counts(factors, limit))
         if (high < self.low).any():
             return False
-        arcs = CostedArcs(self.tail, self.head, high - self.low, np.zeros_like(high))
-        flows = arcs.min_cost_flow(self._supply())
-        if flows is None:
-            return False
-        self.flow = self.low + flows
-        return True
+        flow = self._min_cost_flow(np.zeros_like(high), high)
+        if flow is not None:
+            self.flow = flow
+        return flow is not None
 
-    def _minimise_squares(self, level: Level, units: LoadUnits, part: slice) -> int | None:
+    def _min_cost_flow(self, cost: Ints, high: Ints | None = None) -> Ints | None:
+        """Return a flow with minimum cost within the limits, or None if there is no flow."""
+        arcs = self.arcs
+        room = (self.high if high is None else high) - self.low
+        flow = CostedArcs(arcs.tail, arcs.head, room, cost).min_cost_flow(self._supply())
+        return None if flow is None else self.low + flow
+
+    def _minimise_squares(self, level: Level, factors: Ints) -> int | None:
         """Minimise the sum of load times relative load, with one arc per unit of load.
 
         Only the units of load in a window around the current load have arcs of their own. The
         windows are widened until they contain the optimum.
         """
-        top, nodes = int(self.network.supply.sum()), int(self.head.max()) + 1
+        part, top = self.arcs.part_of(level), int(self.arcs.network.supply.sum())
         # OR-Tools multiplies the costs by the number of nodes.
-        if not Arithmetic.INT64.represents(max(units.factors) * (2 * top + 1) * nodes):
+        most = int(factors.max(initial=1)) * (2 * top + 1)
+        if not Arithmetic.INT64.represents(most * (self.arcs.sink + 1)):
             return None
-        factors = np.array(units.factors, dtype=np.int64)
         windows = LoadWindows.around(self.flow[part])
         while self.clock.may_start():
             pieces = LoadPieces.of(self.low[part], self.high[part], windows, factors)
-            pieces = pieces.without_empty()
-            arcs = self._arcs_with(part, pieces)
-            flows = arcs.min_cost_flow(self._supply())
-            if flows is None:
-                raise InternalError("no flow has the loads of a known placement")
-            others = len(flows) - len(pieces.unit)
-            loads = self.low[part] + pieces.sums(flows[others:])
+            arcs, pieces, flows = self._flow_of_pieces(part, pieces)
+            loads = self.low[part] + pieces.sums(flows[len(flows) - len(pieces.unit) :])
             reached = LoadWindows(windows.low + 1, windows.high - 1)
             below = (loads < reached.low) & (windows.low > self.low[part])
             above = (loads > reached.high) & (windows.high < self.high[part])
             if not (below | above).any():
-                break
+                self._keep_pieces(part, arcs, pieces, flows)
+                return self._value(level)
             windows = reached.widened(loads)
             windows = LoadWindows(np.maximum(windows.low - 1, 0), windows.high + 1)
-        else:
+        return None
+
+    def _minimise_pieces(self, level: Level) -> int | None:
+        """Minimise a level with few different costs per arc."""
+        if not self.clock.may_start():
             return None
-        outside = np.ones(len(self.tail), dtype=np.bool_)
+        part = self.arcs.part_of(level)
+        low, high = self.low[part], self.high[part]
+        arcs = np.arange(len(low))
+        if isinstance(level, MembersPerPartition):
+            step = self.arcs.network.partitions[self.arcs.tail[part]]
+            ends = -(-high // step)
+        else:
+            step, ends = np.ones_like(low), np.minimum(high, 2)
+        unit = np.repeat(arcs, ends)
+        index = np.arange(len(unit)) - np.repeat(np.cumsum(ends) - ends, ends)
+        start = np.clip(index * step[unit], low[unit], high[unit])
+        stop = np.clip((index + 1) * step[unit], low[unit], high[unit])
+        stop = np.where(index == ends[unit] - 1, high[unit], stop)
+        cost = np.zeros_like(unit)
+        for number in range(int(ends.max(initial=0))):
+            costs = self.arcs.unit_cost(level, number * step + 1)
+            cost = np.where(index == number, costs[unit], cost)
+        pieces = LoadPieces(unit, stop - start, cost, len(low))
+        self._keep_pieces(part, *self._flow_of_pieces(part, pieces))
+        return self._value(level)
+
+    def _flow_of_pieces(
+        self, part: slice, pieces: LoadPieces
+    ) -> tuple[CostedArcs, LoadPieces, Ints]:
+        """Return the arcs with the pieces of a part, the pieces, and a flow of minimum cost."""
+        pieces = pieces.without_empty()
+        arcs = self._arcs_with(part, pieces)
+        flows = arcs.min_cost_flow(self._supply())
+        if flows is None:
+            raise InternalError("no flow has the loads of a known placement")
+        return arcs, pieces, flows
+
+    def _keep_pieces(self, part: slice, arcs: CostedArcs, pieces: LoadPieces, flows: Ints) -> None:
+        """Set the flow, and keep only flows that are optimal for the costs of the pieces."""
+        others = len(flows) - len(pieces.unit)
+        loads = self.low[part] + pieces.sums(flows[others:])
+        outside = np.ones(len(self.high), dtype=np.bool_)
         outside[part] = False
         self.flow[outside] = self.low[outside] + flows[:others]
         self.flow[part] = loads
-        reduced = arcs.reduced_costs(flows, nodes)
+        reduced = arcs.reduced_costs(flows, self.arcs.sink + 1)
         low, high = self.low[part].copy(), self.low[part].copy()
         low += pieces.sums(np.where(reduced[others:] < 0, pieces.capacity, 0))
         high += pieces.sums(np.where(reduced[others:] <= 0, pieces.capacity, 0))
         self._keep_optimal(np.flatnonzero(outside), reduced[:others])
         self.low[part], self.high[part] = low, high
-        return self._value(level)
 
-    def _minimise_moves(self, level: Level) -> int | None:
-        cost = np.zeros(len(self.tail), dtype=np.int64)
-        cost[: len(self.network.tail)] = 1
-        arcs = CostedArcs(self.tail, self.head, self.high - self.low, cost)
-        flows = arcs.min_cost_flow(self._supply()) if self.clock.may_start() else None
-        if flows is None:
+    def _minimise_sum(self, level: Level) -> int | None:
+        """Minimise a level with one cost per arc."""
+        arcs, part = self.arcs, self.arcs.part_of(level)
+        cost = np.zeros_like(self.high)
+        cost[part] = arcs.unit_cost(level, np.ones_like(cost[part]))
+        flow = self._min_cost_flow(cost) if self.clock.may_start() else None
+        if flow is None:
             return None
-        self.flow = self.low + flows
-        reduced = arcs.reduced_costs(flows, int(self.head.max()) + 1)
-        self._keep_optimal(np.arange(len(self.tail)), reduced)
+        self.flow = flow
+        costed = CostedArcs(arcs.tail, arcs.head, self.high - self.low, cost)
+        reduced = costed.reduced_costs(flow - self.low, arcs.sink + 1)
+        self._keep_optimal(np.arange(len(cost)), reduced)
         return self._value(level)
 
     def _supply(self) -> Ints:
         """Return the supply of each node after the minimum flows of all arcs."""
-        supply = np.zeros(int(self.head.max()) + 1, dtype=np.int64)
-        supply[: self.network.topics] = self.network.supply
-        supply[-1] = -int(self.network.supply.sum())
-        np.subtract.at(supply, self.tail, self.low)
-        np.add.at(supply, self.head, self.low)
+        supply = self.arcs.supply
+        np.subtract.at(supply, self.arcs.tail, self.low)
+        np.add.at(supply, self.arcs.head, self.low)
         return supply
 
     def _arcs_with(self, part: slice, pieces: LoadPieces) -> CostedArcs:
         """Return the arcs without those of a part, followed by the pieces of this part."""
-        outside = np.ones(len(self.tail), dtype=np.bool_)
+        outside = np.ones(len(self.high), dtype=np.bool_)
         outside[part] = False
         others = int(outside.sum())
         return CostedArcs(
-            np.concatenate([self.tail[outside], self.tail[part][pieces.unit]]),
-            np.concatenate([self.head[outside], self.head[part][pieces.unit]]),
+            np.concatenate([self.arcs.tail[outside], self.arcs.tail[part][pieces.unit]]),
+            np.concatenate([self.arcs.head[outside], self.arcs.head[part][pieces.unit]]),
             np.concatenate([(self.high - self.low)[outside], pieces.capacity]),
             np.concatenate([np.zeros(others, dtype=np.int64), pieces.cost]),
         )

@@ -27,11 +27,15 @@ from kassay.solver.objective import (
     Colocation,
     CrossRack,
     HostImbalance,
+    IdleMembers,
     Imbalance,
     Level,
+    MembersPerPartition,
     MembersUsed,
     Movement,
+    Slots,
     TopicSpread,
+    only_by_flows,
 )
 from kassay.solver.solution import ProgressPoint, UsedMethod
 
@@ -156,6 +160,8 @@ class LevelSolver:
                 timed = [search_moves_first, repair, enumerate_subsets]
             case CrossRack() | TopicSpread() | MembersUsed() | Colocation():
                 timed = [repair, enumerate_subsets]
+            case IdleMembers() | MembersPerPartition() | Slots():
+                raise only_by_flows(level)
             case _:
                 assert_never(level)
         return [*timed, *untimed] if budget.has_time else untimed

@@ -48,6 +48,7 @@ class LexicographicResult:
     placement: Placement | None  # None if there is none, or none was found in time
     claims: tuple[LevelClaim, ...] = ()
     prices: PriceTable | None = None
+    node_prices: tuple[int, ...] = ()
     conflict: tuple[Constraint, ...] = ()
     conflict_origin: Origin = Origin.CP_SAT
     progress: tuple[ProgressPoint, ...] = ()  # seconds of `time.monotonic`

@@ -1,0 +1,302 @@
+"""Network whose convex arc costs are the levels of the objective, and prices of its nodes.
+
+Copies flow from the topics of a subscription network through their members and hosts to a sink.
+Each level is a sum of convex costs of arcs: the squared loads of members, hosts, and topics at a
+member, the moves, the members without a partition, and the members per partition. Optional copies
+flow from their topic to the sink.
+
+Levels in lexicographic order are one cost: the cost of a level is multiplied by a weight above the
+range of all later levels. A flow has minimum cost if and only if the nodes have prices with
+complementary slackness [1]_.
+
+References
+----------
+.. [1] R. K. Ahuja, T. L. Magnanti, J. B. Orlin. "Network Flows". Prentice Hall, 1993,
+   chapters 9 and 14.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from kassay.reference.model.errors import InternalError
+from kassay.reference.model.group import Group
+from kassay.reference.model.load_units import LoadUnits
+from kassay.reference.model.metrics import Measure
+from kassay.solver.evaluation import level_value
+from kassay.solver.number_ranges import Arithmetic, Weights
+from kassay.solver.objective import (
+    HostImbalance,
+    IdleMembers,
+    Imbalance,
+    Level,
+    MembersPerPartition,
+    Movement,
+    MovementCost,
+    Slots,
+    TopicSpread,
+)
+from kassay.solver.problem import Ints, Placement, Problem
+from kassay.solver.subscription_network import SubscriptionNetwork, build_network
+
+
+def has_arc_costs(group: Group, levels: Sequence[Level]) -> bool:
+    """Return whether convex costs of arcs express all levels of a group with equal weights."""
+    return bool(group.common_weight) and not any(
+        level.tolerance or not _has_arc_costs(level) for level in levels
+    )
+
+
+def _has_arc_costs(level: Level) -> bool:
+    match level:
+        case Imbalance(measure=measure) | HostImbalance(measure=measure):
+            return measure is Measure.SUM_OF_SQUARES
+        case Movement(cost=cost):
+            return cost is MovementCost.COUNT
+        case TopicSpread() | IdleMembers() | MembersPerPartition() | Slots():
+            return True
+        case _:
+            return False
+
+
+class LevelNetwork:
+    """Arcs from topics through members and hosts to a sink, in consecutive parts.
+
+    The parts are: partitions that move or have no owner, owned partitions, members, hosts, topics
+    at a member, and unused copies.
+
+    Parameters
+    ----------
+    hosts
+        Hosts of the members; None for one host.
+    has_sums
+        Whether all partitions of a topic at a member share an arc, the cost of a topic spread.
+    """
+
+    def __init__(
+        self, network: SubscriptionNetwork, *, hosts: LoadUnits | None, has_sums: bool
+    ) -> None:
+        self.network = network
+        members = network.members
+        self._host_of = np.zeros(members, dtype=np.int64)
+        if hosts is not None:
+            self._host_of = np.array(hosts.unit_of, dtype=np.int64)
+        count = 1 if hosts is None else len(hosts.names)
+        first_host = network.topics + members
+        first_sum = first_host + count
+        receiver = network.topics + network.head
+        pairs, self._sum_of = np.zeros(0, dtype=np.int64), receiver
+        if has_sums:
+            pairs, self._sum_of = np.unique(self._pairs(), return_inverse=True)
+            receiver = first_sum + self._sum_of
+        sums, member = np.arange(len(pairs)), np.arange(members)
+        self.sink = first_sum + len(pairs)
+        self._unused_topics = np.flatnonzero(network.optional)
+        total = int(network.supply.sum())
+        free = network.partitions[network.tail]
+        if network.problem.copies is not None:
+            # A member that holds a partition holds all partitions of its class.
+            free = free - network.owned
+        parts = [
+            (network.tail, receiver, free),
+            (network.tail, receiver, network.owned),
+            (network.topics + member, first_host + self._host_of, network.max_counts),
+            (first_host + np.arange(count), np.full(count, self.sink), np.full(count, total)),
+            (first_sum + sums, network.topics + pairs % max(members, 1), np.full(len(sums), total)),
+            (
+                self._unused_topics,
+                np.full(len(self._unused_topics), self.sink),
+                network.optional[self._unused_topics],
+            ),
+        ]
+        ends = np.cumsum([0, *(len(part[0]) for part in parts)]).tolist()
+        self.moved, self.kept, self.members, self.hosts, self.sums, self.unused = map(
+            slice, ends[:-1], ends[1:]
+        )
+        self.tail, self.head, self.high = (
+            np.concatenate([part[column] for part in parts]).astype(np.int64) for column in range(3)
+        )
+
+    def _pairs(self) -> Ints:
+        """Return a number per subscription for its topic in the group and its member."""
+        names = {name: at for at, name in enumerate(dict.fromkeys(self.network.topic_names))}
+        topic = np.array([names[name] for name in self.network.topic_names], dtype=np.int64)
+        return topic[self.network.tail] * max(self.network.members, 1) + self.network.head
+
+    @property
+    def supply(self) -> Ints:
+        """Supply of each node: the copies of each topic, and their sum at the sink."""
+        supply = np.zeros(self.sink + 1, dtype=np.int64)
+        supply[: self.network.topics] = self.network.supply
+        supply[-1] = -int(self.network.supply.sum())
+        return supply
+
+    def counts(self, flow: Ints) -> Ints:
+        """Return the number of partitions per subscription in a flow."""
+        return flow[self.moved] + flow[self.kept]
+
+    def flow_of(self, counts: Ints) -> Ints:
+        """Return the flow with given numbers of partitions per subscription."""
+        network = self.network
+        flow = np.zeros(len(self.tail), dtype=np.int64)
+        flow[self.kept] = np.minimum(counts, network.owned)
+        flow[self.moved] = counts - flow[self.kept]
+        flow[self.members] = network.loads(counts)
+        np.add.at(flow, self.hosts.start + self._host_of, flow[self.members])
+        if self.sums.stop > self.sums.start:
+            np.add.at(flow, self.sums.start + self._sum_of, counts)
+        placed = np.zeros(network.topics, dtype=np.int64)
+        np.add.at(placed, network.tail, counts)
+        flow[self.unused] = (network.supply - placed)[self._unused_topics]
+        return flow
+
+    def part_of(self, level: Level) -> slice:
+        """Return the part of the arcs that have the costs of a level."""
+        match level:
+            case Movement():
+                return self.moved
+            case HostImbalance():
+                return self.hosts
+            case TopicSpread():
+                return self.sums
+            case MembersPerPartition():
+                return self.unused
+            case _:
+                return self.members
+
+    def unit_cost(self, level: Level, unit: Ints) -> Ints:
+        """Return the cost of a unit of flow on each arc of the level's part.
+
+        ``unit`` is the number of the unit, from 1.
+        """
+        match level:
+            case Imbalance() | HostImbalance() | TopicSpread():
+                cost = self._factors(level) * (2 * unit - 1)
+            case MembersPerPartition():
+                partitions = self.network.partitions[self._unused_topics]
+                used = self.network.supply[self._unused_topics] - unit
+                cost = -(2 * (used // partitions) + 1)
+            case IdleMembers():
+                cost = -(unit == 1).astype(np.int64)
+            case Slots():
+                cost = np.ones_like(unit)
+            case Movement():
+                owned = np.zeros(self.network.topics, dtype=np.int64)
+                np.add.at(owned, self.network.tail, self.network.owned)
+                cost = (owned[self.network.tail] > 0).astype(np.int64)
+            case _:
+                raise InternalError(f"arcs have no cost for the level {level.name!r}")
+        return cost
+
+    def _factors(self, level: Level) -> Ints:
+        """Return the factors of the squares of a level, which differ if the speeds differ."""
+        problem = self.network.problem
+        match level:
+            case Imbalance():
+                return np.array(problem.member_units.factors, dtype=np.int64)
+            case HostImbalance():
+                return np.array(problem.host_units.factors, dtype=np.int64)
+            case _:
+                return np.ones(self.sums.stop - self.sums.start, dtype=np.int64)
+
+    def weights(self, levels: Sequence[Level]) -> list[int]:
+        """Return weights of the levels, each above the range of all later levels together."""
+        problem, total = self.network.problem, int(self.network.supply.sum())
+        factors = [1, *problem.member_units.factors, *problem.host_units.factors]
+        squares = max(factors) * total * total
+        weights, later = [], 0
+        for level in reversed(levels):
+            weights.append(later + 1)
+            is_count = isinstance(level, Movement | Slots)
+            most = self.network.members if isinstance(level, IdleMembers) else squares
+            later += weights[-1] * (total if is_count else most)
+        return weights[::-1]
+
+    def costs(self, levels: Sequence[Level], flow: Ints) -> tuple[Weights, Weights]:
+        """Return, per arc, the weighted cost of the next and of the last unit of a flow."""
+        weights, problem = self.weights(levels), self.network.problem
+        factor = max([1, *problem.member_units.factors, *problem.host_units.factors])
+        most = sum(weights) * factor * (2 * int(self.network.supply.sum()) + 3)
+        is_small = Arithmetic.INT64.represents(most * (self.sink + 2))
+        dtype = np.int64 if is_small else np.object_
+        both: list[Weights] = []
+        for units in (flow + 1, flow):
+            costs: Weights = np.zeros(len(flow), dtype=dtype)
+            for level, weight in zip(levels, weights, strict=True):
+                part = self.part_of(level)
+                costs[part] += self.unit_cost(level, units[part]).astype(dtype) * weight
+            both.append(costs)
+        return both[0], both[1]
+
+    def prices(self, levels: Sequence[Level], flow: Ints) -> list[int] | None:
+        """Return the prices of the nodes that prove a flow optimal, or None if it is not.
+
+        The prices are shortest distances in the residual network (Bellman-Ford).
+        """
+        more, less = self.costs(levels, flow)
+        forward, backward = flow < self.high, flow > 0
+        tail = np.concatenate([self.tail[forward], self.head[backward]])
+        head = np.concatenate([self.head[forward], self.tail[backward]])
+        cost = np.concatenate([more[forward], -less[backward]])
+        order = np.argsort(head, kind="stable")
+        tail, head, cost = tail[order], head[order], cost[order]
+        starts = np.flatnonzero(np.diff(head, prepend=-1))
+        distance = np.zeros(self.sink + 1, dtype=cost.dtype)
+        for _ in range(self.sink + 2 if len(starts) else 0):
+            reached = np.minimum.reduceat(distance[tail] + cost, starts)
+            shorter = np.minimum(distance[head[starts]], reached)
+            if (shorter == distance[head[starts]]).all():
+                return [*map(int, distance.tolist())]
+            distance[head[starts]] = shorter
+        return None if len(starts) else [0] * (self.sink + 1)
+
+    def price_errors(
+        self, levels: Sequence[Level], flow: Ints, prices: Sequence[int]
+    ) -> Iterator[str]:
+        """Yield a message per arc that violates complementary slackness."""
+        more, less = self.costs(levels, flow)
+        for arc, (tail, head) in enumerate(
+            zip(self.tail.tolist(), self.head.tolist(), strict=True)
+        ):
+            difference = prices[head] - prices[tail]
+            if flow[arc] < self.high[arc] and difference > int(more[arc]):
+                yield f"arc {tail} to {head}: {difference} is above the cost {more[arc]} of a unit"
+            if flow[arc] > 0 and difference < int(less[arc]):
+                yield (
+                    f"arc {tail} to {head}: {difference} is below the cost {less[arc]} of the last "
+                    "unit"
+                )
+
+
+def level_network(
+    problem: Problem, levels: Sequence[Level], network: SubscriptionNetwork | None = None
+) -> LevelNetwork:
+    """Build the network of some levels."""
+    has_hosts = any(isinstance(level, HostImbalance) for level in levels)
+    return LevelNetwork(
+        build_network(problem) if network is None else network,
+        hosts=problem.host_units if has_hosts else None,
+        has_sums=any(isinstance(level, TopicSpread) for level in levels),
+    )
+
+
+def price_flow(
+    problem: Problem, levels: Sequence[Level], placement: Placement
+) -> tuple[LevelNetwork, Ints, str | None]:
+    """Return the network and the flow of a placement, and an error if the flow hides a cost.
+
+    The flow of a placement has the fewest moves, and the most equal members per partition, of all
+    placements with its counts.
+    """
+    arcs = level_network(problem, levels)
+    counts = arcs.network.counts(placement)
+    best = arcs.network.place(counts)
+    for level in levels:
+        value, least = (level_value(problem, level, one) for one in (placement, best))
+        if value > least:
+            return (
+                arcs,
+                arcs.flow_of(counts),
+                (f"{level.name} is {value}, but with these counts it can be {least}"),
+            )
+    return arcs, arcs.flow_of(counts), None
