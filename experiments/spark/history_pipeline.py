@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
 from kassay.experiments.comparison.optimum import LIMITS, CaseLimits
+from kassay.experiments.history.hindsight import hindsight_rows
 from kassay.experiments.history.history_rows import (
     compared_row,
     generation_rows,
@@ -23,6 +24,7 @@ from kassay.experiments.spark.history_schemas import (
     COMMITS,
     ERRORS,
     GENERATIONS,
+    HINDSIGHT,
     REBALANCE_FACTS,
     REBALANCES,
     RECORDS,
@@ -180,8 +182,13 @@ def write_history(
     return History(generations=generations, rebalances=frames["rebalances"], counts=counts)
 
 
-def summarise_groups(history: History) -> Iterator[dict[str, object]]:
-    """Yield a summary per group: generations, rebalances, moves and unassigned topics."""
+def summarise_groups(
+    history: History, *, limits: CaseLimits = LIMITS
+) -> Iterator[dict[str, object]]:
+    """Yield a summary per group: generations, rebalances, moves and unassigned topics.
+
+    The moves over all rebalances are compared with the fewest, see `HindsightRow`.
+    """
     known = "unnecessary_moves IS NOT NULL"
     generation = F.struct("incarnation", "number")
     generations = history.generations.groupBy("group").agg(
@@ -202,12 +209,21 @@ def summarise_groups(history: History) -> Iterator[dict[str, object]]:
         flatten(transform(members, m -> coalesce(m.subscription, array()))),
         flatten(transform(members, m -> coalesce(transform(m.assigned, t -> t.topic), array())))
     ))""")
-    joined = generations.join(rebalances, "group", "left").na.fill(0)
+    sequences = history.rebalances.repartition("group").sortWithinPartitions(
+        "group", "incarnation", "generation"
+    )
+    sequences = sequences.select("group", "incarnation", "document", "assigned", "unknown")
+    hindsight = map_rows(
+        sequences, lambda rows: hindsight_rows(rows, limits=limits), HINDSIGHT, size=64
+    )
+    joined = generations.join(rebalances, "group", "left").join(hindsight, "group", "left")
+    joined = joined.na.fill(0)
     rows = joined.orderBy("group").select(
         F.col("group").alias("id"),
         *("generations", "last_generation", "rebalances", "proven", "moves"),
         *("unnecessary_moves", "invalid", unassigned.alias("unassigned_topics")),
         "least_imbalance",
+        *(name for name in HINDSIGHT.names if name != "group"),
     )
     for row in rows.toLocalIterator():
         yield row.asDict()

@@ -5,6 +5,7 @@ from functools import partial
 import pyarrow as pa
 
 from kassay.experiments.comparison.comparison_row import ComparisonRow
+from kassay.experiments.history.hindsight import HindsightRow
 from kassay.experiments.history.history_rows import RecordedRebalanceRow
 from kassay.experiments.spark.study_schemas import schema_of
 
@@ -59,3 +60,6 @@ REBALANCE_FACTS = pa.schema(
 )
 
 ERRORS = pa.schema([*_POSITION, _required("error", _TEXT)])
+
+# Moves of a group over all of its rebalances.
+HINDSIGHT = schema_of(HindsightRow)

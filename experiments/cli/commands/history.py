@@ -14,6 +14,7 @@ from kassay.experiments.cli.options.output_options import location_option
 from kassay.experiments.cli.options.search_options import LimitOptions
 from kassay.experiments.cli.options.source_options import ClusterOptions, metadata_option
 from kassay.experiments.cli.options.spark_options import SparkOptions
+from kassay.experiments.comparison.optimum import CaseLimits
 from kassay.experiments.history.live_topic import list_cluster_topics
 from kassay.experiments.sources.capture_files import load_metadata
 from kassay.experiments.spark import record_sources
@@ -137,7 +138,7 @@ def history(
                 run=spark.run_record(session, begin),
             ),
         )
-        _print_summary(written)
+        _print_summary(written, limits.case_limits())
 
 
 def _check_usage(
@@ -182,8 +183,8 @@ def _cluster_metadata(
     )
 
 
-def _print_summary(written: History) -> None:
-    for line in summarise_groups(written):
+def _print_summary(written: History, limits: CaseLimits) -> None:
+    for line in summarise_groups(written, limits=limits):
         typer.echo(json.dumps(line, ensure_ascii=False))
     counts = written.counts
     print_note(
