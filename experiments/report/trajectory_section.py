@@ -16,13 +16,14 @@ from kassay.experiments.report.sensitivity_table import sensitivity_table
 from kassay.experiments.study.output_reader import StudySummary
 from kassay.experiments.study.statistics.significance import holm
 from kassay.experiments.study.statistics.stream_rates import (
+    ABOVE_HINDSIGHT,
     RATES,
     Estimate,
     StreamPair,
     StreamTotals,
 )
 from kassay.experiments.study.summary_scopes import assignors_of, compared_assignors
-from kassay.experiments.study.trajectories import OPTIMUM
+from kassay.experiments.study.trajectories import HINDSIGHT, HINDSIGHT_SIZE, OPTIMUM
 
 _SIZES = ((2, 7), (8, 15), (16, 31), (32, 99), (100, 1000))  # members at the start of a stream
 _KINDS = ("equal", "mixed")
@@ -33,11 +34,15 @@ _BALANCE = (
 )
 _MOVES = (
     *("owned", "moves", "unnecessary moves", "unnecessary moves per owned partition"),
-    *("with unnecessary moves", "moves above the optimal trajectory"),
+    *("with unnecessary moves", "moves above the fewest at each rebalance"),
+    "moves above hindsight",
 )
 _TIMES = tuple(name for name in RATES if name.startswith("unowned time"))
 _PAIRED = ("fullest member above the minimum", "unnecessary moves", "moves")
-_BY_STRATUM = (_BALANCE[0], "unnecessary moves", "unnecessary moves per owned partition")
+_BY_STRATUM = (
+    *(_BALANCE[0], "unnecessary moves", "unnecessary moves per owned partition"),
+    "moves above hindsight",
+)
 
 
 def trajectory_sections(results: StudySummary) -> tuple[Mapping[str, object], ...]:
@@ -53,7 +58,9 @@ def _section(
     family: str, rows: pd.DataFrame, events: pd.DataFrame, cells: pd.DataFrame
 ) -> Mapping[str, object]:
     totals = StreamTotals(rows)
-    names = tuple(name for name in assignors_of(rows["assignor"]) if name != OPTIMUM)
+    names = tuple(
+        name for name in assignors_of(rows["assignor"]) if name not in (OPTIMUM, HINDSIGHT)
+    )
     compared = compared_assignors(names)
     pairs = [
         totals.compare(before, after, rate)
@@ -67,6 +74,7 @@ def _section(
     tables = {
         "balance": _rate_table("balance", totals, names, _BALANCE),
         "moves": _rate_table("moves", totals, (*names, OPTIMUM), _MOVES),
+        "hindsight": _hindsight_table(totals, (OPTIMUM, *names)),
         "times": _rate_table("unowned-time", totals, (*names, OPTIMUM), _TIMES),
         "pairs": _pair_table(pairs, adjusted[: len(pairs)]),
         "effects": effects_table("marginal-effects", models, adjusted[len(pairs) :]),
@@ -78,6 +86,8 @@ def _section(
     return {
         "family": family,
         "streams": totals.streams,
+        "hindsight_size": HINDSIGHT_SIZE,
+        "with_hindsight": _streams_with_hindsight(rows),
         "tests": sum(not math.isnan(p_value) for p_value in p_values),
         "rebalances": totals.total(OPTIMUM, "rebalances"),
         "judged": sum(totals.total(name, "rebalances") for name in names),
@@ -109,6 +119,23 @@ def _rate_table(
             }
         )
     return ReportTable.of(name, columns, rows, data=data)
+
+
+def _streams_with_hindsight(rows: pd.DataFrame) -> int:
+    return len(rows.loc[rows["assignor"] == HINDSIGHT, "seed"].drop_duplicates())
+
+
+def _hindsight_table(totals: StreamTotals, names: Sequence[str]) -> ReportTable:
+    """Create a table of the moves over all streams with a hindsight optimum."""
+    known = totals.total(OPTIMUM, "hindsight_moves")
+    rows = [("hindsight optimum", str(known), "0", "0")]
+    for name in names:
+        above = totals.total(name, "above_hindsight")
+        label = "fewest moves at each rebalance" if name == OPTIMUM else name
+        share = _text(totals.estimate(name, RATES[ABOVE_HINDSIGHT]))
+        rows.append((label, str(known + above), str(above), share))
+    columns = ("assignments", "moves", "above hindsight", "above hindsight, %")
+    return ReportTable.of("hindsight", columns, rows)
 
 
 def _pair_table(pairs: Sequence[StreamPair], adjusted: Sequence[float]) -> ReportTable:

@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
 from kassay.experiments.study.summary_columns import SumColumn
+from kassay.experiments.study.trajectories import HINDSIGHT
 
 _CELLS = ("family", "scope", "seed", "event", "mixed", "members", "partitions", "assignor")
 _RESULTS = (
@@ -49,11 +50,18 @@ def covariate_cells(rows: DataFrame, cases: DataFrame, compared: Sequence[str]) 
 
 
 def _rebalances(cases: DataFrame) -> DataFrame:
-    """Return the rebalances of event streams. The first assignment of a stream has no past."""
+    """Return the rebalances of event streams, with the moves of the hindsight optimum.
+
+    The first assignment of a stream has no past. The moves are null if a stream has no hindsight
+    optimum.
+    """
+    hindsight = f"filter(rebalances, row -> row.assignor = '{HINDSIGHT}')"
+    moves = f"map_from_entries(transform({hindsight}, row -> struct(row.rebalance, row.moves)))"
     rows = cases.selectExpr(
-        *("groups.family", "groups.seed", "groups.members AS start_members", "inline(rebalances)")
-    )
-    return rows.where("rebalance > 0")
+        *("groups.family", "groups.seed", "groups.members AS start_members"),
+        *(f"{moves} AS hindsight", "inline(rebalances)"),
+    ).where("rebalance > 0")
+    return rows.withColumn("hindsight_moves", F.expr("try_element_at(hindsight, rebalance)"))
 
 
 def rebalance_sums(cases: DataFrame, *keys: str) -> DataFrame:
@@ -77,6 +85,9 @@ def rebalance_sums(cases: DataFrame, *keys: str) -> DataFrame:
         "sum(if(makespan IS NULL, 0, least_makespan)) AS least_makespan",
         "coalesce(sum(makespan - least_makespan), 0) AS excess",
         "coalesce(max(makespan - least_makespan), 0) AS largest_excess",
+        "count(hindsight_moves) AS with_hindsight",
+        "coalesce(sum(hindsight_moves), 0) AS hindsight_moves",
+        "coalesce(sum(coalesce(moves, 0) - hindsight_moves), 0) AS above_hindsight",
     )
     rows = _rebalances(cases).withColumn("period", F.expr("(rebalance - 1) div 10"))
     return rows.groupBy("family", "assignor", "mixed", *keys).agg(*map(F.expr, formulas))

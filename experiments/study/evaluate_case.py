@@ -30,7 +30,11 @@ from kassay.experiments.study.table_rows import (
     TimingRow,
     front_distance_row,
 )
-from kassay.experiments.study.trajectories import OPTIMUM, compare_trajectories
+from kassay.experiments.study.trajectories import (
+    OPTIMUM,
+    compare_trajectories,
+    hindsight_trajectory,
+)
 from kassay.reference.documents.json_codec import assignment_document, group_document
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.derived_values_cache import cached_per_group
@@ -115,15 +119,18 @@ def evaluate_case(
 
 
 def _evaluate_trajectories(case: Case, family: EventStreamFamily, row: GroupRow) -> CaseRecord:
-    """Run every assignor and the optimum through the event stream of a case."""
+    """Run each assignor and the optimum through the event stream of a case, also with hindsight."""
     found, error = _attempt(partial(compare_trajectories, family, case.seed, case.assignors))
     if found is None:
         return failed_record(case, str(error))
+    hindsight, error = _attempt(partial(hindsight_trajectory, family, case.seed))
+    if hindsight is None:
+        return failed_record(case, str(error))
     timings = (
         TimingRow(case=case.name, contestant=name, seconds=seconds)
-        for name, seconds in found.seconds.items()
+        for name, seconds in (found.seconds | hindsight.seconds).items()
     )
-    return CaseRecord(group=row, timings=tuple(timings), rebalances=found.rows)
+    return CaseRecord(group=row, timings=tuple(timings), rebalances=found.rows + hindsight.rows)
 
 
 def _evaluate_assignor(

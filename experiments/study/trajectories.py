@@ -1,7 +1,7 @@
 """Compare assignors with the optimum over an event stream, each with its own past."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from random import Random
@@ -30,11 +30,21 @@ from kassay.solver.flow.hull_search import HullSearch
 from kassay.solver.flow.optimal_flow import optimal_counts
 from kassay.solver.flow.optimal_loads_by_cuts import LevelSet, level_sets
 from kassay.solver.flow.primal_dual import min_moves_bound
+from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import Ints, build_problem
 from kassay.solver.subscription_network import SubscriptionNetwork, build_network
+from kassay.solver.trajectory.trajectory import optimal_trajectory
 
 OPTIMUM = "optimum"
-"""Name of the trajectory with minimum imbalance and the fewest moves at each rebalance."""
+"""Name of the results with minimum imbalance and the fewest moves at each rebalance."""
+
+HINDSIGHT = "hindsight"
+"""Name of the results with minimum imbalance and the fewest moves over the whole stream."""
+
+HINDSIGHT_SIZE = 1_500
+"""Maximum product of members and partitions at the start of a stream with a hindsight optimum."""
+
+_HINDSIGHT_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +52,7 @@ class Trajectories:
     """Results of all assignors on one event stream, and the seconds that each of them took."""
 
     rows: tuple[RebalanceRow, ...]
-    seconds: Mapping[str, float]
+    seconds: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -141,6 +151,36 @@ def compare_trajectories(
             rows.append(_row(name, number, step, state=state, result=result))
             seconds[name] += time.perf_counter() - start
     return Trajectories(tuple(rows), seconds)
+
+
+def hindsight_trajectory(family: EventStreamFamily, seed: int) -> Trajectories:
+    """Compute the hindsight optimum of an event stream.
+
+    There are no rows if the stream is larger than `HINDSIGHT_SIZE`, its members do not keep their
+    partitions, or the fewest moves are not proven within 60 s.
+
+    Examples
+    --------
+    >>> family = EventStreamFamily(name="demo", rebalances=2)
+    >>> [row.moves for row in hindsight_trajectory(family, 1).rows]
+    [0, 0, 0]
+    """
+    start = time.perf_counter()
+    steps = list(family.stream(seed))
+    size = len(steps[0].members) * sum(topic.partitions for topic in steps[0].topics)
+    if family.random_past or size > HINDSIGHT_SIZE:
+        return Trajectories((), {})
+    groups = [Group(topics=step.topics, members=step.members) for step in steps]
+    found = optimal_trajectory(groups, limits=SearchLimits(time=_HINDSIGHT_SECONDS))
+    rows = []
+    past = Assignment({})
+    for number, (step, best) in enumerate(zip(steps, found.assignments, strict=True)):
+        state = _State.of(_with_owners(step, past, generation=number), None)
+        result = StableResult(ending=Ending.OK, assignment=best, rounds=1)
+        rows.append(_row(HINDSIGHT, number, step, state=state, result=result))
+        past = best
+    seconds = {HINDSIGHT: time.perf_counter() - start}
+    return Trajectories(tuple(rows) if found.is_optimal else (), seconds)
 
 
 def _with_owners(step: StreamStep, past: Assignment, *, generation: int) -> Group:

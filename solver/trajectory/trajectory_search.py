@@ -27,7 +27,7 @@ from kassay.solver.trajectory.program_solvers import (
 
 # Numbers of variables up to which the whole program is solved by the simplex method, and by
 # branch and bound.
-_MAX_SIMPLEX = 4_000
+_MAX_SIMPLEX = 12_000
 _MAX_BRANCHING = 40_000
 _PRECISION = 1e-5  # of approximate dual values, relative
 

@@ -21,6 +21,9 @@ COUNTS = {
     "least_makespan": 50,
     "excess": 2,
     "largest_excess": 1,
+    "with_hindsight": 5,
+    "hindsight_moves": 8,
+    "above_hindsight": 2,
 }
 KEYS = {"family": "trajectories", "mixed": False}
 OPTIMAL = COUNTS | {"moves": 10, "known": 10, "unnecessary_moves": 0}
@@ -72,7 +75,7 @@ def test_the_tables_of_assignors_have_values_in_their_units(section):
     assert moves["moves"] == "2.00"
     assert moves["unnecessary moves"] == "0.500"
     assert moves["unnecessary moves per owned partition, %"] == "5.00"
-    assert moves["moves above the optimal trajectory"] == "1.00"
+    assert moves["moves above the fewest at each rebalance"] == "1.00"
     times = dict(zip(section["times"].columns, section["times"].rows[0], strict=True))
     assert times["unowned time, eager, s"] == "7.00"
     assert times["unowned time, cooperative, s"] == "7.00"
@@ -127,3 +130,12 @@ def test_other_assumptions_select_the_rebalances_that_they_name():
 def test_a_study_without_streams_has_no_section():
     empty = summary({"sticky": COUNTS}).trajectories.iloc[:0]
     assert trajectory_sections(SimpleNamespace(trajectories=empty, events=empty, cells=empty)) == ()
+
+
+def test_moves_above_hindsight_are_summed_over_the_streams_that_have_one():
+    rows = {"sticky": COUNTS, "optimum": OPTIMAL, "hindsight": OPTIMAL | {"above_hindsight": 0}}
+    found, names = trajectory_sections(summary(rows))[0], ("sticky", "optimum")
+    assert found["with_hindsight"] == 2
+    assert found["hindsight"].rows[0] == ("hindsight optimum", "16", "0", "0")
+    assert found["hindsight"].rows[-1] == ("sticky", "20", "4", "25.0")
+    assert found["judged"] == 20 * (len(names) - 1)

@@ -14,7 +14,11 @@ from kassay.experiments.study.families.event_streams import (
     StreamEvent,
     StreamStep,
 )
-from kassay.experiments.study.trajectories import OPTIMUM, compare_trajectories
+from kassay.experiments.study.trajectories import (
+    OPTIMUM,
+    compare_trajectories,
+    hindsight_trajectory,
+)
 from kassay.reference.model.group import Group, Member, Topic
 
 SMALL = EventStreamFamily(
@@ -201,3 +205,16 @@ def fewest_moves_within(step, owner, squares):
         bounds=Bounds(0, 1),
     )
     return round(found.fun)
+
+
+def test_hindsight_has_minimum_imbalance_and_at_most_the_moves_of_the_optimum() -> None:
+    family = replace(SMALL, one_service=0.0)
+    hindsight = [row for seed in range(2) for row in hindsight_trajectory(family, seed).rows]
+    optimum = [row for seed in range(4) for row in compare_trajectories(family, seed, []).rows]
+    assert all(row.sum_of_squares == row.least_sum_of_squares for row in hindsight)
+    assert 0 < len(hindsight) <= len(optimum)
+    assert sum(row.moves or 0 for row in hindsight) <= sum(row.moves or 0 for row in optimum)
+
+
+def test_streams_without_an_own_past_have_no_hindsight_optimum() -> None:
+    assert hindsight_trajectory(replace(SMALL, random_past=True), 0).rows == ()
