@@ -1,45 +1,92 @@
 """Compare the table of lowest maximum loads with simple searches, per number of moves.
 
-``python -m benchmarks.judged_moves 200 --moves 20 --seconds 30`` prints one line per number of
-moves: the mean and the greatest gap to the bound, and the number of groups in which a simple
-search or the plain CP-SAT model finds a lower maximum load.
+``python -m benchmarks.judged_moves 200 --moves 20 --seconds 30`` prints one line per group, then
+a table: the gaps to the bound by size of the groups, and the cells (a group and a number of moves)
+in which a simple search or the plain CP-SAT model finds a lower maximum load.
 """
 
 import argparse
 import time
+from dataclasses import dataclass
 
+from kassay.reference import Group
 from kassay.solver.frontier.frontier import frontier
 from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import build_problem
-from tests.solver.move_judges import beam, by_cpsat, by_maximum, by_squares, seeded_groups
+from tests.solver.move_judges import PlainModel, beam, by_maximum, by_squares, seeded_groups
+
+_SIZES = ((0, 15_000), (15_000, 60_000), (60_000, 10**9))
+"""Ranges of members times partitions."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """Maximum load and bound for one number of moves, and the loads of the judges."""
+
+    moves: int
+    value: int
+    bound: int
+    judges: tuple[int, ...]
+    plain: int  # maximum load of the plain CP-SAT model in the same time
+
+    @property
+    def gap(self) -> float:
+        return self.value / max(1, self.bound) - 1
 
 
 def main() -> None:
-    """Run the comparison and print its table."""
+    """Run the comparison, print its lines and its table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("groups", type=int, nargs="?", default=200)
     parser.add_argument("--moves", type=int, default=20, help="greatest number of moves")
     parser.add_argument("--partitions", type=int, default=3_000, help="greatest number per group")
     parser.add_argument("--seconds", type=float, default=30.0, help="time limit per group")
     options = parser.parse_args()
-    gaps: list[list[float]] = [[] for _ in range(options.moves + 1)]
-    worse = [0] * (options.moves + 1)
+    sizes: dict[tuple[int, int], list[_Cell]] = {size: [] for size in _SIZES}
     for group in seeded_groups(options.groups, most_partitions=options.partitions):
-        problem, start = build_problem(group), time.monotonic()
-        rows = frontier(group, limits=SearchLimits(time=options.seconds)).table()
-        seconds = time.monotonic() - start
-        judges = [judge(problem, options.moves) for judge in (by_maximum, by_squares, beam)]
-        for moves in range(options.moves + 1):
-            row = [one for one in rows if one.moves <= moves][-1]
-            plain, _ = by_cpsat(problem, moves, seconds / (options.moves + 1))
-            worse[moves] += row.imbalance > min(plain, *(values[moves] for values in judges))
-            # The bound of a point holds for its number of moves; a later bound is not higher.
-            later = [one.imbalance_bound for one in rows if one.moves >= moves]
-            bound = later[0] if later else rows[-1].imbalance_bound
-            gaps[moves].append(row.imbalance / max(1, bound) - 1)
-    print("moves  mean gap  greatest gap  worse than a judge")
-    for moves, (found, count) in enumerate(zip(gaps, worse, strict=True)):
-        print(f"{moves:5}  {sum(found) / len(found):8.3%}  {max(found):12.3%}  {count:18}")
+        start = time.monotonic()
+        cells = _cells(group, options.moves, options.seconds)
+        product = len(group.members) * group.partition_count
+        sizes[next(size for size in _SIZES if size[0] <= product < size[1])] += cells
+        lost = [(one.moves, one.value, min(one.judges), one.plain) for one in cells if _worse(one)]
+        print(
+            f"{group.id}: {len(group.members)} x {group.partition_count}, greatest gap "
+            f"{max(one.gap for one in cells):.3%}, {sum(one.gap == 0 for one in cells)} of "
+            f"{len(cells)} proven, {time.monotonic() - start:.0f} s, worse: {lost}",
+            flush=True,
+        )
+    print("members x partitions  cells  proven  mean gap  greatest gap  worse: judges  CP-SAT")
+    for size, cells in sizes.items():
+        gaps = [one.gap for one in cells]
+        if cells:
+            print(
+                f"{f'from {size[0]}':>20}  {len(cells):5}  {gaps.count(0):6}  "
+                f"{sum(gaps) / len(gaps):8.3%}  {max(gaps):12.3%}  "
+                f"{sum(one.value > min(one.judges) for one in cells):13}  "
+                f"{sum(one.value > one.plain for one in cells):6}"
+            )
+
+
+def _cells(group: Group, most: int, seconds: float) -> list[_Cell]:
+    """Return the cells of one group for 0 to ``most`` moves."""
+    problem, start = build_problem(group), time.monotonic()
+    rows = frontier(group, limits=SearchLimits(time=seconds)).table()
+    used = time.monotonic() - start
+    judges = [judge(problem, most) for judge in (by_maximum, by_squares, beam)]
+    plain, cells = PlainModel(problem), []
+    for moves in range(most + 1):
+        value = [one for one in rows if one.moves <= moves][-1].imbalance
+        # The bound of a point holds for its number of moves; a later bound is not higher.
+        later = [one.imbalance_bound for one in rows if one.moves >= moves]
+        bound = later[0] if later else rows[-1].imbalance_bound
+        lowest = tuple(values[moves] for values in judges)
+        found, _ = plain.lowest(moves, used / (most + 1))
+        cells.append(_Cell(moves, value, bound, lowest, found))
+    return cells
+
+
+def _worse(cell: _Cell) -> bool:
+    return cell.value > min(cell.plain, *cell.judges)
 
 
 if __name__ == "__main__":

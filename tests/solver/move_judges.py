@@ -46,15 +46,16 @@ def beam(problem: Problem, most: int, width: int = 50) -> list[int]:
         children: dict[bytes, tuple[int, float, int, int, int]] = {}
         for number, (placement, loads) in enumerate(states):
             source = int(loads.argmax())
-            for at in np.flatnonzero((placement == source) & (problem.owner == source)).tolist():
-                for target in problem.consumer_sets[problem.consumer_set[at]].tolist():
-                    if target == source:
-                        continue
-                    after = loads.copy()
-                    after[source] -= weight[at]
-                    after[target] += weight[at]
-                    rank = (int(after.max()), float((after.astype(float) ** 2).sum()))
-                    children.setdefault(after.tobytes(), (*rank, number, at, target))
+            moves = _moves(problem, placement, source)
+            sources, targets = moves[:, 0], moves[:, 1]
+            after = np.tile(loads, (len(moves), 1))
+            after[:, source] -= weight[sources]
+            after[np.arange(len(moves)), targets] += weight[sources]
+            highest, squares = after.max(axis=1), np.square(after, dtype=float).sum(axis=1)
+            for row in np.lexsort((squares, highest))[: 2 * width].tolist():
+                rank = (int(highest[row]), float(squares[row]))
+                child = (*rank, number, int(sources[row]), int(targets[row]))
+                children.setdefault(after[row].tobytes(), child)
         best = sorted(children.values())[:width]
         following = []
         for _, _, number, at, target in best:
@@ -69,33 +70,49 @@ def beam(problem: Problem, most: int, width: int = 50) -> list[int]:
     return found
 
 
-def by_cpsat(problem: Problem, moves: int, seconds: float) -> tuple[int, int]:
-    """Return the maximum load and the bound of a CP-SAT model of the moved partitions."""
-    model, members = cp_model.CpModel(), range(problem.member_count)
-    owned = problem.loads(problem.owner)
-    change: list[list[object]] = [[] for _ in members]
-    moved = []
-    for at, (owner, weight) in enumerate(
-        zip(problem.owner.tolist(), problem.weight.tolist(), strict=True)
-    ):
-        consumers = problem.consumer_sets[problem.consumer_set[at]].tolist()
-        to = {member: model.new_bool_var("") for member in consumers if member != owner}
-        model.add_at_most_one(to.values())
-        moved += to.values()
-        for member, variable in to.items():
-            change[member].append(weight * variable)
-            change[owner].append(-weight * variable)
-    maximum = model.new_int_var(0, max(owned), "")
-    for member in members:
-        model.add(owned[member] + sum(change[member]) <= maximum)
-    model.add(sum(moved) <= moves)
-    model.minimize(maximum)
-    solver = cp_model.CpSolver()
-    solver.parameters.max_time_in_seconds = seconds
-    solver.parameters.num_workers = 1
-    if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return max(owned), 0
-    return round(solver.objective_value), round(solver.best_objective_bound)
+def _moves(problem: Problem, placement: np.ndarray, source: int) -> np.ndarray:
+    """Return partitions of a member that did not move yet, and their other consumers."""
+    at = np.flatnonzero((placement == source) & (problem.owner == source))
+    allowed = problem.may_consume[problem.consumer_set[at]].copy()
+    allowed[:, source] = False
+    rows, targets = np.nonzero(allowed)
+    return np.stack((at[rows], targets), axis=1)
+
+
+class PlainModel:
+    """CP-SAT model of the moved partitions, solved for one number of moves after the other."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.model, members = cp_model.CpModel(), range(problem.member_count)
+        owned = problem.loads(problem.owner)
+        change: list[list[object]] = [[] for _ in members]
+        moved = []
+        for at, (owner, weight) in enumerate(
+            zip(problem.owner.tolist(), problem.weight.tolist(), strict=True)
+        ):
+            consumers = problem.consumer_sets[problem.consumer_set[at]].tolist()
+            to = {member: self.model.new_bool_var("") for member in consumers if member != owner}
+            self.model.add_at_most_one(to.values())
+            moved += to.values()
+            for member, variable in to.items():
+                change[member].append(weight * variable)
+                change[owner].append(-weight * variable)
+        self.highest = max(owned)
+        maximum = self.model.new_int_var(0, self.highest, "")
+        for member in members:
+            self.model.add(owned[member] + cp_model.LinearExpr.sum(change[member]) <= maximum)
+        self.most_moves = self.model.add(cp_model.LinearExpr.sum(moved) <= len(moved))
+        self.model.minimize(maximum)
+
+    def lowest(self, moves: int, seconds: float) -> tuple[int, int]:
+        """Return the maximum load and the bound within a number of moves."""
+        self.most_moves.proto.linear.domain[1] = moves
+        solver = cp_model.CpSolver()
+        solver.parameters.max_time_in_seconds = seconds
+        solver.parameters.num_workers = 1
+        if solver.solve(self.model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            return self.highest, 0
+        return round(solver.objective_value), round(solver.best_objective_bound)
 
 
 def seeded_groups(count: int, *, most_partitions: int = 3_000) -> Iterator[Group]:

@@ -12,7 +12,7 @@ from kassay.solver.bounds.large_partitions import large_partition_moves_bound
 from kassay.solver.frontier.frontier import moves_table
 from kassay.solver.limits import SearchBudget
 from kassay.solver.problem import build_problem
-from tests.solver.move_judges import beam, by_cpsat, by_maximum, by_squares, seeded_groups
+from tests.solver.move_judges import PlainModel, beam, by_maximum, by_squares, seeded_groups
 from tests.tiers import short_and_long
 
 HEAVY = load_group(Path(__file__).parents[1] / "data" / "group_with_one_heavy_partition.json")
@@ -37,7 +37,7 @@ def test_each_point_of_a_group_with_a_heavy_partition_is_proven(found):
 
 @pytest.mark.parametrize("moves", short_and_long(3, 1, 5, 10, 26, 32))
 def test_the_points_are_those_of_the_cpsat_model(moves):
-    assert by_cpsat(build_problem(HEAVY), moves, 60) == (OPTIMA[moves], OPTIMA[moves])
+    assert PlainModel(build_problem(HEAVY)).lowest(moves, 60) == (OPTIMA[moves], OPTIMA[moves])
 
 
 def test_a_limit_on_moves_and_the_frontier_have_equal_values(found):
