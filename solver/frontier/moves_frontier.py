@@ -20,7 +20,7 @@ from kassay.solver.solve import solve
 
 _FIRST_SECONDS = 2.0
 """Time of the searches without integer programs."""
-_OPTIMUM_SHARE, _PROOF_SHARE = 0.4, 0.95
+_SEARCH_SHARE, _OPTIMUM_SHARE, _PROOF_SHARE = 0.3, 0.4, 0.95
 
 
 def moves_frontier(
@@ -38,6 +38,7 @@ def moves_frontier(
     """
     if table.top == 0:
         fill_quickly(table, budget)
+    search_further(table, budget)
     lowest = [] if optimum is None else [optimum]
     if optimum is None and table.values[-1] > table.lowest and budget.has_time:
         limits = replace(budget.limits, time=budget.seconds * _OPTIMUM_SHARE)
@@ -62,6 +63,12 @@ def fill_quickly(table: MovesTable, budget: SearchBudget) -> None:
     """Fill the table by the searches that need no integer program."""
     if not budget.limits.is_stopped:
         table.search(budget.at_least(_FIRST_SECONDS).until(_FIRST_SECONDS))
+
+
+def search_further(table: MovesTable, budget: SearchBudget) -> None:
+    """Continue the searches that need no integer program, if they did not end."""
+    if budget.has_time:
+        table.search(budget.part(_SEARCH_SHARE))
 
 
 def add_solution(table: MovesTable, solution: Solution) -> None:

@@ -9,7 +9,7 @@ from kassay.solver.bounds.level_bounds import level_bound, makespan_bound
 from kassay.solver.certificate.certificate import Origin
 from kassay.solver.constraints import Constraint
 from kassay.solver.evaluation import level_value
-from kassay.solver.frontier.moves_frontier import add_solution, fill_quickly
+from kassay.solver.frontier.moves_frontier import add_solution, fill_quickly, search_further
 from kassay.solver.lexicographic.moves_table import MovesTable
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import Imbalance, Level, Movement, MovementCost, Tolerance
@@ -81,6 +81,7 @@ class MovesPlan:
     def find_lowest(self, budget: SearchBudget) -> None:
         """Search for the lowest maximum load, whatever the number of moves."""
         table = self.table
+        search_further(table, budget)
         if table.values[-1] > table.lowest and budget.has_time:
             exact = (Imbalance(Measure.MAKESPAN), Movement())
             add_solution(table, self._solve(exact, table.top, budget.part(_OPTIMUM_SHARE)))

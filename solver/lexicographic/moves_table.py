@@ -7,6 +7,7 @@ variables for moved partitions only, and column generation, then improve and pro
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,17 +18,23 @@ from kassay.solver.bounds.level_bounds import makespan_bound
 from kassay.solver.constraints import Constraint, Forbidden, MaxMoves, Pinned
 from kassay.solver.evaluation import level_value, violated
 from kassay.solver.initial_solutions import keep_owned
-from kassay.solver.limits import SearchBudget
+from kassay.solver.limits import SearchBudget, limited_steps
 from kassay.solver.objective import Imbalance, Level, Movement
 from kassay.solver.problem import Placement, Problem
+
+if TYPE_CHECKING:
+    from kassay.solver.weighted.search.moves_beam import MovesBeam
 
 Report = Callable[[int, int, int], None]
 """Function that receives a number of moves, the maximum load and its bound."""
 
 MAX_MOVES = 500
 """Default maximum number of moves of the table."""
-_BEAMS = ((1, MAX_MOVES, 0), (6, MAX_MOVES, 4), (60, 40, 4), (60, 40, 0))
-"""Width of each beam, its maximum number of moves, and its number of exchanging states."""
+_BEAMS = ((60, 40, 0), (6, MAX_MOVES, 4), (60, 40, 4))
+"""Width of each beam, its maximum number of moves, and its number of exchanging states.
+
+Beams that find good entries for few moves in little time come first.
+"""
 _COUNTED_MOVES = 100
 """Maximum number of moves for which the table has a bound from the start."""
 _MIN_SECONDS = 0.4
@@ -51,6 +58,7 @@ class MovesTable:
     placements: list[Placement] = field(init=False)
     values: list[int] = field(init=False)
     bounds: list[int] = field(init=False)
+    _waiting: list[tuple[int, int, int]] = field(init=False, default_factory=lambda: [*_BEAMS])
 
     def __post_init__(self) -> None:
         start = keep_owned(self.problem)
@@ -120,27 +128,51 @@ class MovesTable:
             self.bounds[fewer] = max(self.bounds[fewer], min(bound, self.values[fewer]))
 
     def search(self, budget: SearchBudget) -> None:
-        """Fill the table by greedy moves and beam searches, until a bound is reached."""
-        # Imported here: numpy.random and SciPy add to the start-up time of every command.
-        from kassay.solver.weighted.search.limited_moves import scan_load_limits  # noqa: PLC0415
+        """Fill the table by greedy moves and beam searches, until a bound is reached.
+
+        A further call continues with the beam searches that did not end within the budget.
+        """
+        # Imported here: the module adds to the start-up time of every command.
         from kassay.solver.weighted.search.moves_beam import MovesBeam  # noqa: PLC0415
 
-        may_continue = budget.continuation(_BEAM_STEPS)
+        if not self._waiting:
+            return
         beam = MovesBeam(self.problem, self.placements[0], self.may_receive)
-        self._add_until_lowest(beam.lower_squares(self.most, may_continue))
-        for width, limit, exchanging in _BEAMS:
+        if len(self._waiting) == len(_BEAMS):
+            self._search_greedily(beam, budget)
+        may_continue = budget.continuation(_BEAM_STEPS)
+        while self._waiting and not all(map(self.is_proven, range(self.top + 1))):
+            width, limit, exchanging = self._waiting[0]
             for heaviest in (None, self.lowest // 2):  # heavier partitions stay
-                if all(self.is_proven(moves) for moves in range(self.top + 1)):
-                    break
                 most = min(self.most, limit, self.top + 1)
                 found = beam.search(
                     most, width, may_continue, heaviest=heaviest, exchanging=exchanging
                 )
                 self._add_until_lowest(found)
+            if not may_continue():
+                break
+            del self._waiting[0]
         if self.values[-1] > self.lowest:
+            # Imported here: numpy.random and SciPy take longer to load than the greedy moves.
+            from kassay.solver.weighted.search.limited_moves import (  # noqa: PLC0415
+                scan_load_limits,
+            )
+
             for placement in scan_load_limits(self.problem, budget):
                 self.add(placement)
         self._truncate()
+
+    def _search_greedily(self, beam: "MovesBeam", budget: SearchBudget) -> None:
+        """Add moves that lower the sum of squares most, or the maximum load most.
+
+        They take a fraction of a second, so they run whatever the time limit is.
+        """
+        may_continue = limited_steps(_BEAM_STEPS, lambda: not budget.limits.is_stopped)
+        self._add_until_lowest(beam.lower_squares(self.most, may_continue))
+        for heaviest in (None, self.lowest // 2):
+            most = min(self.most, self.top + 1)
+            found = beam.search(most, 1, may_continue, heaviest=heaviest, exchanging=0)
+            self._add_until_lowest(found)
 
     def _add_until_lowest(self, placements: Iterable[Placement]) -> None:
         """Add placements until one has the lowest possible maximum load."""

@@ -4,10 +4,9 @@ All searches start from the current owners and add one move, or one exchange, at
 yield placements; the caller counts the moves and keeps the best placement per number of moves.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -34,12 +33,18 @@ class _State:
     squares: float
 
 
-class _Change(NamedTuple):
-    """Changes of a state: rank by maximum load, then by sum of squared loads, and the moves."""
+class _Changes(NamedTuple):
+    """Changes of one state, best first: their ranks, and one or two moves per change."""
 
-    rank: tuple[int, float]
     state: _State
-    moves: tuple[tuple[int, int], ...]  # partition and new member
+    highest: Ints  # maximum load after each change, the first rank
+    squares: NDArray[np.float64]  # sum of squared loads after each change, the second rank
+    partitions: Ints  # shape: (changes, moves)
+    targets: Ints  # shape: (changes, moves)
+
+    def moves(self, at: int) -> list[tuple[int, int]]:
+        """Return the partitions of one change with their new members."""
+        return list(zip(self.partitions[at].tolist(), self.targets[at].tolist(), strict=True))
 
 
 @dataclass(frozen=True)
@@ -68,19 +73,19 @@ class MovesBeam:
         """Yield the placements after each move with the largest drop of the sum of squares."""
         state, weight = self._state(self.start), self.problem.weight.astype(np.float64)
         movable = self.movable.copy()
+        sets, set_of = np.unique(self.may_receive, axis=0, return_inverse=True)
         for _ in range(most):
             if not may_continue():
                 return
             loads = state.loads.astype(np.float64)
-            source = loads[state.placement]
-            drop = weight[:, None] * ((source - weight)[:, None] - loads[None, :])
-            drop[~self.may_receive] = -1
+            targets = np.where(sets, loads, np.inf).argmin(axis=1)
+            drop = weight * (loads[state.placement] - weight - loads[targets][set_of])
             drop[~movable] = -1
-            partition, target = np.unravel_index(int(drop.argmax()), drop.shape)
-            if drop[partition, target] <= 0:
+            partition = int(drop.argmax())
+            if drop[partition] <= 0:
                 return
             movable[partition] = False
-            state = self._changed(state, ((int(partition), int(target)),))
+            state = self._changed(state, [(partition, int(targets[set_of[partition]]))])
             yield state.placement
 
     def search(
@@ -107,14 +112,14 @@ class MovesBeam:
         """
         movable = self.movable & (True if heaviest is None else self.problem.weight <= heaviest)
         states: list[_State] = [self._state(self.start)]
-        following: list[list[_Change]] = [[], []]
+        following: list[list[_Changes]] = [[], []]
         for _ in range(most):
             if not may_continue():
                 return
             for number, state in enumerate(states):
-                following[0] += self._moves(state, movable, width)
+                following[0].append(self._moves(state, movable, width))
                 if number < exchanging:
-                    following[1] += self._exchanges(state, movable, width)
+                    following[1].append(self._exchanges(state, movable, width))
             states = self._best(following[0], width)
             following = [following[1], []]
             yield from (state.placement for state in states[:1])
@@ -124,8 +129,9 @@ class MovesBeam:
     def with_one_more_move(self, placement: Placement) -> Iterator[Placement]:
         """Yield the best placements with one more move."""
         state = self._state(placement)
-        for change in self._moves(state, self.movable, _NEIGHBOURS):
-            yield self._changed(state, change.moves).placement
+        changes = self._moves(state, self.movable, _NEIGHBOURS)
+        for at in range(len(changes.highest)):
+            yield self._changed(state, changes.moves(at)).placement
 
     def without_one_move(self, placement: Placement) -> Iterator[Placement]:
         """Yield the placements in which one moved partition stays with its owner."""
@@ -135,22 +141,26 @@ class MovesBeam:
             returned[partition] = owner[partition]
             yield returned
 
-    def _best(self, changes: list[_Change], width: int) -> list[_State]:
+    def _best(self, changes: Sequence[_Changes], width: int) -> list[_State]:
         """Return the best states in order, one per set of loads."""
+        if not changes:
+            return []
+        highest = np.concatenate([one.highest for one in changes])
+        squares = np.concatenate([one.squares for one in changes])
+        rows = [(one, row) for one in changes for row in range(len(one.highest))]
         best: dict[bytes, _State] = {}
-        for change in sorted(changes, key=attrgetter("rank")):
-            state = self._changed(change.state, change.moves)
+        for at in np.lexsort((squares, highest)).tolist():
+            one, row = rows[at]
+            state = self._changed(one.state, one.moves(row))
             best.setdefault(state.loads.tobytes(), state)
             if len(best) == width:
                 break
         return list(best.values())
 
-    def _moves(self, state: _State, movable: NDArray[np.bool_], most: int) -> list[_Change]:
+    def _moves(self, state: _State, movable: NDArray[np.bool_], most: int) -> _Changes:
         """Return the best changes by one more move from the member with the maximum load."""
         source = int(state.loads.argmax())
         partitions = self._unmoved(state, movable, source)
-        if not len(partitions):
-            return []
         weights, loads = self.problem.weight[partitions], state.loads
         after = loads[None, :] + weights[:, None]
         highest = np.maximum(after, (loads[source] - weights)[:, None])
@@ -161,16 +171,16 @@ class MovesBeam:
         allowed[:, source] = False
         rows, targets = np.nonzero(allowed)
         ranks = highest[rows, targets], state.squares + 2 * change[rows, targets]
-        return [
-            _Change(
-                (int(ranks[0][at]), float(ranks[1][at])),
-                state,
-                ((int(partitions[rows[at]]), int(targets[at])),),
-            )
-            for at in _lowest(*ranks, most)
-        ]
+        best = _lowest(*ranks, most)
+        return _Changes(
+            state,
+            ranks[0][best],
+            ranks[1][best],
+            partitions[rows[best], None],
+            targets[best, None],
+        )
 
-    def _exchanges(self, state: _State, movable: NDArray[np.bool_], most: int) -> list[_Change]:
+    def _exchanges(self, state: _State, movable: NDArray[np.bool_], most: int) -> _Changes:
         """Return the best changes by an exchange with the member with the maximum load."""
         source = int(state.loads.argmax())
         given = self._unmoved(state, movable, source)
@@ -191,17 +201,15 @@ class MovesBeam:
         product = change[rows, columns].astype(np.float64)
         product *= loads[others[columns]] - loads[source] + product
         ranks = highest[rows, columns], state.squares + 2 * product
-        return [
-            _Change(
-                (int(ranks[0][at]), float(ranks[1][at])),
-                state,
-                (
-                    (int(given[rows[at]]), int(others[columns[at]])),
-                    (int(received[columns[at]]), source),
-                ),
-            )
-            for at in _lowest(*ranks, most)
-        ]
+        best = _lowest(*ranks, most)
+        rows, columns = rows[best], columns[best]
+        return _Changes(
+            state,
+            ranks[0][best],
+            ranks[1][best],
+            np.stack((given[rows], received[columns]), axis=1),
+            np.stack((others[columns], np.full(len(rows), source)), axis=1),
+        )
 
     def _unmoved(self, state: _State, movable: NDArray[np.bool_], member: int) -> Ints:
         """Return the partitions of a member that have not moved yet."""
@@ -213,7 +221,7 @@ class MovesBeam:
         loads = np.array(self.problem.loads(placement), dtype=np.int64)
         return _State(placement, loads, _squares(loads))
 
-    def _changed(self, state: _State, moves: tuple[tuple[int, int], ...]) -> _State:
+    def _changed(self, state: _State, moves: Iterable[tuple[int, int]]) -> _State:
         placement, loads = state.placement.copy(), state.loads.copy()
         for partition, target in moves:
             loads[placement[partition]] -= self.problem.weight[partition]
@@ -226,13 +234,13 @@ def _squares(loads: Ints) -> float:
     return float(np.square(loads, dtype=np.float64).sum())
 
 
-def _lowest(highest: Ints, squares: NDArray[np.float64], most: int) -> list[int]:
+def _lowest(highest: Ints, squares: NDArray[np.float64], most: int) -> Ints:
     """Return the positions with the lowest maximum load, then the lowest squares."""
     near = np.arange(len(highest))
     if len(highest) > _SORTED:
         near = np.flatnonzero(highest <= np.partition(highest, _SORTED)[_SORTED])
     order = np.lexsort((near, squares[near], highest[near]))[:most]
-    return [int(at) for at in near[order]]
+    return near[order]
 
 
 def _highest_others(loads: Ints, source: int) -> Ints:
