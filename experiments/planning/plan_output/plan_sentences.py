@@ -1,7 +1,7 @@
 """Describe a plan in sentences: benefit, options and ignored objectives."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from kassay.experiments.planning.group_plan.host_loads import host_loads
 from kassay.experiments.planning.group_plan.plan_alternatives import FEW_MOVES, RECOMMENDED
@@ -63,6 +63,27 @@ def level_words(name: str) -> str:
     ('maximum load', 'maximum load of hosts', 'sum of squares')
     """
     return _WORDS.get(name, name.replace("_", " "))
+
+
+def proofs(levels: Iterable[LevelValue]) -> str:
+    """Describe which levels of a solution are proven, and the bounds of the others.
+
+    Examples
+    --------
+    >>> proofs([LevelValue("makespan", 7, 5, slack=2), LevelValue("movement", 3, 3)])
+    'proven: maximum load within its tolerance, moves'
+    >>> proofs([LevelValue("movement", 3, 3), LevelValue("sum_of_squares", 90, 82)])
+    'proven: moves; not proven: sum of squares 90 (lower bound 82)'
+    """
+    proven, others = [], []
+    for level in levels:
+        name = level_words(level.name)
+        if level.is_proven:
+            proven.append(f"{name} within its tolerance" if level.gap else name)
+        else:
+            others.append(f"{name} {level.value:,} ({bound_text(level)})")
+    parts = (("proven", proven), ("not proven", others))
+    return "; ".join(f"{state}: {', '.join(names)}" for state, names in parts if names)
 
 
 def option_summary(plan: Plan) -> Iterator[str]:

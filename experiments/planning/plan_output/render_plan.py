@@ -21,6 +21,7 @@ from kassay.experiments.planning.plan_output.plan_sentences import (
     level_words,
     not_considered,
     option_summary,
+    proofs,
     quality,
     verdict,
     weight_text,
@@ -101,6 +102,7 @@ def _summary(plan: Plan, short: Mapping[str, str], commands: Sequence[str]) -> d
         "weights": weight_text(plan),
         "assignor": identify_assignor(plan.group, client=plan.client),
         "levels": ", then ".join(_level_text(level) for level in plan.solution.levels),
+        "proofs": proofs(plan.solution.levels),
         "commands": commands,
     }
 

@@ -78,6 +78,20 @@ def test_page_ticket_summary_and_json_state_the_reason(plans):
     assert plan_document(final)["limiting_partition"]["reason"].startswith(reason)
 
 
+def test_page_ticket_summary_and_json_state_the_proof_of_each_level(plans):
+    for one in plans:
+        assert [level["proof"] != "not proven" for level in plan_document(one)["levels"]] == [
+            level.is_proven for level in one.solution.levels
+        ]
+        text = "Proofs per level: proven: maximum load within its tolerance, moves"
+        squares = one.solution.levels[2]
+        if not squares.is_proven:
+            text += f"; not proven: sum of squares {squares.value:,} (lower bound {squares.bound:,}"
+        assert text in render_html(one)
+        assert text in render_summary(one, directory="out")
+        assert text in render_ticket(one).replace("\\", "")
+
+
 def test_the_page_compares_the_first_moves_with_the_points(plans):
     final = plans[-1]
     tenth = final.batches[9].makespan
