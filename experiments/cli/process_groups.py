@@ -20,7 +20,7 @@ from kassay.experiments.cli.write_results import (
     print_json,
     print_scalars,
 )
-from kassay.experiments.planning.preparation.planning_start import rebalance_caveat
+from kassay.experiments.planning.preparation.planning_start import rebalance_caveat, streams_caveat
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.reference.model.assumptions import condition
 from kassay.reference.model.errors import InputError
@@ -105,7 +105,7 @@ def _with_condition(record: Record, group: object) -> Record:
         return record
     remarks = {
         "condition": condition(group, with_racks=True),
-        "caveat": rebalance_caveat(group),
+        "caveat": streams_caveat(group) or rebalance_caveat(group),
     }
     return {**record, **{key: text for key, text in remarks.items() if text is not None}}
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import typer
 
+from kassay.experiments.cli.messages import print_note
 from kassay.experiments.cli.options.output_options import Format
 from kassay.experiments.cli.text_tables import without_control_characters
 from kassay.experiments.cli.write_results import error_record, json_line, print_json, print_table
@@ -40,7 +41,7 @@ def metric_rows(result: Survey) -> Iterator[dict[str, object]]:
     for group in result.groups:
         values = group.values() | {"gap": round(float(group.gap), 6)}
         yield {"group": group.id, **values, "failed": 0}
-    for failed in result.unsurveyed:
+    for failed in result.errors:
         yield {"group": failed.id, "failed": 1}
 
 
@@ -65,7 +66,10 @@ def print_survey(result: Survey, output_format: Format | None) -> None:
             words = name.replace("_", " ")
             typer.echo(f"{_TOTALS.get(name, words)}: {value:,}")
     for failed in result.unsurveyed:
-        error_record(failed.id, f"{failed.id}: {failed.reason}")
+        if failed.is_other_type:
+            print_note(f"not surveyed: {failed.reason}")
+        else:
+            error_record(failed.id, f"{failed.id}: {failed.reason}")
 
 
 def _row(rank: int, group: SurveyedGroup) -> dict[str, object]:

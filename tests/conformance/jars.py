@@ -18,11 +18,11 @@ from typing import Literal, get_args
 
 import jpype
 
-Kind = Literal["clients", "broker", "tools", "older-tools", "s3"]
+Kind = Literal["clients", "broker", "tools", "older-tools", "families", "s3"]
 """``clients``: consumers, client assignors, broker assignors. ``broker``: a whole KRaft
 broker. ``tools``: the classes behind ``kafka-consumer-groups.sh`` and its siblings;
-``older-tools``: those of release 3.9, with ``kafka-dump-log.sh``. ``s3``: Hadoop's S3 client
-for Spark."""
+``older-tools``: those of release 3.9, with ``kafka-dump-log.sh``. ``families``: Kafka Streams
+and Kafka Connect. ``s3``: Hadoop's S3 client for Spark."""
 
 POM = Path(__file__).with_name("pom.xml")
 CACHE = Path(__file__).parents[2] / ".cache" / "jars"

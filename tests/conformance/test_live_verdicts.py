@@ -1,7 +1,8 @@
 """Import, survey and plan of running groups, compared with what their clients report.
 
 The groups have consumers of the Java client, of librdkafka and of kafka-python, under both
-protocols.
+protocols, and tasks of Kafka Streams and Kafka Connect. The brokers authorise a second user by
+ACLs.
 """
 
 from __future__ import annotations
@@ -12,25 +13,43 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Event, Thread
 from typing import Self
 
 import confluent_kafka
 import pytest
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
 
 from kassay.experiments.cli import main
 from kassay.experiments.planning.group_plan.plan import plan
 from kassay.experiments.planning.plan_output.plan_sentences import verdict
+from kassay.experiments.planning.preparation.planning_start import (
+    StreamsApplicationError,
+    check_planning_start,
+)
+from kassay.experiments.sources.capture_files import ImportedGroup
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
 from kassay.experiments.sources.live_cluster.live_groups import import_live
 from kassay.reference.model.group import Group
-from kassay.reference.model.group_annotations import Protocol
+from kassay.reference.model.group_annotations import Protocol, WeightSource
 from kassay.solver.limits import SearchLimits
 from tests.conformance.admin import Administrator, administrator
 from tests.conformance.broker import running_cluster
+from tests.conformance.cluster_with_groups import JAAS
 from tests.conformance.consumers import Profile
+from tests.conformance.family_processes import await_threads, running_connect, running_streams
 from tests.conformance.running_group import RunningGroup
 
 with warnings.catch_warnings():
@@ -42,7 +61,17 @@ pytestmark = pytest.mark.kafka
 TOPICS = {"orders": 6, "lowrate": 6, "billing.eu": 3}
 PATTERN = "(orders|low.*)"
 SECONDS = 60.0
+READER = "reader"
+LOGIN = {
+    "security.protocol": "sasl_plaintext",
+    "sasl.mechanisms": "PLAIN",
+    "sasl.username": READER,
+    "sasl.password": READER,
+}
+STREAMS = "streams-application"
+OTHERS = {"connect-workers": "connect", "streams-group": "streams"}
 Partition = tuple[str, int]
+_REFUSED_GROUP = KafkaError.GROUP_AUTHORIZATION_FAILED
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +89,7 @@ class Site:
     """Running groups: the clients of each group by client id."""
 
     bootstrap: str
+    login: str  # listener that requires a password
     admin: Administrator
     groups: dict[str, dict[str, Client]] = field(default_factory=dict)
 
@@ -155,6 +185,37 @@ class _PollingConsumer(Thread):
         self.join(SECONDS)
 
 
+def _families(stack: ExitStack, site: Site) -> None:
+    """Run Kafka Streams under both protocols, and Connect workers with a sink of three tasks."""
+    directory = Path(stack.enter_context(TemporaryDirectory()))
+    start = partial(running_streams, site.bootstrap, directory=directory)
+    application = stack.enter_context(start(STREAMS, "classic"))
+    group = stack.enter_context(start("streams-group", "streams"))
+    workers = stack.enter_context(
+        running_connect(site.bootstrap, "connect-workers", directory, workers=2)
+    )
+    sink = {"connector.class": "FileStreamSink", "tasks.max": "3", "topics": "orders"}
+    workers.create("sink", {**sink, "file": str(directory / "sink.txt")})
+    workers.await_tasks("sink", tasks=3, workers=2)
+    threads = await_threads(application, {("orders", 6), ("lowrate", 6)})
+    await_threads(group, {("orders", 6), ("lowrate", 6)})
+    site.groups[STREAMS] = {
+        client: Client(
+            frozenset({"orders", "lowrate"}),
+            lambda client=client: application.partitions()[client],  # type: ignore[misc]
+        )
+        for client in threads
+    }
+    name = "connect-sink"
+    site.groups[name] = {
+        client: Client(
+            frozenset({"orders"}),
+            lambda client=client: site.admin.group(name).members[client].assigned,  # type: ignore[misc]
+        )
+        for client in (f"connector-consumer-sink-{task}" for task in range(3))
+    }
+
+
 def _simple(site: Site, name: str) -> None:
     """Commit an offset from a consumer that calls ``assign()``."""
     consumer = confluent_kafka.Consumer({"bootstrap.servers": site.bootstrap, "group.id": name})
@@ -189,14 +250,26 @@ def _await_agreement(site: Site, *, without: str = "") -> None:
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[Site]:
-    settings = {"group.initial.rebalance.delay.ms": "0"}
+    settings = {
+        "group.initial.rebalance.delay.ms": "0",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+        "listener.name.login.sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.login.plain.sasl.jaas.config": f"{JAAS} user_{READER}={READER};",
+    }
     with ExitStack() as stack:
         cluster = stack.enter_context(
-            running_cluster(racks=("left", "right"), heap_mib=384, settings=settings)
+            running_cluster(
+                racks=("left", "right"),
+                heap_mib=384,
+                settings=settings,
+                listeners={"LOGIN": "SASL_PLAINTEXT"},
+            )
         )
         admin = stack.enter_context(administrator(cluster.bootstrap))
         admin.create_topics(TOPICS)
-        site = Site(cluster.bootstrap, admin)
+        site = Site(cluster.bootstrap, cluster.listeners["LOGIN"], admin)
+        _families(stack, site)
         both = ("orders", "lowrate")
         _java(stack, site, "two-topics", _profile("e1", *both), _profile("e2", *both))
         _java(
@@ -267,6 +340,10 @@ def test_plans_start_from_the_partitions_of_the_clients(
     site: Site, groups: Mapping[str, Group]
 ) -> None:
     for name, group in groups.items():
+        if name == STREAMS:
+            with pytest.raises(StreamsApplicationError, match="assignor 'stream'"):
+                check_planning_start(group)
+            continue
         result = plan(group, limits=SearchLimits(time=10))
         sizes = {len(one.partitions()) for one in site.groups[name].values()}
         text = verdict(result)
@@ -287,9 +364,80 @@ def test_the_survey_contains_every_group(
         main(["survey", *server, "--format", "jsonl", "-o", str(tmp_path), "--plans", "0"])
     assert ended.value.code == 0
     rows = {row["id"]: row for row in map(json.loads, capsys.readouterr().out.splitlines())}
-    assert sorted(rows) == sorted(site.groups)
+    skipped = {name: rows.pop(name)["skipped"] for name in (STREAMS, *OTHERS)}
+    assert "Kafka Streams application (classic protocol" in skipped[STREAMS]
+    for name, kind in OTHERS.items():
+        assert f"(protocol type {kind!r})" in skipped[name]
+    consumers = {name: one for name, one in site.groups.items() if name != STREAMS}
     assert {name: row["members"] for name, row in rows.items()} == {
-        name: len(clients) for name, clients in site.groups.items()
+        name: len(clients) for name, clients in consumers.items()
     }
     assert rows["reconciling"]["target"] == {"makespan": 3, "moves": 3}
     assert {row["condition"] for row in rows.values()} == {None}
+
+
+def test_groups_of_other_types_are_named(site: Site) -> None:
+    def imported(*names: str) -> dict[str | None, ImportedGroup]:
+        live = import_live(LiveCluster(site.bootstrap, timeout=20), names, ImportOptions())
+        return {one.id: one for one in live}
+
+    skipped = {name: one.skipped for name, one in imported().items() if one.group is None}
+    refused = {name: one.error for name, one in imported(*OTHERS).items()}
+    assert skipped == refused
+    assert skipped.keys() == OTHERS.keys()
+    for name, kind in OTHERS.items():
+        assert f"(protocol type {kind!r})" in str(skipped[name])
+
+
+def test_the_import_requires_describe_on_groups_and_topics(
+    site: Site, groups: Mapping[str, Group]
+) -> None:
+    names = ("classic", "pattern", "two-topics")
+    known = {name: groups[name] for name in names}
+
+    def imported(*names: str, weights: WeightSource | None = None) -> dict[str | None, object]:
+        cluster = LiveCluster(site.login, LOGIN, timeout=20)
+        live = import_live(cluster, names, ImportOptions(weights=weights), sample_seconds=0.1)
+        return {one.id: one.error or one.group for one in live}
+
+    assert imported() == {}
+    refused = imported(*names)
+    assert all("Group authorization failed" in str(error) for error in refused.values())
+    _allow(site, ResourceType.GROUP, *names)
+    assert imported().keys() == known.keys()
+    assert all("authoriz" in str(error) for error in imported(*names).values())
+    _allow(site, ResourceType.TOPIC, "orders", "lowrate")
+    assert imported() == imported(*names) == known
+    rated = imported(weights=WeightSource.RATE).values()
+    assert {type(one) for one in rated} == {Group}
+
+
+def _allow(site: Site, kind: ResourceType, *names: str) -> None:
+    """Allow the reader to describe resources, and wait until the brokers know it."""
+    bindings = [
+        AclBinding(
+            *(kind, name, ResourcePatternType.LITERAL),
+            *(f"User:{READER}", "*", AclOperation.DESCRIBE, AclPermissionType.ALLOW),
+        )
+        for name in names
+    ]
+    client = AdminClient({"bootstrap.servers": site.bootstrap})
+    for created in client.create_acls(bindings).values():
+        created.result()
+    reader = AdminClient({"bootstrap.servers": site.login, **LOGIN})
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
+        try:
+            if kind is ResourceType.GROUP:
+                for described in reader.describe_consumer_groups(list(names)).values():
+                    described.result()
+            else:
+                for found in reader.describe_topics(TopicCollection(list(names))).values():
+                    found.result()
+        except KafkaException as error:
+            # A group is not described either without the rules for its topics.
+            if kind is ResourceType.TOPIC or error.args[0].code() == _REFUSED_GROUP:
+                time.sleep(0.2)
+                continue
+        return
+    raise TimeoutError(f"the brokers do not apply the rules for {names}")

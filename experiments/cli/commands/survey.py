@@ -127,7 +127,8 @@ def survey(
     latter. Groups with equal gaps are ranked by the decrease of the spread, unnecessary moves in
     the history, the decrease of idle members, and hot members: members with a load above the
     planned maximum load. The plan has the objective of `kassay plan`. A group that cannot be
-    surveyed gives a line with the reason and the exit code 2; the survey continues. Exits with 1
+    surveyed gives a line with the reason and the exit code 2; the survey continues. Groups of
+    other types, such as Kafka Streams applications, give a line with "skipped". Exits with 1
     if a group meets a condition of --fail-on. After Ctrl-C, the output has the groups surveyed
     until then.
 
@@ -192,12 +193,19 @@ def _read(
 ) -> tuple[list[Group], list[UnsurveyedGroup]]:
     """Read all groups without printing their notes, and the errors of invalid groups."""
     options = source_data.import_options()
+    groups: list[Group] = []
+    failed: list[UnsurveyedGroup] = []
     if source is not None:
         parsed = read_source(source, options, print_notes=False)
     else:
         imported = read_cluster(cluster, (), options, empty=EmptyGroups.KEEP)
-        parsed = parsed_groups(imported, is_shown=lambda _: False)
-    groups, failed = [], []
+        listed = list(imported)
+        failed += [
+            UnsurveyedGroup(id=one.id, reason=one.skipped, is_other_type=True)
+            for one in listed
+            if one.skipped is not None
+        ]
+        parsed = parsed_groups(listed, is_shown=lambda _: False)
     for id, group in parsed:
         if isinstance(group, InputError):
             failed.append(UnsurveyedGroup(id=id, reason=str(group)))
@@ -248,7 +256,7 @@ def _exit(result: Survey, conditions: Sequence[Condition]) -> None:
             met = True
             others = f" and {len(found) - 1} more" if len(found) > 1 else ""
             print_note(f"{condition.text}: {found[0]}{others}")
-    if result.unsurveyed:
+    if result.errors:
         raise typer.Exit(BAD_INPUT)
     if met:
         raise typer.Exit(NOT_REACHED)

@@ -29,7 +29,7 @@ from kassay.experiments.cli.read_groups import read_source
 from kassay.experiments.cli.write_results import Record, TableLayout, error_record
 from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
 from kassay.experiments.planning.preparation.planning_start import (
-    RebalancingGroupError,
+    UnplannableGroupError,
     check_planning_start,
 )
 from kassay.experiments.planning.scenarios.group_changes import MEAN_WEIGHT, added_weight
@@ -117,7 +117,7 @@ def what_if(
     def process(group: Group) -> GroupResult:
         try:
             check_planning_start(group)
-        except RebalancingGroupError as error:
+        except UnplannableGroupError as error:
             return GroupResult(error_record(group.id, error), reached=False)
         changed = scenarios(group, alternatives) if alternatives else ()
         budget = SearchBudget.start(search.limits(), search.seed)

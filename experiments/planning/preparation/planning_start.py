@@ -1,4 +1,4 @@
-"""Determine the assignment from which the plan of a rebalancing group starts."""
+"""Determine whether a group can be planned, and the assignment from which a plan starts."""
 
 from dataclasses import dataclass
 
@@ -9,11 +9,17 @@ from kassay.reference.model.group_annotations import Protocol
 from kassay.reference.model.metrics import Measure, measures, movement
 from kassay.reference.model.ownership import rejoin
 
+_STREAMS_ASSIGNOR = "stream"
+_STREAMS_LIBRARY = "kafka-streams"
 _ADVICE = "describe the group again when its state is Stable"
 
 
-class RebalancingGroupError(KassayError, LookupError):
-    """Error: the source lacks data of a rebalancing group from which a plan starts."""
+class UnplannableGroupError(KassayError, LookupError):
+    """Error: a group has no plan of partitions, or its source lacks data that a plan needs."""
+
+
+class StreamsApplicationError(UnplannableGroupError):
+    """Error: the group is a Kafka Streams application."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,35 +75,51 @@ def rebalance_caveat(group: Group) -> str | None:
     )
 
 
+def streams_caveat(group: Group) -> str | None:
+    """State that a group is a Kafka Streams application, or return None for other groups."""
+    libraries = {member.client.library for member in group.members}
+    if group.status.assignor != _STREAMS_ASSIGNOR and _STREAMS_LIBRARY not in libraries:
+        return None
+    return (
+        "The group is a Kafka Streams application (classic protocol, assignor 'stream'): Kafka "
+        "assigns tasks, so single partitions cannot move and a plan of partitions does not apply."
+    )
+
+
 def check_planning_start(group: Group) -> None:
-    """Check that a plan can start from the current owners.
+    """Check that the group has consumers, and that a plan can start from the current owners.
 
     Raises
     ------
-    RebalancingGroupError
+    UnplannableGroupError
         If the group is rebalancing, and its source shows no owners, or members without
         subscription and partitions.
+    StreamsApplicationError
+        If the group is a Kafka Streams application.
 
     Examples
     --------
     >>> from kassay.reference.model.group_annotations import GroupStatus
     >>> check_planning_start(Group(topics=(), members=(), status=GroupStatus(state="Assigning")))
     Traceback (most recent call last):
-    kassay...RebalancingGroupError: group None is rebalancing (Assigning): ...
+    kassay...UnplannableGroupError: group None is rebalancing (Assigning): ...
     """
+    caveat = streams_caveat(group)
+    if caveat is not None:
+        raise StreamsApplicationError(f"group {group.id!r}: {caveat}")
     if not is_rebalancing(group):
         return
     where = f"group {group.id!r} is rebalancing ({group.status.state})"
     if not any(len(member.owned) or member.target for member in group.members):
-        raise RebalancingGroupError(f"{where}: the source shows no owners; {_ADVICE}")
+        raise UnplannableGroupError(f"{where}: the source shows no owners; {_ADVICE}")
     unknown = [member.id for member in group.members if not member.subscription]
     if unknown:
         others = f" and of {len(unknown) - 1} more" if len(unknown) > 1 else ""
-        raise RebalancingGroupError(
+        raise UnplannableGroupError(
             f"{where}: the source does not show the subscription of {unknown[0]!r}{others}; "
             f"give --subscriptions, or {_ADVICE}"
         )
     if group.status.protocol is Protocol.CONSUMER and group.status.state == "Assigning":
-        raise RebalancingGroupError(
+        raise UnplannableGroupError(
             f"{where}: the broker has not computed its target assignment; {_ADVICE}"
         )

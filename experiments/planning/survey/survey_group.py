@@ -5,6 +5,7 @@ from dataclasses import replace
 from kassay.experiments.comparison.optimum import keep_owners
 from kassay.experiments.planning.preparation.planning_levels import makespan_of, planning_levels
 from kassay.experiments.planning.preparation.planning_start import (
+    StreamsApplicationError,
     check_planning_start,
     rebalance_caveat,
     target_assignment,
@@ -50,6 +51,8 @@ def survey_group(
     try:
         check_planning_start(group)
         return _surveyed(group, history, limits, seed)
+    except StreamsApplicationError as error:
+        return UnsurveyedGroup(id=group.id, reason=str(error), is_other_type=True)
     except KassayError as error:
         return UnsurveyedGroup(id=group.id, reason=str(error))
     except Exception as error:  # noqa: BLE001 - one bad group must not end the survey

@@ -209,14 +209,19 @@ class SurveyedGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnsurveyedGroup:
-    """Group for which no plan exists, with the reason."""
+    """Group for which no plan exists, with the reason.
+
+    ``is_other_type`` is true for groups that are not groups of consumers, such as Kafka Streams
+    applications. They are not errors.
+    """
 
     id: str | None
     reason: str
+    is_other_type: bool = False
 
     def record(self) -> dict[str, object]:
         """Return the reason as a JSON object."""
-        return {"id": self.id, "error": self.reason}
+        return {"id": self.id, "skipped" if self.is_other_type else "error": self.reason}
 
 
 SurveyResult = SurveyedGroup | UnsurveyedGroup
@@ -241,12 +246,18 @@ class Survey:
             unsurveyed=tuple(sorted(failed, key=lambda one: one.id or "")),
         )
 
+    @property
+    def errors(self) -> tuple[UnsurveyedGroup, ...]:
+        """Return the groups of consumers without a result."""
+        return tuple(one for one in self.unsurveyed if not one.is_other_type)
+
     def totals(self) -> dict[str, int]:
         """Return the sums over all groups."""
         groups = self.groups
         return {
             "groups": len(groups) + len(self.unsurveyed),
-            "errors": len(self.unsurveyed),
+            "errors": len(self.errors),
+            "groups_of_other_types": len(self.unsurveyed) - len(self.errors),
             "groups_with_gain": sum(one.has_gain for one in groups),
             "groups_with_gap": sum(one.gap > 0 for one in groups),
             "not_proven": sum(one.makespan.gap > 0 for one in groups),

@@ -28,6 +28,7 @@ from kassay.experiments.sources.live_cluster.cluster_interface import (
 from kassay.experiments.sources.live_cluster.consumer_group_describe import (
     UnreadableDescriptionError,
     describe_consumer_groups,
+    list_other_groups,
 )
 from kassay.experiments.sources.live_cluster.convert_responses import (
     convert_group,
@@ -96,6 +97,16 @@ class LiveCluster:
             if listed.errors:
                 raise KafkaException(listed.errors[0])
             return sorted(group.group_id for group in listed.valid)
+
+    def other_groups(self) -> dict[str, str]:
+        """Return the protocol type of each group that is not a group of consumers.
+
+        The result is empty if kafka-python cannot list them.
+        """
+        try:
+            return list_other_groups(self._bootstrap_servers, self._settings, timeout=self._timeout)
+        except UnreadableDescriptionError:
+            return {}
 
     def describe(self, groups: Sequence[str]) -> dict[str, LiveGroup | InputError]:
         """Return a description of each group. A group that does not exist has the state `DEAD`."""

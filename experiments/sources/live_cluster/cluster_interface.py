@@ -18,6 +18,11 @@ DEAD = "Dead"
 # Several requests read a group; its description must be equal before and after them.
 _ATTEMPTS = 3
 _ATTEMPT_SECONDS = 1.0
+_OTHER_GROUPS = {
+    "connect": "a cluster of Kafka Connect workers, which share connectors and tasks",
+    "share": "a share group, whose members share the messages of each partition",
+    "streams": "a Kafka Streams application, whose members share tasks",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +97,9 @@ class Cluster(Interface):
     def group_ids(self) -> list[str]:
         """Return the ids of all consumer groups."""
 
+    def other_groups(self) -> Mapping[str, str]:
+        """Return the protocol type of each group that is not a group of consumers."""
+
     def describe(self, groups: Sequence[str]) -> dict[str, LiveGroup | InputError]:
         """Return a description of each group. A group that does not exist has the state `DEAD`."""
 
@@ -149,6 +157,21 @@ class ClusterReading:
             topic for subscription in self.subscriptions.values() for topic in subscription.topics
         }
         return {topic for topic, _ in self.partitions} | subscribed
+
+
+def other_group_reason(name: str, protocol_type: str) -> str:
+    """Describe a group that is not a group of consumers, as the reason why it is not read.
+
+    Examples
+    --------
+    >>> other_group_reason("workers", "other")
+    "group 'workers' is not a group of consumers (protocol type 'other')"
+    """
+    kind = _OTHER_GROUPS.get(protocol_type)
+    suffix = f"(protocol type {protocol_type!r})"
+    if kind is None:
+        return f"group {name!r} is not a group of consumers {suffix}"
+    return f"group {name!r} is {kind} {suffix}; kassay reads only groups of consumers"
 
 
 def read_consumer_groups(

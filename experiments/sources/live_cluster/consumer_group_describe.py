@@ -1,4 +1,4 @@
-"""Describe groups of the consumer protocol completely, through kafka-python.
+"""Describe groups of the consumer protocol, and list groups of other types, with kafka-python.
 
 The request ConsumerGroupDescribe (API key 69) returns subscriptions, racks and epochs, which
 confluent-kafka does not expose. The JSON files in this folder contain the fields of the request
@@ -29,6 +29,7 @@ with warnings.catch_warnings():
         from kafka.errors import KafkaError
         from kafka.net.manager import KafkaConnectionManager
         from kafka.net.selector import NetworkSelector
+        from kafka.protocol.admin import ListGroupsRequest
         from kafka.protocol.api_message import ApiMessage
         from kafka.protocol.metadata import FindCoordinatorRequest
     except ImportError:  # older releases have other modules
@@ -44,6 +45,8 @@ with warnings.catch_warnings():
 
 
 _CLASSIC_MEMBER = 0
+_TYPES_OF_CONSUMERS = ("consumer", "")
+"""Protocol types of groups of consumers; a group without members may have an empty one."""
 _GROUP_KEY = 0
 """Type of a key in FindCoordinator: a group id."""
 
@@ -87,6 +90,33 @@ def describe_consumer_groups(
             response = manager.run(manager.send, request, node).to_dict()
             described |= _groups(response)
     return described
+
+
+def list_other_groups(
+    bootstrap_servers: str, settings: Mapping[str, str], *, timeout: float
+) -> dict[str, str]:
+    """Return the protocol type of each group that is not a group of consumers.
+
+    The settings are librdkafka properties; the timeout is in seconds per request.
+
+    Raises
+    ------
+    UnreadableDescriptionError
+        If kafka-python 3 is not installed, does not support a setting, or gets no response.
+    """
+    if not _IS_INSTALLED:
+        raise UnreadableDescriptionError("kafka-python 3 is not installed")
+    with _connection(bootstrap_servers, settings, timeout) as manager:
+        responses = [
+            manager.run(manager.send, ListGroupsRequest(min_version=0), broker.node_id)
+            for broker in manager.cluster.brokers()
+        ]
+        return {
+            group.group_id: group.protocol_type
+            for response in responses
+            for group in response.groups
+            if group.protocol_type not in _TYPES_OF_CONSUMERS
+        }
 
 
 def decode_description(data: bytes, *, version: int) -> dict[str, LiveGroup]:

@@ -21,6 +21,7 @@ from kassay.experiments.sources.live_cluster.cluster_interface import (
     JoinedSubscription,
     LiveMember,
     LiveTopic,
+    other_group_reason,
     read_consumer_groups,
     resolve_patterns,
 )
@@ -45,13 +46,16 @@ def import_live(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[ImportedGroup]:
-    """Import the named groups of a cluster, or all consumer groups if no name is given.
+    """Import the named groups of a cluster, or all groups if no name is given.
 
-    The groups are yielded in the order of their ids. ``sample_seconds`` is the time between the
-    two samples of a rate.
+    A group of another type than consumers is skipped, or an error if it is named. The groups are
+    yielded in the order of their ids. ``sample_seconds`` is the time between the two samples of a
+    rate.
     """
     names = sorted(set(groups)) if groups else sorted(cluster.group_ids())
     readings = resolve_patterns(cluster, read_consumer_groups(cluster, names, sleep=sleep))
+    is_read = all(isinstance(reading, ClusterReading) for reading in readings.values())
+    others = {} if groups and is_read else cluster.other_groups()
     topic_names = {
         topic
         for reading in readings.values()
@@ -75,7 +79,14 @@ def import_live(
         if options.weights is not WeightSource.RATE:
             sleep(sample_seconds)
         consumed = _consumed(cluster, readings)
-    for name, reading in readings.items():
+    for name in sorted(readings if groups else {*readings, *others}):
+        if name in others:
+            reason = other_group_reason(name, others[name])
+            yield (
+                ImportedGroup(name, error=reason) if groups else ImportedGroup(name, skipped=reason)
+            )
+            continue
+        reading = readings[name]
         complete = _add_topics_and_offsets(reading, topics, offsets)
         if isinstance(complete, InputError):
             yield ImportedGroup(name, error=str(complete))

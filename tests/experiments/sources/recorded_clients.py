@@ -38,6 +38,9 @@ class RecordedCluster:
     def group_ids(self) -> list[str]:
         return sorted(self._answers["groups"])
 
+    def other_groups(self) -> dict[str, str]:
+        return {}
+
     def describe(self, groups: Sequence[str]) -> dict[str, LiveGroup | InputError]:
         return {name: _group(self._answers["groups"][name]) for name in groups}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -63,9 +63,13 @@ class Tables:
     offsets: dict[str, dict[PartitionKey, int] | InputError] = field(default_factory=dict)
     growth: list[dict[PartitionKey, int]] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
+    others: dict[str, str] = field(default_factory=dict)
 
     def group_ids(self) -> list[str]:
         return list(self.groups)
+
+    def other_groups(self) -> Mapping[str, str]:
+        return self.others
 
     def describe(self, groups: Sequence[str]) -> dict[str, LiveGroup | InputError]:
         answers = {name: self.groups.get(name, [LiveGroup(name, "Dead")]) for name in groups}
@@ -342,3 +346,24 @@ def test_a_member_outside_its_subscription_is_noted() -> None:
     group = only(cluster(member("x", ("t", 0)), sent={"x": sent("u")}))
     assert list(group.members[0].owned) == [("t", 0)]
     assert "member 'x' has partitions of topics that it does not subscribe to: t" in group.notes
+
+
+def test_groups_of_other_types_are_skipped_and_errors_if_they_are_named() -> None:
+    tables = Tables(
+        {"g": [LiveGroup("g", "Stable", (member("x", ("u", 0)),))]},
+        others={"workers": "connect", "app": "streams", "queue": "share", "new": "other"},
+    )
+    imported = {one.id: one for one in read(tables)}
+    assert list(imported) == ["app", "g", "new", "queue", "workers"]
+    assert {id: one.skipped for id, one in imported.items() if id != "g"} == {
+        "app": "group 'app' is a Kafka Streams application, whose members share tasks (protocol "
+        "type 'streams'); kassay reads only groups of consumers",
+        "new": "group 'new' is not a group of consumers (protocol type 'other')",
+        "queue": "group 'queue' is a share group, whose members share the messages of each "
+        "partition (protocol type 'share'); kassay reads only groups of consumers",
+        "workers": "group 'workers' is a cluster of Kafka Connect workers, which share connectors "
+        "and tasks (protocol type 'connect'); kassay reads only groups of consumers",
+    }
+    tables.groups["workers"] = [InputError("the group is not a consumer group")]
+    [named] = read(tables, "workers")
+    assert named.error == imported["workers"].skipped

@@ -1,0 +1,43 @@
+import java.util.Properties;
+import java.util.stream.Collectors;
+import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.streams.KafkaStreams;
+import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.kstream.Materialized;
+import org.apache.kafka.streams.state.Stores;
+
+/**
+ * Kafka Streams application with two threads, which counts the keys of "orders" and reads
+ * "lowrate". Arguments: bootstrap servers, application id, group protocol. After each line of
+ * standard input, it prints a line per thread: the client id of its consumer and the partitions
+ * of its tasks.
+ */
+public final class StreamsApplication {
+    public static void main(String[] arguments) throws Exception {
+        Properties properties = new Properties();
+        properties.put("bootstrap.servers", arguments[0]);
+        properties.put("application.id", arguments[1]);
+        properties.put("group.protocol", arguments[2]);
+        properties.put("num.stream.threads", "2");
+        properties.put("replication.factor", "1");
+        properties.put("state.dir", arguments[3]);
+        properties.put("default.key.serde", Serdes.ByteArraySerde.class.getName());
+        properties.put("default.value.serde", Serdes.ByteArraySerde.class.getName());
+        StreamsBuilder builder = new StreamsBuilder();
+        builder.stream("orders").groupByKey()
+            .count(Materialized.as(Stores.inMemoryKeyValueStore("counts")));
+        builder.stream("lowrate").foreach((key, value) -> { });
+        KafkaStreams streams = new KafkaStreams(builder.build(), properties);
+        streams.start();
+        while (System.in.read() >= 0) {
+            String threads = streams.metadataForLocalThreads().stream()
+                .map(thread -> thread.consumerClientId() + thread.activeTasks().stream()
+                    .flatMap(task -> task.topicPartitions().stream())
+                    .map(tp -> " " + tp.topic() + ":" + tp.partition())
+                    .collect(Collectors.joining()))
+                .collect(Collectors.joining(";"));
+            System.out.println(streams.state() + ";" + threads);
+        }
+        streams.close();
+    }
+}
