@@ -11,7 +11,7 @@ from kassay.experiments.cli.interruption import STOP, exit_interrupted, stop_on_
 from kassay.experiments.cli.messages import BAD_INPUT, INTERRUPTED, NOT_REACHED, print_note
 from kassay.experiments.cli.options.output_options import Format
 from kassay.experiments.cli.progress import PROGRESS
-from kassay.experiments.cli.read_groups import ParsedGroup, name_of, read_source
+from kassay.experiments.cli.read_groups import STDIN, ParsedGroup, name_of, read_source
 from kassay.experiments.cli.write_results import (
     Record,
     TableLayout,
@@ -22,6 +22,12 @@ from kassay.experiments.cli.write_results import (
 )
 from kassay.experiments.planning.preparation.planning_start import rebalance_caveat, streams_caveat
 from kassay.experiments.sources.import_options import ImportOptions
+from kassay.reference.documents.family_documents import (
+    FamilyDocument,
+    Kind,
+    read_family_documents,
+)
+from kassay.reference.documents.text_files import open_text
 from kassay.reference.model.assumptions import condition
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
@@ -59,6 +65,21 @@ def process_groups(
     of the current group is the last one, with ``"interrupted": true``, and the exit code is 130.
     """
     process_documents(file, process, groups or read_source(file, options), output_format, layout)
+
+
+def process_family_documents(
+    file: Path,
+    kind: Kind,
+    process: Callable[[FamilyDocument], GroupResult],
+    output_format: Format,
+    layout: TableLayout,
+) -> None:
+    """Process each document of a family other than consumer groups, as `process_groups` does."""
+    if file != STDIN and not file.is_file():
+        raise InputError(f"{file}: no such file, or a directory; documents of kind {kind} need one")
+    with open_text(file) as stream:
+        documents = read_family_documents(stream, name=name_of(file), kind=kind)
+        process_documents(file, process, documents, output_format, layout)
 
 
 def process_documents(

@@ -46,8 +46,8 @@ class Kind(StrEnum):
 def family_error(kind: str, where: str) -> InputError:
     """Build the error of a command that reads consumer groups and found another kind."""
     return InputError(
-        f"{where}: kind: a document of kind {kind!r} is no consumer group; only kassay assign reads"
-        " it, with an assignor of its kind"
+        f"{where}: kind: a document of kind {kind!r} is no consumer group; only kassay assign,"
+        " compare and explain read it, with an assignor of its kind"
     )
 
 

@@ -5,30 +5,26 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kassay.experiments.cli.options.assignor_options import CustomAssignors, assignor_option
+from kassay.experiments.cli.options.assignor_options import (
+    CustomAssignors,
+    assignor_option,
+    kind_of_assignor,
+)
 from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
 from kassay.experiments.cli.options.source_options import GroupSource
-from kassay.experiments.cli.process_groups import GroupResult, process_documents, process_groups
-from kassay.experiments.cli.read_groups import STDIN, name_of
-from kassay.experiments.cli.write_results import Record, TableLayout
-from kassay.experiments.implementations.library_catalogue import (
-    is_library_assignor,
-    parse_library_assignor,
-    uses_cooperative_protocol,
+from kassay.experiments.cli.process_groups import (
+    GroupResult,
+    process_family_documents,
+    process_groups,
 )
+from kassay.experiments.cli.write_results import Record, TableLayout
+from kassay.experiments.implementations.library_catalogue import uses_cooperative_protocol
 from kassay.experiments.implementations.runner import RunResult, run, run_on_document
 from kassay.reference.assignors import ASSIGNORS
-from kassay.reference.assignors.family_ports import FAMILY_PORTS
-from kassay.reference.documents.family_documents import (
-    FamilyDocument,
-    Kind,
-    read_family_documents,
-)
+from kassay.reference.documents.family_documents import FamilyDocument, Kind
 from kassay.reference.documents.json_codec import assignment_document
-from kassay.reference.documents.text_files import open_text
 from kassay.reference.model.assignment import violations
 from kassay.reference.model.assignor_result import LivelockError, UpstreamError
-from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 
 
@@ -53,7 +49,7 @@ def assign(options: AssignOptions, source: GroupSource, custom: CustomAssignors)
     Example: `kassay assign --assignor sticky groups.jsonl`
     """
     name = custom.single(options.assignor)
-    kind = _kind_of(name)
+    kind = kind_of_assignor(name)
     if kind is not Kind.CONSUMER:
         _assign_documents(source.file, kind, name, options.output_format)
         return
@@ -66,14 +62,6 @@ def assign(options: AssignOptions, source: GroupSource, custom: CustomAssignors)
 
     layout = TableLayout(first=("member",), numbers=("partitions",), last=("assigned",), rows=_rows)
     process_groups(source.file, process, options.output_format, layout, source.import_options())
-
-
-def _kind_of(name: str) -> Kind:
-    if name in FAMILY_PORTS:
-        return FAMILY_PORTS[name].kind
-    return (
-        parse_library_assignor(name).assignor.kind if is_library_assignor(name) else Kind.CONSUMER
-    )
 
 
 def _assign_documents(file: Path, kind: Kind, name: str, output_format: Format) -> None:
@@ -92,12 +80,8 @@ def _assign_documents(file: Path, kind: Kind, name: str, output_format: Format) 
             record |= {"failed": result.failed, "reason": result.reason}
         return GroupResult(record, reached=result.answer is not None)
 
-    if file != STDIN and not file.is_file():
-        raise InputError(f"{file}: no such file, or a directory; documents of kind {kind} need one")
     layout = TableLayout(first=("place",), numbers=(), last=("assigned",), rows=_answer_rows)
-    with open_text(file) as stream:
-        documents = read_family_documents(stream, name=name_of(file), kind=kind)
-        process_documents(file, process, documents, output_format, layout)
+    process_family_documents(file, kind, process, output_format, layout)
 
 
 def _record(group: Group, assignor: str, result: RunResult) -> dict[str, object]:

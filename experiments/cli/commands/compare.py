@@ -3,7 +3,12 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from kassay.experiments.cli.options.assignor_options import CustomAssignors, assignors_option
+from kassay.experiments.cli.family_results import compare_families
+from kassay.experiments.cli.options.assignor_options import (
+    CustomAssignors,
+    assignors_option,
+    kind_of_assignor,
+)
 from kassay.experiments.cli.options.objective_options import ObjectiveOptions
 from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
 from kassay.experiments.cli.options.search_options import LimitOptions
@@ -20,6 +25,7 @@ from kassay.experiments.comparison.optimum import (
     without_capacities,
 )
 from kassay.experiments.implementations.convergence import StableResult, run_until_stable
+from kassay.reference.documents.family_documents import Kind
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, leximax, loads, measures
 from kassay.solver.initial_solutions import longest_processing_time
@@ -37,7 +43,7 @@ _SHARE_IF_MISSED = 1 / 15
 class CompareOptions(TableOptions):
     """Command-line options of ``kassay compare``."""
 
-    assignor: list[str] | None = assignors_option()
+    assignor: list[str] | None = assignors_option(of_each_kind=True)
     output_format: Format = format_option(Format.JSONL)
 
 
@@ -57,10 +63,17 @@ def compare(
     options for levels or constraints, the output shows the value of each assignor on each level,
     the optimum of the level, and the constraints that the result of the assignor violates.
 
+    Assignors of share groups and Connect read documents of their kind; the output shows each
+    measure of the answer with its proven minimum, and the moves that were not needed.
+
     Example: `kassay compare groups.jsonl --assignor sticky --format table`
     """
     names = custom.names(options.assignor or ())
     case_limits = limits.interruptible_limits()
+    kind = kind_of_assignor(names[0]) if names else Kind.CONSUMER
+    if kind is not Kind.CONSUMER:
+        compare_families(source.file, kind, names, options.output_format, case_limits)
+        return
 
     def process(group: Group) -> GroupResult:
         if not objective.is_default:

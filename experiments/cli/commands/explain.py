@@ -6,8 +6,9 @@ from pathlib import Path
 
 import typer
 
+from kassay.experiments.cli.family_results import explain_families
 from kassay.experiments.cli.interruption import STOP
-from kassay.experiments.cli.options.assignor_options import assignor_option
+from kassay.experiments.cli.options.assignor_options import assignor_option, kind_of_assignor
 from kassay.experiments.cli.options.option_groups import option
 from kassay.experiments.cli.options.output_options import (
     Format,
@@ -29,6 +30,7 @@ from kassay.experiments.planning.moves.explain_maximum_load import (
 )
 from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
 from kassay.reference.assignors import run_assignor
+from kassay.reference.documents.family_documents import Kind
 from kassay.reference.documents.json_codec import load_assignment
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.errors import InputError
@@ -48,7 +50,7 @@ _REPEATED_STATE = "the assignor does not terminate; its repeated state is explai
 class ExplainOptions(TableOptions):
     """Command-line options of ``kassay explain``."""
 
-    assignor: str | None = assignor_option()
+    assignor: str | None = assignor_option(of_each_kind=True)
     assignment: Path | None = option(
         None, "File with the assignment to explain; cannot be combined with --assignor."
     )
@@ -79,10 +81,17 @@ def explain(
     The key "moved" contains one reason per move from the current to the explained assignment.
     If the assignor does not terminate, kassay explains the repeated state and prints a note.
 
+    For assignors of share groups and Connect, the output lists the moves that were not needed.
+
     Example: `kassay explain groups.jsonl --assignor sticky --format table`
     """
     if options.assignor is not None and options.assignment is not None:
         raise typer.BadParameter("give at most one of --assignor and --assignment")
+    kind = Kind.CONSUMER if options.assignor is None else kind_of_assignor(options.assignor)
+    if kind is not Kind.CONSUMER and options.assignor is not None:
+        names = [options.assignor]
+        explain_families(source.file, kind, names, options.output_format, search.limits())
+        return
     given = None if options.assignment is None else load_assignment(options.assignment)
     files = numbered(options.plot)
 

@@ -25,6 +25,7 @@ from kassay.experiments.implementations.library_catalogue import (
 )
 from kassay.reference.assignors import ASSIGNORS, DEFAULT_ASSIGNORS
 from kassay.reference.assignors.family_ports import FAMILY_PORTS
+from kassay.reference.documents.family_documents import Kind
 from kassay.reference.model.errors import InputError, UsageError
 
 
@@ -38,8 +39,8 @@ def known_assignor(name: str, *, of_each_kind: bool = False) -> str:
         if of_each_kind:
             return name
         raise typer.BadParameter(
-            f"{name} reads documents of kind {str(FAMILY_PORTS[name].kind)!r}; only kassay assign "
-            "supports this kind"
+            f"{name} reads documents of kind {str(FAMILY_PORTS[name].kind)!r}; only kassay assign, "
+            "compare and explain support this kind"
         )
     if not is_library_assignor(name):
         check_name("assignor", [*ASSIGNORS, "LIBRARY[@VERSION]:ASSIGNOR"], name)
@@ -54,6 +55,15 @@ def known_assignor(name: str, *, of_each_kind: bool = False) -> str:
     return str(assignor)
 
 
+def kind_of_assignor(name: str) -> Kind:
+    """Return the kind of the documents that an assignor reads."""
+    if name in FAMILY_PORTS:
+        return FAMILY_PORTS[name].kind
+    return (
+        parse_library_assignor(name).assignor.kind if is_library_assignor(name) else Kind.CONSUMER
+    )
+
+
 def _known_assignor(name: str | None) -> str | None:
     return None if name is None else known_assignor(name)
 
@@ -64,6 +74,13 @@ def _assignor_of_each_kind(name: str | None) -> str | None:
 
 def _known_assignors(names: list[str] | None) -> list[str]:
     return list(dict.fromkeys(map(known_assignor, names or DEFAULT_ASSIGNORS)))
+
+
+def _assignors_of_one_kind(names: list[str] | None) -> list[str]:
+    known = [known_assignor(name, of_each_kind=True) for name in names or DEFAULT_ASSIGNORS]
+    if len({kind_of_assignor(name) for name in known}) > 1:
+        raise typer.BadParameter(f"assignors of different kinds of documents: {', '.join(known)}")
+    return list(dict.fromkeys(known))
 
 
 _LIBRARIES = (
@@ -83,12 +100,13 @@ def assignor_option(*, of_each_kind: bool = False) -> Any:
     )
 
 
-def assignors_option() -> Any:
-    """Declare the assignors of a comparison."""
+def assignors_option(*, of_each_kind: bool = False) -> Any:
+    """Declare the assignors of a comparison: of consumer groups, or of one kind of documents."""
+    names = [*ASSIGNORS, *FAMILY_PORTS] if of_each_kind else ASSIGNORS
     return option(
         None,
-        f"Kafka assignor, repeatable: {', '.join(ASSIGNORS)}; {_LIBRARIES}",
-        callback=_known_assignors,
+        f"Kafka assignor, repeatable: {', '.join(names)}; {_LIBRARIES}",
+        callback=_assignors_of_one_kind if of_each_kind else _known_assignors,
         metavar="NAME",
         show_default="all but legacy-range and legacy-roundrobin",
     )

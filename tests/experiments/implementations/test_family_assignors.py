@@ -200,7 +200,9 @@ def test_assign_prints_that_an_assignor_does_not_terminate(driver):
 
 
 def test_other_commands_refuse_assignors_and_documents_of_a_family():
-    refused = "reads documents of kind 'share'; only kassay assign supports this kind"
+    refused = (
+        "reads documents of kind 'share'; only kassay assign, compare and explain support this kind"
+    )
     with pytest.raises(InputError, match=refused):
         run(NAMED_GROUPS["A"].group, "kafka-broker:share")
     result = CliRunner().invoke(app, ["compare", "--assignor", "kafka-broker:share"], input="{}")
@@ -209,7 +211,10 @@ def test_other_commands_refuse_assignors_and_documents_of_a_family():
     assert result.exit_code == 2
     result = CliRunner().invoke(app, ["solve", "-"], input=json.dumps(SHARE))
     assert result.exit_code == 2
-    assert "kind 'share' is no consumer group; only kassay assign reads it" in result.output
+    assert (
+        "kind 'share' is no consumer group; only kassay assign, compare and explain read it"
+        in result.output
+    )
     with pytest.raises(InputError, match=r"kafka-streams 4\.3\.1 has no assignor of consumer gr"):
         client_assignors("kafka-streams@4.3.1")
 

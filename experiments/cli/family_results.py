@@ -1,0 +1,120 @@
+"""Write comparisons of the assignors of share groups and Connect with the optimum."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from kassay.experiments.cli.options.output_options import Format
+from kassay.experiments.cli.process_groups import GroupResult, process_family_documents
+from kassay.experiments.cli.write_results import Record, TableLayout
+from kassay.experiments.comparison.family_comparison import (
+    COMPARED_KINDS,
+    FamilyComparison,
+    compare_answer,
+)
+from kassay.experiments.implementations.runner import run_on_document
+from kassay.reference.documents.family_documents import FamilyDocument, Kind
+from kassay.reference.model.errors import InputError
+from kassay.solver.limits import SearchLimits
+
+
+def compare_families(
+    file: Path, kind: Kind, names: Sequence[str], output_format: Format, limits: SearchLimits
+) -> None:
+    """Print the measures of each assignor on each document, with their minima."""
+    layout = TableLayout(
+        first=("assignor", "step", "measure"),
+        numbers=("value", "minimum", "optimum"),
+        last=("result",),
+        rows=_measure_rows,
+    )
+    process = _comparison(kind, names, limits)
+    process_family_documents(file, kind, process, output_format, layout)
+
+
+def explain_families(
+    file: Path, kind: Kind, names: Sequence[str], output_format: Format, limits: SearchLimits
+) -> None:
+    """Print the moves of each assignor that were not needed."""
+    layout = TableLayout(first=("step", "unneeded move"), rows=_move_rows)
+    process = _comparison(kind, names, limits)
+    process_family_documents(file, kind, process, output_format, layout)
+
+
+def _comparison(
+    kind: Kind, names: Sequence[str], limits: SearchLimits
+) -> Callable[[FamilyDocument], GroupResult]:
+    """Return the function that compares the assignors on a document."""
+    if kind not in COMPARED_KINDS:
+        raise InputError(
+            f"documents of kind {str(kind)!r} are not compared with the optimum; only kassay "
+            "assign reads them"
+        )
+
+    def process(document: FamilyDocument) -> GroupResult:
+        entries = [_entry(document, name, limits) for name in names]
+        record = {"id": document.id, "kind": str(kind), "comparisons": entries}
+        return GroupResult(record, reached=all(entry["states"] is not None for entry in entries))
+
+    return process
+
+
+def _entry(document: FamilyDocument, name: str, limits: SearchLimits) -> dict[str, object]:
+    """Run an assignor on a document, and convert its comparison to JSON."""
+    result = run_on_document(document, name)
+    if result.answer is None:
+        failed = result.livelock or result.failed
+        return {"assignor": name, "states": None, "failed": failed, "reason": result.reason}
+    compared = compare_answer(document, result.answer, limits=limits)
+    return {"assignor": name, "states": [_state(one) for one in compared]}
+
+
+def _state(compared: FamilyComparison) -> dict[str, object]:
+    measures = {
+        one.name: {
+            key: value for key, value in asdict(one).items() if key != "name" and value is not None
+        }
+        for one in compared.measures
+    }
+    state: dict[str, object] = {} if compared.step is None else {"step": compared.step}
+    state["measures"] = measures
+    state["unneeded"] = [
+        {"partition": list(move.partition), "from": list(move.owners), "to": move.member}
+        for move in compared.unneeded
+    ]
+    if compared.invalid:
+        state["invalid"] = list(compared.invalid)
+    return state
+
+
+def _measure_rows(record: Record) -> Iterator[Sequence[object]]:
+    for entry in record["comparisons"]:
+        if entry["states"] is None:
+            yield entry["assignor"], "", "", "", "", "", f"{entry['failed']}: {entry['reason']}"
+            continue
+        for state in entry["states"]:
+            for name, one in state["measures"].items():
+                numbers = (one["value"], one.get("minimum", "–"), one.get("optimum", "–"))
+                yield entry["assignor"], state.get("step", ""), name, *numbers, _verdict(one)
+            for text in state.get("invalid", ()):
+                yield entry["assignor"], state.get("step", ""), "", "", "", "", f"invalid: {text}"
+
+
+def _verdict(measure: Record) -> str:
+    if "minimum" not in measure:
+        return "minimum unknown"
+    if measure["value"] > measure["minimum"]:
+        return "above the minimum"
+    return "minimum" if measure["minimum"] == measure["bound"] else "minimum not proven"
+
+
+def _move_rows(record: Record) -> Iterator[Sequence[object]]:
+    for entry in record["comparisons"]:
+        if entry["states"] is None:
+            yield "", f"{entry['failed']}: {entry['reason']}"
+            continue
+        for state in entry["states"]:
+            for move in state["unneeded"]:
+                topic, number = move["partition"]
+                owners = ", ".join(move["from"])
+                yield state.get("step", ""), f"{topic}-{number}: {owners} → {move['to']}"

@@ -1,0 +1,261 @@
+"""Compare the answers of assignors of share groups and Kafka Connect with the optimum.
+
+A share group is a group with several members per partition. Each stable state of a Connect
+cluster is two groups: a connector is a topic, a task a partition, and a worker a member; the
+connectors themselves are the partitions of one topic.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any
+
+from kassay.reference.documents.family_documents import FamilyDocument, Kind, family_error
+from kassay.reference.model.assignment import Assignment, violations
+from kassay.reference.model.group import Group, Member, Topic
+from kassay.reference.model.ownership import rejoin
+from kassay.reference.model.topic_partitions import Partitions
+from kassay.solver.certificate.certificate import value_of
+from kassay.solver.limits import SearchLimits
+from kassay.solver.objective import requested_levels
+from kassay.solver.solution import Solution
+from kassay.solver.solve import solve
+
+COMPARED_KINDS = (Kind.SHARE, Kind.CONNECT)
+"""Kinds of documents that kassay compares with the optimum."""
+SHARE_LEVELS = ("idle_members", "members_per_partition", "sum_of_squares", "movement", "slots")
+_BALANCE_LEVELS = ("sum_of_squares", "movement")
+_SLOT_LEVELS = ("idle_members", "slots")
+_TASK_LEVELS = ("sum_of_squares", "topic_spread", "movement")
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyMeasure:
+    """Value of an answer on one measure, with the minimum of the measure.
+
+    Parameters
+    ----------
+    minimum, bound
+        Best known value and proven lower bound: fewest slots without idle members; loads for the
+        members per partition of the answer; moves with minimum loads, None for other loads.
+    optimum
+        Value in the optimum of all levels in their order; None if it is not computed.
+    """
+
+    name: str
+    value: int
+    minimum: int | None
+    bound: int | None
+    optimum: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UnneededMove:
+    """A partition that a member of the answer receives, but not the member of the optimum."""
+
+    partition: tuple[str, int]
+    owners: tuple[str, ...]
+    member: str
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyComparison:
+    """Measures of one answer or one stable state, and the moves that were not needed."""
+
+    measures: tuple[FamilyMeasure, ...]
+    unneeded: tuple[UnneededMove, ...] = ()
+    step: int | None = None
+    invalid: tuple[str, ...] = ()
+
+
+def compare_answer(
+    document: FamilyDocument, answer: Mapping[str, Any], *, limits: SearchLimits
+) -> list[FamilyComparison]:
+    """Compare an answer with the optimum: once, or once per stable state of a Connect cluster."""
+    if document.kind is Kind.SHARE:
+        lists = {m: [(t, n) for t, n in pairs] for m, pairs in answer["members"].items()}
+        return [_compare_share(document, Assignment(lists), limits)]
+    if document.kind is Kind.CONNECT:
+        return _compare_connect(document, answer["steps"], limits)
+    raise family_error(document.kind, "group")
+
+
+def share_group(document: FamilyDocument, copies: Mapping[tuple[str, int], int] | None) -> Group:
+    """Return the group of a share group, with a number of members per partition.
+
+    By default, each assignable partition has at least one member, and the others have none.
+    """
+    topics: Any = document.content["topics"]
+    members: Any = document.content["members"]
+    subscribed = {name for member in members for name in member["topics"]}
+    built, known = [], set()
+    for name, fields in topics.items():
+        count = fields if isinstance(fields, int) else fields["partitions"]
+        assignable = range(count) if isinstance(fields, int) else fields.get("assignable")
+        numbers = set(range(count) if assignable is None else assignable)
+        known |= {(name, number) for number in range(count)}
+        ranges = [(1, len(members)) if number in numbers else (0, 0) for number in range(count)]
+        if copies is not None:
+            given = [copies.get((name, number), 0) for number in range(count)]
+            ranges = [(number, number) for number in given]
+        built.append(Topic(name, count, copies=tuple(ranges) if name in subscribed else None))
+    return Group(
+        tuple(built),
+        tuple(
+            Member(
+                one["id"],
+                tuple(one["topics"]),
+                holds=Partitions.of(tp for tp in map(tuple, one.get("owned", ())) if tp in known),
+            )
+            for one in members
+        ),
+        id=document.id,
+    )
+
+
+def _compare_share(
+    document: FamilyDocument, answer: Assignment, limits: SearchLimits
+) -> FamilyComparison:
+    """Compare an answer with the fewest slots, and with the optimum for its copies."""
+    free = share_group(document, None)
+    invalid = tuple(violations(free, answer))
+    uncovered = sum(text.endswith("is not assigned") for text in invalid)
+    coverage = FamilyMeasure("uncovered_partitions", uncovered, 0, 0, 0)
+    if invalid:
+        return FamilyComparison((coverage,), invalid=invalid)
+    pairs = chain.from_iterable(answer.values())
+    fixed = share_group(document, Counter((tp.topic, tp.partition) for tp in pairs))
+    best = solve(free, levels=SHARE_LEVELS, limits=limits)
+    fewest = solve(free, levels=_SLOT_LEVELS, limits=limits)
+    balance = solve(fixed, levels=_BALANCE_LEVELS, limits=limits)
+    chosen = {level.name: level.value for level in best.levels}
+    measures = [
+        _measure(free, answer, solution, name, chosen)
+        for solution, name in (
+            (fewest, "idle_members"),
+            (fewest, "slots"),
+            (best, "members_per_partition"),
+        )
+    ]
+    measures += _balance(fixed, answer, balance, chosen)
+    return FamilyComparison((coverage, *measures), _unneeded(fixed, answer, balance))
+
+
+def _compare_connect(
+    document: FamilyDocument, states: Sequence[Mapping[str, Any]], limits: SearchLimits
+) -> list[FamilyComparison]:
+    """Compare each stable state with the optimum from the stable state before."""
+    steps: Any = document.content["steps"]
+    found: list[FamilyComparison] = []
+    previous, stopped = [Assignment({}), Assignment({})], 0
+    for number, (step, state) in enumerate(zip(steps, states, strict=True)):
+        if not state.get("stable", True) or not step["workers"]:
+            continue
+        connectors = step["connectors"]
+        topics = (
+            tuple(Topic(name, count) for name, count in connectors.items()),
+            tuple(Topic(name, 1) for name in connectors),
+        )
+        placed = [_tasks(state["state"]), _connectors(state["state"])]
+        both = [
+            _compare_state(list(step["workers"]), *parts, limits)
+            for parts in zip(topics, placed, previous, strict=True)
+        ]
+        measures = [
+            replace(one, name=f"{kind}_{one.name}")
+            for kind, comparison in zip(("task", "connector"), both, strict=True)
+            for one in comparison.measures
+        ]
+        if "task_downtime_ms" in state:
+            # A rebalance takes no time in the simulation, so no task has to stop.
+            wait = state["task_downtime_ms"] - stopped
+            measures.append(FamilyMeasure("task_stopped_ms", wait, 0, 0))
+            stopped = state["task_downtime_ms"]
+        unneeded = chain.from_iterable(one.unneeded for one in both)
+        invalid = chain.from_iterable(one.invalid for one in both)
+        found.append(FamilyComparison(tuple(measures), tuple(unneeded), number, tuple(invalid)))
+        previous = placed
+    return found
+
+
+def _compare_state(
+    workers: list[str],
+    topics: tuple[Topic, ...],
+    answer: Assignment,
+    before: Assignment,
+    limits: SearchLimits,
+) -> FamilyComparison:
+    """Compare the tasks, or the connectors, of a state with the optimum."""
+    names = tuple(topic.name for topic in topics)
+    bare = Group(topics, tuple(Member(worker, names) for worker in workers))
+    group = rejoin(bare, {worker: before[worker] for worker in workers if worker in before})
+    invalid = tuple(violations(group, answer))
+    if invalid:
+        return FamilyComparison((), invalid=invalid)
+    best = solve(group, levels=_TASK_LEVELS, limits=limits)
+    chosen = {level.name: level.value for level in best.levels}
+    fewest = solve(group, levels=_BALANCE_LEVELS, limits=limits)
+    measures = _balance(group, answer, fewest, chosen)
+    if any(topic.partitions > 1 for topic in topics):
+        measures.insert(1, _measure(group, answer, best, "topic_spread", chosen))
+    return FamilyComparison(tuple(measures), _unneeded(group, answer, fewest))
+
+
+def _measure(
+    group: Group, answer: Assignment, solution: Solution, name: str, chosen: Mapping[str, int]
+) -> FamilyMeasure:
+    """Return a measure of an answer, and its value and bound in a solution."""
+    level = solution.level(name)
+    value = value_of(group, answer, requested_levels(group, name)[0])
+    return FamilyMeasure(name, value, level.value, level.bound, chosen.get(name))
+
+
+def _balance(
+    group: Group, answer: Assignment, solution: Solution, chosen: Mapping[str, int]
+) -> list[FamilyMeasure]:
+    """Return the measures of loads and moves.
+
+    The fewest moves belong to the minimum imbalance, so they are unknown for another imbalance.
+    """
+    loads = _measure(group, answer, solution, "sum_of_squares", chosen)
+    moves = _measure(group, answer, solution, "movement", chosen)
+    if loads.value > solution.imbalance.bound:
+        moves = replace(moves, minimum=None, bound=None)
+    return [loads, moves]
+
+
+def _unneeded(group: Group, answer: Assignment, solution: Solution) -> tuple[UnneededMove, ...]:
+    """Return the moves of an answer that the optimum does not make, if it has fewer moves."""
+    loads, moves = requested_levels(group, _BALANCE_LEVELS)
+    is_even = value_of(group, answer, loads) <= solution.imbalance.bound
+    optimum = solution.assignment
+    if optimum is None or not is_even or value_of(group, answer, moves) <= solution.movement.value:
+        return ()
+    holders: dict[tuple[str, int], list[str]] = {}
+    for member in group.members:
+        for tp in (*member.owned, *member.holds):
+            if tp.topic in member.subscription:
+                holders.setdefault(tp, []).append(member.id)
+    return tuple(
+        UnneededMove((tp.topic, tp.partition), tuple(holders[tp]), member)
+        for member, partitions in answer.items()
+        for tp in partitions
+        if tp in holders and member not in holders[tp] and tp not in set(optimum[member])
+    )
+
+
+def _tasks(state: Mapping[str, Any]) -> Assignment:
+    """Return the tasks of each worker as partitions of their connectors."""
+    lists = {}
+    for worker, running in state.items():
+        split = [task.rpartition("-") for task in running["tasks"]]
+        lists[worker] = [(name, int(number)) for name, _, number in split]
+    return Assignment(lists)
+
+
+def _connectors(state: Mapping[str, Any]) -> Assignment:
+    """Return the connectors of each worker, each as the partition 0 of a topic."""
+    return Assignment(
+        {worker: [(name, 0) for name in running["connectors"]] for worker, running in state.items()}
+    )

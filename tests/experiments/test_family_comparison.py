@@ -1,0 +1,124 @@
+"""Comparison of answers of share groups and Connect clusters with the optimum."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from kassay.experiments.cli.application import app
+from kassay.experiments.comparison.family_comparison import FamilyComparison, compare_answer
+from kassay.reference.documents.family_documents import Kind, parse_family_document
+from kassay.solver.limits import SearchLimits
+
+
+def _compared(kind: Kind, document: Mapping[str, Any], answer: Any) -> list[FamilyComparison]:
+    parsed = parse_family_document({"kind": str(kind), **document}, kind=kind)
+    return compare_answer(parsed, answer, limits=SearchLimits())
+
+
+def _numbers(compared: FamilyComparison) -> dict[str, tuple[int, int | None]]:
+    return {one.name: (one.value, one.minimum) for one in compared.measures}
+
+
+def _share(topics: Mapping[str, Any], **subscriptions: list[str]) -> dict[str, Any]:
+    members = [{"id": id, "topics": names} for id, names in subscriptions.items()]
+    return {"topics": topics, "members": members}
+
+
+def test_four_slots_of_three_members_exceed_the_fewest() -> None:
+    document = _share({"t0": 2}, m1=["t0"], m2=["t0"], m3=["t0"])
+    answer = {"members": {"m1": [["t0", 0], ["t0", 1]], "m2": [["t0", 0]], "m3": [["t0", 1]]}}
+    numbers = _numbers(_compared(Kind.SHARE, document, answer)[0])
+    assert numbers["slots"] == (4, 3)
+    assert numbers["members_per_partition"] == (8, 5)
+    assert numbers["sum_of_squares"] == (6, 6)
+
+
+def test_mixed_subscriptions_are_compared_with_the_minimum_loads() -> None:
+    document = _share({"t0": 2, "t1": 2}, a=["t0"], b=["t0", "t1"])
+    answer = {"members": {"a": [["t0", 0]], "b": [["t0", 1], ["t1", 0], ["t1", 1]]}}
+    numbers = _numbers(_compared(Kind.SHARE, document, answer)[0])
+    assert numbers["sum_of_squares"] == (10, 8)
+    assert numbers["movement"] == (0, None)
+
+
+def test_changes_of_share_groups_that_were_not_needed_are_listed() -> None:
+    document = _share({"t0": 2}, a=["t0"], b=["t0"])
+    for member, number in (("a", 0), ("b", 1)):
+        entry = next(one for one in document["members"] if one["id"] == member)
+        entry["owned"] = [["t0", number]]
+    answer = {"members": {"a": [["t0", 1]], "b": [["t0", 0]]}}
+    compared = _compared(Kind.SHARE, document, answer)[0]
+    assert _numbers(compared)["movement"] == (2, 0)
+    assert [(move.partition, move.owners, move.member) for move in compared.unneeded] == [
+        (("t0", 1), ("b",), "a"),
+        (("t0", 0), ("a",), "b"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        ([["t0", 0]], "t0-1 is not assigned"),
+        ([["t0", 0], ["t0", 1], ["t0", 2]], "t0-2 is assigned 1 times: ['a']"),
+    ],
+)
+def test_uncovered_and_not_assignable_partitions_make_an_answer_invalid(
+    pairs: list[list[object]], message: str
+) -> None:
+    document = _share({"t0": {"partitions": 3, "assignable": [0, 1]}}, a=["t0"])
+    compared = _compared(Kind.SHARE, document, {"members": {"a": pairs}})[0]
+    assert compared.invalid == (message,)
+    assert _numbers(compared)["uncovered_partitions"][0] == int("not" in message)
+
+
+def _state(**tasks: list[str]) -> dict[str, Any]:
+    connectors = {"w0": ["a"], "w1": ["b"]}
+    return {
+        worker: {"connectors": connectors[worker] if len(tasks) > 1 else ["a", "b"], "tasks": list_}
+        for worker, list_ in tasks.items()
+    }
+
+
+def test_tasks_of_one_connector_on_one_worker_are_uneven() -> None:
+    first = [f"{name}-{number}" for name in "ab" for number in range(4)]
+    steps = [{"workers": ["w0"]}, {"workers": ["w0", "w1"]}]
+    document = {"steps": [{**step, "connectors": {"a": 4, "b": 4}} for step in steps]}
+    states = [_state(w0=first), _state(w0=first[4:], w1=first[:4])]
+    answer = {"steps": [{"state": state, "task_downtime_ms": 0} for state in states]}
+    before, after = _compared(Kind.CONNECT, document, answer)
+    assert (before.step, after.step) == (0, 1)
+    numbers = _numbers(after)
+    assert numbers["task_sum_of_squares"] == (32, 32)
+    assert numbers["task_topic_spread"] == (32, 16)
+    assert numbers["task_movement"] == (4, 4)
+    assert numbers["connector_sum_of_squares"] == (2, 2)
+    assert numbers["connector_movement"] == (1, 1)
+
+
+def test_a_state_without_a_task_and_stopped_time_are_reported() -> None:
+    document = {"steps": [{"workers": ["w0"], "connectors": {"a": 2, "b": 1}}]}
+    state = {"w0": {"connectors": ["a", "b"], "tasks": ["a-0", "b-0"]}}
+    answer = {"steps": [{"state": state, "task_downtime_ms": 700}]}
+    compared = _compared(Kind.CONNECT, document, answer)[0]
+    assert compared.invalid == ("a-1 is not assigned",)
+    assert _numbers(compared)["task_stopped_ms"] == (700, 0)
+
+
+def test_the_commands_read_documents_of_share_groups(tmp_path: Path) -> None:
+    file = tmp_path / "group.json"
+    document = {"kind": "share", "id": "g"} | _share({"t": 2}, a=["t"], b=["t"], c=["t"])
+    file.write_text(json.dumps(document))
+    result = CliRunner().invoke(app, ["compare", str(file), "--assignor", "share"])
+    measures = json.loads(result.stdout)["comparisons"][0]["states"][0]["measures"]
+    assert measures["slots"] == {"value": 4, "minimum": 3, "bound": 3, "optimum": 3}
+    result = CliRunner().invoke(app, ["explain", str(file), "--assignor", "share"])
+    assert json.loads(result.stdout)["comparisons"][0]["states"][0]["unneeded"] == []
+    result = CliRunner().invoke(
+        app, ["compare", str(file), "--assignor", "share", "--assignor", "sticky"]
+    )
+    assert result.exit_code == 2
+    assert "different kinds" in result.output
