@@ -40,6 +40,13 @@ class TrajectoryOptions(TableOptions):
         min=0,
         metavar="FRACTION",
     )
+    maximum_load: int | None = option(
+        None,
+        "Permit each maximum load up to this number of partitions, instead of minimum imbalance. A "
+        "rebalance whose minimum is higher has its minimum.",
+        min=0,
+        metavar="N",
+    )
     time_limit: float = option(60.0, "Time limit in seconds.", min=0)
     workers: int = option(1, "Number of threads.", min=1)
     require_optimal: bool = option(
@@ -69,6 +76,12 @@ def trajectory(options: TrajectoryOptions) -> None:
     """
     groups = _groups(options.file)
     measure, tolerance = options.imbalance, Tolerance(relative=options.tolerance)
+    if options.maximum_load is not None:
+        if options.tolerance or measure not in (None, Measure.MAKESPAN):
+            raise typer.BadParameter(
+                "--maximum-load cannot be combined with --tolerance or another measure"
+            )
+        measure, tolerance = Measure.MAKESPAN, Tolerance(up_to=options.maximum_load)
     limits = SearchLimits(time=options.time_limit, workers=options.workers, stop=STOP)
     with stop_on_interrupt():
         found = optimal_trajectory(

@@ -54,6 +54,22 @@ def test_a_tolerance_of_the_maximum_load_saves_moves(run):
     assert record["moves"] == {"value": 1, "bound": 1}
 
 
+@pytest.mark.parametrize(("limit", "moves"), [(0, 2), (2, 2), (3, 1), (4, 0)])
+def test_a_limit_on_the_maximum_load_saves_moves(run, limit, moves):
+    record = run("--maximum-load", limit, "--certificate", text=json.dumps(STREAM)).record
+    assert record["moves"] == {"value": moves, "bound": moves}
+    assignments = [parse_assignment(one) for one in record["assignments"]]
+    certificate = parse_trajectory_certificate(record["certificate"])
+    groups = [parse_group(one) for one in STREAM]
+    assert [*trajectory_errors(groups, assignments, certificate)] == []
+
+
+def test_a_limit_on_the_maximum_load_excludes_a_tolerance(run):
+    done = run("--maximum-load", 3, "--tolerance", "0.5", text=json.dumps(STREAM))
+    assert done.code == 2
+    assert "--maximum-load cannot be combined" in done.err
+
+
 def test_the_table_has_a_row_per_rebalance_and_the_total(run):
     lines = run("--format", "table", text=json.dumps(STREAM)).out.splitlines()
     assert [line.split()[1] for line in lines if "│" in line] == ["0", "1", "2", "total"]
