@@ -6,12 +6,14 @@ minimum imbalance and the fewest moves at each rebalance; a second cost decides 
 
 import argparse
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
 
+from kassay.experiments.implementations.convergence import run_until_stable
 from kassay.experiments.study.families.event_streams import EVENT_STREAMS
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
@@ -23,8 +25,6 @@ from kassay.solver.problem import Ints, build_problem
 from kassay.solver.subscription_network import SubscriptionNetwork, build_network
 from kassay.solver.trajectory.trajectory import optimal_trajectory
 
-MAX_SIZE = 1_500
-"""Maximum product of members and partitions at the start of a stream."""
 _RESAMPLES = 2_000
 _SCALE = 1_000  # second cost per square, if it is divided by the mean
 
@@ -159,10 +159,15 @@ class StreamMoves:
 FEWEST = "fewest moves at each rebalance"
 
 
-def measure(seed: int, rules: Mapping[str, Rule], *, limit: float) -> StreamMoves | None:
+ASSIGNORS = ("uniform", "sticky")
+
+
+def measure(
+    seed: int, rules: Mapping[str, Rule], *, max_size: int, limit: float
+) -> StreamMoves | None:
     """Measure a stream with mixed subscriptions, or return None for other or large streams."""
     groups = [Group(topics=s.topics, members=s.members) for s in EVENT_STREAMS.stream(seed)]
-    if len(groups[0].members) * groups[0].partition_count > MAX_SIZE:
+    if len(groups[0].members) * groups[0].partition_count > max_size:
         return None
     if not any(len({member.subscription for member in group.members}) > 1 for group in groups):
         return None
@@ -170,34 +175,57 @@ def measure(seed: int, rules: Mapping[str, Rule], *, limit: float) -> StreamMove
     moves, seconds = {FEWEST: sum(best.one_after_the_other)}, {FEWEST: 0.0}
     for name, rule in rules.items():
         start = time.process_time()
-        moves[name] = _moves(groups, rule)
+        moves[name] = _moves(groups, partial(_by_rule, rule=rule))
+        seconds[name] = time.process_time() - start
+    for name in ASSIGNORS:
+        start = time.process_time()
+        moves[name] = _moves(groups, partial(_by_assignor, assignor=name))
         seconds[name] = time.process_time() - start
     return StreamMoves(seed, best.moves, best.bound, moves, seconds)
 
 
-def _moves(groups: Sequence[Group], rule: Rule) -> int:
+def _moves(groups: Sequence[Group], choice: Callable[[Group], Assignment]) -> int:
     past: Assignment | None = None
     moves = 0
     for group in groups:
         owning = group if past is None else rejoin(group, past)
-        network = build_network(build_problem(owning))
-        levels = level_sets(network)
-        if levels is None:
-            raise RuntimeError("a search without a time limit returned no level sets")
-        past = network.problem.to_assignment(network.place(choose(network, levels, rule)))
+        past = choice(owning)
         moves += movement(owning, past)
     return moves
 
 
-def saving(streams: Sequence[StreamMoves], name: str) -> tuple[float, float, float]:
-    """Return the saved share of the excess above hindsight, with a 95 % bootstrap interval."""
+def _by_rule(group: Group, rule: Rule) -> Assignment:
+    network = build_network(build_problem(group))
+    levels = level_sets(network)
+    if levels is None:
+        raise RuntimeError("a search without a time limit returned no level sets")
+    return network.problem.to_assignment(network.place(choose(network, levels, rule)))
+
+
+def _by_assignor(group: Group, assignor: str) -> Assignment:
+    found = run_until_stable(group, assignor).assignment
+    if found is None:
+        raise RuntimeError(f"{assignor} has no assignment")
+    return found
+
+
+def shares(streams: Sequence[StreamMoves], name: str) -> tuple[str, str]:
+    """Return two percentages with 95 % bootstrap intervals over streams.
+
+    The first is the excess above hindsight in per cent of the moves with hindsight. The second is
+    the share that is saved of the excess of the fewest moves at each rebalance.
+    """
     base = np.array([one.by_rule[FEWEST] for one in streams])
-    saved = base - np.array([one.by_rule[name] for one in streams])
-    excess = base - np.array([one.hindsight for one in streams])
-    draws = np.random.default_rng(0).integers(len(streams), size=(_RESAMPLES, len(streams)))
-    shares = 100 * saved[draws].sum(axis=1) / np.maximum(1, excess[draws].sum(axis=1))
-    low, high = np.quantile(shares, [0.025, 0.975])
-    return 100 * float(saved.sum() / max(1, excess.sum())), float(low), float(high)
+    moves = np.array([one.by_rule[name] for one in streams])
+    best = np.array([one.hindsight for one in streams])
+    return _share(moves - best, best), _share(base - moves, base - best)
+
+
+def _share(part: Ints, whole: Ints) -> str:
+    draws = np.random.default_rng(0).integers(len(part), size=(_RESAMPLES, len(part)))
+    ratios = 100 * part[draws].sum(axis=1) / np.maximum(1, whole[draws].sum(axis=1))
+    low, high = np.quantile(ratios, [0.025, 0.975])
+    return f"{100 * part.sum() / max(1, whole.sum()):.1f} ({low:.1f} to {high:.1f})"
 
 
 def main() -> None:
@@ -206,13 +234,14 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--streams", type=int, default=60)
     parser.add_argument("--time-limit", type=float, default=20.0)
+    parser.add_argument("--max-size", type=int, default=500, help="members x partitions")
     parser.add_argument("--rule", action="append", choices=RULES)
     options = parser.parse_args()
     rules = {name: RULES[name] for name in options.rule or RULES}
     streams: list[StreamMoves] = []
     seed = options.first_seed
     while len(streams) < options.streams:
-        found = measure(seed, rules, limit=options.time_limit)
+        found = measure(seed, rules, max_size=options.max_size, limit=options.time_limit)
         streams += [] if found is None else [found]
         seed += 1
     proven = [one for one in streams if one.hindsight == one.bound]
@@ -224,12 +253,13 @@ def main() -> None:
 def _print_table(title: str, streams: Sequence[StreamMoves], rules: Mapping[str, Rule]) -> None:
     best, bound = (sum(getattr(one, name) for one in streams) for name in ("hindsight", "bound"))
     print(f"{title}: {len(streams)}, moves with hindsight {best}, bound {bound}")
-    print("| rule | moves | saved share of the excess, % | CPU seconds |\n|---|--:|--:|--:|")
-    for name in (FEWEST, *rules) if streams else ():
-        value, low, high = saving(streams, name)
+    print("| assignments | moves | above hindsight, % | saved excess, % | CPU seconds |")
+    print("|---|--:|--:|--:|--:|")
+    for name in (FEWEST, *rules, *ASSIGNORS) if streams else ():
+        above, saved = shares(streams, name)
         moves = sum(one.by_rule[name] for one in streams)
         seconds = sum(one.seconds[name] for one in streams)
-        print(f"| {name} | {moves} | {value:.1f} ({low:.1f} to {high:.1f}) | {seconds:.1f} |")
+        print(f"| {name} | {moves} | {above} | {saved} | {seconds:.1f} |")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ The environment variable ``LARGE_PROOFS`` selects the sizes of ``make proofs``.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations, pairwise, product
 
 import pytest
@@ -17,6 +17,9 @@ from kassay.solver.trajectory.trajectory import optimal_trajectory
 from tests.solver.trajectory.all_streams import StreamSearch
 
 LARGE = "LARGE_PROOFS" in os.environ
+SOLVED_SIZES = [(3, 2, 4, 182), (2, 3, 3, 71), (3, 3, 2, 190)] if LARGE else [(2, 3, 3, 71)]
+"""Members, partitions, rebalances, and number of streams with different costs."""
+
 State = tuple[frozenset[int], int]  # members, partitions
 
 
@@ -118,6 +121,21 @@ def test_three_rebalances_of_three_members_and_partitions_can_need_twice_the_mov
         assert {pair for pair in ratios if pair[0] > pair[1]} == {(2, 1), (3, 2)}
 
 
+@pytest.mark.parametrize(
+    ("members", "partitions", "rebalances", "streams"),
+    SOLVED_SIZES,
+)
+def test_the_search_finds_the_fewest_moves_of_all_small_streams(
+    members: int, partitions: int, rebalances: int, streams: int
+) -> None:
+    count = 0
+    for prefix in StreamSearch(members, partitions).prefixes(rebalances):
+        found = optimal_trajectory([_group_of(masks, members) for masks in prefix.groups])
+        assert (found.moves, found.bound) == (prefix.hindsight.min(), prefix.hindsight.min())
+        count += 1
+    assert count == streams
+
+
 @pytest.mark.parametrize("length", [2, 3, 6])
 def test_a_chain_needs_as_many_moves_as_its_length_without_hindsight(length: int) -> None:
     groups = chain_stream(length)
@@ -146,6 +164,20 @@ def chain_stream(length: int) -> list[Group]:
         )
         for table in consumers
     ]
+
+
+def _group_of(masks: Sequence[int], members: int) -> Group:
+    topics = tuple(Topic(name=f"t{at}", partitions=1) for at in range(len(masks)))
+    subscriptions = (
+        tuple(f"t{at}" for at, mask in enumerate(masks) if mask >> member & 1)
+        for member in range(members)
+    )
+    return Group(
+        topics=topics,
+        members=tuple(
+            Member(id=f"m{at}", subscription=own) for at, own in enumerate(subscriptions)
+        ),
+    )
 
 
 def _group(members: frozenset[int], partitions: int) -> Group:
