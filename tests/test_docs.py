@@ -12,6 +12,7 @@ import typer
 
 from kassay.experiments.cli import COMMAND_GROUPS, app
 from kassay.experiments.implementations import installation
+from kassay.experiments.planning.planned_events.planned_rebalances import load_planned_events
 from kassay.experiments.simulation.scripts.script_parser import parse_script
 from kassay.reference.documents.family_documents import Kind, parse_family_document
 from kassay.reference.documents.json_codec import parse_group
@@ -27,6 +28,9 @@ PAGES = [
     *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")),
     *sorted((ROOT / "examples").rglob("*.md")),
 ]
+PLANNED_GROUP = parse_group(
+    {"topics": {"orders": 2}, "members": [{"id": "checkout-0", "topics": ["orders"]}]}
+)
 _FENCED = re.compile(r"^```(\S*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _COMMAND = re.compile(r"^\s*(\$ |kassay |\.venv/bin/|python -m )", re.MULTILINE)
@@ -146,7 +150,7 @@ def test_the_command_reference_is_the_help_of_the_commands():
     ), message
 
 
-def test_group_documents_and_scripts_are_valid():
+def test_group_documents_and_scripts_are_valid(tmp_path):
     parsed = 0
     for page in EXECUTED:
         for kind, text in blocks(page):
@@ -156,6 +160,10 @@ def test_group_documents_and_scripts_are_valid():
             elif kind == "json":
                 parse_group(json.loads(text))
                 parsed += 1
+            elif kind == "yaml" and page.stem == "deployments":
+                events = tmp_path / "events.yaml"
+                events.write_text(text, encoding="utf-8")
+                load_planned_events(events, PLANNED_GROUP)
             elif kind == "yaml":
                 parse_script(text, name(page))
                 parsed += 1

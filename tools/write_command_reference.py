@@ -12,7 +12,8 @@ PAGE = Path(__file__).parents[1] / "docs/commands.md"
 _INTRODUCTION = """\
 # Commands
 
-`make commands` writes this page from the help of the commands.
+After this page, you can look up each option.
+`make commands` writes it from the help of the commands.
 
 Results go to standard output, messages to standard error. Exit codes: 0 success; 1 a requested
 condition is not met; 2 bad input or usage, or a failed run; 130 interrupted.
