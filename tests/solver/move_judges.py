@@ -167,3 +167,53 @@ def seeded_groups(count: int, *, most_partitions: int = 3_000) -> Iterator[Group
                 for at in range(members)
             ),
         )
+
+
+def groups_with_a_heavy_partition(count: int) -> Iterator[Group]:
+    """Yield seeded groups of several topics with rates, one of them above the mean load."""
+    for seed in range(count):
+        rng = random.Random(f"receivers {seed}")
+        members, topics, partitions = rng.randint(8, 24), rng.randint(2, 6), rng.randint(20, 90)
+        size = topics * partitions
+        weights = [round(10_000 / (rank + 1) ** rng.uniform(0.6, 1.1)) + 1 for rank in range(size)]
+        rng.shuffle(weights)
+        weights[rng.randrange(size)] = round(sum(weights) / members * rng.choice([1.2, 1.8, 2.5]))
+        names = tuple(f"t{number}" for number in range(topics))
+        owned: list[list[tuple[str, int]]] = [[] for _ in range(members)]
+        for name in names:
+            for at in range(partitions):  # as range assigns
+                owned[at * members // partitions].append((name, at))
+        yield Group(
+            id=f"seed {seed}",
+            topics=tuple(
+                Topic(
+                    name=name,
+                    partitions=partitions,
+                    weights=tuple(weights[number * partitions : (number + 1) * partitions]),
+                )
+                for number, name in enumerate(names)
+            ),
+            members=tuple(
+                Member(id=f"c{at:02}", subscription=names, owned=owned[at], generation=1)
+                for at in range(members)
+            ),
+        )
+
+
+def badly_received(problem: Problem, placement: np.ndarray) -> list[tuple[int, int]]:
+    """Return partitions that members above 1.5 times the mean receive, and better receivers.
+
+    A better receiver is below the mean, neither gives nor receives, and would have a lower load.
+    """
+    loads, mean = problem.loads(placement), sum(problem.loads(placement)) / problem.member_count
+    moved = np.flatnonzero(placement != problem.owner).tolist()
+    touched = {*placement[moved].tolist(), *problem.owner[moved].tolist()}
+    return [
+        (at, member)
+        for at in moved
+        if loads[placement[at]] > 1.5 * mean
+        for member in problem.consumer_sets[problem.consumer_set[at]].tolist()
+        if member not in touched
+        and loads[member] < mean
+        and loads[member] + int(problem.weight[at]) < loads[placement[at]]
+    ]

@@ -1,6 +1,7 @@
 """The table of lowest maximum loads is not worse than simple searches, and its bounds hold."""
 
 import time
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,19 @@ from kassay.reference.model.metrics import loads, movement
 from kassay.solver import MaxMoves, SearchLimits, frontier, solve
 from kassay.solver.bounds.large_partitions import large_partition_moves_bound
 from kassay.solver.frontier.frontier import moves_table
+from kassay.solver.frontier.moves_plan import MovesPlan
 from kassay.solver.limits import SearchBudget
+from kassay.solver.objective import Tolerance
 from kassay.solver.problem import build_problem
-from tests.solver.move_judges import PlainModel, beam, by_maximum, by_squares, seeded_groups
+from tests.solver.move_judges import (
+    PlainModel,
+    badly_received,
+    beam,
+    by_maximum,
+    by_squares,
+    groups_with_a_heavy_partition,
+    seeded_groups,
+)
 from tests.tiers import short_and_long
 
 HEAVY = load_group(Path(__file__).parents[1] / "data" / "group_with_one_heavy_partition.json")
@@ -70,3 +81,14 @@ def test_no_simple_search_finds_a_lower_maximum_load(groups, partitions, most):
             placement = table.placements[moves]
             assert max(problem.loads(placement)) == table.values[moves]
             assert int((placement != problem.owner).sum()) <= moves
+
+
+@pytest.mark.parametrize("count", short_and_long(2, 20))
+def test_members_below_the_mean_receive_before_members_far_above_it(count):
+    for group in groups_with_a_heavy_partition(count):
+        table = moves_table(group)
+        limits = SearchLimits(time=600, deterministic=0.1)
+        planned = MovesPlan(table, Tolerance(relative=Fraction(1, 50)), None, ())
+        planned.start(SearchBudget(time.monotonic() + 600, limits))
+        assert planned.moves > 0
+        assert badly_received(table.problem, table.placements[planned.moves]) == []
