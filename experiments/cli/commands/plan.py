@@ -37,6 +37,7 @@ from kassay.experiments.planning.scenarios.scenario_spec import parse_growth
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
+from kassay.reference.model.group_checks import parts_without_effect
 
 _FIRST_STEPS = 3
 """Number of steps of the first plan that are printed while the search continues."""
@@ -182,6 +183,8 @@ def _plan(
         if directory is not None:
             write_plan(found, directory)
 
+    for text in parts_without_effect(group):
+        print_note(text)
     check_planning_start(group)
     search = partial(
         plan_group,

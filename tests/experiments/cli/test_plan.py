@@ -159,3 +159,20 @@ def test_a_rebalancing_group_without_owners_gives_exit_code_1(kassay, tmp_path, 
     assert done.code == 1
     assert "is rebalancing (Rebalancing): the source shows no owners" in done.message
     assert not (tmp_path / "p").exists()
+
+
+@pytest.mark.parametrize("command", ["plan", "solve"])
+def test_parts_of_a_group_without_effect_are_one_line_each(kassay, tmp_path, command):
+    members = [
+        {"id": "a", "topics": ["t", "gone"], "owned": [["t", 0], ["t", 7]]},
+        {"id": "b", "topics": ["t"], "owned": [["t", 1]]},
+    ]
+    file = tmp_path / "group.json"
+    file.write_text(json.dumps({"id": "g", "topics": {"t": 2}, "members": members}))
+    done = kassay(command, file)
+    assert done.code == 0
+    notes = [line for line in done.err.splitlines() if line.startswith("kassay: group 'g': ")]
+    assert notes == [
+        "kassay: group 'g': 'a' subscribes to topic 'gone', which the group does not have",
+        "kassay: group 'g': dropped the claim of 'a' to t-7: the partition does not exist",
+    ]
