@@ -122,3 +122,8 @@ def test_the_commands_read_documents_of_share_groups(tmp_path: Path) -> None:
     )
     assert result.exit_code == 2
     assert "different kinds" in result.output
+    result = CliRunner().invoke(
+        app, ["compare", str(file), "--assignor", "share", "--level", "topic_spread"]
+    )
+    assert result.exit_code == 2
+    assert "fixed levels" in result.output

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+import typer
+
 from kassay.experiments.cli.family_results import compare_families
 from kassay.experiments.cli.options.assignor_options import (
     CustomAssignors,
@@ -25,6 +27,7 @@ from kassay.experiments.comparison.optimum import (
     without_capacities,
 )
 from kassay.experiments.implementations.convergence import StableResult, run_until_stable
+from kassay.experiments.implementations.custom_assignor_names import is_custom_assignor
 from kassay.reference.documents.family_documents import Kind
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, leximax, loads, measures
@@ -72,6 +75,10 @@ def compare(
     case_limits = limits.interruptible_limits()
     kind = kind_of_assignor(names[0]) if names else Kind.CONSUMER
     if kind is not Kind.CONSUMER:
+        if not objective.is_default or any(map(is_custom_assignor, names)):
+            raise typer.BadParameter(
+                f"documents of kind {str(kind)!r} have fixed levels and no custom assignors"
+            )
         compare_families(source.file, kind, names, options.output_format, case_limits)
         return
 
