@@ -16,6 +16,8 @@ STREAMS, SINGLE, LIBRARIES, REMEDIES = (
     "implementations",
     "remedies",
 )
+HINDSIGHT = "moves-over-time"
+FEWEST = "fewest moves at each rebalance"
 _STYLE = """<style>
 text { font: 14px sans-serif; fill: #1f2328 } .title { font-weight: bold }
 .small { font-size: 12px }
@@ -110,6 +112,13 @@ def _findings() -> dict[str, str]:
                     "uniform with three transfers",
                     "uniform",
                 )
+            ],
+        ),
+        "finding-hindsight": _bars(
+            "Moves above the hindsight optimum, % of its moves",
+            [
+                _bar(HINDSIGHT, "proven", name, "above hindsight, %", label=name, interval=True)
+                for name in ("spread topics", FEWEST, "uniform", "sticky")
             ],
         ),
         "finding-libraries": _bars(
