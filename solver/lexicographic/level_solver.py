@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from typing import assert_never
 
@@ -47,6 +48,7 @@ _MAX_CHOICES_OF_CPSAT = 10_000
 _FIRST_SHARE = 0.3
 """Share of the time left for CP-SAT before the other searches for few moves."""
 
+_LevelLimit = tuple[Level, int]
 _Search = Callable[[int], ProvenBound]
 """Search that receives the greatest bound, adds placements to the pool, and returns a bound."""
 
@@ -65,6 +67,8 @@ class LevelSolver:
 
     fewest_moves: int | None = None
     """Fewest moves of the last level, if they are proven before the minimum of the level before."""
+    moves_searched_at: int | None = None
+    """Best known value of the level before, when the fewest moves were last searched."""
 
     def solve_level(self, index: int, budget: SearchBudget) -> None:
         """Minimise one level within the limits of the finished levels.
@@ -95,9 +99,10 @@ class LevelSolver:
     def _known_bound(self, index: int) -> ProvenBound:
         """Return the greater one of the bounds by counting and by network flows."""
         pool = self.pool
-        if self.fewest_moves is not None and isinstance(pool.levels[index], Movement):
-            return ProvenBound(self.fewest_moves, Origin.CP_SAT)
         counted = level_bound(pool.problem, pool.levels[index], pool.limits())
+        if self.fewest_moves is not None and isinstance(pool.levels[index], Movement):
+            origin = Origin.CP_SAT if counted < self.fewest_moves else Origin.COUNTING
+            return ProvenBound(self.fewest_moves, origin)
         known = self.flow.bounds.get(index)
         if known is not None and (known[0] > counted or known == (counted, Origin.PRICES)):
             return ProvenBound(*known)
@@ -120,9 +125,7 @@ class LevelSolver:
         def repair(bound: int) -> ProvenBound:
             return repair_overloads(pool, level, bound, budget)
 
-        def search_moves_first(bound: int) -> ProvenBound:
-            return self._search_moves_first(index, bound, budget)
-
+        search_moves_first = partial(self._search_moves_first, index, budget=budget)
         timed: list[_Search]
         untimed: list[_Search] = [search_by_cpsat]
         match level:
@@ -134,8 +137,9 @@ class LevelSolver:
                     enumerate_subsets,
                 ]
                 exact = exact[::-1] if has_many_per_member else exact
-                # The local search reaches the bound of most makespans at once.
+                # Lower loads help only if the fewest moves depend on the minimum.
                 balance: list[_Search] = [
+                    partial(search_moves_first, is_last=False),
                     lambda _: balance_loads(pool, level, budget),
                     search_moves_first,
                 ]
@@ -166,51 +170,68 @@ class LevelSolver:
                 assert_never(level)
         return [*timed, *untimed] if budget.has_time else untimed
 
-    def _search_moves_first(self, index: int, bound: int, budget: SearchBudget) -> ProvenBound:
+    def _search_moves_first(
+        self, index: int, bound: int, budget: SearchBudget, *, is_last: bool = True
+    ) -> ProvenBound:
         """Search for the fewest moves before the minimum of loads that have a tolerance.
 
         The minima of the loads are between their bounds and the best known values. If the fewest
         moves are equal within the tolerances of both, the minima do not matter for the last level.
+        Unless this is the last attempt, there is no search if counted bounds differ already.
         """
         pool, unproven = self.pool, ProvenBound(0, Origin.CP_SAT)
-        moves, between = pool.levels[-1], pool.levels[index:-1]
+        moves, best = pool.levels[-1], pool.value(pool.levels[index])
         if (
             not isinstance(moves, Movement)
             or not pool.problem.group.is_weighted
             or pool.problem.partition_count < MIN_PARTITIONS
             or not self._has_few_choices()
+            or self.moves_searched_at == best
         ):
             return unproven
         strict, loose = pool.limits(), pool.limits()
-        for level in between:
+        for level in pool.levels[index:-1]:
             if (
                 not isinstance(level, Imbalance | HostImbalance)
                 or level.tolerance.up_to is not None
             ):
                 return unproven
-            bound = bound if level is between[0] else level_bound(pool.problem, level)
-            best = pool.best(level, strict)
-            lowest = level.tolerance.limit(bound)
-            if best is None or level_value(pool.problem, level, best) > lowest:
+            least = bound if level is pool.levels[index] else level_bound(pool.problem, level)
+            known = pool.best(level, strict)
+            lowest = level.tolerance.limit(least)
+            if known is None or level_value(pool.problem, level, known) > lowest:
                 return unproven
-            loose.append((level, level.tolerance.limit(level_value(pool.problem, level, best))))
+            loose.append((level, level.tolerance.limit(level_value(pool.problem, level, known))))
             strict.append((level, lowest))
+        counted = [level_bound(pool.problem, moves, limits) for limits in (loose, strict)]
+        if not is_last and counted[0] != counted[1]:
+            return unproven
+        self.moves_searched_at = best
+        within = budget.part(_FIRST_SHARE)
+        fewest = self._prove_fewest_moves(moves, loose, 0, within)
+        if fewest is not None and fewest == self._prove_fewest_moves(moves, strict, fewest, within):
+            self.fewest_moves = fewest
+        return unproven
+
+    def _prove_fewest_moves(
+        self, moves: Movement, limits: list[_LevelLimit], bound: int, budget: SearchBudget
+    ) -> int | None:
+        """Return the fewest moves within limits if they are proven; add a placement to the pool."""
+        pool = self.pool
+        bound = max(bound, level_bound(pool.problem, moves, limits))
+        hint = pool.best(moves, limits)
+        if hint is not None and level_value(pool.problem, moves, hint) == bound:
+            return bound
         from kassay.solver.cpsat.moved_partitions import MovedPartitionsModel  # noqa: PLC0415
 
         model = MovedPartitionsModel(pool.problem, pool.constraints, moves)
-        within = budget.part(_FIRST_SHARE)
-        proven: list[int] = []
-        for limits in (loose, strict):
-            hint, least = pool.best(moves, limits), max(proven, default=0)
-            found = model.fewest_moves(limits, budget=within, hint=hint, bound=least)
-            if found.placement is None or found.bound is None:
-                return unproven
-            pool.add(found.placement)
-            proven.append(level_value(pool.problem, moves, found.placement))
-            if not found.bound == proven[-1] == proven[0]:
-                return unproven
-        self.fewest_moves = proven[-1]
-        return unproven
+        found = model.fewest_moves(limits, budget=budget, hint=hint, bound=bound)
+        if found.placement is None:
+            return None
+        pool.add(found.placement)
+        self.contributed.append(UsedMethod.of_origin(Origin.CP_SAT))
+        value = level_value(pool.problem, moves, found.placement)
+        return value if value == found.bound else None
 
     def _has_few_choices(self) -> bool:
         problem = self.pool.problem

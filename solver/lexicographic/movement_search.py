@@ -55,7 +55,7 @@ def _is_makespan(level: Level) -> bool:
 
 
 def add_few_moves(pool: IncumbentPool, budget: SearchBudget) -> None:
-    """Add placements with few moves, within the best known makespan, to the pool."""
+    """Add placements with few moves, within the best known makespan or the bound, to the pool."""
     problem, level = pool.problem, pool.levels[0]
     if (
         not _is_makespan(level)
@@ -74,11 +74,15 @@ def add_few_moves(pool: IncumbentPool, budget: SearchBudget) -> None:
 
     costs = np.ones(problem.partition_count, dtype=np.int64)
     soon = budget.at_least(_SECONDS_FOR_FEW_MOVES).until(_SECONDS_FOR_FEW_MOVES)
-    for max_load in dict.fromkeys((best, makespan_bound(problem))):
+    least = makespan_bound(problem)
+    limit = level.tolerance.limit(least)
+    for max_load in sorted({limit, best, least}, reverse=True):
         search = FewMovesSearch(problem, max_load, costs, np.random.default_rng(0))
         placement = search.initial_solution(owned, lambda: soon.has_time)
         if placement is not None:
             pool.add(placement)
+            if max_load <= limit:
+                return
 
 
 @dataclass(frozen=True, slots=True)

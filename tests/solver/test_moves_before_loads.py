@@ -7,7 +7,17 @@ import pytest
 
 from kassay.reference import Group, Member, Topic
 from kassay.reference.model.group_annotations import Client
-from kassay.solver import Capacity, HostImbalance, Imbalance, Movement, Pinned, Tolerance, solve
+from kassay.solver import (
+    Capacity,
+    HostImbalance,
+    Imbalance,
+    Movement,
+    Pinned,
+    Tolerance,
+    certificate_errors,
+    solve,
+)
+from kassay.solver.certificate.certificate import Origin
 from kassay.solver.constraints import Forbidden, MaxPartitions
 from kassay.solver.evaluation import violated
 from kassay.solver.initial_solutions import place_within
@@ -119,3 +129,14 @@ def _minimum(states):
         minimum.append(min(state[index] for state in states))
         states = [s for s in states if s[index] <= _TOLERANCE.limit(minimum[index])]
     return minimum
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_checker_accepts_moves_that_are_proven_by_counting(seed):
+    group = _weighted_group(random.Random(f"counted {seed}"), 60, 6)
+    levels = (Imbalance("makespan", _TOLERANCE), Movement())
+    solution = solve(group, levels=levels)
+    assert solution.is_optimal
+    assert solution.method == "counting"
+    assert [claim.origin for claim in solution.certificate.claims] == [Origin.COUNTING] * 2
+    assert not list(certificate_errors(group, solution.assignment, solution.certificate))
