@@ -29,7 +29,7 @@ text { fill: #e6edf3 } .page { fill: #161b22; stroke: #3d444d } .bar { fill: #6e
 .least { fill: #63b483 } .box.moved { stroke: #ff7b72 } .t0 { fill: #2f5d7c } .t1 { fill: #8a5a2b }
 .t2 { fill: #3c6e45 } .name { fill: #e6edf3 } }
 </style>"""
-_WIDTH, _LABEL, _LONGEST, _ROW = 720, 250, 330, 30
+_WIDTH, _LABEL, _LONGEST, _ROW = 720, 250, 300, 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def _findings() -> dict[str, str]:
             ],
         ),
         "finding-events": _bars(
-            "Unnecessary moves of sticky per rebalance, by event",
+            "Unnecessary moves of sticky per rebalance, all streams, by event",
             [_bar(STREAMS, "By event", event, sticky, label=event) for event in by_event],
         ),
         "finding-moves": _bars(
