@@ -21,6 +21,7 @@ BENCHMARKS = {
     "typical-weights": ("typical_weights:timings", "weights, compared with plain CP-SAT"),
     "weights": ("weighted_groups:timings", "proven optimum of groups with weights"),
     "commands": ("weighted_commands:timings", "kassay commands on groups with weights"),
+    "limits": ("time_limits:timings", "public functions with a time limit of 1 s"),
     "throughput": ("study_throughput:throughput", "study on Spark and on multiprocessing"),
     "simulation": ("simulation_speed:simulated_rebalances", "simulated rebalances, CPU seconds"),
     "start-up": ("start_up:timings", "processor time of whole kassay processes"),

@@ -164,6 +164,39 @@ def _holds(
             return _partitions_hold(problem, constraint, member, placement)
 
 
+def binding_constraints(
+    problem: Problem, rules: Iterable[constraints.Constraint]
+) -> tuple[constraints.Constraint, ...]:
+    """Remove the constraints that every valid assignment of the problem meets."""
+    return tuple(rule for rule in rules if not _is_void(problem, rule))
+
+
+def _is_void(problem: Problem, constraint: constraints.Constraint) -> bool:
+    match constraint:
+        case constraints.Capacity():
+            is_void = constraint.limit >= problem.total
+        case constraints.MaxPartitions():
+            is_void = constraint.limit >= problem.partition_count
+        case constraints.MaxMoves():
+            is_void = constraint.limit >= int(np.count_nonzero(problem.owner != NO_OWNER))
+        case constraints.Pinned() | constraints.Forbidden():
+            member = problem.member_index.get(constraint.member, NO_OWNER)
+            partitions = topic_partitions(problem, constraint.topic, constraint.partition)
+            sets = problem.consumer_set[partitions[:1]].tolist()
+            consumers = [problem.consumer_sets[index].tolist() for index in sets]
+            if isinstance(constraint, constraints.Pinned):
+                is_void = consumers == [[member]]
+            else:
+                is_void = all(member not in each for each in consumers)
+        case constraints.Colocated():
+            is_void = not colocated_partitions(problem, constraint)
+        case constraints.Separated():
+            is_void = len(separated_partitions(problem, constraint)) <= 1
+        case _:
+            assert_never(constraint)
+    return is_void
+
+
 def _partitions_hold(
     problem: Problem,
     constraint: constraints.PartitionConstraint,

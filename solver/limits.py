@@ -89,7 +89,7 @@ class SearchBudget:
     seed: int = 0
     questions: Iterator[int] | None = field(default=None, repr=False, compare=False)
     latest: float = inf  # in the same seconds as the deadline
-    GRACE: ClassVar[float] = 1.0
+    GRACE: ClassVar[float] = 0.5
     """Maximum seconds after the deadline, to find a first result."""
 
     @classmethod

@@ -18,7 +18,7 @@ from kassay.solver.certificate.certificate import (
     Origin,
 )
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
-from kassay.solver.evaluation import check_levels, level_value, violated
+from kassay.solver.evaluation import binding_constraints, check_levels, level_value, violated
 from kassay.solver.flow import optimal_flow
 from kassay.solver.flow.flow_levels import solve_levels_by_flow
 from kassay.solver.flow.ordered_level_flows import solve_ordered_levels
@@ -96,6 +96,7 @@ def solve(
     rules = (*group_constraints(group), *constraints)
     _check_request(group, levels, rules, Method(method))
     problem = build_problem(group)
+    rules = binding_constraints(problem, rules)
     built = time.monotonic()
     clock = FlowClock(budget, optimal_flow.expected_seconds(problem, built - start))
     request = _Request(problem, levels, rules, Method(method), initial_assignment, clock)

@@ -63,7 +63,8 @@ class RelaxableSearch:
 
     def _relaxed(self) -> "RelaxableSearch | None":
         """Return the search with fewer constraints or levels, or None if there are no fewer."""
-        capacities = group_constraints(self.problem.group)
+        implied = group_constraints(self.problem.group)
+        capacities = [rule for rule in self.rules if rule in implied]
         if len(self.rules) > len(capacities) > 0:
             return replace(self, rules=capacities)
         if self.rules:

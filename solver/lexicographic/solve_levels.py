@@ -39,6 +39,8 @@ from kassay.solver.solution import ProgressPoint, UsedMethod
 _MIN_SECONDS = 1.0
 _MAX_CHOICES = 200_000
 """Partitions times members up to which a greedy rule for constraints takes less than a second."""
+_SECONDS_PER_CHOICE = 1e-5
+"""Time of this rule per choice on a busy machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +90,14 @@ def solve_levels(
             conflict_origin=Origin.FLOW,
             method=UsedMethod.FLOW,
         )
-    candidates = _initial_placements(problem, levels, constraints, flows, initial_assignment)
+    warm_start = None if initial_assignment is None else problem.to_placement(initial_assignment)
+    given = [] if warm_start is None else [warm_start]
     if start is not None:
-        candidates.append(start.placement)
+        given.append(start.placement)
+    candidates = _initial_placements(
+        problem, levels, constraints, flows, given=given, budget=budget
+    )
+    if start is not None:
         for index, bound in enumerate(start.bounds):
             flows.bounds[index] = max(bound, flows.bounds.get(index, bound), key=itemgetter(0))
     if problem.has_big_loads:
@@ -107,7 +114,8 @@ def solve_levels(
         if result.infeasible:
             return LexicographicResult(None, conflict=find_conflict(problem, constraints, budget))
         if result.placement is None:
-            return LexicographicResult(None)
+            # CP-SAT finds no assignment of some small groups with numbers of more than 50 bits.
+            return enumerate_levels(problem, levels, constraints) or LexicographicResult(None)
         candidates = [result.placement]
     pool = IncumbentPool(problem, levels, constraints, candidates)
     add_few_moves(pool, budget)
@@ -132,14 +140,15 @@ def _initial_placements(
     levels: Sequence[Level],
     constraints: Sequence[Constraint],
     flows: FlowLevels,
-    initial_assignment: Assignment | None,
+    *,
+    given: Sequence[Placement],
+    budget: SearchBudget,
 ) -> list[Placement]:
-    """Return the initial placements: flows, greedy rules and the warm start.
+    """Return the initial placements: flows, greedy rules and the given placements.
 
-    They may violate constraints. Greedy rules are not necessary if flows solve all levels.
+    They may violate constraints. Greedy rules are not necessary if flows solve all levels. The
+    greedy rule for constraints is slow, so that it needs time left or the lack of a placement.
     """
-    warm_start = None if initial_assignment is None else problem.to_placement(initial_assignment)
-    given = [] if warm_start is None else [warm_start]
     if flows.is_complete:
         return [*flows.placements, *given]
     units: list[LoadUnits] = []
@@ -149,10 +158,19 @@ def _initial_placements(
     placements = [*flows.placements, keep_owned(problem, units)]
     if not flows.placements or units:
         placements.append(longest_processing_time(problem, units))
-    if constraints and problem.partition_count * problem.member_count <= _MAX_CHOICES:
+    placements.extend(given)
+    choices = problem.partition_count * problem.member_count
+    if (
+        constraints
+        and choices <= _MAX_CHOICES
+        and (
+            budget.seconds > choices * _SECONDS_PER_CHOICE
+            or all(any(violated(problem, constraints, one)) for one in placements)
+        )
+    ):
         within = place_within(problem, constraints, units)
         placements.extend([] if within is None else [within])
-    return [*placements, *given]
+    return placements
 
 
 def _rounded_placement(

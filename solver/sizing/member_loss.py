@@ -94,12 +94,38 @@ def member_loss(
     for lost in range(problem.member_count):
         if budget.limits.is_stopped:
             break
+        name = group.members[problem.members[lost]].id
+        if not budget.has_time and group.is_weighted and group.has_equal_speeds:
+            losses.append(_without_search(problem, placement, lost))
+            continue
         rest, unserved = _after_loss(problem, placement, lost)
         within = budget.part(1 / (problem.member_count - lost)).rest()
         solution = solve(rest, levels=(Imbalance(Measure.MAKESPAN),), limits=within, seed=seed)
-        name = group.members[problem.members[lost]].id
         losses.append(MemberLoss(name, solution.imbalance, unserved))
     return MemberLosses(tuple(losses))
+
+
+def _without_search(problem: Problem, placement: Placement, lost: int) -> MemberLoss:
+    """Return the makespan of longest processing time first, with a bound by counting."""
+    is_free = (placement == lost) | (placement == NO_OWNER)
+    free = np.flatnonzero(is_free)
+    kept = np.zeros(problem.member_count, dtype=problem.weight.dtype)
+    np.add.at(kept, placement[~is_free], problem.weight[~is_free])
+    loads: list[int] = kept.tolist()
+    weight = dict(zip(free.tolist(), problem.weight[free].tolist(), strict=True))
+    bound, unserved = max(loads), 0
+    for partition in sorted(weight, key=lambda at: -weight[at]):
+        consumers = problem.consumer_sets[problem.consumer_set[partition]].tolist()
+        others = [member for member in consumers if member != lost]
+        if not others:
+            unserved += 1
+            continue
+        taker = min(others, key=loads.__getitem__)
+        loads[taker] += weight[partition]
+        bound = max(bound, weight[partition])
+    mean = -(-sum(loads) // max(problem.member_count - 1, 1))
+    makespan = LevelValue("makespan", max(loads), max(bound, mean))
+    return MemberLoss(problem.member_id(lost), makespan, unserved)
 
 
 def _after_loss(problem: Problem, placement: Placement, lost: int) -> tuple[Group, int]:

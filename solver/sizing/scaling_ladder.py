@@ -173,7 +173,7 @@ class _LadderSearch:
         self._solve(low, budget)
         self._solve(high, budget)
         pending = [(low, high)]
-        while pending and not self.budget.limits.is_stopped:
+        while pending and self._may_continue():
             low, high = pending.pop()
             if high - low < 2 or self._value(low) == self._value(high):
                 continue
@@ -192,10 +192,15 @@ class _LadderSearch:
         open_numbers = [at for at, size in sizes if size.makespan and not size.makespan.is_proven]
         budget = self._limited(_PROOF_SHARE)
         for index, number in enumerate(open_numbers):
-            if not self.budget.limits.is_stopped:
+            if self._may_continue():
                 self.progress(f"proof of the maximum load of {number} members")
                 within = budget.part(1 / (len(open_numbers) - index))
                 self.search.lowest_makespan(number, within)
+
+    def _may_continue(self) -> bool:
+        """Return whether time is left; flows of equal weights find all rungs in any case."""
+        limits = self.budget.limits
+        return self.budget.has_time or not (limits.is_stopped or self.search.current.is_weighted)
 
     def _limited(self, share: float) -> SearchBudget:
         """Return a budget with a share of the time limit, unless it is deterministic."""

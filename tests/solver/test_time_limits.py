@@ -17,8 +17,9 @@ import pytest
 from benchmarks.timed_groups import mixed_group
 from benchmarks.weighted_groups import log_normal, weighted_group
 from kassay.reference import Group, violations
-from kassay.solver import Imbalance, Movement, solve
+from kassay.solver import Imbalance, MaxMoves, Movement, Pinned, member_loss, solve
 from kassay.solver.limits import SearchBudget, SearchLimits
+from kassay.solver.sizing.scaling_ladder import scaling_ladder
 from tests.solver.test_weighted import even_group
 from tests.tiers import short_and_long
 
@@ -95,6 +96,48 @@ def test_the_solver_stops_at_the_limit(case, measure, limit):
     solution = solve(group, levels=levels, limits=SearchLimits(time=limit))
     assert time.process_time() - start < limit + SLACK
     assert list(violations(group, solution.assignment)) == []
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_losses_of_members_without_time_left_have_bounds_and_no_search(seed, monkeypatch):
+    rng = random.Random(seed)
+    weights = [rng.randint(1, 100) for _ in range(12)]
+    group = weighted_group(weights, [rng.randrange(-1, 4) for _ in weights], 4)
+    searched = member_loss(group).losses
+    monkeypatch.setattr("kassay.solver.sizing.member_loss.solve", None)
+    counted = member_loss(group, limits=0).losses
+    for quick, exact in zip(counted, searched, strict=True):
+        assert (quick.member, quick.unserved) == (exact.member, exact.unserved)
+        assert 0 < quick.makespan.bound <= exact.makespan.value <= quick.makespan.value
+
+
+@pytest.mark.parametrize("seed", short_and_long(0, 1, 2))
+def test_a_ladder_without_time_left_solves_two_numbers_and_proves_no_other(seed):
+    rng = random.Random(seed)
+    weights = [rng.randint(1, 100) for _ in range(16)]
+    group = weighted_group(weights, [rng.randrange(3) for _ in weights], 3)
+    steps: list[str] = []
+    ladder = scaling_ladder(group, limits=0, progress=steps.append)
+    assert steps == ["maximum load of 1 members", "maximum load of 16 members"]
+    values = {rung.members: rung.makespan.value for rung in scaling_ladder(group).rungs}
+    for rung in ladder.rungs:
+        lowest = min(value for number, value in values.items() if number <= rung.members)
+        assert rung.makespan.bound <= lowest <= rung.makespan.value
+    assert [rung.is_proven for rung in ladder.rungs] == [False, False]
+
+
+def test_the_greedy_rule_for_constraints_needs_time_or_the_lack_of_a_placement(monkeypatch):
+    calls = []
+    monkeypatch.setattr(
+        "kassay.solver.lexicographic.solve_levels.place_within",
+        lambda problem, rules, units: calls.append(rules),
+    )
+    group = weighted_group([7, 5, 4, 3] * 10, [0] * 20 + [1] * 20, 3)
+    solve(group, constraints=[MaxMoves(3)], limits=0)
+    assert calls == []
+    together = [Pinned("t", number, "c002") for number in (0, 4, 8)]
+    solve(group, constraints=together, limits=0)
+    assert len(calls) == 1
 
 
 SMALL_GROUP = """

@@ -1,0 +1,163 @@
+"""CPU time and wall-clock time of public functions beyond their time limit, on weighted groups.
+
+Run it with ``python -m benchmarks.time_limits [--limit SECONDS] [FUNCTION...]``. Weights are
+log-normal or Zipf, with up to 10,000 partitions and 200 members. `make bench` measures limits of
+1 s. Libraries are imported before the first measurement.
+"""
+
+import argparse
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from threading import Timer
+
+from benchmarks.timing import KASSAY, Timing, run_alone
+from benchmarks.typical_weights import zipf_group
+from benchmarks.weighted_groups import log_normal
+from kassay.experiments.comparison.compare import compare
+from kassay.experiments.planning.group_plan.plan import plan
+from kassay.experiments.planning.scenarios.what_if import Scenario, what_if
+from kassay.experiments.planning.survey.survey_group import survey_group
+from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import Measure
+from kassay.solver.constraints import Constraint, MaxMoves
+from kassay.solver.frontier.frontier import frontier
+from kassay.solver.limits import SearchLimits
+from kassay.solver.objective import Imbalance, Level, Movement, Tolerance
+from kassay.solver.sizing.member_loss import member_loss
+from kassay.solver.sizing.members_needed import members_needed
+from kassay.solver.sizing.scaling_ladder import scaling_ladder
+from kassay.solver.solve import solve
+from kassay.solver.trajectory.trajectory import optimal_trajectory
+
+SIZES = ((300, 20), (1_000, 50), (3_000, 60), (10_000, 200))
+"""Numbers of partitions and members."""
+
+_Call = Callable[[Group, SearchLimits], object]
+
+
+def _solve(*levels: Level, constraints: Iterable[Constraint] = ()) -> _Call:
+    rules = tuple(constraints)
+    return lambda group, limits: solve(
+        group, levels=levels or None, constraints=rules, limits=limits
+    )
+
+
+def _target(group: Group) -> int:
+    """Return a maximum load that needs about a tenth more members."""
+    weights = [weight for topic in group.topics for weight in topic.weights or ()]
+    return max(*weights, sum(weights) * 9 // (10 * len(group.members)))
+
+
+def _stream(group: Group) -> list[Group]:
+    """Return a sequence of rebalances with equal weights, in which two members leave."""
+    members = group.members
+    topics = tuple(replace(topic, weights=None) for topic in group.topics)
+    return [
+        Group(topics=topics, members=chosen)
+        for chosen in (members, members[:-1], members[1:], members[:-1])
+    ]
+
+
+_MAKESPAN = Imbalance(Measure.MAKESPAN)
+_LOOSE = Imbalance(Measure.MAKESPAN, Tolerance(relative=0.02))
+_SQUARES = Imbalance(Measure.SUM_OF_SQUARES)
+
+FUNCTIONS: dict[str, _Call] = {
+    "solve": _solve(),
+    "solve, tolerance 2 %": _solve(_LOOSE, Movement()),
+    "solve, sum of squares": _solve(_SQUARES, Movement()),
+    "solve, at most 20 moves": _solve(_MAKESPAN, Movement(), constraints=[MaxMoves(20)]),
+    "plan": lambda group, limits: plan(group, limits=limits),
+    "compare": lambda group, limits: compare(group, "range", limits=limits),
+    "survey": lambda group, limits: survey_group(group, limits=limits),
+    "what_if": lambda group, limits: what_if(Scenario(name="as it is", group=group), limits=limits),
+    "scaling_ladder": lambda group, limits: scaling_ladder(group, limits=limits),
+    "members_needed": lambda group, limits: members_needed(
+        group, makespan=_target(group), limits=limits
+    ),
+    "member_loss": lambda group, limits: member_loss(group, limits=limits),
+    "frontier": lambda group, limits: frontier(group, limits=limits),
+    "optimal_trajectory": lambda group, limits: optimal_trajectory(_stream(group), limits=limits),
+}
+"""Calls of public functions with a group and limits."""
+
+
+@dataclass(frozen=True, slots=True)
+class LimitedCall:
+    """CPU seconds and wall-clock seconds of a call with a time limit.
+
+    ``late`` is the CPU time after the limit in wall-clock time has passed. Unlike the wall-clock
+    time, it does not depend on other processes.
+    """
+
+    function: str
+    case: str
+    limit: float
+    processor: float
+    late: float
+    seconds: float
+
+    def __str__(self) -> str:
+        """Format the result as a row of a Markdown table."""
+        return (
+            f"| {self.function} | {self.case} | {self.limit:g} | {self.processor:.2f} "
+            f"| {self.late:.2f} | {self.seconds:.2f} |"
+        )
+
+
+def weighted_cases() -> Iterator[tuple[str, Group]]:
+    """Yield groups of each size, with both kinds of weights."""
+    for partitions, members in SIZES:
+        size = f"{partitions:,} x {members}"
+        yield f"{size}, log-normal", log_normal(1, partitions, members)
+        yield f"{size}, Zipf", zipf_group(random.Random(1), partitions, members, 1.0)
+
+
+def measure(function: str, limit: float) -> list[LimitedCall]:
+    """Call a function on all groups, after a first call that imports libraries."""
+    call = FUNCTIONS[function]
+    call(zipf_group(random.Random(2), 80, 6, 0.6), SearchLimits(time=1))
+    results = []
+    for case, group in weighted_cases():
+        at_limit: list[float] = []
+        timer = Timer(limit, lambda at=at_limit: at.append(time.process_time()))
+        start, used = time.perf_counter(), time.process_time()
+        timer.start()
+        call(group, SearchLimits(time=limit))
+        ended, seconds = time.process_time(), time.perf_counter() - start
+        timer.cancel()
+        late = ended - min([ended, *at_limit])
+        results.append(LimitedCall(function, case, limit, ended - used, late, seconds))
+    return results
+
+
+def timings() -> Iterator[Timing]:
+    """Measure each function with a limit of 1 s."""
+    for function in FUNCTIONS:
+        for one in measure(function, 1.0):
+            yield Timing(
+                benchmark="limits",
+                case=f"{one.function}, {one.case}, limit {one.limit:g} s",
+                implementation=KASSAY,
+                seconds=one.processor,
+                note=f"processor time, {one.late:.2f} s after the limit; {one.seconds:.2f} s",
+            )
+
+
+def main() -> None:
+    """Measure the named functions, by default all functions; print a Markdown table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--limit", type=float, default=1.0, help="seconds (default 1)")
+    parser.add_argument("functions", nargs="*", metavar="FUNCTION")
+    chosen = parser.parse_args()
+    print("| function | group | limit | CPU seconds | after the limit | seconds |")
+    print("|---|---|---:|---:|---:|---:|")
+    for function in chosen.functions or FUNCTIONS:
+        for one in run_alone(measure, function, chosen.limit):
+            print(one, flush=True)
+
+
+if __name__ == "__main__":
+    main()
