@@ -15,6 +15,7 @@ from kassay.experiments.comparison.optimum import (
 )
 from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
 from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.assumptions import condition
 from kassay.reference.model.external_metrics import has_racks, off_rack
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_checks import require_group
@@ -66,7 +67,7 @@ def compare(
     comparer = Comparer(
         group, optimum, limits=limits, start=result.assignment, needs_proof=needs_proof
     )
-    return comparer.compare(assignor, result)
+    return replace(comparer.compare(assignor, result), condition=condition(group, with_racks=True))
 
 
 @dataclass(slots=True)

@@ -121,6 +121,8 @@ class Comparison:
         Values and proven optima by JSON key of the level, of `compare_levels`.
     violated
         Constraints that the assignor's result violates, as text.
+    condition
+        Condition under which the result holds; None for a group without assumed data.
     """
 
     case: str
@@ -136,14 +138,17 @@ class Comparison:
     front: FrontDistance | None = None
     levels: Mapping[str, ComparedValue] = field(default_factory=dict)
     violated: tuple[str, ...] = ()
+    condition: str | None = None
 
     def __repr__(self) -> str:
         if self.measure is None:
             return f"<{self.assignor} on {self.case}: {self.ending}>"
         value = self.imbalance[self.measure]
+        under = "" if self.condition is None else f" if {self.condition}"
         return (
             f"<{self.assignor} on {self.case}: {self.measure} {value.value} (optimum "
-            f"{value.optimum}), {self.movement.value} moves (optimum {self.movement.optimum})>"
+            f"{value.optimum}), {self.movement.value} moves (optimum {self.movement.optimum})"
+            f"{under}>"
         )
 
     @property

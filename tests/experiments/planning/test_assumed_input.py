@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from kassay.experiments.comparison.compare import compare
 from kassay.experiments.planning.group_plan.plan import plan
 from kassay.experiments.planning.plan_output.plan_files import plan_document
 from kassay.experiments.planning.plan_output.plan_sentences import verdict
@@ -202,3 +203,13 @@ def test_a_group_without_members_is_surveyed_and_not_optimal(
     assert str(surveyed.verdict) == f"Nothing to do: {reason}."
     assert surveyed.remarks == reason
     assert verdict(plan(group)) == f"Nothing to do: {reason}."
+
+
+def test_a_comparison_states_the_condition_of_its_optimum() -> None:
+    assumed, known = (
+        compare(group, "sticky") for group in (two_topics(Assumed.TOPICS), two_topics())
+    )
+    assert assumed.condition == ASSIGNED
+    assert repr(assumed).endswith(f" if {ASSIGNED}>")
+    assert known.condition is None
+    assert " if " not in repr(known)
