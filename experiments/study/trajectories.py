@@ -162,8 +162,8 @@ def hindsight_trajectory(family: EventStreamFamily, seed: int) -> Trajectories:
     Examples
     --------
     >>> family = EventStreamFamily(name="demo", rebalances=2)
-    >>> [row.moves for row in hindsight_trajectory(family, 1).rows]
-    [0, 0, 0]
+    >>> [row.moves for row in hindsight_trajectory(family, 3).rows]
+    [0, 1, 0]
     """
     start = time.perf_counter()
     steps = list(family.stream(seed))

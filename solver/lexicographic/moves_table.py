@@ -18,7 +18,7 @@ from kassay.solver.bounds.level_bounds import makespan_bound
 from kassay.solver.constraints import Constraint, Forbidden, MaxMoves, Pinned
 from kassay.solver.evaluation import level_value, violated
 from kassay.solver.initial_solutions import keep_owned
-from kassay.solver.limits import SearchBudget, limited_steps
+from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import Imbalance, Level, Movement
 from kassay.solver.problem import Placement, Problem
 
@@ -38,7 +38,7 @@ Beams that find good entries for few moves in little time come first.
 _COUNTED_MOVES = 100
 """Maximum number of moves for which the table has a bound from the start."""
 _MIN_SECONDS = 0.4
-"""Minimum time for one entry of the table."""
+"""Minimum time for the greedy moves, and for one entry of the table."""
 _BEAM_STEPS, _SQUARES_STEPS = 5_000, 2_000
 """Maximum number of steps with a deterministic limit."""
 
@@ -165,9 +165,9 @@ class MovesTable:
     def _search_greedily(self, beam: "MovesBeam", budget: SearchBudget) -> None:
         """Add moves that lower the sum of squares most, or the maximum load most.
 
-        They take a fraction of a second, so they run whatever the time limit is.
+        They have at least `_MIN_SECONDS`, so that they end in most groups at any time limit.
         """
-        may_continue = limited_steps(_BEAM_STEPS, lambda: not budget.limits.is_stopped)
+        may_continue = budget.at_least(_MIN_SECONDS).continuation(_BEAM_STEPS)
         self._add_until_lowest(beam.lower_squares(self.most, may_continue))
         for heaviest in (None, self.lowest // 2):
             most = min(self.most, self.top + 1)

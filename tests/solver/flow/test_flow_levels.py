@@ -174,7 +174,7 @@ def test_a_level_after_the_optimum_of_a_large_group_keeps_it():
     assert solution.imbalance.value == default.imbalance.value
     assert solution.movement.value == default.movement.value
     certificate = certify(group, solution)
-    assert [claim.origin for claim in certificate.claims[:2]] == ["prices", "prices"]
+    assert [claim.origin for claim in certificate.claims[:2]] == ["node_prices", "node_prices"]
     assert list(certificate_errors(group, solution.assignment, certificate)) == []
 
 
