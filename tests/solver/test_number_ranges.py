@@ -152,6 +152,12 @@ def test_numbers_beyond_the_range_of_cpsat_give_valid_values_and_bounds(seed, me
     assert adversarial_error(adversarial_case(seed), method) is None
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [1008968, 1010994])
+def test_all_assignments_are_compared_if_cpsat_finds_none(seed):
+    assert adversarial_error(adversarial_case(seed), "cp-sat") is None
+
+
 @pytest.mark.parametrize("first", short_and_long(0, *range(60, 1500, 60)))
 def test_adversarial_groups_agree_with_brute_force(first):
     errors = {
