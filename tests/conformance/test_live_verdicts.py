@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -61,6 +61,7 @@ pytestmark = pytest.mark.kafka
 TOPICS = {"orders": 6, "lowrate": 6, "billing.eu": 3}
 PATTERN = "(orders|low.*)"
 SECONDS = 60.0
+_ATTEMPTS = 3
 READER = "reader"
 LOGIN = {
     "security.protocol": "sasl_plaintext",
@@ -147,12 +148,40 @@ def _librdkafka(stack: ExitStack, site: Site, name: str, protocol: str) -> None:
 
 
 def _kafka_python(stack: ExitStack, site: Site, name: str) -> None:
-    for number in range(2):
-        client = f"{name}-{number}"
-        consumer = stack.enter_context(_PollingConsumer(site.bootstrap, name, client))
-        site.groups.setdefault(name, {})[client] = Client(
-            frozenset({"orders"}), consumer.reported_partitions
-        )
+    """Start two consumers, one after the other.
+
+    A consumer of kafka-python can remain in a rebalance, or outside the group; then both are
+    replaced.
+    """
+    for _ in range(_ATTEMPTS):
+        attempt = stack.enter_context(ExitStack())
+        consumers: dict[str, _PollingConsumer] = {}
+        for number in range(2):
+            client = f"{name}-{number}"
+            consumers[client] = attempt.enter_context(
+                _PollingConsumer(site.bootstrap, name, client)
+            )
+            if not _share_orders(list(consumers.values())):
+                break
+        else:
+            site.groups[name] = {
+                client: Client(frozenset({"orders"}), consumer.reported_partitions)
+                for client, consumer in consumers.items()
+            }
+            return
+        attempt.close()
+    raise TimeoutError(f"{name}: the group was not stable in {_ATTEMPTS} attempts")
+
+
+def _share_orders(consumers: Sequence[_PollingConsumer]) -> bool:
+    """Wait until each consumer has partitions, and together they have all; return the success."""
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
+        owned = [consumer.reported_partitions() for consumer in consumers]
+        if all(owned) and sum(map(len, owned)) == len(set().union(*owned)) == TOPICS["orders"]:
+            return True
+        time.sleep(0.2)
+    return False
 
 
 class _PollingConsumer(Thread):
