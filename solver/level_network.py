@@ -297,6 +297,6 @@ def price_flow(
             return (
                 arcs,
                 arcs.flow_of(counts),
-                (f"{level.name} is {value}, but with these counts it can be {least}"),
+                f"{level.name} is {value}, but with these counts it can be {least}",
             )
     return arcs, arcs.flow_of(counts), None

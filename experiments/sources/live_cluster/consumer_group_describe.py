@@ -72,8 +72,6 @@ def describe_consumer_groups(
     UnreadableDescriptionError
         If kafka-python 3 is not installed, does not support a setting, or gets no response.
     """
-    if not _IS_INSTALLED:
-        raise UnreadableDescriptionError("kafka-python 3 is not installed")
     with _connection(bootstrap_servers, settings, timeout) as manager:
         find = FindCoordinatorRequest(
             key_type=_GROUP_KEY, coordinator_keys=list(names), min_version=4
@@ -104,8 +102,6 @@ def list_other_groups(
     UnreadableDescriptionError
         If kafka-python 3 is not installed, does not support a setting, or gets no response.
     """
-    if not _IS_INSTALLED:
-        raise UnreadableDescriptionError("kafka-python 3 is not installed")
     with _connection(bootstrap_servers, settings, timeout) as manager:
         responses = [
             manager.run(manager.send, ListGroupsRequest(min_version=0), broker.node_id)
@@ -129,6 +125,8 @@ def _connection(
     bootstrap_servers: str, settings: Mapping[str, str], timeout: float
 ) -> Iterator[Any]:
     """Connect to a cluster. Convert kafka-python's errors to `UnreadableDescriptionError`."""
+    if not _IS_INSTALLED:
+        raise UnreadableDescriptionError("kafka-python 3 is not installed")
     milliseconds = int(timeout * 1000)
     net = NetworkSelector()
     try:
