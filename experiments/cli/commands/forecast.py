@@ -228,7 +228,7 @@ def _forecast_events(options: ForecastOptions, source: GroupSource, file: Path) 
         current = identify_assignor(group).name or options.current
         if options.output is not None:
             page = options.output / directories[group.id] / "events.html"
-            write_text(page, render_events(found, name=group.id or "the group", current=current))
+            write_text(page, render_events(found, group, current=current))
             print_note(f"wrote {page}")
         return GroupResult(_events_record(group, found, current))
 

@@ -14,6 +14,8 @@ from kassay.experiments.planning.planned_events.event_forecast import (
 )
 from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.documents.csv_writer import write_csv
+from kassay.reference.model.assumptions import condition
+from kassay.reference.model.group import Group
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _DIGITS = re.compile(r"([0-9]+)")
@@ -33,10 +35,10 @@ class _Cell:
     description: str
 
 
-def render_events(forecast: EventForecast, *, name: str, current: str | None) -> str:
+def render_events(forecast: EventForecast, group: Group, *, current: str | None) -> str:
     """Render a forecast of planned events as an HTML page. Equal forecasts give equal bytes.
 
-    ``name`` is the name of the group. ``current`` is its assignor, whose picture is open.
+    ``group`` is the group before the events. ``current`` is its assignor, whose picture is open.
     """
     clients = {client for one in forecast.rebalances for client in one.clients.values()}
     ordered = sorted(clients, key=_numbers_by_value)
@@ -52,7 +54,8 @@ def render_events(forecast: EventForecast, *, name: str, current: str | None) ->
     ]
     template = environment(_TEMPLATES, autoescape=True).get_template("events.html.j2")
     return template.render(
-        name=name,
+        name=group.id or "the group",
+        condition=condition(group, with_racks=True),
         forecast=forecast,
         fewest=forecast.fewest,
         one_by_one=sum(forecast.fewest.one_after_the_other),

@@ -25,6 +25,7 @@ def browser(tmp_path_factory):
     (folder / "events.yaml").write_text(EVENTS)
     names = [f"checkout-service-pod-{n}" for n in range(12)]
     group = Group(
+        id="checkout",
         topics=(Topic(name="t", partitions=96),),
         members=tuple(Member(id=name, subscription=("t",)) for name in names),
     )
@@ -32,7 +33,7 @@ def browser(tmp_path_factory):
         planned_rebalances(group, load_planned_events(folder / "events.yaml", group))
     )
     page = folder / "events.html"
-    page.write_text(render_events(found, name="checkout", current="range"), encoding="utf-8")
+    page.write_text(render_events(found, group, current="range"), encoding="utf-8")
     with Browser() as opened:
         opened.width(1280)
         opened.open(page)

@@ -12,12 +12,14 @@ from kassay.experiments.planning.planned_events.planned_rebalances import (
     load_planned_events,
     planned_rebalances,
 )
+from kassay.experiments.planning.planned_events.render_events import render_events
 from kassay.experiments.simulation.policies import POLICIES
 from kassay.experiments.simulation.scripts.script_parser import parse_script
 from kassay.experiments.simulation.simulation import simulate
 from kassay.reference import Group, Member, Topic
 from kassay.reference.assignors import assign
 from kassay.reference.model.errors import InputError
+from kassay.reference.model.group_annotations import Assumed
 from kassay.reference.model.ownership import rejoin
 
 
@@ -137,3 +139,13 @@ def test_unequal_weights_are_an_error(rebalances_of):
     )
     with pytest.raises(InputError, match="equal weights"):
         forecast_events(found)
+
+
+@pytest.mark.parametrize("assumed", [(), (Assumed.TOPICS,)])
+def test_the_page_states_the_condition_of_assumed_subscriptions(rebalances_of, assumed):
+    group = running_group()
+    members = tuple(replace(member, assumed=assumed) for member in group.members)
+    group = replace(group, members=members)
+    found = forecast_events(rebalances_of("events: [{at: 60s, do: leave, member: pod-0}]", group))
+    page = render_events(found, group, current=None)
+    assert ("If every member subscribes" in page) == bool(assumed)
