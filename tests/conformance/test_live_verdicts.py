@@ -9,17 +9,9 @@ from __future__ import annotations
 
 import json
 import time
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from threading import Event, Thread
-from typing import Self
 
-import confluent_kafka
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (
@@ -45,296 +37,24 @@ from kassay.experiments.sources.live_cluster.live_groups import import_live
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_annotations import Protocol, WeightSource
 from kassay.solver.limits import SearchLimits
-from tests.conformance.admin import Administrator, administrator
-from tests.conformance.broker import running_cluster
-from tests.conformance.cluster_with_groups import JAAS
-from tests.conformance.consumers import Profile
-from tests.conformance.family_processes import await_threads, running_connect, running_streams
-from tests.conformance.running_group import RunningGroup
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)
-    import kafka
+from tests.conformance.live_site import PATTERN, READER, SECONDS, STREAMS, Site, running_site
 
 pytestmark = pytest.mark.kafka
 
-TOPICS = {"orders": 6, "lowrate": 6, "billing.eu": 3}
-PATTERN = "(orders|low.*)"
-SECONDS = 60.0
-_ATTEMPTS = 3
-READER = "reader"
 LOGIN = {
     "security.protocol": "sasl_plaintext",
     "sasl.mechanisms": "PLAIN",
     "sasl.username": READER,
     "sasl.password": READER,
 }
-STREAMS = "streams-application"
 OTHERS = {"connect-workers": "connect", "streams-group": "streams"}
-Partition = tuple[str, int]
 _REFUSED_GROUP = KafkaError.GROUP_AUTHORIZATION_FAILED
-
-
-@dataclass(frozen=True, slots=True)
-class Client:
-    """A consumer as it describes itself."""
-
-    topics: frozenset[str]
-    partitions: Callable[[], frozenset[Partition]]
-    rack: str | None = None
-    instance: str | None = None
-
-
-@dataclass(slots=True)
-class Site:
-    """Running groups: the clients of each group by client id."""
-
-    bootstrap: str
-    login: str  # listener that requires a password
-    admin: Administrator
-    groups: dict[str, dict[str, Client]] = field(default_factory=dict)
-
-    def imported(self) -> dict[str, Group]:
-        live = import_live(LiveCluster(self.bootstrap, timeout=20), (), ImportOptions())
-        return {one.id: one.group for one in live if one.group is not None and one.id is not None}
-
-
-def _java(stack: ExitStack, site: Site, name: str, *profiles: Profile) -> RunningGroup:
-    group = RunningGroup(name, site.bootstrap, site.admin, TOPICS)
-    stack.callback(group.close)
-    group.join(*profiles)
-    _register(site, group, *profiles)
-    return group
-
-
-def _register(site: Site, group: RunningGroup, *profiles: Profile) -> None:
-    for profile in profiles:
-        consumer = group.consumers[profile.client]
-        resolved = {"orders", "lowrate"} if profile.topics[0].startswith("pattern:") else None
-        site.groups.setdefault(group.name, {})[profile.client] = Client(
-            frozenset(resolved or profile.topics),
-            lambda consumer=consumer: consumer.membership.assigned,  # type: ignore[misc]
-            profile.rack,
-            profile.instance,
-        )
-
-
-def _profile(client: str, *topics: str, assignor: str = "uniform", **settings: str) -> Profile:
-    return Profile(client=client, topics=topics, assignor=assignor, **settings)  # type: ignore[arg-type]
-
-
-def _librdkafka(stack: ExitStack, site: Site, name: str, protocol: str) -> None:
-    for number in range(2):
-        client = f"{name}-{number}"
-        consumer = confluent_kafka.Consumer(
-            {
-                "bootstrap.servers": site.bootstrap,
-                "group.id": name,
-                "client.id": client,
-                "group.protocol": protocol,
-                "client.rack": "left",
-            }
-        )
-        stack.callback(consumer.close)
-        consumer.subscribe(["orders", "lowrate"])
-
-        def partitions(consumer: confluent_kafka.Consumer = consumer) -> frozenset[Partition]:
-            consumer.poll(0.1)
-            return frozenset((tp.topic, tp.partition) for tp in consumer.assignment())
-
-        site.groups.setdefault(name, {})[client] = Client(
-            frozenset({"orders", "lowrate"}), partitions, rack="left"
-        )
-
-
-def _kafka_python(stack: ExitStack, site: Site, name: str) -> None:
-    """Start two consumers, one after the other.
-
-    A consumer of kafka-python can remain in a rebalance, or outside the group; then both are
-    replaced.
-    """
-    for _ in range(_ATTEMPTS):
-        attempt = stack.enter_context(ExitStack())
-        consumers: dict[str, _PollingConsumer] = {}
-        for number in range(2):
-            client = f"{name}-{number}"
-            consumers[client] = attempt.enter_context(
-                _PollingConsumer(site.bootstrap, name, client)
-            )
-            if not _share_orders(list(consumers.values())):
-                break
-        else:
-            site.groups[name] = {
-                client: Client(frozenset({"orders"}), consumer.reported_partitions)
-                for client, consumer in consumers.items()
-            }
-            return
-        attempt.close()
-    raise TimeoutError(f"{name}: the group was not stable in {_ATTEMPTS} attempts")
-
-
-def _share_orders(consumers: Sequence[_PollingConsumer]) -> bool:
-    """Wait until each consumer has partitions, and together they have all; return the success."""
-    deadline = time.monotonic() + SECONDS
-    while time.monotonic() < deadline:
-        owned = [consumer.reported_partitions() for consumer in consumers]
-        if all(owned) and sum(map(len, owned)) == len(set().union(*owned)) == TOPICS["orders"]:
-            return True
-        time.sleep(0.2)
-    return False
-
-
-class _PollingConsumer(Thread):
-    """Consumer of kafka-python that polls until the end of the test, so that it stays a member."""
-
-    def __init__(self, bootstrap: str, group: str, client: str) -> None:
-        super().__init__(daemon=True)
-        self.consumer = kafka.KafkaConsumer(
-            "orders", bootstrap_servers=bootstrap, group_id=group, client_id=client
-        )
-        self.ended = Event()
-        self.partitions: frozenset[Partition] = frozenset()
-
-    def run(self) -> None:
-        while not self.ended.is_set():
-            self.consumer.poll(100)
-            assigned = self.consumer.assignment()
-            self.partitions = frozenset((tp.topic, tp.partition) for tp in assigned)
-        self.consumer.close(autocommit=False)
-
-    def reported_partitions(self) -> frozenset[Partition]:
-        return self.partitions
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.ended.set()
-        self.join(SECONDS)
-
-
-def _families(stack: ExitStack, site: Site) -> None:
-    """Run Kafka Streams under both protocols, and Connect workers with a sink of three tasks."""
-    directory = Path(stack.enter_context(TemporaryDirectory()))
-    start = partial(running_streams, site.bootstrap, directory=directory)
-    application = stack.enter_context(start(STREAMS, "classic"))
-    group = stack.enter_context(start("streams-group", "streams"))
-    workers = stack.enter_context(
-        running_connect(site.bootstrap, "connect-workers", directory, workers=2)
-    )
-    sink = {"connector.class": "FileStreamSink", "tasks.max": "3", "topics": "orders"}
-    workers.create("sink", {**sink, "file": str(directory / "sink.txt")})
-    workers.await_tasks("sink", tasks=3, workers=2)
-    threads = await_threads(application, {("orders", 6), ("lowrate", 6)})
-    await_threads(group, {("orders", 6), ("lowrate", 6)})
-    site.groups[STREAMS] = {
-        client: Client(
-            frozenset({"orders", "lowrate"}),
-            lambda client=client: application.partitions()[client],  # type: ignore[misc]
-        )
-        for client in threads
-    }
-    name = "connect-sink"
-    site.groups[name] = {
-        client: Client(
-            frozenset({"orders"}),
-            lambda client=client: site.admin.group(name).members[client].assigned,  # type: ignore[misc]
-        )
-        for client in (f"connector-consumer-sink-{task}" for task in range(3))
-    }
-
-
-def _simple(site: Site, name: str) -> None:
-    """Commit an offset from a consumer that calls ``assign()``."""
-    consumer = confluent_kafka.Consumer({"bootstrap.servers": site.bootstrap, "group.id": name})
-    position = confluent_kafka.TopicPartition("orders", 0, 0)
-    consumer.assign([position])
-    consumer.commit(offsets=[position], asynchronous=False)
-    consumer.close()
-    site.groups[name] = {}
-
-
-def _await_agreement(site: Site, *, without: str = "") -> None:
-    """Wait until the brokers report the partitions that the clients report."""
-    deadline = time.monotonic() + SECONDS
-    while time.monotonic() < deadline:
-        reported = {
-            name: {client: one.partitions() for client, one in clients.items()}
-            for name, clients in site.groups.items()
-            if clients and name != without
-        }
-        seen = {
-            name: {client: one.assigned for client, one in site.admin.group(name).members.items()}
-            for name in reported
-        }
-        if reported == seen and all(
-            {topic for tps in of_group.values() for topic, _ in tps}
-            >= set().union(*(one.topics for one in site.groups[name].values()))
-            for name, of_group in reported.items()
-        ):
-            return
-    raise TimeoutError(f"clients and brokers differ: {reported}, {seen}")
 
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[Site]:
-    settings = {
-        "group.initial.rebalance.delay.ms": "0",
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": "User:ANONYMOUS",
-        "listener.name.login.sasl.enabled.mechanisms": "PLAIN",
-        "listener.name.login.plain.sasl.jaas.config": f"{JAAS} user_{READER}={READER};",
-    }
-    with ExitStack() as stack:
-        cluster = stack.enter_context(
-            running_cluster(
-                racks=("left", "right"),
-                heap_mib=384,
-                settings=settings,
-                listeners={"LOGIN": "SASL_PLAINTEXT"},
-            )
-        )
-        admin = stack.enter_context(administrator(cluster.bootstrap))
-        admin.create_topics(TOPICS)
-        site = Site(cluster.bootstrap, cluster.listeners["LOGIN"], admin)
-        _families(stack, site)
-        both = ("orders", "lowrate")
-        _java(stack, site, "two-topics", _profile("e1", *both), _profile("e2", *both))
-        _java(
-            stack, site, "mixed", _profile("x1", "billing.eu"), _profile("x2", "billing.eu", *both)
-        )
-        _java(stack, site, "pattern", _profile("p1", f"pattern:{PATTERN}"))
-        _java(
-            stack,
-            site,
-            "racks",
-            _profile("r1", "orders", rack="left"),
-            _profile("r2", "orders", rack="right"),
-        )
-        _java(stack, site, "static", _profile("s1", "orders", instance="seat-1"))
-        _java(stack, site, "classic", _profile("c1", *both, assignor="range", rack="left"))
-        half = _java(stack, site, "half-upgraded", _profile("h1", "orders", assignor="range"))
-        _librdkafka(stack, site, "librdkafka-consumer", "consumer")
-        _librdkafka(stack, site, "librdkafka-classic", "classic")
-        _kafka_python(stack, site, "kafka-python")
-        _simple(site, "simple")
-        moving = _java(stack, site, "reconciling", _profile("m1", "orders"))
-        left = _java(stack, site, "left", _profile("gone", "orders"))
-        _await_agreement(site)
-        left.leave("gone")
-        left.await_state("Empty")
-        site.groups["left"] = {}
-        upgraded, second = _profile("h2", "orders", "lowrate"), _profile("m2", "orders")
-        half.join(upgraded)
-        _register(site, half, upgraded)
-        _await_agreement(site)
-        moving.freeze("m1")
-        moving.join(second)
-        moving.await_state("Reconciling")
-        _register(site, moving, second)
-        _await_agreement(site, without="reconciling")
-        yield site
+    with running_site() as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
