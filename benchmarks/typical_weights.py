@@ -92,7 +92,7 @@ def _owned(rng: random.Random, weights: list[int], members: int, *, ranges: bool
 
 
 def named_groups() -> Iterator[Group]:
-    """Yield the groups of the table in docs/performance.md."""
+    """Yield the groups of the table in docs/results/performance.md."""
     sizes = ((60, 12, 1.0), (400, 12, 0.6), (400, 20, 1.0), (3_000, 60, 1.0))
     for partitions, members, exponent in sizes:
         group = zipf_group(random.Random(0), partitions, members, exponent)

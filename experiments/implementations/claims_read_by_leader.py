@@ -2,7 +2,7 @@
 
 The leader's library assigns. It reads the owned partitions of a member of another library only if
 the member sends them, and in a format that the leader decodes. The rules are those of
-docs/implementations.md, which real groups on a broker confirm.
+docs/results/clients.md, which real groups on a broker confirm.
 """
 
 from dataclasses import replace

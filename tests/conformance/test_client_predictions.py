@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.clients]
 REBALANCES = int(os.environ.get("REBALANCES", "3"))
 LIBRARIES = ("librdkafka", "sarama", "franz-go", "kafka-python")
 EQUAL_ONLY = ("kafka-python", "roundrobin")
-"""An assignor that fails on mixed subscriptions, see docs/implementations.md."""
+"""An assignor that fails on mixed subscriptions, see docs/results/clients.md."""
 GROUPS = [
     ClientGroup(library=name, assignor=assignor, mixed=(name, assignor) != EQUAL_ONLY)
     for name in LIBRARIES

@@ -53,7 +53,7 @@ _MIN_SHARE = 0.6
 The results of the Go libraries vary, and the driver of franz-go sends more user data than
 kafka-python.
 """
-DOCS = Path(__file__).parents[2] / "docs" / "implementations.md"
+DOCS = Path(__file__).parents[2] / "docs" / "results" / "clients.md"
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from kassay.reference.model.assignor_result import UpstreamError
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import NO_GENERATION, Member
 
-DOCS = Path(__file__).parents[3] / "docs" / "implementations.md"
+DOCS = Path(__file__).parents[3] / "docs" / "results" / "clients.md"
 FRESH = Member(id="a", subscription=("t",))
 OWNER = Member(id="a", subscription=("t",), owned=[("t", 0)], generation=4)
 
