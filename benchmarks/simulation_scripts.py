@@ -1,4 +1,4 @@
-"""Tables and figures of docs/coordinator.md, from simulations of the built-in scripts.
+"""Tables and figures of docs/results/simulations.md, from simulations of the built-in scripts.
 
 ``python -m benchmarks.simulation_scripts docs/images`` prints the tables in Markdown and
 draws the figures into the directory.
