@@ -49,6 +49,8 @@ class IncumbentPool:
     constraints: Sequence[Constraint]
     placements: list[Placement]
     reached: list[LevelResult] = field(default_factory=list)
+    _values: dict[tuple[int, int], tuple[Level, Placement, int]] = field(default_factory=dict)
+    """Values by identity of level and placement, which stay referenced."""
 
     def add(self, placement: Placement) -> None:
         """Add a placement to the pool if it meets the constraints."""
@@ -88,4 +90,8 @@ class IncumbentPool:
         return max_loads_within(self.problem, self.limits())
 
     def _value(self, level: Level, placement: Placement) -> int:
-        return level_value(self.problem, level, placement)
+        key = id(level), id(placement)
+        if key not in self._values:
+            value = level_value(self.problem, level, placement)
+            self._values[key] = level, placement, value
+        return self._values[key][2]

@@ -1,8 +1,8 @@
 """Random small groups with weights up to 2**62, and any levels, tolerances and constraints."""
 
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from kassay import solver
 from kassay.reference import Assignment, Group, Member, Topic, violations
@@ -38,6 +38,17 @@ class AdversarialCase:
     group: Group
     levels: tuple[Level, ...]
     constraints: tuple[Constraint, ...]
+
+    @cached_property
+    def rows(self) -> list[tuple[Placement, list[int]]]:
+        """Placements that meet the constraints, each with its value on each level."""
+        allowed = allows(self.group, (*member_capacities(self.group), *self.constraints))
+        values = [value_of(self.group, level) for level in self.levels]
+        return [
+            (placement, [value(placement) for value in values])
+            for placement in brute_force.every_placement(self.group)
+            if allowed(placement)
+        ]
 
 
 def adversarial_case(seed: int) -> AdversarialCase:
@@ -148,21 +159,19 @@ def adversarial_error(
         )
     except Exception as error:  # noqa: BLE001 - every exception is an error of the solver
         return f"{type(error).__name__}: {error}"
-    rules = (*member_capacities(case.group), *case.constraints)
-    allowed = allows(case.group, rules)
-    rows = [one for one in brute_force.every_placement(case.group) if allowed(one)]
     if solution.assignment is None:
-        if rows:
+        if case.rows:
             return f"{solution.status}, but an assignment exists"
         return None if solution.status == "infeasible" or method != "auto" else solution.status
-    if not rows:
+    if not case.rows:
         return f"{solution.status}, but no assignment exists"
     chosen = _as_placement(solution.assignment)
-    if next(violations(case.group, solution.assignment), None) or not allowed(chosen):
+    is_valid = next(violations(case.group, solution.assignment), None) is None
+    if not is_valid or all(chosen != row for row, _ in case.rows):
         return "the assignment violates a constraint"
     if method == "auto" and not solution.is_optimal:
         return f"{solution.status}: {solution.levels}"
-    return _invalid_level(case, rows, chosen, solution)
+    return _invalid_level(case, chosen, solution)
 
 
 def _as_placement(assignment: Assignment) -> Placement:
@@ -170,22 +179,24 @@ def _as_placement(assignment: Assignment) -> Placement:
 
 
 def _invalid_level(
-    case: AdversarialCase, rows: Sequence[Placement], chosen: Placement, solution: solver.Solution
+    case: AdversarialCase, chosen: Placement, solution: solver.Solution
 ) -> str | None:
     assert solution.certificate is not None
-    claims = solution.certificate.claims
-    for level, claim in zip(solution.levels, claims, strict=True):
+    claims, rows = solution.certificate.claims, case.rows
+    if tuple(claim.level for claim in claims) != case.levels:
+        return f"claims about {[claim.level for claim in claims]}"
+    for at, (level, claim) in enumerate(zip(solution.levels, claims, strict=True)):
         value = value_of(case.group, claim.level)
         if level.value != value(chosen):
             return f"{level}: the assignment has the value {value(chosen)}"
-        values = [value(row) for row in rows]
-        if level.bound > min(values):
-            return f"{level}: the minimum is {min(values)}"
-        if level.is_proven and level.value > claim.level.tolerance.limit(min(values)):
-            return f"{level}: not optimal, the minimum is {min(values)}"
+        minimum = min(values[at] for _, values in rows)
+        if level.bound > minimum:
+            return f"{level}: the minimum is {minimum}"
+        if level.is_proven and level.value > claim.level.tolerance.limit(minimum):
+            return f"{level}: not optimal, the minimum is {minimum}"
         best = level.value if claim.best is None else value(_as_placement(claim.best))
         limit = claim.level.tolerance.limit(best)
-        rows = [row for row, found in zip(rows, values, strict=True) if found <= limit]
-        if chosen not in rows:
+        rows = [(row, values) for row, values in rows if values[at] <= limit]
+        if all(chosen != row for row, _ in rows):
             return f"{level}: the assignment exceeds the limit {limit}"
     return None

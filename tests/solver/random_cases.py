@@ -262,7 +262,9 @@ def value_of(group: Group, level: Level) -> Callable[[Placement], int]:
         match level:
             case solver.Imbalance() | solver.HostImbalance():
                 unit = units[isinstance(level, solver.HostImbalance)]
-                loads = dict(zip(participants, brute_force.loads_of(group, placement), strict=True))
+                loads = dict.fromkeys(participants, 0)
+                for tp, member in placement.items():
+                    loads[member] += weight[tp]
                 found = unit.value(str(level.measure), loads)
                 if not isinstance(found, tuple):
                     return found
@@ -305,7 +307,7 @@ def member_capacities(group: Group) -> tuple[Constraint, ...]:
 
 def allows(group: Group, constraints: tuple[Constraint, ...]) -> Callable[[Placement], bool]:
     """Return whether a placement meets all constraints by their definitions."""
-    weight = brute_force.weights(group)
+    weight, owner = brute_force.weights(group), brute_force.owners(group)
 
     def holds(constraint: Constraint, placement: Placement) -> bool:
         named = getattr(constraint, "member", None)
@@ -317,7 +319,8 @@ def allows(group: Group, constraints: tuple[Constraint, ...]) -> Callable[[Place
             case solver.MaxPartitions():
                 return all(len(of[m]) <= constraint.limit for m in members)
             case solver.MaxMoves():
-                return brute_force.moves_of(group, placement) <= constraint.limit
+                moves = sum(owner.get(tp, holder) != holder for tp, holder in placement.items())
+                return moves <= constraint.limit
             case solver.Pinned():
                 return placement.get((constraint.topic, constraint.partition)) == constraint.member
             case solver.Forbidden():
