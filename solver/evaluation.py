@@ -15,7 +15,8 @@ from kassay.reference.model.ownership import NO_OWNER
 from kassay.reference.model.topic_partitions import Column, TopicPartition
 from kassay.solver import constraints, objective
 from kassay.solver.number_ranges import Weights, exact_integers
-from kassay.solver.problem import Placement, Problem
+from kassay.solver.problem import Ints, Placement, Problem
+from kassay.solver.standbys import standby_costs
 
 
 def level_value(  # noqa: PLR0911 - one return per level
@@ -38,14 +39,14 @@ def level_value(  # noqa: PLR0911 - one return per level
         case objective.Colocation():
             blocks = colocation_blocks(problem, level)
             return sum(len(set(placement[list(block)].tolist())) - 1 for block in blocks)
-        case objective.IdleMembers() | objective.MembersPerPartition() | objective.Slots():
-            return _copy_value(problem, level, placement)
+        case objective.FlowLevel():
+            return _flow_level_value(problem, level, placement)
         case _:
             assert_never(level)
 
 
-def _copy_value(problem: Problem, level: objective.CopyLevel, placement: Placement) -> int:
-    """Return the value of a placement on a level of groups with several members per partition."""
+def _flow_level_value(problem: Problem, level: objective.FlowLevel, placement: Placement) -> int:
+    """Return the value of a placement on a level of groups with several places per partition."""
     placed = placement != NO_OWNER
     match level:
         case objective.IdleMembers():
@@ -56,6 +57,21 @@ def _copy_value(problem: Problem, level: objective.CopyLevel, placement: Placeme
             return _sum_of_squared_counts(keys[placed])
         case objective.Slots():
             return int(np.count_nonzero(placed))
+        case objective.StatefulImbalance():
+            stateful = np.array([topic.is_stateful for topic in problem.group.topics], dtype=bool)
+            return _sum_of_squared_counts(placement[placed & stateful[problem.topic]])
+        case _ if problem.copies is None:
+            return 0
+        case _:
+            costs = pair_costs(problem, level)[problem.copies.class_of, placement]
+            return int(costs[placed].sum())
+
+
+def pair_costs(problem: Problem, level: objective.FlowLevel) -> Ints:
+    """Return the costs of the standbys, per class of partitions and member with the active task."""
+    costs = standby_costs(problem.group)
+    is_tags = isinstance(level, objective.MissingTagValues)
+    return costs.missing_tag_values if is_tags else costs.moves
 
 
 def _sum_of_squared_counts(keys: NDArray[np.int64]) -> int:

@@ -2,8 +2,8 @@
 
 Copies flow from the topics of a subscription network through their members and hosts to a sink.
 Each level is a sum of convex costs of arcs: the squared loads of members, hosts, and topics at a
-member, the moves, the members without a partition, and the members per partition. Optional copies
-flow from their topic to the sink.
+member, also of stateful partitions only, the moves, the standbys, the members without a partition,
+and the members per partition. Optional copies flow from their topic to the sink.
 
 Levels in lexicographic order are one cost: the cost of a level is multiplied by a weight above the
 range of all later levels. A flow has minimum cost if and only if the nodes have prices with
@@ -23,17 +23,21 @@ from kassay.reference.model.errors import InternalError
 from kassay.reference.model.group import Group
 from kassay.reference.model.load_units import LoadUnits
 from kassay.reference.model.metrics import Measure
-from kassay.solver.evaluation import level_value
+from kassay.solver.evaluation import level_value, pair_costs
 from kassay.solver.number_ranges import Arithmetic, Weights
 from kassay.solver.objective import (
+    FlowLevel,
     HostImbalance,
     IdleMembers,
     Imbalance,
     Level,
     MembersPerPartition,
+    MissingTagValues,
     Movement,
     MovementCost,
     Slots,
+    StandbyMoves,
+    StatefulImbalance,
     TopicSpread,
 )
 from kassay.solver.problem import Ints, Placement, Problem
@@ -53,7 +57,7 @@ def _has_arc_costs(level: Level) -> bool:
             return measure is Measure.SUM_OF_SQUARES
         case Movement(cost=cost):
             return cost is MovementCost.COUNT
-        case TopicSpread() | IdleMembers() | MembersPerPartition() | Slots():
+        case TopicSpread() | FlowLevel():
             return True
         case _:
             return False
@@ -63,7 +67,7 @@ class LevelNetwork:
     """Arcs from topics through members and hosts to a sink, in consecutive parts.
 
     The parts are: partitions that move or have no owner, owned partitions, members, hosts, topics
-    at a member, and unused copies.
+    at a member, stateful partitions at a member, and unused copies.
 
     Parameters
     ----------
@@ -71,10 +75,17 @@ class LevelNetwork:
         Hosts of the members; None for one host.
     has_sums
         Whether all partitions of a topic at a member share an arc, the cost of a topic spread.
+    has_stateful_sums
+        Whether all stateful partitions at a member share an arc.
     """
 
     def __init__(
-        self, network: SubscriptionNetwork, *, hosts: LoadUnits | None, has_sums: bool
+        self,
+        network: SubscriptionNetwork,
+        *,
+        hosts: LoadUnits | None,
+        has_sums: bool,
+        has_stateful_sums: bool = False,
     ) -> None:
         self.network = network
         members = network.members
@@ -84,13 +95,21 @@ class LevelNetwork:
         count = 1 if hosts is None else len(hosts.names)
         first_host = network.topics + members
         first_sum = first_host + count
+        member = np.arange(members)
         receiver = network.topics + network.head
         pairs, self._sum_of = np.zeros(0, dtype=np.int64), receiver
         if has_sums:
-            pairs, self._sum_of = np.unique(self._pairs(), return_inverse=True)
+            pairs, first, self._sum_of = np.unique(
+                self._pairs(), return_index=True, return_inverse=True
+            )
+        first_stateful = first_sum + len(pairs)
+        self._stateful = network.is_stateful[network.tail] & has_stateful_sums
+        receiver = np.where(self._stateful, first_stateful + network.head, receiver)
+        after_sum = receiver[first] if has_sums else receiver[:0]
+        if has_sums:
             receiver = first_sum + self._sum_of
-        sums, member = np.arange(len(pairs)), np.arange(members)
-        self.sink = first_sum + len(pairs)
+        stateful = member if has_stateful_sums else member[:0]
+        self.sink = first_stateful + len(stateful)
         self._unused_topics = np.flatnonzero(network.optional)
         total = int(network.supply.sum())
         free = network.partitions[network.tail]
@@ -102,7 +121,8 @@ class LevelNetwork:
             (network.tail, receiver, network.owned),
             (network.topics + member, first_host + self._host_of, network.max_counts),
             (first_host + np.arange(count), np.full(count, self.sink), np.full(count, total)),
-            (first_sum + sums, network.topics + pairs % max(members, 1), np.full(len(sums), total)),
+            (first_sum + np.arange(len(pairs)), after_sum, np.full(len(pairs), total)),
+            (first_stateful + stateful, network.topics + stateful, np.full(len(stateful), total)),
             (
                 self._unused_topics,
                 np.full(len(self._unused_topics), self.sink),
@@ -110,9 +130,8 @@ class LevelNetwork:
             ),
         ]
         ends = np.cumsum([0, *(len(part[0]) for part in parts)]).tolist()
-        self.moved, self.kept, self.members, self.hosts, self.sums, self.unused = map(
-            slice, ends[:-1], ends[1:]
-        )
+        self.moved, self.kept, self.members, self.hosts, *others = map(slice, ends[:-1], ends[1:])
+        self.sums, self.stateful, self.unused = others
         self.tail, self.head, self.high = (
             np.concatenate([part[column] for part in parts]).astype(np.int64) for column in range(3)
         )
@@ -145,6 +164,9 @@ class LevelNetwork:
         np.add.at(flow, self.hosts.start + self._host_of, flow[self.members])
         if self.sums.stop > self.sums.start:
             np.add.at(flow, self.sums.start + self._sum_of, counts)
+        if self.stateful.stop > self.stateful.start:
+            heads = network.head[self._stateful]
+            np.add.at(flow, self.stateful.start + heads, counts[self._stateful])
         placed = np.zeros(network.topics, dtype=np.int64)
         np.add.at(placed, network.tail, counts)
         flow[self.unused] = (network.supply - placed)[self._unused_topics]
@@ -152,17 +174,21 @@ class LevelNetwork:
 
     def part_of(self, level: Level) -> slice:
         """Return the part of the arcs that have the costs of a level."""
+        part = self.members
         match level:
             case Movement():
-                return self.moved
+                part = self.moved
             case HostImbalance():
-                return self.hosts
+                part = self.hosts
             case TopicSpread():
-                return self.sums
+                part = self.sums
+            case StatefulImbalance():
+                part = self.stateful
+            case MissingTagValues() | StandbyMoves():
+                part = slice(self.moved.start, self.kept.stop)
             case MembersPerPartition():
-                return self.unused
-            case _:
-                return self.members
+                part = self.unused
+        return part
 
     def unit_cost(self, level: Level, unit: Ints) -> Ints:
         """Return the cost of a unit of flow on each arc of the level's part.
@@ -170,7 +196,7 @@ class LevelNetwork:
         ``unit`` is the number of the unit, from 1.
         """
         match level:
-            case Imbalance() | HostImbalance() | TopicSpread():
+            case Imbalance() | HostImbalance() | TopicSpread() | StatefulImbalance():
                 cost = self._factors(level) * (2 * unit - 1)
             case MembersPerPartition():
                 partitions = self.network.partitions[self._unused_topics]
@@ -184,9 +210,22 @@ class LevelNetwork:
                 owned = np.zeros(self.network.topics, dtype=np.int64)
                 np.add.at(owned, self.network.tail, self.network.owned)
                 cost = (owned[self.network.tail] > 0).astype(np.int64)
+            case MissingTagValues() | StandbyMoves():
+                cost = np.tile(self._pair_costs(level), 2)
             case _:
                 raise InternalError(f"arcs have no cost for the level {level.name!r}")
         return cost
+
+    def _pair_costs(self, level: FlowLevel) -> Ints:
+        """Return the costs of the standbys for an active task, per subscription."""
+        if self.network.problem.copies is None:
+            return np.zeros(len(self.network.tail), dtype=np.int64)
+        return pair_costs(self.network.problem, level)[self.network.tail, self.network.head]
+
+    def _greatest_pair_cost(self, level: Level) -> int:
+        if isinstance(level, MissingTagValues | StandbyMoves):
+            return int(self._pair_costs(level).max(initial=0))
+        return 0
 
     def _factors(self, level: Level) -> Ints:
         """Return the factors of the squares of a level, which differ if the speeds differ."""
@@ -197,7 +236,8 @@ class LevelNetwork:
             case HostImbalance():
                 return np.array(problem.host_units.factors, dtype=np.int64)
             case _:
-                return np.ones(self.sums.stop - self.sums.start, dtype=np.int64)
+                part = self.part_of(level)
+                return np.ones(part.stop - part.start, dtype=np.int64)
 
     def weights(self, levels: Sequence[Level]) -> list[int]:
         """Return weights of the levels, each above the range of all later levels together."""
@@ -207,16 +247,26 @@ class LevelNetwork:
         weights, later = [], 0
         for level in reversed(levels):
             weights.append(later + 1)
-            is_count = isinstance(level, Movement | Slots)
-            most = self.network.members if isinstance(level, IdleMembers) else squares
-            later += weights[-1] * (total if is_count else most)
+            match level:
+                case Movement() | Slots():
+                    most = total
+                case IdleMembers():
+                    most = self.network.members
+                case MissingTagValues() | StandbyMoves():
+                    most = total * self._greatest_pair_cost(level)
+                case _:
+                    most = squares
+            later += weights[-1] * most
         return weights[::-1]
 
     def costs(self, levels: Sequence[Level], flow: Ints) -> tuple[Weights, Weights]:
         """Return, per arc, the weighted cost of the next and of the last unit of a flow."""
         weights, problem = self.weights(levels), self.network.problem
         factor = max([1, *problem.member_units.factors, *problem.host_units.factors])
-        most = sum(weights) * factor * (2 * int(self.network.supply.sum()) + 3)
+        total = int(self.network.supply.sum())
+        # The greatest cost of a unit: of a squared load, or of the standbys of a task.
+        greatest = factor * (2 * total + 3) + max(map(self._greatest_pair_cost, levels), default=0)
+        most = sum(weights) * greatest
         is_small = Arithmetic.INT64.represents(most * (self.sink + 2))
         dtype = np.int64 if is_small else np.object_
         both: list[Weights] = []
@@ -277,6 +327,7 @@ def level_network(
         build_network(problem) if network is None else network,
         hosts=problem.host_units if has_hosts else None,
         has_sums=any(isinstance(level, TopicSpread) for level in levels),
+        has_stateful_sums=any(isinstance(level, StatefulImbalance) for level in levels),
     )
 
 

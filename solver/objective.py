@@ -203,27 +203,60 @@ class MembersUsed:
 
 
 @dataclass(frozen=True, slots=True)
-class IdleMembers:
-    """Level: number of members without a partition, among those that subscribe to one."""
+class FlowLevel:
+    """Level that only flows minimise, see `kassay.solver.level_network`."""
 
     tolerance: Tolerance = EXACT
+    name: ClassVar[str]
+
+
+@dataclass(frozen=True, slots=True)
+class IdleMembers(FlowLevel):
+    """Level: number of members without a partition, among those that subscribe to one."""
+
     name: ClassVar[str] = "idle_members"
 
 
 @dataclass(frozen=True, slots=True)
-class MembersPerPartition:
+class MembersPerPartition(FlowLevel):
     """Level: sum over partitions of the squared number of their members."""
 
-    tolerance: Tolerance = EXACT
     name: ClassVar[str] = "members_per_partition"
 
 
 @dataclass(frozen=True, slots=True)
-class Slots:
+class Slots(FlowLevel):
     """Level: number of (partition, member) pairs in the assignment."""
 
-    tolerance: Tolerance = EXACT
     name: ClassVar[str] = "slots"
+
+
+@dataclass(frozen=True, slots=True)
+class StatefulImbalance(FlowLevel):
+    """Level: sum over members of the squared number of their stateful partitions."""
+
+    name: ClassVar[str] = "stateful_sum_of_squares"
+
+
+@dataclass(frozen=True, slots=True)
+class MissingTagValues(FlowLevel):
+    """Level: tag values that the copies of stateful partitions lack.
+
+    For each partition and tag, it adds the greatest possible number of different values minus the
+    number of values of the hosts with a copy, for the standbys with the most values.
+    """
+
+    name: ClassVar[str] = "missing_tag_values"
+
+
+@dataclass(frozen=True, slots=True)
+class StandbyMoves(FlowLevel):
+    """Level: standbys on hosts that do not hold the partition.
+
+    The standbys are those with the fewest `MissingTagValues` and, among them, the fewest moves.
+    """
+
+    name: ClassVar[str] = "standby_moves"
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,22 +276,26 @@ class Colocation:
 
 
 FurtherLevel = CrossRack | TopicSpread | MembersUsed
-CopyLevel = IdleMembers | MembersPerPartition | Slots
-"""Levels that only flows minimise, see `kassay.solver.level_network`."""
-Level = Imbalance | HostImbalance | Movement | Colocation | FurtherLevel | CopyLevel
+Level = Imbalance | HostImbalance | Movement | Colocation | FurtherLevel | FlowLevel
 
 FURTHER_LEVELS: Mapping[str, type[FurtherLevel]] = MappingProxyType(
     {level.name: level for level in (CrossRack, TopicSpread, MembersUsed)}
 )
 """Levels that may follow imbalance and movement, by name."""
-COPY_LEVELS: Mapping[str, type[CopyLevel]] = MappingProxyType(
-    {level.name: level for level in (IdleMembers, MembersPerPartition, Slots)}
+FLOW_LEVELS: Mapping[str, type[FlowLevel]] = MappingProxyType(
+    {
+        level.name: level
+        for level in (
+            *(IdleMembers, MembersPerPartition, Slots),
+            *(StatefulImbalance, MissingTagValues, StandbyMoves),
+        )
+    }
 )
-"""Levels of groups with several members per partition, by name."""
+"""Levels of groups with several places per partition, by name."""
 
 
-def only_by_flows(level: Level) -> UsageError:
-    """Build the error of a method that does not know a level of `COPY_LEVELS`."""
+def only_by_flows(level: FlowLevel) -> UsageError:
+    """Build the error of a method that does not know a level of `FLOW_LEVELS`."""
     return UsageError(f"only flows minimise the level {level.name!r}, without constraints")
 
 
@@ -324,7 +361,7 @@ def requested_levels(group: Group, levels: Iterable[Level | str] | str | None) -
         **{name: HostImbalance(measure) for name, measure in HOST_LEVELS.items()},
         Movement.name: Movement(),
         **{name: level() for name, level in FURTHER_LEVELS.items()},
-        **{name: level() for name, level in COPY_LEVELS.items()},
+        **{name: level() for name, level in FLOW_LEVELS.items()},
     }
     given = (levels,) if isinstance(levels, str | Level) else tuple(levels)
     unknown = [one for one in given if not isinstance(one, Level) and one not in named]

@@ -32,7 +32,8 @@ from kassay.solver.lexicographic.solve_levels import (
 )
 from kassay.solver.limits import FlowClock, SearchBudget, SearchLimits
 from kassay.solver.objective import (
-    COPY_LEVELS,
+    FLOW_LEVELS,
+    FlowLevel,
     HostImbalance,
     Level,
     TopicSpread,
@@ -41,8 +42,6 @@ from kassay.solver.objective import (
 from kassay.solver.problem import Problem, build_problem
 from kassay.solver.solution import Solution, UsedMethod, level_values
 from kassay.solver.subscription_network import prices_prove
-
-_COPY_LEVELS = tuple(COPY_LEVELS.values())
 
 
 class Method(StrEnum):
@@ -117,15 +116,16 @@ def _check_request(
         raise UsageError("levels is empty; pass at least one level, for example Imbalance()")
     check_constraints(group, rules)
     check_levels(group, levels)
-    names = [level.name for level in levels if isinstance(level, _COPY_LEVELS)]
+    names = [level.name for level in levels if isinstance(level, FlowLevel)]
+    is_limited = any(not group.has_copies or rule not in group_constraints(group) for rule in rules)
     if (group.has_copies or names) and (
-        rules or method is not Method.AUTO or not has_arc_costs(group, levels)
+        is_limited or method is not Method.AUTO or not has_arc_costs(group, levels)
     ):
         raise UsageError(
-            "groups with several members per partition, and the levels "
-            f"{', '.join(COPY_LEVELS)}, support equal weights, the levels sum_of_squares, "
-            "host_sum_of_squares, movement and topic_spread besides, no constraints and the "
-            "method auto"
+            "groups with several members per partition or stateful topics, and the levels "
+            f"{', '.join(FLOW_LEVELS)}, support equal weights, the levels sum_of_squares, "
+            "host_sum_of_squares, movement and topic_spread besides, no constraints except "
+            "capacities and the method auto"
         )
     is_one_flow = not rules and prices_prove(group, levels)
     if method is Method.FLOW and not is_one_flow:
@@ -155,7 +155,7 @@ class _Request:
         """Return whether all levels are convex costs of arcs, and another method is slower."""
         if self.problem.group.has_copies:
             return True
-        needs_arcs = any(isinstance(level, (TopicSpread, *_COPY_LEVELS)) for level in self.levels)
+        needs_arcs = any(isinstance(level, TopicSpread | FlowLevel) for level in self.levels)
         is_permitted = self.method is Method.AUTO and not self.rules
         return needs_arcs and is_permitted and has_arc_costs(self.problem.group, self.levels)
 

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import assert_never
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.group import Group
@@ -69,6 +70,12 @@ class SubscriptionNetwork:
         if copies is None:
             return np.zeros(self.topics, dtype=np.int64)
         return copies.partitions * (copies.most - copies.least)
+
+    @cached_property
+    def is_stateful(self) -> NDArray[np.bool_]:
+        """Whether the partitions of each topic of the network have state."""
+        topics = self.problem.group.topic_table()
+        return np.array([topics[name].is_stateful for name in self.topic_names], dtype=np.bool_)
 
     @cached_property
     def supply(self) -> Ints:
@@ -226,6 +233,18 @@ def _network_of_copies(problem: Problem) -> SubscriptionNetwork:
         head=np.concatenate([np.zeros(0, dtype=np.int64), *consumers]),
         topic=copies.class_of,
         topic_names=tuple(problem.group.topics[index].name for index in copies.topic.tolist()),
+        capacity=_group_capacity(problem),
+    )
+
+
+def _group_capacity(problem: Problem) -> Ints | None:
+    """Return the maximum number of partitions per member from the capacities of the group."""
+    weight, most = problem.group.common_weight or 1, problem.partition_count
+    limits = [problem.group.members[index].capacity for index in problem.members]
+    if all(limit is None for limit in limits):
+        return None
+    return np.array(
+        [most if limit is None else min(most, limit // weight) for limit in limits], dtype=np.int64
     )
 
 

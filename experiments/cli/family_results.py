@@ -1,4 +1,4 @@
-"""Write comparisons of the assignors of share groups and Connect with the optimum."""
+"""Write comparisons of the assignors of share groups, Streams and Connect with the optimum."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
@@ -7,14 +7,10 @@ from pathlib import Path
 from kassay.experiments.cli.options.output_options import Format
 from kassay.experiments.cli.process_groups import GroupResult, process_family_documents
 from kassay.experiments.cli.write_results import Record, TableLayout
-from kassay.experiments.comparison.family_comparison import (
-    COMPARED_KINDS,
-    FamilyComparison,
-    compare_answer,
-)
+from kassay.experiments.comparison.family_comparison import compare_answer
+from kassay.experiments.comparison.family_measures import FamilyComparison
 from kassay.experiments.implementations.runner import run_on_document
 from kassay.reference.documents.family_documents import FamilyDocument, Kind
-from kassay.reference.model.errors import InputError
 from kassay.solver.limits import SearchLimits
 
 
@@ -28,7 +24,7 @@ def compare_families(
         last=("result",),
         rows=_measure_rows,
     )
-    process = _comparison(kind, names, limits)
+    process = _comparison(names, limits)
     process_family_documents(file, kind, process, output_format, layout)
 
 
@@ -37,23 +33,18 @@ def explain_families(
 ) -> None:
     """Print the moves of each assignor that were not needed."""
     layout = TableLayout(first=("step", "unneeded move"), rows=_move_rows)
-    process = _comparison(kind, names, limits)
+    process = _comparison(names, limits)
     process_family_documents(file, kind, process, output_format, layout)
 
 
 def _comparison(
-    kind: Kind, names: Sequence[str], limits: SearchLimits
+    names: Sequence[str], limits: SearchLimits
 ) -> Callable[[FamilyDocument], GroupResult]:
     """Return the function that compares the assignors on a document."""
-    if kind not in COMPARED_KINDS:
-        raise InputError(
-            f"documents of kind {str(kind)!r} are not compared with the optimum; only kassay "
-            "assign reads them"
-        )
 
     def process(document: FamilyDocument) -> GroupResult:
         entries = [_entry(document, name, limits) for name in names]
-        record = {"id": document.id, "kind": str(kind), "comparisons": entries}
+        record = {"id": document.id, "kind": str(document.kind), "comparisons": entries}
         return GroupResult(record, reached=all(entry["states"] is not None for entry in entries))
 
     return process

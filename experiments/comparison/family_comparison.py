@@ -1,4 +1,4 @@
-"""Compare the answers of assignors of share groups and Kafka Connect with the optimum.
+"""Compare the answers of assignors of share groups, Streams and Connect with the optimum.
 
 A share group is a group with several members per partition. Each stable state of a Connect
 cluster is two groups: a connector is a topic, a task a partition, and a worker a member; the
@@ -7,10 +7,18 @@ connectors themselves are the partitions of one topic.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
+from kassay.experiments.comparison.family_measures import (
+    FamilyComparison,
+    FamilyMeasure,
+    UnneededMove,
+    measure_level,
+    moves_not_needed,
+)
+from kassay.experiments.comparison.streams_comparison import compare_streams
 from kassay.reference.documents.family_documents import FamilyDocument, Kind, family_error
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.group import Group, Member, Topic
@@ -22,51 +30,10 @@ from kassay.solver.objective import requested_levels
 from kassay.solver.solution import Solution
 from kassay.solver.solve import solve
 
-COMPARED_KINDS = (Kind.SHARE, Kind.CONNECT)
-"""Kinds of documents that kassay compares with the optimum."""
 SHARE_LEVELS = ("idle_members", "members_per_partition", "sum_of_squares", "movement", "slots")
 _BALANCE_LEVELS = ("sum_of_squares", "movement")
 _SLOT_LEVELS = ("idle_members", "slots")
 _TASK_LEVELS = ("sum_of_squares", "topic_spread", "movement")
-
-
-@dataclass(frozen=True, slots=True)
-class FamilyMeasure:
-    """Value of an answer on one measure, with the minimum of the measure.
-
-    Parameters
-    ----------
-    minimum, bound
-        Best known value and proven lower bound: fewest slots without idle members; loads for the
-        members per partition of the answer; moves with minimum loads, None for other loads.
-    optimum
-        Value in the optimum of all levels in their order; None if it is not computed.
-    """
-
-    name: str
-    value: int
-    minimum: int | None
-    bound: int | None
-    optimum: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class UnneededMove:
-    """A partition that a member of the answer receives, but not the member of the optimum."""
-
-    partition: tuple[str, int]
-    owners: tuple[str, ...]
-    member: str
-
-
-@dataclass(frozen=True, slots=True)
-class FamilyComparison:
-    """Measures of one answer or one stable state, and the moves that were not needed."""
-
-    measures: tuple[FamilyMeasure, ...]
-    unneeded: tuple[UnneededMove, ...] = ()
-    step: int | None = None
-    invalid: tuple[str, ...] = ()
 
 
 def compare_answer(
@@ -78,6 +45,8 @@ def compare_answer(
         return [_compare_share(document, Assignment(lists), limits)]
     if document.kind is Kind.CONNECT:
         return _compare_connect(document, answer["steps"], limits)
+    if document.kind in (Kind.STREAMS_GROUP, Kind.STREAMS):
+        return [compare_streams(document, answer, limits)]
     raise family_error(document.kind, "group")
 
 
@@ -131,7 +100,7 @@ def _compare_share(
     balance = solve(fixed, levels=_BALANCE_LEVELS, limits=limits)
     chosen = {level.name: level.value for level in best.levels}
     measures = [
-        _measure(free, answer, solution, name, chosen)
+        measure_level(free, answer, solution, name, chosen)
         for solution, name in (
             (fewest, "idle_members"),
             (fewest, "slots"),
@@ -198,17 +167,8 @@ def _compare_state(
     fewest = solve(group, levels=_BALANCE_LEVELS, limits=limits)
     measures = _balance(group, answer, fewest, chosen)
     if any(topic.partitions > 1 for topic in topics):
-        measures.insert(1, _measure(group, answer, best, "topic_spread", chosen))
+        measures.insert(1, measure_level(group, answer, best, "topic_spread", chosen))
     return FamilyComparison(tuple(measures), _unneeded(group, answer, fewest))
-
-
-def _measure(
-    group: Group, answer: Assignment, solution: Solution, name: str, chosen: Mapping[str, int]
-) -> FamilyMeasure:
-    """Return a measure of an answer, and its value and bound in a solution."""
-    level = solution.level(name)
-    value = value_of(group, answer, requested_levels(group, name)[0])
-    return FamilyMeasure(name, value, level.value, level.bound, chosen.get(name))
 
 
 def _balance(
@@ -218,31 +178,17 @@ def _balance(
 
     The fewest moves belong to the minimum imbalance, so they are unknown for another imbalance.
     """
-    loads = _measure(group, answer, solution, "sum_of_squares", chosen)
-    moves = _measure(group, answer, solution, "movement", chosen)
+    loads = measure_level(group, answer, solution, "sum_of_squares", chosen)
+    moves = measure_level(group, answer, solution, "movement", chosen)
     if loads.value > solution.imbalance.bound:
         moves = replace(moves, minimum=None, bound=None)
     return [loads, moves]
 
 
 def _unneeded(group: Group, answer: Assignment, solution: Solution) -> tuple[UnneededMove, ...]:
-    """Return the moves of an answer that the optimum does not make, if it has fewer moves."""
-    loads, moves = requested_levels(group, _BALANCE_LEVELS)
-    is_even = value_of(group, answer, loads) <= solution.imbalance.bound
-    optimum = solution.assignment
-    if optimum is None or not is_even or value_of(group, answer, moves) <= solution.movement.value:
-        return ()
-    holders: dict[tuple[str, int], list[str]] = {}
-    for member in group.members:
-        for tp in (*member.owned, *member.holds):
-            if tp.topic in member.subscription:
-                holders.setdefault(tp, []).append(member.id)
-    return tuple(
-        UnneededMove((tp.topic, tp.partition), tuple(holders[tp]), member)
-        for member, partitions in answer.items()
-        for tp in partitions
-        if tp in holders and member not in holders[tp] and tp not in set(optimum[member])
-    )
+    """Return the moves that the optimum does not make, if the loads of the answer are minimum."""
+    loads = value_of(group, answer, requested_levels(group, "sum_of_squares")[0])
+    return moves_not_needed(group, answer, solution) if loads <= solution.imbalance.bound else ()
 
 
 def _tasks(state: Mapping[str, Any]) -> Assignment:

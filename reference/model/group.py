@@ -151,8 +151,8 @@ class Group:
     @property
     @cached
     def has_copies(self) -> bool:
-        """Return whether partitions have several members, or members hold partitions."""
-        return any(topic.copies is not None for topic in self.topics) or any(
+        """Return whether partitions have several members or state, or members hold partitions."""
+        return any(topic.copies is not None or topic.is_stateful for topic in self.topics) or any(
             len(member.holds) for member in self.members
         )
 

@@ -45,6 +45,11 @@ class Topic:
     copies
         Minimum and maximum number of members per partition, for share groups; None if each
         partition has one member.
+    is_stateful
+        Whether the partitions are tasks with local state, for Streams.
+    standbys
+        Number of standby copies of each stateful task. All copies of a task are on different
+        hosts.
     """
 
     name: str
@@ -54,6 +59,8 @@ class Topic:
     racks: tuple[tuple[str | None, ...], ...] | None = None
     id: uuid.UUID | None = None
     copies: tuple[tuple[int, int], ...] | None = None
+    is_stateful: bool = False
+    standbys: int = 0
 
     def __post_init__(self) -> None:
         where = f"topic {self.name!r}"
@@ -65,6 +72,11 @@ class Topic:
             racks = tuple(tuple(rack or None for rack in row) for row in self.racks)
             object.__setattr__(self, "racks", racks)
             check_length(where, "racks", self.racks, self.partitions)
+        if self.standbys < 0 or (self.standbys and not self.is_stateful):
+            raise InputError(
+                f"{where}: standbys must be at least 0, and 0 for a stateless topic, "
+                f"got {self.standbys}"
+            )
         if self.copies is not None:
             object.__setattr__(self, "copies", tuple((low, high) for low, high in self.copies))
             check_length(where, "copies", self.copies, self.partitions)
@@ -141,7 +153,10 @@ class Member:
         see `kassay.reference.model.assumptions`.
     holds
         Partitions that the member receives without a move, besides those that it owns. Several
-        members may hold one partition.
+        members may hold one partition. Standbys do not move to the hosts of these members.
+    tags
+        Client tags as (key, value). The copies of a task on different hosts should have
+        different values of each key.
     """
 
     id: str
@@ -161,6 +176,7 @@ class Member:
     client: Client = NO_CLIENT
     assumed: tuple[Assumed, ...] = ()
     holds: Partitions = NO_PARTITIONS
+    tags: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rack", self.rack or None)

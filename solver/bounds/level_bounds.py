@@ -71,7 +71,7 @@ def level_bound(
                 not problem.may_consume[problem.consumer_set[list(block)]].all(axis=0).any()
                 for block in colocation_blocks(problem, level)
             )
-        case objective.IdleMembers() | objective.MembersPerPartition() | objective.Slots():
+        case objective.FlowLevel():
             bound = 0
         case _:
             assert_never(level)

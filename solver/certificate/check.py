@@ -96,7 +96,8 @@ def _level_price_errors(
         return
     levels = [claim.level for claim in certificate.claims]
     rules = (*group_constraints(group), *certificate.constraints)
-    if rules or not has_arc_costs(group, levels):
+    is_limited = any(not group.has_copies or rule not in group_constraints(group) for rule in rules)
+    if is_limited or not has_arc_costs(group, levels):
         yield "prices of nodes cannot prove these levels optimal for this group"
         return
     problem = build_problem(group)

@@ -172,8 +172,8 @@ def parse_level(table: Mapping[str, object], where: str) -> objective.Level:
             return objective.Colocation(tuple(sets), tolerance)
         if name in objective.FURTHER_LEVELS:
             return objective.FURTHER_LEVELS[name](tolerance)
-        if name in objective.COPY_LEVELS:
-            return objective.COPY_LEVELS[name](tolerance)
+        if name in objective.FLOW_LEVELS:
+            return objective.FLOW_LEVELS[name](tolerance)
         if name in list(Measure):
             return objective.Imbalance(Measure(name), tolerance)
         if name in objective.HOST_LEVELS:
@@ -189,7 +189,7 @@ def parse_level(table: Mapping[str, object], where: str) -> objective.Level:
             objective.Movement.name,
             objective.Colocation.name,
             *objective.FURTHER_LEVELS,
-            *objective.COPY_LEVELS,
+            *objective.FLOW_LEVELS,
         ]
     )
     raise InputError(f"{where}.level: unknown level {name!r}, expected one of {known_levels}")

@@ -69,7 +69,7 @@ def level_terms(
             term = Term(_members_used(model))
         case objective.Colocation():
             term = _colocation(model, level)
-        case objective.IdleMembers() | objective.MembersPerPartition() | objective.Slots():
+        case objective.FlowLevel():
             raise objective.only_by_flows(level)
         case _:
             assert_never(level)

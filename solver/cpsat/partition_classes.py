@@ -105,7 +105,7 @@ def _attributes(problem: Problem, level: objective.Level) -> list[NDArray[np.int
             | objective.Colocation()
         ):
             return []
-        case objective.IdleMembers() | objective.MembersPerPartition() | objective.Slots():
+        case objective.FlowLevel():
             raise objective.only_by_flows(level)
         case _:
             assert_never(level)

@@ -28,7 +28,7 @@ def level_column(table: PlacementTable, level: objective.Level) -> Weights:
             return np.asarray((table.counts > 0).sum(axis=1))
         case objective.Colocation():
             return _colocation(table, level)
-        case objective.IdleMembers() | objective.MembersPerPartition() | objective.Slots():
+        case objective.FlowLevel():
             raise objective.only_by_flows(level)
         case _:
             assert_never(level)

@@ -33,9 +33,12 @@ from kassay.solver.objective import (
     Imbalance,
     Level,
     MembersPerPartition,
+    MissingTagValues,
     Movement,
     MovementCost,
     Slots,
+    StandbyMoves,
+    StatefulImbalance,
     TopicSpread,
 )
 from kassay.solver.problem import Ints, Problem
@@ -124,9 +127,9 @@ class _OrderedFlows:
         Return this limit, or None if flows cannot minimise the level within the time limit.
         """
         match level:
-            case Movement(cost=MovementCost()) | Slots():
+            case Movement(cost=MovementCost()) | Slots() | MissingTagValues() | StandbyMoves():
                 return self._minimise_sum(level)
-            case TopicSpread():
+            case TopicSpread() | StatefulImbalance():
                 part = self.arcs.part_of(level)
                 return self._minimise_squares(level, np.ones(part.stop - part.start, dtype=int))
             case IdleMembers() | MembersPerPartition():

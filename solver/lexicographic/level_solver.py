@@ -27,14 +27,12 @@ from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import (
     Colocation,
     CrossRack,
+    FlowLevel,
     HostImbalance,
-    IdleMembers,
     Imbalance,
     Level,
-    MembersPerPartition,
     MembersUsed,
     Movement,
-    Slots,
     TopicSpread,
     only_by_flows,
 )
@@ -164,7 +162,7 @@ class LevelSolver:
                 timed = [search_moves_first, repair, enumerate_subsets]
             case CrossRack() | TopicSpread() | MembersUsed() | Colocation():
                 timed = [repair, enumerate_subsets]
-            case IdleMembers() | MembersPerPartition() | Slots():
+            case FlowLevel():
                 raise only_by_flows(level)
             case _:
                 assert_never(level)

@@ -127,3 +127,114 @@ def test_the_commands_read_documents_of_share_groups(tmp_path: Path) -> None:
     )
     assert result.exit_code == 2
     assert "fixed levels" in result.output
+
+
+def _streams_group(**members: dict[str, Any]) -> dict[str, Any]:
+    """Return a Streams group with a stateful and a stateless subtopology."""
+    return {
+        "subtopologies": {
+            "0": {"partitions": 2, "stateful": True},
+            "1": {"partitions": 2, "stateful": False},
+        },
+        "members": [{"id": id, **fields} for id, fields in members.items()],
+    }
+
+
+def test_stateful_tasks_on_one_thread_are_above_the_minimum() -> None:
+    document = _streams_group(
+        a={"process": "p0", "active": {"0": [0, 1]}}, b={"process": "p1", "active": {"1": [0, 1]}}
+    )
+    members = {m["id"]: {"active": m["active"], "standby": {}} for m in document["members"]}
+    compared = _compared(Kind.STREAMS_GROUP, document, {"members": members})[0]
+    numbers = _numbers(compared)
+    assert numbers["active_sum_of_squares"] == (8, 8)
+    assert numbers["stateful_sum_of_squares"] == (4, 2)
+    assert numbers["stateful_spread"] == (2, 0)
+    assert numbers["subtopology_spread_above_minimum"] == (2, 0)
+    assert numbers["state_moves"] == numbers["thread_moves"] == (0, 0)
+    assert {one.name: one.optimum for one in compared.measures}["state_moves"] == 1
+
+
+def test_a_move_of_a_stateful_task_instead_of_a_stateless_one_is_not_needed() -> None:
+    document = _streams_group(
+        a={"process": "p0", "active": {"0": [0, 1]}},
+        b={"process": "p0", "active": {"1": [0]}},
+        c={"process": "p0", "active": {"1": [1]}},
+        d={"process": "p2"},
+        e={"process": "p2"},
+    )
+    active = {"a": {"0": [0]}, "b": {"1": [0]}, "c": {"1": [1]}, "d": {"0": [1]}}
+    members = {id: {"active": tasks, "standby": {}} for id, tasks in active.items()}
+    compared = _compared(Kind.STREAMS_GROUP, document, {"members": members})[0]
+    assert _numbers(compared)["state_moves"] == (1, 0)
+    assert _numbers(compared)["process_moves"] == (1, 1)
+    moves = [(move.partition, move.owners, move.member) for move in compared.unneeded]
+    assert moves == [(("0", 1), ("p0",), "p2")]
+
+
+def _processes(**active: list[str]) -> dict[str, Any]:
+    """Return an application with processes of two threads and one stateful subtopology."""
+    return {
+        "config": {"num_standby_replicas": 0},
+        "subtopologies": {"0": {"partitions": 4, "stateful": True, "end_offsets": [50_000] * 4}},
+        "processes": [
+            {"id": _uuid(name), "threads": 2, "active": tasks, "tags": {"zone": zone}}
+            for (name, tasks), zone in zip(active.items(), "aab", strict=True)
+        ],
+    }
+
+
+def _uuid(name: str) -> str:
+    return f"00000000-0000-0000-0000-00000000000{name}"
+
+
+def _answer(standby: Mapping[str, list[str]], **active: list[str]) -> dict[str, Any]:
+    return {
+        "processes": {
+            _uuid(name): {"active": tasks, "standby": standby.get(name, [])}
+            for name, tasks in active.items()
+        }
+    }
+
+
+def test_three_moves_of_a_join_where_one_is_enough() -> None:
+    document = _processes(a=["0_0", "0_2"], b=["0_1", "0_3"], c=[])
+    answer = _answer({}, a=["0_0", "0_3"], b=["0_2"], c=["0_1"])
+    numbers = _numbers(_compared(Kind.STREAMS, document, answer)[0])
+    assert numbers["state_moves"] == numbers["process_moves"] == (3, 1)
+    assert numbers["active_sum_of_squares"] == (4, 4)
+    assert numbers["missing_standbys"] == (0, 0)
+
+
+def test_standbys_are_compared_by_tags_and_moves() -> None:
+    document = _processes(a=["0_0", "0_2"], b=["0_1", "0_3"], c=[])
+    document["config"] = {"num_standby_replicas": 1, "rack_aware_assignment_tags": ["zone"]}
+    document["processes"][1]["standby"] = ["0_0"]
+    document["processes"][1]["lags"] = {"0_0": 10_000, "0_2": 10_001}
+    standby = {"b": ["0_0", "0_2"], "c": ["0_1", "0_3"]}
+    active = {"a": ["0_0", "0_2"], "b": ["0_1", "0_3"], "c": []}
+    numbers = _numbers(_compared(Kind.STREAMS, document, _answer(standby, **active))[0])
+    assert numbers["missing_tag_values"] == (2, 0)
+    assert numbers["standby_moves"] == (3, 3)
+    assert numbers["copy_sum_of_squares"] == (24, 22)
+    short = _answer({**standby, "c": ["0_1"]}, **active)
+    numbers = _numbers(_compared(Kind.STREAMS, document, short)[0])
+    assert numbers["missing_standbys"] == (1, 0)
+    assert numbers["missing_tag_values"] == (3, None)
+
+
+@pytest.mark.parametrize(
+    ("standby", "active", "message"),
+    [
+        ({}, ["0_1"], "0-3 is not assigned"),
+        ({"b": ["0_1"]}, ["0_1", "0_3"], "has 2 copies of 0-1"),
+        ({"c": ["0_1", "0_1"]}, ["0_1", "0_3"], "has 2 copies of 0-1"),
+    ],
+)
+def test_wrong_tasks_make_an_answer_of_streams_invalid(
+    standby: dict[str, list[str]], active: list[str], message: str
+) -> None:
+    document = _processes(a=["0_0", "0_2"], b=["0_1", "0_3"], c=[])
+    answer = _answer(standby, a=["0_0", "0_2"], b=active, c=[])
+    (invalid,) = _compared(Kind.STREAMS, document, answer)[0].invalid
+    assert invalid.endswith(message)

@@ -1,0 +1,263 @@
+"""Streams groups and Kafka Streams applications as groups of the one model.
+
+A task is a partition, and its subtopology a topic. A thread is a member, and its process a host.
+The threads of a process hold the tasks with caught-up state in the process.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kassay.reference.documents.family_documents import FamilyDocument, Kind
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.group import Group, Member, Topic
+from kassay.reference.model.group_annotations import Client
+from kassay.reference.model.topic_partitions import Partitions
+from kassay.reference.model.topic_partitions import TopicPartition as Task
+
+_ACCEPTABLE_RECOVERY_LAG = 10_000
+"""Default of ``acceptable.recovery.lag``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process with its threads, its previous active tasks, and the tasks with caught-up state."""
+
+    id: str
+    threads: tuple[str, ...]
+    active: tuple[Task, ...]
+    state: tuple[Task, ...]
+    tags: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """A Streams application before a rebalance.
+
+    Parameters
+    ----------
+    owned
+        Previous active tasks per thread; empty if only those of the processes are known.
+    """
+
+    id: str | None
+    topics: tuple[Topic, ...]
+    processes: tuple[Process, ...]
+    owned: Mapping[str, tuple[Task, ...]]
+
+    @property
+    def threads(self) -> dict[str, str]:
+        """Return the process of each thread."""
+        return {thread: one.id for one in self.processes for thread in one.threads}
+
+    @property
+    def stateful(self) -> tuple[Topic, ...]:
+        """Return the stateful subtopologies."""
+        return tuple(topic for topic in self.topics if topic.is_stateful)
+
+    def standbys(self, topic: Topic) -> int:
+        """Return the number of standbys of a task: at most one per other process."""
+        return min(topic.standbys, len(self.processes) - 1)
+
+    def thread_group(self, *, with_tags: bool = True) -> Group:
+        """Return the group of the threads, to assign the active tasks and their standbys."""
+        return self._group(
+            self.topics,
+            [
+                Member(
+                    thread,
+                    (),
+                    holds=Partitions.of(process.state),
+                    tags=process.tags if with_tags else (),
+                    client=Client(host=process.id),
+                )
+                for process in self.processes
+                for thread in process.threads
+            ],
+        )
+
+    def place_group(
+        self,
+        topics: Sequence[Topic],
+        holds: Mapping[str, Sequence[Task]],
+        *,
+        like: Assignment | None = None,
+        speeds: Mapping[str, int] | None = None,
+    ) -> Group:
+        """Return the group of some places, processes or threads, that hold given tasks.
+
+        Each place has at most as many tasks as in the assignment ``like``.
+        """
+        names = {topic.name for topic in topics}
+        return self._group(
+            tuple(replace(topic, is_stateful=False, standbys=0) for topic in topics),
+            [
+                Member(
+                    place,
+                    (),
+                    holds=Partitions.of(task for task in held if task.topic in names),
+                    capacity=None if like is None else len(like.get(place, ())),
+                    speed=1 if speeds is None else speeds[place],
+                )
+                for place, held in holds.items()
+            ],
+        )
+
+    def _group(self, topics: tuple[Topic, ...], members: Sequence[Member]) -> Group:
+        names = tuple(topic.name for topic in topics)
+        return Group(topics, tuple(replace(m, subscription=names) for m in members), id=self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsAnswer:
+    """Active tasks per thread and per process, and standby tasks per process."""
+
+    threads: Assignment
+    active: Assignment
+    standby: Assignment
+
+    def copies(self, topics: Sequence[Topic]) -> Assignment:
+        """Return the active and standby tasks of some subtopologies per process."""
+        names = {topic.name for topic in topics}
+        return Assignment(
+            {
+                process: [task for task in (*tasks, *self.standby[process]) if task.topic in names]
+                for process, tasks in self.active.items()
+            }
+        )
+
+
+def read_application(document: FamilyDocument) -> Application:
+    """Convert a checked document of a Streams group or of a Kafka Streams application."""
+    content: Any = document.content
+    if document.kind is Kind.STREAMS_GROUP:
+        topics = _topics(content, content.get("num_standby_replicas", 0))
+        keys = content.get("rack_aware_tags", ())
+        processes = [*_group_processes(content["members"], topics, keys)]
+        owned = {one["id"]: tuple(_tasks(one.get("active", {}))) for one in content["members"]}
+        return Application(document.id, topics, tuple(processes), owned)
+    config = content.get("config", {})
+    topics = _topics(content, config.get("num_standby_replicas") or 0)
+    lag = config.get("acceptable_recovery_lag")
+    limit = _ACCEPTABLE_RECOVERY_LAG if lag is None else lag
+    processes = [
+        Process(
+            one["id"],
+            tuple(f"{one['id']}/{number}" for number in range(one["threads"])),
+            tuple(map(parse_task, one.get("active", ()))),
+            tuple(_caught_up(one, topics, content["subtopologies"], limit)),
+            _tags(one, config.get("rack_aware_assignment_tags", ())),
+        )
+        for one in content["processes"]
+    ]
+    return Application(document.id, topics, tuple(processes), {})
+
+
+def read_answer(application: Application, answer: Mapping[str, Any]) -> StreamsAnswer:
+    """Convert the answer of an assignor.
+
+    The tasks of a process that are not assigned to threads are dealt to them, stateful tasks
+    first: no other distribution is more even.
+    """
+    if "members" in answer:
+        process_of = application.threads
+        threads = {
+            thread: [*_tasks(answer["members"].get(thread, {}).get("active", {}))]
+            for thread in process_of
+        }
+        active: dict[str, list[Task]] = {one.id: [] for one in application.processes}
+        standby: dict[str, list[Task]] = {one.id: [] for one in application.processes}
+        for thread, process in process_of.items():
+            active[process] += threads[thread]
+            standby[process] += _tasks(answer["members"].get(thread, {}).get("standby", {}))
+        return StreamsAnswer(Assignment(threads), Assignment(active), Assignment(standby))
+    active, standby = (
+        {
+            one.id: [*map(parse_task, answer["processes"].get(one.id, {}).get(key, ()))]
+            for one in application.processes
+        }
+        for key in ("active", "standby")
+    )
+    names = {topic.name for topic in application.stateful}
+    threads = {}
+    for one in application.processes:
+        tasks = sorted(active[one.id], key=lambda task: (task.topic not in names, task))
+        count = len(one.threads)
+        threads |= {thread: tasks[at::count] for at, thread in enumerate(one.threads)}
+    return StreamsAnswer(Assignment(threads), Assignment(active), Assignment(standby))
+
+
+def parse_task(text: str) -> Task:
+    """Parse a task id such as ``0_1``: subtopology and partition.
+
+    Examples
+    --------
+    >>> parse_task("0_1")
+    TopicPartition(topic='0', partition=1)
+    """
+    name, _, number = text.rpartition("_")
+    return Task(name, int(number))
+
+
+def _topics(content: Mapping[str, Any], standbys: int) -> tuple[Topic, ...]:
+    return tuple(
+        Topic(
+            name,
+            fields["partitions"],
+            is_stateful=fields["stateful"],
+            standbys=standbys if fields["stateful"] else 0,
+        )
+        for name, fields in content["subtopologies"].items()
+    )
+
+
+def _group_processes(
+    members: Sequence[Mapping[str, Any]], topics: Sequence[Topic], keys: Sequence[str]
+) -> Iterator[Process]:
+    """Yield the processes of a Streams group.
+
+    A process has the state of its previous tasks and of its local directories.
+    """
+    stateful = {topic.name for topic in topics if topic.is_stateful}
+    for id in dict.fromkeys(member["process"] for member in members):
+        inside = [member for member in members if member["process"] == id]
+        active = [task for member in inside for task in _tasks(member.get("active", {}))]
+        known = [
+            task
+            for member in inside
+            for key in ("active", "standby", "warmup", "offsets")
+            for task in _tasks(member.get(key, {}))
+            if task.topic in stateful
+        ]
+        threads = tuple(member["id"] for member in inside)
+        yield Process(
+            id, threads, tuple(active), tuple(dict.fromkeys(known)), _tags(inside[0], keys)
+        )
+
+
+def _caught_up(
+    process: Mapping[str, Any],
+    topics: Sequence[Topic],
+    subtopologies: Mapping[str, Any],
+    limit: int,
+) -> Iterator[Task]:
+    """Yield the stateful tasks with caught-up state in a process of an application."""
+    active, lags = process.get("active", ()), process.get("lags", {})
+    for topic in topics:
+        ends = subtopologies[topic.name].get("end_offsets", [0] * topic.partitions)
+        for number in range(topic.partitions if topic.is_stateful else 0):
+            id = f"{topic.name}_{number}"
+            if (id in active and id not in lags) or lags.get(id, ends[number]) <= limit:
+                yield Task(topic.name, number)
+
+
+def _tasks(table: Mapping[str, Any]) -> Iterator[Task]:
+    """Yield the tasks of a table from subtopologies to partition numbers."""
+    for name, numbers in table.items():
+        for number in numbers:
+            yield Task(name, int(number))
+
+
+def _tags(one: Mapping[str, Any], keys: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    tags = one.get("tags", {})
+    return tuple((key, tags[key]) for key in keys if key in tags)
