@@ -1,4 +1,4 @@
-"""Comparison of answers of share groups and Connect clusters with the optimum."""
+"""Comparison of answers of share groups, Streams and Connect with the optimum."""
 
 import json
 from collections.abc import Mapping

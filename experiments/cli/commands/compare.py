@@ -66,8 +66,8 @@ def compare(
     options for levels or constraints, the output shows the value of each assignor on each level,
     the optimum of the level, and the constraints that the result of the assignor violates.
 
-    Assignors of share groups and Connect read documents of their kind; the output shows each
-    measure of the answer with its proven minimum, and the moves that were not needed.
+    Assignors of share groups, Streams and Connect read documents of their kind; the output shows
+    each measure of the answer with its proven minimum, and the moves that were not needed.
 
     Example: `kassay compare groups.jsonl --assignor sticky --format table`
     """

@@ -81,7 +81,8 @@ def explain(
     The key "moved" contains one reason per move from the current to the explained assignment.
     If the assignor does not terminate, kassay explains the repeated state and prints a note.
 
-    For assignors of share groups and Connect, the output lists the moves that were not needed.
+    For assignors of share groups, Streams and Connect, the output lists the moves that were not
+    needed.
 
     Example: `kassay explain groups.jsonl --assignor sticky --format table`
     """
