@@ -3,7 +3,9 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from kassay.reference.assignors.connect import cluster
 from kassay.reference.assignors.share import simple
+from kassay.reference.assignors.streams import high_availability
 from kassay.reference.documents.family_documents import FamilyDocument, Kind
 
 
@@ -15,5 +17,10 @@ class FamilyPort:
     assign: Callable[[FamilyDocument], Mapping[str, object]]
 
 
-FAMILY_PORTS = {"share": FamilyPort(Kind.SHARE, simple.assign_document)}
+FAMILY_PORTS = {
+    "share": FamilyPort(Kind.SHARE, simple.assign_document),
+    "connect-incremental": FamilyPort(Kind.CONNECT, cluster.assign_incrementally),
+    "connect-eager": FamilyPort(Kind.CONNECT, cluster.assign_eagerly),
+    "streams-high-availability": FamilyPort(Kind.STREAMS, high_availability.assign_document),
+}
 """The ports by name."""

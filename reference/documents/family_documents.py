@@ -193,7 +193,8 @@ def _check_streams_configuration(config: Mapping[str, object], where: str) -> No
     check_keys(config, (*numbers, strategy, tags), where)
     for key in numbers:
         if config.get(key) is not None:
-            _count(config[key], f"{where}.{key}")
+            is_long = key in ("acceptable_recovery_lag", "probing_rebalance_interval_ms")
+            _count(config[key], f"{where}.{key}", _MAX_LONG if is_long else _MAX_INT)
     known = ("none", "min_traffic", "balance_subtopology")
     if as_text(config.get(strategy, "none"), f"{where}.{strategy}") not in known:
         _fail(f"{where}.{strategy}", f"one of {', '.join(known)}", config[strategy])

@@ -12,6 +12,7 @@ JavaClass = Literal[
     "ArrayIndexOutOfBoundsException",
     "IllegalArgumentException",
     "IllegalStateException",
+    "IndexOutOfBoundsException",
     "NoSuchElementException",
     "NullPointerException",
     "PartitionAssignorException",

@@ -42,6 +42,13 @@ so do Streams groups before 4.4.
 """
 
 
+def assignor_of(problem):
+    """Return the name of the assignor of a recording that contains several."""
+    if problem["kind"] == "connect":
+        return "eager" if problem["protocol"] == "eager" else "incremental"
+    return problem.get("assignor")
+
+
 def answer(problem, name):
     kind = Kind(problem["kind"])
     result = run_on_document(parse_family_document(problem, kind=kind), name)
@@ -69,9 +76,7 @@ def test_a_driver_equals_the_answers_of_another_driver(recording):
         for line in stream:
             recorded = json.loads(line)
             problem = {**recorded["problem"], "kind": recorded["problem"]["family"]}
-            assignor = problem.get("assignor")
-            if problem["kind"] == "connect":
-                assignor = "eager" if problem["protocol"] == "eager" else "incremental"
+            assignor = assignor_of(problem)
             if assignor == "sticky" and problem["config"]["num_standby_replicas"]:
                 continue
             expected = recorded.get("answer") or {
@@ -109,27 +114,58 @@ def test_each_release_answers_twice_with_the_same_answer(name):
     assert [answer(problem, name) for problem in problems] == first
 
 
+PORTS = {
+    "kafka-broker@4.4.0:share": "share",
+    "kafka-connect@4.3.1:incremental": "connect-incremental",
+    "kafka-connect@4.3.1:eager": "connect-eager",
+    "kafka-streams@4.3.1:high-availability": "streams-high-availability",
+}
+
+
+def uses_rack_strategy(problem):
+    return problem.get("config", {}).get("rack_aware_assignment_strategy", "none") != "none"
+
+
 @pytest.mark.parametrize(
     "recorded",
-    [one for one in RECORDED if one["problem"]["kind"] == "share"],
+    [
+        one
+        for one in RECORDED
+        if one["assignor"] in PORTS and not uses_rack_strategy(one["problem"])
+    ],
     ids=lambda one: one["problem"]["id"],
 )
-def test_the_port_of_share_groups_repeats_the_recorded_answer(recorded):
-    found = json.loads(json.dumps(answer(recorded["problem"], "share")))
+def test_a_port_repeats_the_recorded_answer(recorded):
+    found = json.loads(json.dumps(answer(recorded["problem"], PORTS[recorded["assignor"]])))
     assert found == recorded["answer"]
 
 
-def test_the_port_of_share_groups_equals_the_answers_of_another_driver():
-    file = SHARED / "share@4.4.0.jsonl.gz"
+@pytest.mark.parametrize(
+    ("recording", "least"), [("share@4.4.0", 30), ("connect@4.3.1", 60), ("streams@4.3.1", 40)]
+)
+def test_a_port_equals_the_answers_of_another_driver(recording, least):
+    file = SHARED / f"{recording}.jsonl.gz"
     if not file.exists():
         pytest.skip("needs the recordings in ../shared/fixtures/family")
     with gzip.open(file, "rt", encoding="utf-8") as stream:
         recordings = [json.loads(line) for line in stream]
+    compared = 0
     for recorded in recordings:
-        problem = {**recorded["problem"], "kind": "share"}
-        found = json.loads(json.dumps(answer(problem, "share")))
+        problem = {**recorded["problem"], "kind": recorded["problem"]["family"]}
+        port = PORTS.get(RECORDINGS[recording].format(assignor=assignor_of(problem)))
+        if port is None or uses_rack_strategy(problem):
+            continue
+        found = json.loads(json.dumps(answer(problem, port)))
         assert found.get("failed") == recorded.get("failed"), problem["id"]
         assert recorded.get("answer") in (None, found), problem["id"]
+        compared += 1
+    assert compared >= least
+
+
+def test_the_port_of_streams_refuses_a_rack_strategy():
+    problem = next(one["problem"] for one in RECORDED if uses_rack_strategy(one["problem"]))
+    with pytest.raises(InputError, match="got 'min_traffic'; use kafka-streams:high-availability"):
+        answer(problem, "streams-high-availability")
 
 
 SHARE = {"kind": "share", "id": "s", "topics": {"t": 1}, "members": [{"id": "m", "topics": ["t"]}]}

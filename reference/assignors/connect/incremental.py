@@ -1,0 +1,245 @@
+"""Port of ``IncrementalCooperativeAssignor``: few revocations, and a delay for lost workers.
+
+Upstream: org.apache.kafka.connect.runtime.distributed.IncrementalCooperativeAssignor,
+connect-runtime 3.5 to 4.3. Methods keep upstream's names and order.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import TypeVar
+
+from kassay.reference.assignors.connect.connectors_and_tasks import ConnectorsAndTasks
+from kassay.reference.java.hash_codes import utf16_key
+from kassay.reference.java.hash_order import string_order
+from kassay.reference.model.assignor_result import UpstreamError
+
+E = TypeVar("E")
+Loads = dict[str, ConnectorsAndTasks]
+"""Connectors and tasks per worker, in the order of upstream's list of workers."""
+
+_BACKOFF_MULTIPLIER = 40
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterAssignment:
+    """Connectors and tasks that each worker starts, and those that it stops."""
+
+    assigned: Loads
+    revoked: Loads
+
+
+class IncrementalCooperativeAssignor:
+    """The assignor of one leader, with its memory of the last rebalance.
+
+    Parameters
+    ----------
+    max_delay
+        ``scheduled.rebalance.max.delay.ms``.
+
+    Attributes
+    ----------
+    delay
+        Milliseconds until the workers rebalance again; 0 if they wait for nothing.
+    """
+
+    # Deviation: upstream forgets the last assignment if its generation is not the last one. A
+    # leader that missed a generation is a new object here.
+
+    def __init__(self, max_delay: int) -> None:
+        self._max_delay = max_delay
+        self._previous_assignment = ConnectorsAndTasks()
+        self._previous_revocation = ConnectorsAndTasks()
+        self._previous_members: tuple[str, ...] = ()
+        self._revoked_in_previous = False
+        self._successive_revoking_rebalances = 0
+        self._candidates: dict[str, None] = {}
+        self._scheduled_rebalance = 0
+        self.delay = 0
+
+    def perform_task_assignment(
+        self, configured: ConnectorsAndTasks, members: Mapping[str, ConnectorsAndTasks], *, now: int
+    ) -> ClusterAssignment:
+        """Return the changes of one rebalance.
+
+        Parameters
+        ----------
+        configured
+            Sorted connectors and tasks.
+        members
+            Connectors and tasks that each worker runs, in the order of the worker's list.
+        now
+            Time of the rebalance in milliseconds.
+
+        Raises
+        ------
+        UpstreamError
+            If there is no worker.
+        """
+        members = {worker: members[worker] for worker in string_order(members)}
+        active = _union(members.values())
+        self._check_previous_revocation(active)
+        deleted = self._previous_assignment.without(configured).sorted()
+        lost = self._previous_assignment.without(active, deleted).sorted()
+        created = configured.without(self._previous_assignment, active).sorted()
+        current = {worker: own.without(deleted) for worker, own in members.items()}
+        # Upstream revokes an entry that several workers run from all of them.
+        unwanted = _union((deleted, _duplicated(members)))
+        to_revoke = {worker: own.common(unwanted) for worker, own in members.items()}
+        following = {worker: own.without(unwanted) for worker, own in members.items()}
+        to_assign = created.copy()
+        to_assign.add(self._handle_lost_assignments(lost, following, now))
+        self._revoke_for_balance(configured, following, to_revoke, now)
+        if not following:
+            raise UpstreamError("IndexOutOfBoundsException", "Index 0 out of bounds for length 0")
+        _assign([(w, own.connectors) for w, own in following.items()], to_assign.connectors)
+        _assign([(w, own.tasks) for w, own in following.items()], to_assign.tasks)
+        self._remember(to_revoke, following, lost)
+        assigned = {worker: own.without(current[worker]) for worker, own in following.items()}
+        return ClusterAssignment(assigned, to_revoke)
+
+    def _check_previous_revocation(self, active: ConnectorsAndTasks) -> None:
+        """If a revocation had no effect, start from what the workers run."""
+        if self._previous_revocation.common(active):
+            self._previous_assignment = active
+        self._previous_revocation = ConnectorsAndTasks()
+
+    def _handle_lost_assignments(
+        self, lost: ConnectorsAndTasks, workers: Loads, now: int
+    ) -> ConnectorsAndTasks:
+        """Return the lost entries that are assigned like new ones, or wait for their worker."""
+        nothing = ConnectorsAndTasks()
+        if not lost and not self._revoked_in_previous:
+            self._reset_delay()
+            return nothing
+        has_left = any(worker not in workers for worker in self._previous_members)
+        if (self._scheduled_rebalance <= 0 and not has_left) or self._max_delay == 0:
+            return lost
+        if 0 < self._scheduled_rebalance <= now:
+            candidates = [workers[worker] for worker in self._candidates if worker in workers]
+            for index, connector in enumerate(lost.connectors if candidates else ()):
+                candidates[index % len(candidates)].connectors[connector] = None
+            for index, task in enumerate(lost.tasks if candidates else ()):
+                candidates[index % len(candidates)].tasks[task] = None
+            self._reset_delay()
+            self._revoked_in_previous = False
+            return nothing if candidates else lost
+        empty = [worker for worker, own in workers.items() if not own]
+        self._candidates.update(dict.fromkeys(string_order(empty)))
+        self.delay = self._max_delay
+        if now < self._scheduled_rebalance:
+            self.delay = min(self._scheduled_rebalance - now, self._max_delay)
+        self._scheduled_rebalance = now + self.delay
+        return nothing
+
+    def _reset_delay(self) -> None:
+        self._candidates.clear()
+        self._scheduled_rebalance = 0
+        self.delay = 0
+
+    def _revoke_for_balance(
+        self, configured: ConnectorsAndTasks, following: Loads, to_revoke: Loads, now: int
+    ) -> None:
+        """Revoke entries of workers with too many, except during a delay."""
+        if self.delay > 0:
+            self._revoked_in_previous = False
+            return
+        revocations = _perform_load_balancing_revocations(configured, following)
+        if not revocations:
+            if self._revoked_in_previous:
+                self._successive_revoking_rebalances = 0
+            self._revoked_in_previous = False
+            return
+        if self._revoked_in_previous:
+            self._successive_revoking_rebalances += 1
+            self.delay = _backoff(self._successive_revoking_rebalances, self._max_delay)
+            if self.delay > 0:
+                self._scheduled_rebalance = now + self.delay
+                return
+        for worker, revoked in revocations.items():
+            to_revoke[worker].add(revoked)
+            following[worker].remove(revoked)
+        self._revoked_in_previous = True
+
+    def _remember(self, revoked: Loads, following: Loads, lost: ConnectorsAndTasks) -> None:
+        self._previous_revocation = _union(revoked.values())
+        self._previous_assignment = _union(following.values()).without(self._previous_revocation)
+        self._previous_assignment.add(lost)
+        self._previous_members = tuple(following)
+
+
+def _backoff(attempts: int, max_delay: int) -> int:
+    """Return the delay of Kafka's ``ExponentialBackoff`` without jitter."""
+    if max_delay <= 1:
+        return max_delay
+    exponent = min(float(attempts), math.log(max_delay) / math.log(_BACKOFF_MULTIPLIER))
+    return min(int(math.pow(_BACKOFF_MULTIPLIER, exponent)), max_delay)
+
+
+def _union(sets: Iterable[ConnectorsAndTasks]) -> ConnectorsAndTasks:
+    union = ConnectorsAndTasks()
+    for entries in sets:
+        union.add(entries)
+    return union
+
+
+def _duplicated(members: Mapping[str, ConnectorsAndTasks]) -> ConnectorsAndTasks:
+    """Return the connectors and tasks that several workers run."""
+    connectors = Counter(one for own in members.values() for one in own.connectors)
+    tasks = Counter(one for own in members.values() for one in own.tasks)
+    return ConnectorsAndTasks.of(
+        (one for one, count in connectors.items() if count > 1),
+        (one for one, count in tasks.items() if count > 1),
+    )
+
+
+def _perform_load_balancing_revocations(configured: ConnectorsAndTasks, workers: Loads) -> Loads:
+    if not configured or not any(workers.values()):
+        return {}
+    connectors = _load_balancing_revocations(
+        len(configured.connectors), {worker: own.connectors for worker, own in workers.items()}
+    )
+    tasks = _load_balancing_revocations(
+        len(configured.tasks), {worker: own.tasks for worker, own in workers.items()}
+    )
+    return {
+        worker: ConnectorsAndTasks.of(connectors.get(worker, ()), tasks.get(worker, ()))
+        for worker in workers
+        if worker in connectors or worker in tasks
+    }
+
+
+def _load_balancing_revocations(
+    total: int, workers: Mapping[str, dict[E, None]]
+) -> dict[str, list[E]]:
+    """Return the first entries of each worker that has more than its share."""
+    minimum, extras = divmod(total, len(workers))
+    sizes = Counter(len(own) for own in workers.values())
+    if sizes[minimum + 1] == extras and sizes[minimum] + sizes[minimum + 1] == len(workers):
+        return {}
+    revoked: dict[str, list[E]] = {}
+    for worker, own in workers.items():
+        if len(own) <= minimum:
+            continue
+        # The first workers in the order of the hash map keep one entry more.
+        most = minimum + 1 if extras > 0 else minimum
+        extras -= 1
+        if len(own) > most:
+            revoked[worker] = list(islice(own, len(own) - most))
+    return revoked
+
+
+def _assign(workers: list[tuple[str, dict[E, None]]], entries: Iterable[E]) -> None:
+    """Assign entries in layers: one to each worker with the fewest entries, and so on."""
+    workers.sort(key=lambda worker: (len(worker[1]), utf16_key(worker[0])))
+    waiting = iter(entries)
+    while True:
+        fewest = len(workers[0][1])
+        layer = [own for _, own in workers if len(own) == fewest]
+        for own in layer:
+            entry = next(waiting, None)
+            if entry is None:
+                return
+            own[entry] = None

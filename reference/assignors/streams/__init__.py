@@ -1,0 +1,1 @@
+"""Port of the default task assignor of Kafka Streams."""
