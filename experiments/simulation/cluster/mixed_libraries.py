@@ -3,15 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from kassay.experiments.implementations.claims_read_by_leader import (
-    java_assignor,
-    library_assignor,
-    member_as_leader_reads_it,
-)
 from kassay.experiments.implementations.library_catalogue import (
     LibraryAssignor,
     is_library_assignor,
     parse_library_assignor,
+)
+from kassay.experiments.simulation.cluster.claims_read_by_leader import (
+    java_assignor,
+    library_assignor,
+    member_as_leader_reads_it,
 )
 from kassay.experiments.simulation.policies import Policy, policy_named
 from kassay.experiments.simulation.scripts.script import MemberPlan, Script

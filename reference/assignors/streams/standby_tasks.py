@@ -49,11 +49,11 @@ def assign_to_different_tags(
         while missing > 0:
             _exclude_used_tags(used, keys, values, members, excluded)
             taken = [id(client) for group in excluded.values() for client in group]
-            client = by_load.poll(task, lambda one, taken=taken: id(one) not in taken)  # type: ignore[misc]
-            if client is None:
+            standby = by_load.poll(task, lambda one, taken=taken: id(one) not in taken)  # type: ignore[misc]
+            if standby is None:
                 break
-            client.standby.add(task)
-            used.append(client)
+            standby.standby.add(task)
+            used.append(standby)
             missing -= 1
         if missing > 0:
             remaining.put(task, missing)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kassay.experiments.implementations.claims_read_by_leader import (
+from kassay.experiments.simulation.cluster.claims_read_by_leader import (
     java_assignor,
     library_assignor,
     member_as_leader_reads_it,

@@ -1,0 +1,299 @@
+"""Run Streams applications until they are stable, and measure events of Streams and Connect.
+
+A rebalance takes no time. Both functions accept ports and assignors of installed libraries.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kassay.experiments.implementations.convergence import MAX_ROUNDS, Ending
+from kassay.experiments.implementations.runner import FamilyRunResult, run_on_document
+from kassay.reference.documents.family_documents import FamilyDocument
+
+PROBING_INTERVAL_MS = 600_000
+"""Default of ``probing.rebalance.interval.ms``."""
+ACCEPTABLE_LAG = 10_000
+"""Default of ``acceptable.recovery.lag``, in records."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamsEvent:
+    """What an event of a Streams application costs until the assignment is stable.
+
+    Parameters
+    ----------
+    ending
+        `Ending.OK` if the assignment is stable; `Ending.NONTERMINATING` if the rebalances do not
+        end; `Ending.FAILED` if the assignor throws an exception.
+    rebalances
+        Number of rebalances, the first one included. The additional rebalance that hands over a
+        task from one process to another is not counted.
+    probing_ms
+        Time from the event to the last rebalance, in milliseconds.
+    state_moves
+        Stateful tasks that end on a process without caught-up state at the event, although
+        another process had it.
+    active_moves
+        Stateful tasks that end on another process than the one that they had at the event.
+    restored_copies
+        Active, standby and warm-up tasks that processes built from the changelog.
+    application
+        The document after the last rebalance, to which the next event applies.
+    """
+
+    ending: Ending
+    rebalances: int
+    probing_ms: int
+    state_moves: int
+    active_moves: int
+    restored_copies: int
+    application: FamilyDocument
+    detail: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectEvent:
+    """What steps of a Connect cluster cost.
+
+    Parameters
+    ----------
+    rebalances
+        Number of rebalances.
+    stopped_task_ms, stopped_connector_ms
+        Time in which a configured task or connector ran on no worker, summed, in milliseconds.
+    started_tasks, revoked_tasks
+        Tasks that workers started, and tasks that running workers gave up.
+    is_stable
+        Whether the last step ended without a waiting delay.
+    """
+
+    rebalances: int
+    stopped_task_ms: int
+    stopped_connector_ms: int
+    started_tasks: int
+    revoked_tasks: int
+    is_stable: bool
+
+
+def run_application_until_stable(
+    document: FamilyDocument, assignor: str, *, warmup_ms: int | None = None
+) -> StreamsEvent:
+    """Run an assignor and its probing rebalances, until it requests no follow-up rebalance.
+
+    Parameters
+    ----------
+    document
+        A document of kind ``streams``: the application at the rebalance that follows an event.
+        ``config.probing_rebalance_interval_ms`` is the time between two rebalances.
+    assignor
+        ``streams-high-availability`` or ``kafka-streams[@VERSION]:ASSIGNOR``.
+    warmup_ms
+        Time after which a process has restored the state of an assigned task. By default, the
+        state is complete at the next rebalance. The lag does not change before that. A process
+        loses the state of a task that it is not assigned.
+
+    Examples
+    --------
+    >>> from kassay.reference.documents.family_documents import Kind, parse_family_document
+    >>> ids = [f"00000000-0000-0000-0000-00000000000{number}" for number in (1, 2)]
+    >>> app = {
+    ...     "kind": "streams",
+    ...     "subtopologies": {
+    ...         "0": {"partitions": 4, "stateful": True, "end_offsets": [50_000] * 4}
+    ...     },
+    ...     "processes": [
+    ...         {"id": ids[0], "threads": 2, "active": ["0_0", "0_1", "0_2", "0_3"]},
+    ...         {"id": ids[1], "threads": 2},
+    ...     ],
+    ... }
+    >>> event = run_application_until_stable(
+    ...     parse_family_document(app, kind=Kind.STREAMS), "streams-high-availability"
+    ... )
+    >>> event.rebalances, event.probing_ms, event.state_moves
+    (2, 600000, 2)
+    """
+    application = _Application(document, warmup_ms)
+    now, rounds, restored = 0, 0, 0
+    ending = Ending.NONTERMINATING
+    detail: str | None = f"no stable assignment after {MAX_ROUNDS} rebalances"
+    for rounds in range(1, MAX_ROUNDS + 1):
+        before = application.document()
+        result = run_on_document(before, assignor)
+        answer: Any = result.answer
+        if answer is None:
+            ending, detail = _ending(result)
+            break
+        restored += application.apply(answer["processes"], now)
+        if not answer.get("followup_rebalance", False):
+            ending, detail = Ending.OK, None
+            break
+        now += application.interval_ms
+        application.finish_restoring(now)
+        if not application.restores and application.document() == before:
+            detail = f"rebalance {rounds} requests another one and changes nothing"
+            break
+    application.finish_restoring(None)
+    last = application.document()
+    return StreamsEvent(
+        ending=ending,
+        rebalances=rounds,
+        probing_ms=now,
+        state_moves=_count_moves(last, caught_up_processes(document)),
+        active_moves=_count_moves(last, _active_processes(document)),
+        restored_copies=restored,
+        application=last,
+        detail=detail,
+    )
+
+
+def measure_cluster(answer: Mapping[str, Any], *, first_step: int = 1) -> ConnectEvent:
+    """Measure the steps of a Connect cluster from ``first_step`` on.
+
+    Parameters
+    ----------
+    answer
+        Answer of ``connect-incremental`` or ``kafka-connect[@VERSION]:incremental`` for a document
+        of kind ``connect``, such as ``run_on_document(document, assignor).answer``.
+
+    Examples
+    --------
+    >>> from kassay.reference.documents.family_documents import Kind, parse_family_document
+    >>> def step(wait, *workers):
+    ...     return {"workers": list(workers), "connectors": {"c": 4}, "wait_ms": wait}
+    >>> restart = parse_family_document(
+    ...     {
+    ...         "kind": "connect",
+    ...         "scheduled_rebalance_max_delay_ms": 40_000,
+    ...         "steps": [
+    ...             step(0, "a", "b"),
+    ...             step(60_000, "a") | {"until_stable": False},
+    ...             step(30_000, "a", "c"),
+    ...         ],
+    ...     },
+    ...     kind=Kind.CONNECT,
+    ... )
+    >>> answer = run_on_document(restart, "connect-incremental").answer
+    >>> event = measure_cluster(answer)
+    >>> event.rebalances, event.stopped_task_ms, event.started_tasks
+    (3, 80000, 2)
+    """
+    states: Sequence[Mapping[str, Any]] = answer["steps"]
+    last, before = states[-1], states[first_step - 1] if first_step > 0 else {}
+    rounds = [one for state in states[first_step:] for one in state["rounds"]]
+
+    def passed(key: str) -> int:
+        return int(last[key] - before.get(key, 0))
+
+    def tasks(key: str) -> int:
+        return sum(len(own["tasks"]) for one in rounds for own in one[key].values())
+
+    return ConnectEvent(
+        rebalances=len(rounds),
+        stopped_task_ms=passed("task_downtime_ms"),
+        stopped_connector_ms=passed("connector_downtime_ms"),
+        started_tasks=tasks("assigned"),
+        revoked_tasks=tasks("revoked"),
+        is_stable=last["stable"],
+    )
+
+
+def caught_up_processes(document: FamilyDocument) -> dict[str, list[str]]:
+    """Return the processes with caught-up state, per stateful task of a Streams application.
+
+    A process has it if the task is active there, or if its lag is acceptable.
+    """
+    content: Any = document.content
+    config = content.get("config", {})
+    acceptable = config.get("acceptable_recovery_lag", ACCEPTABLE_LAG)
+    found: dict[str, list[str]] = {}
+    for task, end in _stateful_tasks(content):
+        found[task] = []
+        for process in content["processes"]:
+            lag = process.get("lags", {}).get(task)
+            if lag is None:
+                lag = 0 if task in process.get("active", ()) else end
+            if lag <= acceptable:
+                found[task].append(process["id"])
+    return found
+
+
+def _active_processes(document: FamilyDocument) -> dict[str, list[str]]:
+    """Return the processes with the active task, per stateful task."""
+    content: Any = document.content
+    return {
+        task: [one["id"] for one in content["processes"] if task in one.get("active", ())]
+        for task, _ in _stateful_tasks(content)
+    }
+
+
+def _stateful_tasks(content: Any) -> Iterator[tuple[str, int]]:
+    """Yield the stateful tasks with their end offsets."""
+    for name, fields in content["subtopologies"].items():
+        if fields["stateful"]:
+            ends = fields.get("end_offsets", [0] * fields["partitions"])
+            yield from ((f"{name}_{number}", end) for number, end in enumerate(ends))
+
+
+def _count_moves(last: FamilyDocument, holders: Mapping[str, list[str]]) -> int:
+    """Count the tasks that end on none of their holders, although they had one."""
+    ends = _active_processes(last)
+    return sum(
+        bool(held) and not any(process in held for process in ends[task])
+        for task, held in holders.items()
+    )
+
+
+def _ending(result: FamilyRunResult) -> tuple[Ending, str]:
+    if result.livelock is not None:
+        return Ending.NONTERMINATING, result.livelock
+    reason = "" if result.reason is None else f": {result.reason}"
+    return Ending.FAILED, f"{result.failed}{reason}"
+
+
+class _Application:
+    """Tasks of the processes of a Streams application, and the state that they restore."""
+
+    def __init__(self, document: FamilyDocument, warmup_ms: int | None) -> None:
+        content: Any = document.content
+        config = content.get("config", {})
+        self.interval_ms: int = config.get("probing_rebalance_interval_ms", PROBING_INTERVAL_MS)
+        self.restores: dict[tuple[str, str], int] = {}
+        self._document = document
+        self._warmup_ms = warmup_ms
+        self._processes: dict[str, dict[str, Any]] = {
+            process["id"]: dict(process) for process in content["processes"]
+        }
+
+    def document(self) -> FamilyDocument:
+        """Return the document of the present state."""
+        processes = [dict(process) for process in self._processes.values()]
+        return replace(self._document, content={**self._document.content, "processes": processes})
+
+    def apply(self, answer: Mapping[str, Any], now: int) -> int:
+        """Start and stop the tasks of an answer; return the number of copies to restore."""
+        present = self.document()
+        content: Any = present.content
+        ends, holders = dict(_stateful_tasks(content)), caught_up_processes(present)
+        pending: dict[tuple[str, str], int] = {}
+        for id, process in self._processes.items():
+            lags = {task: 0 for task in answer[id]["standby"] if task in ends}
+            for task in [*answer[id]["active"], *answer[id]["standby"]]:
+                if task in ends and id not in holders[task]:
+                    pending[id, task] = self.restores.get((id, task), now)
+                    lags[task] = process.get("lags", {}).get(task, ends[task])
+            process.update(answer[id], lags=lags)
+        started = sum(copy not in self.restores for copy in pending)
+        self.restores = pending
+        return started
+
+    def finish_restoring(self, now: int | None) -> None:
+        """Complete the copies that have had enough time; all of them if ``now`` is None."""
+        for (id, task), since in list(self.restores.items()):
+            if now is None or self._warmup_ms is None or now - since >= self._warmup_ms:
+                process = self._processes[id]
+                lags = {other: lag for other, lag in process["lags"].items() if other != task}
+                if task in process["standby"]:
+                    lags[task] = 0
+                process["lags"] = lags
+                del self.restores[id, task]
