@@ -141,7 +141,8 @@ test: setup ## Run the tests of every kind in at most five minutes, on WORKERS=2
 
 .PHONY: test-all
 test-all: setup ## Run all tests that need neither Maven, a broker nor client libraries
-	HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest $(PARALLEL) -m "not kafka and not libraries and not services and not survival"
+	HYPOTHESIS_PROFILE=ci HOST_GROUPS=400 KASSAY_FUZZ=4000 EDITED_DOCUMENTS=3000 \
+		$(BIN)/python -m pytest $(PARALLEL) -m "not kafka and not libraries and not services and not survival"
 
 .PHONY: conformance
 conformance: setup ## Compare the ports with Kafka's classes and a broker (needs JDK 17+ and Maven)

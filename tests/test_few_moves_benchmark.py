@@ -59,6 +59,7 @@ def test_no_prices_prove_more_moves_than_needed():
     assert strict > 10
 
 
+@pytest.mark.long
 def test_a_new_certificate_is_never_worse_than_the_known_one(monkeypatch):
     monkeypatch.setattr(time, "monotonic", time.process_time)
     one = instance("log-normal/identical/in-turn/1%/60/5/1")

@@ -22,7 +22,7 @@ from kassay.solver.certificate.read_certificate import parse_certificate
 from tests.forgeries.edits import EDITS
 from tests.forgeries.requests import Request, random_request
 
-DOCUMENTS = int(os.environ.get("EDITED_DOCUMENTS", "3000"))
+DOCUMENTS = int(os.environ.get("EDITED_DOCUMENTS", "1500"))
 _EDITS_PER_SOLUTION = 25
 _SHARES = 4  # of the test, so that a failure names a small range of seeds
 

@@ -22,12 +22,13 @@ from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import build_problem
 from tests.solver.big_weight_cases import big_weight_case, big_weight_difference
 from tests.solver.test_weighted import even_group
+from tests.tiers import short_and_long
 
 CASES = int(os.environ.get("BIG_WEIGHT_CASES", "2000"))
 BLOCKS = 10
 
 
-@pytest.mark.parametrize("block", range(BLOCKS))
+@pytest.mark.parametrize("block", short_and_long(*range(BLOCKS)))
 def test_small_groups_with_any_weights_are_proven_and_agree_with_brute_force(block):
     differences = {
         seed: difference
@@ -94,7 +95,7 @@ def forty_partitions() -> Group:
     return even_group(weights, 4, [0] * 3 + [rng.randrange(4) for _ in range(37)])
 
 
-@pytest.mark.parametrize("constraint", CONSTRAINTS, ids=str)
+@pytest.mark.parametrize("constraint", short_and_long(*CONSTRAINTS), ids=str)
 @pytest.mark.parametrize("measure", ["makespan", "sum_of_squares"])
 def test_large_groups_with_totals_beyond_64_bits_have_a_value_and_a_bound(constraint, measure):
     group = forty_partitions()
@@ -102,7 +103,7 @@ def test_large_groups_with_totals_beyond_64_bits_have_a_value_and_a_bound(constr
         group,
         levels=[Imbalance(measure), Movement()],
         constraints=[constraint],
-        limits=SearchLimits(time=1),
+        limits=SearchLimits(time=3),
     )
     assert solution.status in {"feasible", "optimal"}
     assert list(violations(group, solution.assignment)) == []
@@ -116,7 +117,7 @@ def test_a_capacity_below_the_mean_load_of_a_large_group_is_infeasible():
     solution = solve(
         forty_partitions(),
         constraints=[Capacity(2**59), MaxMoves(40)],
-        limits=SearchLimits(time=1),
+        limits=SearchLimits(time=3),
     )
     assert solution.status == "infeasible"
     assert solution.conflict == ("the load of every member is at most 576460752303423488",)

@@ -43,7 +43,7 @@ def crowded(seed: int, partitions: int, members: int) -> Group:
     )
 
 
-@pytest.mark.parametrize(("number", "often"), short_and_long((50, 6), (150, 20)))
+@pytest.mark.parametrize(("number", "often"), short_and_long((25, 2), (150, 20)))
 def test_bounds_on_moves_never_exceed_the_fewest_possible(number, often):
     rng = random.Random(11)
     strict = 0
@@ -65,10 +65,11 @@ def test_bounds_on_moves_never_exceed_the_fewest_possible(number, often):
     assert strict > often
 
 
-def test_patterns_prove_the_fewest_moves_of_small_groups():
+@pytest.mark.parametrize("number", short_and_long(20, 60))
+def test_patterns_prove_the_fewest_moves_of_small_groups(number):
     rng = random.Random(12)
     optimal = 0
-    for group, problem, max_load, moves in limited_problems(rng, 60, slack=5):
+    for group, problem, max_load, moves in limited_problems(rng, number, slack=5):
         start = next(
             placement
             for placement in map(problem.to_placement, every_assignment(group))
@@ -87,7 +88,7 @@ def test_patterns_prove_the_fewest_moves_of_small_groups():
         value = level_value(problem, Movement(), priced.placement)
         assert priced.bound <= moves <= value
         optimal += value == moves
-    assert optimal > 50
+    assert optimal > number * 5 // 6
 
 
 def every_assignment(group):
@@ -175,11 +176,12 @@ def test_more_search_never_gives_more_moves(members):
         before = search.cost(found)
 
 
+@pytest.mark.parametrize("number", short_and_long(40, 120))
 @pytest.mark.parametrize("method", [ExchangeBeam, OverloadAnnealing])
-def test_each_method_finds_only_valid_placements_that_are_cheap_enough(method):
+def test_each_method_finds_only_valid_placements_that_are_cheap_enough(method, number):
     rng = random.Random(17)
     found = optimal = 0
-    for group, problem in weighted_problems(rng, 120):
+    for group, problem in weighted_problems(rng, number):
         least, moves = brute_force.optimum(group, "makespan")
         costs = np.ones(problem.partition_count, dtype=np.int64)
         start = keep_owned(problem)
@@ -198,8 +200,8 @@ def test_each_method_finds_only_valid_placements_that_are_cheap_enough(method):
         value = level_value(problem, Movement(), placement)
         assert value >= moves
         optimal += value == moves
-    assert found > 60
-    assert method is OverloadAnnealing or optimal > 40
+    assert found > number // 2
+    assert method is OverloadAnnealing or optimal > number // 3
 
 
 @pytest.mark.long

@@ -46,7 +46,7 @@ def test_each_point_of_a_group_with_a_heavy_partition_is_proven(found):
         assert movement(HEAVY, point.assignment) == point.movement.value
 
 
-@pytest.mark.parametrize("moves", short_and_long(3, 1, 5, 10, 26, 32))
+@pytest.mark.parametrize("moves", short_and_long(1, 3, 5, 10, 26, 32))
 def test_the_points_are_those_of_the_cpsat_model(moves):
     assert PlainModel(build_problem(HEAVY)).lowest(moves, 60) == (OPTIMA[moves], OPTIMA[moves])
 
@@ -83,7 +83,7 @@ def test_no_simple_search_finds_a_lower_maximum_load(groups, partitions, most):
             assert int((placement != problem.owner).sum()) <= moves
 
 
-@pytest.mark.parametrize("count", short_and_long(2, 20))
+@pytest.mark.parametrize("count", short_and_long(1, 20))
 def test_members_below_the_mean_receive_before_members_far_above_it(count):
     for group in groups_with_a_heavy_partition(count):
         table = moves_table(group)

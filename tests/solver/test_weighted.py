@@ -49,14 +49,14 @@ def even_group(weights: list[int], members: int, owners: list[int] | None = None
 def test_exact_results_agree_with_brute_force(measure):
     rng = random.Random(f"exact {measure}")
     answers = 0
-    for _ in range(120):
+    for _ in range(60):
         group = random_group(rng, weighted=True)
         levels = (Imbalance(measure), Movement())
         optimum = solve_components(build_problem(group), levels, seed=1)
         if optimum is not None:
             answers += 1
             assert optimum.values == brute_force.optimum(group, str(measure))
-    assert answers > 40
+    assert answers > 20
 
 
 def test_reduced_costs_and_bound_are_the_cost_of_each_partitioning():

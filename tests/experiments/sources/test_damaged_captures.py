@@ -15,7 +15,7 @@ from kassay.reference.model.errors import InputError
 from tests.experiments.sources import capture_texts
 
 TEXTS = capture_texts.texts()
-MUTATIONS = int(os.environ.get("KASSAY_FUZZ", "4000"))
+MUTATIONS = int(os.environ.get("KASSAY_FUZZ", "800"))
 CUTS = 60
 LOCATED = re.compile(r"(x|.*/x\.txt):\d+: |group ['\"]|.*/x\.txt: ", re.DOTALL)
 

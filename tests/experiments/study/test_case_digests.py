@@ -17,7 +17,7 @@ CONFIG = read_config(
 )
 with (STUDY / "finite_families.csv").open(encoding="utf-8") as file:
     COMMITTED = list(csv.DictReader(file))
-LARGE = {"worlds-3x4"}
+LARGE = {"worlds-3x4", "worlds-3x3", "jmh-small"}
 
 
 def record(case):

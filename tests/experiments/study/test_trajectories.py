@@ -20,6 +20,7 @@ from kassay.experiments.study.trajectories import (
     hindsight_trajectory,
 )
 from kassay.reference.model.group import Group, Member, Topic
+from tests.tiers import short_and_long
 
 SMALL = EventStreamFamily(
     name="small",
@@ -99,7 +100,7 @@ def test_a_failed_assignor_keeps_its_partitions_until_the_next_rebalance(monkeyp
     assert (leave.ending, leave.owned, leave.moves) == ("ok", 2, 2)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", short_and_long(*range(3)))
 def test_all_values_equal_an_independent_computation(seed):
     rows = compare_trajectories(SMALL, seed, ASSIGNORS).rows
     steps = list(SMALL.stream(seed))

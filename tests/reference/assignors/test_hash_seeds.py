@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[3]
 def results_digest() -> str:
     """Return a digest of the ports' results on a sample of the recorded groups."""
     digest = hashlib.sha256()
-    for case in list(read(PINNED))[::4]:
+    for case in list(read(PINNED))[::12]:
         for assignor in ASSIGNORS:
             digest.update(json.dumps(ported(case, assignor)).encode())
     return digest.hexdigest()
@@ -33,6 +33,6 @@ def test_results_do_not_depend_on_the_hash_seed() -> None:
             text=True,
             check=True,
         ).stdout
-        for seed in ("0", "1", "2")
+        for seed in ("0", "1")
     }
     assert printed == {results_digest() + "\n"}

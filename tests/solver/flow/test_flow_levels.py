@@ -35,6 +35,7 @@ from tests.solver.random_cases import (
     random_level,
     value_of,
 )
+from tests.tiers import short_and_long
 
 
 def half_subscriptions(topics, partitions, members, seed=0):
@@ -90,7 +91,7 @@ def exact_levels(rng):
     return [Movement(), first] if rng.random() < 0.2 else [first, Movement()]
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", short_and_long(*range(12)))
 def test_relaxations_and_constraints_of_equal_weights_agree_with_brute_force(seed):
     rng = random.Random(seed)
     for _ in range(30):
@@ -117,7 +118,7 @@ def test_relaxations_and_constraints_of_equal_weights_agree_with_brute_force(see
         assert [claim.bound for claim in found.claims] == list(best)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", short_and_long(*range(8)))
 def test_no_relaxation_void_constraint_or_later_level_is_worse_than_the_default(seed):
     rng = random.Random(100 + seed)
     for _ in range(25):

@@ -17,7 +17,7 @@ from kassay.solver.problem import build_problem
 from tests import brute_force
 from tests.solver.random_cases import allows, random_constraint, random_group, value_of
 
-GROUPS = int(os.environ.get("HOST_GROUPS", "400"))
+GROUPS = int(os.environ.get("HOST_GROUPS", "150"))
 MEASURES = (Measure.SUM_OF_SQUARES, Measure.MAKESPAN)
 
 

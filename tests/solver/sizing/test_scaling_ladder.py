@@ -52,7 +52,7 @@ def minimum_makespan(group: Group, changed: Group, *, multiple: int) -> int | No
     )
 
 
-@pytest.mark.parametrize("number_of_groups", short_and_long(10, 60))
+@pytest.mark.parametrize("number_of_groups", short_and_long(4, 60))
 @pytest.mark.parametrize("is_weighted", [False, True], ids=["equal", "weighted"])
 def test_the_rungs_are_the_numbers_that_lower_the_makespan(is_weighted, number_of_groups):
     steps = 0
@@ -69,13 +69,16 @@ def test_the_rungs_are_the_numbers_that_lower_the_makespan(is_weighted, number_o
         assert [(rung.members, rung.makespan.value) for rung in ladder.rungs] == expected
         assert all(rung.is_proven and rung.makespan.is_proven for rung in ladder.rungs)
         steps += len(expected)
-    assert steps > 2 * number_of_groups
+    assert steps > number_of_groups
 
 
+@pytest.mark.parametrize("number_of_groups", short_and_long(25, 80))
 @pytest.mark.parametrize("is_weighted", [False, True], ids=["equal", "weighted"])
-def test_the_rungs_of_members_with_different_speeds_agree_with_brute_force(is_weighted):
+def test_the_rungs_of_members_with_different_speeds_agree_with_brute_force(
+    is_weighted, number_of_groups
+):
     steps = 0
-    for seed in range(80):
+    for seed in range(number_of_groups):
         draw = random.Random(seed)
         group = weighted(random_group(seed), seed) if is_weighted else random_group(seed)
         members = tuple(replace(one, speed=draw.choice((1, 2, 3))) for one in group.members)
@@ -99,7 +102,7 @@ def test_the_rungs_of_members_with_different_speeds_agree_with_brute_force(is_we
                 needed = members_needed(group, makespan=load, like=like.id).needed
                 assert needed.value == needed.bound == number
         steps += len(expected)
-    assert steps > 50
+    assert steps > number_of_groups // 2
 
 
 def test_members_of_different_speed_require_a_model_for_added_members():
