@@ -13,6 +13,7 @@ from kassay.experiments.sources.capture_files import (
 )
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.reference.documents import text_files
+from kassay.reference.documents.family_documents import OtherKindError
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
@@ -60,6 +61,8 @@ def parsed_groups(
             if is_shown(one.id):
                 _print_notes(one)
             yield one.id, one.group
+        elif one.document is not None:
+            yield one.id, OtherKindError(one.document)
         elif one.error is not None:
             yield one.id, InputError(one.error)
         elif is_shown(one.id):

@@ -32,6 +32,8 @@ def survey_document(result: Survey) -> dict[str, object]:
 def _records(result: Survey) -> Iterator[dict[str, object]]:
     for rank, group in enumerate(result.groups, 1):
         yield {"rank": rank, **group.record()}
+    for state in result.families:
+        yield state.record()
     for failed in result.unsurveyed:
         yield failed.record()
 
@@ -55,21 +57,28 @@ def print_survey(result: Survey, output_format: Format | None) -> None:
     elif chosen is Format.JSON:
         print_json([survey_document(result)])
     else:
-        rows = [_row(rank, group) for rank, group in enumerate(result.groups, 1)]
-        if all(row["unnecessary"] is None for row in rows):
-            rows = [{name: row[name] for name in row if name != "unnecessary"} for row in rows]
-        print_table(rows, text=2, optional=("rank", "spread", "idle", "members", "partitions"))
-        for group in result.groups:
-            if group.remarks:
-                typer.echo(f"* {without_control_characters(group.id or 'no id')}: {group.remarks}")
-        for name, value in result.totals().items():
-            words = name.replace("_", " ")
-            typer.echo(f"{_TOTALS.get(name, words)}: {value:,}")
+        _print_table(result)
     for failed in result.unsurveyed:
         if failed.is_other_type:
             print_note(f"not surveyed: {failed.reason}")
         else:
             error_record(failed.id, f"{failed.id}: {failed.reason}")
+
+
+def _print_table(result: Survey) -> None:
+    rows = [_row(rank, group) for rank, group in enumerate(result.groups, 1)]
+    if all(row["unnecessary"] is None for row in rows):
+        rows = [{name: row[name] for name in row if name != "unnecessary"} for row in rows]
+    print_table(rows, text=2, optional=("rank", "spread", "idle", "members", "partitions"))
+    for group in result.groups:
+        if group.remarks:
+            typer.echo(f"* {without_control_characters(group.id or 'no id')}: {group.remarks}")
+    for state in result.families:
+        name = without_control_characters(state.id or "no id")
+        typer.echo(f"{state.kind} {name}: {state.verdict}")
+    for name, value in result.totals().items():
+        words = name.replace("_", " ")
+        typer.echo(f"{_TOTALS.get(name, words)}: {value:,}")
 
 
 def _row(rank: int, group: SurveyedGroup) -> dict[str, object]:

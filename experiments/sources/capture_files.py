@@ -5,7 +5,7 @@ and built.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import TextIO
 
 from kassay.experiments.sources.build_group import build_group
 from kassay.experiments.sources.describe_output.parser import parse_text
+from kassay.experiments.sources.families.family_texts import is_family_text, read_family_text
 from kassay.experiments.sources.hosts_speeds_weights import with_hosts_and_speeds, with_weights
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.merge_captures import (
@@ -36,6 +37,7 @@ from kassay.experiments.sources.tool_documents.kafka_tools import (
     is_log_dirs,
     parse_log_dirs,
 )
+from kassay.reference.documents.family_documents import FamilyDocument, OtherKindError
 from kassay.reference.documents.json_codec import read_groups
 from kassay.reference.documents.text_files import read_text
 from kassay.reference.model.errors import InputError
@@ -55,6 +57,15 @@ class ImportedGroup:
     skipped: str | None = None
     is_document: bool = False
     option_notes: tuple[str, ...] = ()  # notes that options add to a group document
+    # Group of another kind; ``error`` is the error of readers of consumer groups.
+    document: FamilyDocument | None = None
+
+    @classmethod
+    def of_family(cls, id: str | None, document: FamilyDocument | InputError) -> "ImportedGroup":
+        """Return the result for a group of another kind than consumers, or for its error."""
+        if isinstance(document, InputError):
+            return cls(id, error=str(document))
+        return cls(id, error=str(OtherKindError(document)), document=document)
 
 
 class EmptyGroups(StrEnum):
@@ -96,7 +107,31 @@ def import_groups(
 def _import_texts(
     texts: Iterable[SourceText], options: ImportOptions, *, empty: EmptyGroups
 ) -> Iterator[ImportedGroup]:
-    """Yield the groups of group documents while they are read, then those of all captures."""
+    """Yield the consumer groups of all texts, then the groups of other kinds."""
+    families: list[SourceText] = []
+    options = yield from _consumer_groups(_without_families(texts, families), options, empty=empty)
+    for text in families:
+        yield from _family_groups(text, options)
+
+
+def _without_families(
+    texts: Iterable[SourceText], families: list[SourceText]
+) -> Iterator[SourceText]:
+    """Yield the texts about consumer groups, and add the others to a list."""
+    for text in texts:
+        if text.error is None and text.documents is None and is_family_text(text.text):
+            families.append(text)
+        else:
+            yield text
+
+
+def _consumer_groups(
+    texts: Iterable[SourceText], options: ImportOptions, *, empty: EmptyGroups
+) -> Generator[ImportedGroup, None, ImportOptions]:
+    """Yield the groups of group documents while they are read, then those of all captures.
+
+    Return the options with the partition counts and sizes of the captures.
+    """
     captures: list[Capture] = []
     names: list[str] = []
     unreadable: list[Path] = []
@@ -128,6 +163,18 @@ def _import_texts(
             _import_group(groups[id], options, document=documents.get(id), empty=empty)
             for id in sorted(groups)
         )
+    return options
+
+
+def _family_groups(text: SourceText, options: ImportOptions) -> Iterator[ImportedGroup]:
+    """Yield the groups of a text about share groups, Streams applications or Connect."""
+    try:
+        for id, found in read_family_text(
+            text.text, name=text.name, group=text.group, options=options
+        ):
+            yield ImportedGroup.of_family(id, found)
+    except InputError as error:
+        yield ImportedGroup(text.group, error=str(error))
 
 
 def load_metadata(path: Path | None) -> DocumentRows:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from kassay.reference.documents.json_values import (
     as_array,
@@ -24,8 +24,10 @@ from kassay.reference.documents.json_values import (
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.value_checks import MAX_PARTITIONS
 
-_LABELS = ("kind", "id", "family", "scenario")
-"""Keys of every document. ``family`` and ``scenario`` are labels of recordings, without effect."""
+_LABELS = ("kind", "id", "family", "scenario", "notes")
+"""Keys of every document. ``family``, ``scenario`` and ``notes`` have no effect on an answer."""
+ASSUMED = "assumed: "
+"""Start of a note that states a condition: the source does not show it."""
 _TASK = re.compile(r"(?P<subtopology>0|[1-9]\d{0,8})_(?P<partition>0|[1-9]\d{0,8})")
 _CONNECT_TASK = re.compile(r".+-(0|[1-9]\d{0,8})", re.DOTALL)
 _MAX_TIME = 2**53  # milliseconds
@@ -46,8 +48,9 @@ class Kind(StrEnum):
 def family_error(kind: str, where: str) -> InputError:
     """Build the error of a command that reads consumer groups and found another kind."""
     return InputError(
-        f"{where}: kind: a document of kind {kind!r} is no consumer group; only kassay assign,"
-        " compare and explain read it, with an assignor of its kind"
+        f"{where}: kind: a document of kind {str(kind)!r} is no consumer group; only kassay import,"
+        " plan, survey and forecast, and assign, compare and explain with an assignor of its kind,"
+        " read it"
     )
 
 
@@ -59,14 +62,30 @@ class FamilyDocument:
     id: str | None
     content: Mapping[str, object]
 
+    @property
+    def condition(self) -> str | None:
+        """Return the assumptions about data that the source does not show, or None."""
+        notes: Any = self.content.get("notes", ())
+        assumed = [note.removeprefix(ASSUMED) for note in notes if note.startswith(ASSUMED)]
+        return " and ".join(assumed) or None
+
+
+class OtherKindError(InputError):
+    """Error of a reader of consumer groups that found a valid document of another kind."""
+
+    def __init__(self, document: FamilyDocument) -> None:
+        where = "the input" if document.id is None else f"group {document.id!r}"
+        super().__init__(str(family_error(document.kind, where)))
+        self.document = document
+
 
 def read_family_documents(
-    stream: Iterable[str], *, name: str, kind: Kind
+    stream: Iterable[str], *, name: str, kind: Kind | None
 ) -> Iterator[tuple[str | None, FamilyDocument | InputError]]:
     """Yield the id and the document, or the id and an error, of each document in a JSON file.
 
     ``stream`` yields the lines. ``name`` is the name of the file in errors. A document of
-    another kind is an error.
+    another kind than ``kind`` is an error; None accepts all kinds but consumer groups.
     """
     for located in read_json_documents(stream, name=name):
         given = located.value.get("id") if isinstance(located.value, Mapping) else None
@@ -80,7 +99,9 @@ def read_family_documents(
             yield id, error
 
 
-def parse_family_document(document: object, *, kind: Kind, where: str = "group") -> FamilyDocument:
+def parse_family_document(
+    document: object, *, kind: Kind | None, where: str = "group"
+) -> FamilyDocument:
     """Check the JSON document of a family.
 
     ``where`` is the name of the document, the prefix of every error.
@@ -98,11 +119,16 @@ def parse_family_document(document: object, *, kind: Kind, where: str = "group")
     """
     table = as_object(document, where)
     found = as_text(table.get("kind", str(Kind.CONSUMER)), f"{where}: kind")
-    if found != kind:
+    if kind is None and found in _CHECKS:
+        kind = Kind(found)
+    if found != kind or kind is None:
+        if kind is None:
+            _fail(f"{where}: kind", f"one of {', '.join(_CHECKS)}", found)
         raise InputError(
             f"{where}: kind: expected {str(kind)!r}, which the assignor reads, got {found!r}"
             + ("" if "kind" in table else " (the key is missing)")
         )
+    as_texts(table.get("notes", ()), f"{where}: notes")
     _CHECKS[kind](table, f"{where}: ")
     return FamilyDocument(kind, as_optional_text(table.get("id"), f"{where}: id"), table)
 

@@ -170,10 +170,16 @@ def decode_message(schema: Schema, data: bytes) -> Fields:
     version = reader.integer("h")
     if version < 0 or (version > schema.newest and not schema.open_ended):
         raise CorruptRecordError(f"version must be from 0 to {schema.newest}, got {version}")
-    fields: Fields = _versioned(schema, min(version, schema.newest)).decode(reader)
-    if reader.remaining and version <= schema.newest:
-        raise CorruptRecordError(f"expected no bytes after the last field, got {reader.remaining}")
+    fields = decode_versioned(schema, version, reader)
     fields["version"] = version
+    return fields
+
+
+def decode_versioned(schema: Schema, version: int, reader: Reader) -> Fields:
+    """Decode the fields of a message after its version prefix."""
+    fields: Fields = _versioned(schema, min(version, schema.newest)).decode(reader)
+    if reader.remaining and version <= schema.newest and not schema.ends_early:
+        raise CorruptRecordError(f"expected no bytes after the last field, got {reader.remaining}")
     return fields
 
 

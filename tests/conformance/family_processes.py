@@ -9,7 +9,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,8 @@ from tests.conformance import jars
 
 Partition = tuple[str, int]
 
-_APPLICATION = Path(__file__).with_name("clients") / "StreamsApplication.java"
+_CLIENTS = Path(__file__).with_name("clients")
+_APPLICATION = _CLIENTS / "StreamsApplication.java"
 _START_SECONDS = 120.0
 _STOP_SECONDS = 20.0
 _SETTINGS = {
@@ -46,16 +47,29 @@ class StreamsApplication:
 
     def partitions(self) -> dict[str, frozenset[Partition]]:
         """Return the partitions of the active tasks by client id of the consumer."""
+        return {
+            client: frozenset(
+                (name, int(n)) for word in words for name, n in (word.rsplit(":", 1),)
+            )
+            for client, words in self._threads().items()
+        }
+
+    def tasks(self) -> dict[str, frozenset[str]]:
+        """Return the active tasks by client id: subtopology 0 reads orders, 1 reads lowrate."""
+        numbers = {"orders": 0, "lowrate": 1}
+        return {
+            client: frozenset(f"{numbers[topic]}_{number}" for topic, number in partitions)
+            for client, partitions in self.partitions().items()
+        }
+
+    def _threads(self) -> dict[str, list[str]]:
         requests, answers = self.process.stdin, self.process.stdout
         if requests is None or answers is None:
             raise ValueError("the process has no pipes")
         requests.write("\n")
         requests.flush()
         _, *threads = answers.readline().strip().split(";")
-        return {
-            client: frozenset((name, int(n)) for name, n in (tp.rsplit(":", 1) for tp in tps))
-            for client, *tps in map(str.split, threads)
-        }
+        return {client: words for client, *words in map(str.split, threads)}
 
 
 @contextmanager
@@ -66,6 +80,14 @@ def running_streams(
     arguments = [str(_APPLICATION), bootstrap, name, protocol, str(directory / name)]
     with _running(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         yield StreamsApplication(process)
+
+
+@contextmanager
+def running_share_consumers(bootstrap: str, group: str, clients: Sequence[str]) -> Iterator[None]:
+    """Run consumers of a share group, each given as its client id and topics with commas."""
+    arguments = [str(_CLIENTS / "ShareConsumers.java"), bootstrap, group, *clients]
+    with _running(arguments, stdin=subprocess.PIPE):
+        yield
 
 
 def await_threads(

@@ -6,6 +6,11 @@ from pathlib import Path
 
 import typer
 
+from kassay.experiments.cli.families.forecasts import FORECAST_LAYOUT, family_forecast
+from kassay.experiments.cli.families.other_kinds import (
+    documents_of_other_kinds,
+    process_other_kinds,
+)
 from kassay.experiments.cli.interruption import STOP
 from kassay.experiments.cli.messages import print_note
 from kassay.experiments.cli.options.option_groups import option
@@ -112,10 +117,16 @@ def forecast(options: ForecastOptions, source: GroupSource) -> None:
     A change between assignors of the classic protocol needs two rolling restarts. All times are
     in seconds.
 
+    For a Connect cluster, kassay simulates a restart, a rolling restart, a new worker and the loss
+    of a worker per setting of scheduled.rebalance.max.delay.ms, and recommends a setting. For a
+    Streams application, it compares task assignors and settings.
+
     With --events, kassay compares the moves of each assignor over a planned sequence of events
     with the fewest moves over all of their rebalances.
 
     Example: `kassay forecast captures/ --at-once 1 --at-once 2 --format table`
+
+    Example: `kassay forecast connect-status.json --downtime 30 --format table`
     """
     if options.events is not None:
         _forecast_events(options, source, options.events)
@@ -129,6 +140,17 @@ def forecast(options: ForecastOptions, source: GroupSource) -> None:
         seed=options.seed,
     )
     sizes = options.at_once or [1]
+    others, groups = documents_of_other_kinds(read_source(source.file, source.import_options()))
+    if others:
+        forecast_family = family_forecast(
+            downtime_ms=settings.downtime,
+            pause_ms=settings.pause,
+            output_format=options.output_format,
+        )
+        process_other_kinds(
+            source.file, others, forecast_family, options.output_format, FORECAST_LAYOUT
+        )
+        return
 
     def process(group: Group) -> GroupResult:
         found = forecast_changes(
@@ -156,7 +178,7 @@ def forecast(options: ForecastOptions, source: GroupSource) -> None:
         ),
         rows=_rows,
     )
-    process_groups(source.file, process, options.output_format, layout, source.import_options())
+    process_groups(source.file, process, options.output_format, layout, groups=groups)
 
 
 def _record(

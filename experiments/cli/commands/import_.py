@@ -22,6 +22,7 @@ from kassay.experiments.sources.capture_files import (
     import_groups,
     join_imported,
 )
+from kassay.experiments.sources.families.connect_rest import read_connect_cluster
 from kassay.reference.documents.json_codec import group_document
 
 
@@ -31,9 +32,9 @@ class ImportCommandOptions:
 
     paths: list[Path] | None = argument(
         None,
-        "Captures of kafka-consumer-groups.sh or group documents: files, directories with "
-        "captures taken at the same time, or - for standard input. Files may be compressed with "
-        "gzip.",
+        "Captures of kafka-consumer-groups.sh, kafka-share-groups.sh or kafka-streams-groups.sh, "
+        "REST answers of Kafka Connect, or group documents: files, directories with captures taken "
+        "at the same time, or - for standard input. Files may be compressed with gzip.",
         metavar="PATH...",
     )
     group: list[str] | None = option(
@@ -41,6 +42,12 @@ class ImportCommandOptions:
         "For captures: id to use for groups without an id. For a cluster: id of a group to read, "
         "repeatable.",
         show_default="captures: the file name; cluster: all groups",
+    )
+    connect_url: str | None = option(
+        None,
+        "REST interface of a worker of a Kafka Connect cluster to read, such as "
+        "http://worker:8083.",
+        metavar="URL",
     )
     skip_empty: bool = option(False, "Skip groups without members.")
     output: Path | None = option(
@@ -58,7 +65,8 @@ def import_(
 ) -> None:
     """Convert captures of Kafka's tools, or groups of a cluster, to group documents.
 
-    If several captures contain data of one group, kassay merges them. kassay does not write to
+    Share groups, Streams applications and Connect clusters become documents of their kind. If
+    several captures contain data of one group, kassay merges them. kassay does not write to
     a cluster and joins no group. Options fill in data that the source does not contain; each
     document lists such data under "notes". Writes one JSON line per group.
 
@@ -67,10 +75,15 @@ def import_(
     Example: `kassay import --bootstrap-server broker:9092 --group orders | kassay compare -`
     """
     groups = list(options.group or ())
-    _check_usage(options.paths, cluster, source_data, groups)
+    _check_usage(options, cluster, source_data, groups)
     known = source_data.import_options()
     empty = EmptyGroups.SKIP if options.skip_empty else EmptyGroups.KEEP
-    if cluster.bootstrap_server is None:
+    if options.connect_url is not None:
+        document = read_connect_cluster(
+            options.connect_url, timeout=cluster.timeout, id=groups[0] if groups else None
+        )
+        imported = iter([ImportedGroup.of_family(document.id, document)])
+    elif cluster.bootstrap_server is None:
         id = groups[0] if groups else None
         imported = import_groups(options.paths or (), known, stdin=sys.stdin, group=id, empty=empty)
         if known.together:
@@ -81,12 +94,18 @@ def import_(
 
 
 def _check_usage(
-    paths: list[Path] | None,
+    options: ImportCommandOptions,
     cluster: SampledClusterOptions,
     source_data: SourceOptions,
     groups: list[str],
 ) -> None:
-    check_cluster_usage("PATH", bool(paths), cluster, source_data)
+    if options.connect_url is not None:
+        if options.paths or cluster.bootstrap_server is not None:
+            raise typer.BadParameter(
+                "--connect-url cannot be combined with PATH or --bootstrap-server"
+            )
+        return
+    check_cluster_usage("PATH", bool(options.paths), cluster, source_data)
     if cluster.bootstrap_server is None and len(groups) > 1:
         raise typer.BadParameter(
             f"--group must be given at most once with captures, got {len(groups)} times"
@@ -98,7 +117,9 @@ def _write(groups: Iterator[ImportedGroup], output: Path | None) -> None:
     failed, is_empty = False, True
     for imported in groups:
         is_empty = False
-        if imported.error is not None:
+        if imported.document is not None:
+            lines.append(json_line(imported.document.content))
+        elif imported.error is not None:
             failed = True
             lines.append(json_line(error_record(imported.id, imported.error)))
         elif imported.group is None:

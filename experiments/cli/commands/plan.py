@@ -1,7 +1,7 @@
 """``kassay plan``: write the planning report and the plan files of each group."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -10,16 +10,22 @@ from pathlib import Path
 
 import typer
 
+from kassay.experiments.cli.families.current_states import STATE_LAYOUT, family_state
+from kassay.experiments.cli.families.other_kinds import (
+    ParsedDocument,
+    documents_of_other_kinds,
+    process_other_kinds,
+)
 from kassay.experiments.cli.interruption import STOP, call_interruptibly, exit_interrupted
 from kassay.experiments.cli.messages import BAD_INPUT, NOT_REACHED, print_error, print_note
 from kassay.experiments.cli.options.objective_options import ObjectiveOptions
 from kassay.experiments.cli.options.option_checks import given_options
 from kassay.experiments.cli.options.option_groups import REQUIRED, argument, option
-from kassay.experiments.cli.options.output_options import directory_option
+from kassay.experiments.cli.options.output_options import Format, directory_option
 from kassay.experiments.cli.options.search_options import LimitOptions
 from kassay.experiments.cli.options.source_options import SourceOptions
 from kassay.experiments.cli.progress import PROGRESS
-from kassay.experiments.cli.read_groups import name_of, read_source
+from kassay.experiments.cli.read_groups import ParsedGroup, name_of, read_source
 from kassay.experiments.cli.text_tables import without_control_characters
 from kassay.experiments.cli.write_results import error_record, json_line
 from kassay.experiments.planning.group_plan.plan import GROWTH
@@ -128,10 +134,26 @@ def plan(
 
     Example: `kassay plan captures/ --subscriptions equal -o plans/`
     """
+    selected = set(options.group or ())
+    known = source_data.import_options()
+    others, parsed = documents_of_other_kinds(read_source(options.source, known, selected=selected))
+    if others:
+        _plan_other_kinds(options, others, limits)
+    else:
+        groups, all_valid = _read(options.source, known, selected, parsed)
+        _plan_groups(groups, all_valid, options, source_data, objective, limits)
+
+
+def _plan_groups(
+    groups: Sequence[Group],
+    all_valid: bool,
+    options: PlanOptions,
+    source_data: SourceOptions,
+    objective: ObjectiveOptions,
+    limits: LimitOptions,
+) -> None:
+    """Plan one group after the other, and exit with the code of the worst result."""
     factors = tuple(map(_factor, options.growth)) if options.growth else GROWTH
-    groups, all_valid = _read(
-        options.source, source_data.import_options(), set(options.group or ())
-    )
     code = 0 if all_valid else BAD_INPUT
     names = directory_names(one.id for one in groups)
     for number, (name, one) in enumerate(zip(names, groups, strict=True), 1):
@@ -203,13 +225,32 @@ def _plan(
         return call_interruptibly(search, lost=f"group {group.id!r} has no plan")
 
 
-def _read(source: Path, options: ImportOptions, selected: set[str]) -> tuple[list[Group], bool]:
+def _plan_other_kinds(
+    options: PlanOptions, others: Sequence[ParsedDocument], limits: LimitOptions
+) -> None:
+    """Compare the current state of documents of other kinds with the optimum."""
+    if options.output is not None:
+        raise typer.BadParameter("--output requires consumer groups: other kinds have no plan page")
+    output_format = Format.TABLE if options.is_text else Format.JSONL
+    chosen = [one for one in others if not options.group or one[0] in options.group]
+    process_other_kinds(
+        options.source,
+        chosen,
+        family_state(output_format, limits.interruptible_limits()),
+        output_format,
+        STATE_LAYOUT,
+    )
+
+
+def _read(
+    source: Path, options: ImportOptions, selected: set[str], parsed_groups: Iterable[ParsedGroup]
+) -> tuple[list[Group], bool]:
     """Read the selected groups, or all groups if none is selected.
 
     The second returned value is True if all documents are valid.
     """
     groups, all_valid = [], True
-    for id, parsed in read_source(source, options, selected=selected):
+    for id, parsed in parsed_groups:
         if isinstance(parsed, InputError):
             typer.echo(json_line(error_record(id, parsed)))
             all_valid = False

@@ -36,6 +36,7 @@ from kassay.experiments.planning.plan_output.plan_files import (
     write_plan,
 )
 from kassay.experiments.planning.survey.render_survey import render_survey
+from kassay.experiments.planning.survey.survey_group import survey_family
 from kassay.experiments.planning.survey.survey_processes import survey_groups
 from kassay.experiments.planning.survey.survey_result import (
     MoveHistory,
@@ -44,6 +45,7 @@ from kassay.experiments.planning.survey.survey_result import (
     UnsurveyedGroup,
 )
 from kassay.experiments.sources.capture_files import EmptyGroups
+from kassay.reference.documents.family_documents import OtherKindError
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.solver.limits import SearchLimits
@@ -139,9 +141,9 @@ def survey(
     check_cluster_usage("SOURCE", options.source is not None, cluster, source_data)
     conditions = [parse_condition(text) for text in options.fail_on or ()]
     histories = _histories(options.history)
-    groups, failed = _read(options.source, cluster, source_data)
+    groups, others = _read(options.source, cluster, source_data)
     where = str(cluster.bootstrap_server if options.source is None else name_of(options.source))
-    if not groups and not failed:
+    if not groups and not others:
         raise InputError(f"{where}: the input contains no group with members")
     [(repeated, count)] = Counter(group.id for group in groups).most_common(1) or [(None, 0)]
     if count > 1:
@@ -155,7 +157,7 @@ def survey(
         processes=options.processes,
         seed=options.seed,
     )
-    result = call_interruptibly(lambda: _survey(survey_all, failed), lost="no group is surveyed")
+    result = call_interruptibly(lambda: _survey(survey_all, others), lost="no group is surveyed")
     if options.metrics is not None:
         replace_file(options.metrics, metrics_text(metric_rows(result), SURVEY_METRICS))
     print_survey(result, options.output_format)
@@ -190,38 +192,40 @@ def _histories(directory: Path | None) -> dict[str, MoveHistory]:
 
 def _read(
     source: Path | None, cluster: SampledClusterOptions, source_data: SourceOptions
-) -> tuple[list[Group], list[UnsurveyedGroup]]:
-    """Read all groups without printing their notes, and the errors of invalid groups."""
+) -> tuple[list[Group], list[SurveyResult]]:
+    """Read all groups without printing their notes, and the results of those without a plan."""
     options = source_data.import_options()
     groups: list[Group] = []
-    failed: list[UnsurveyedGroup] = []
+    others: list[SurveyResult] = []
     if source is not None:
         parsed = read_source(source, options, print_notes=False)
     else:
         imported = read_cluster(cluster, (), options, empty=EmptyGroups.KEEP)
         listed = list(imported)
-        failed += [
+        others += [
             UnsurveyedGroup(id=one.id, reason=one.skipped, is_other_type=True)
             for one in listed
             if one.skipped is not None
         ]
         parsed = parsed_groups(listed, is_shown=lambda _: False)
     for id, group in parsed:
-        if isinstance(group, InputError):
-            failed.append(UnsurveyedGroup(id=id, reason=str(group)))
+        if isinstance(group, OtherKindError):
+            others.append(survey_family(group.document))
+        elif isinstance(group, InputError):
+            others.append(UnsurveyedGroup(id=id, reason=str(group)))
         else:
             groups.append(group)
-    return groups, failed
+    return groups, others
 
 
 def _survey(
-    survey_all: Callable[..., Iterator[SurveyResult]], failed: Sequence[UnsurveyedGroup]
+    survey_all: Callable[..., Iterator[SurveyResult]], others: Sequence[SurveyResult]
 ) -> Survey:
     def progress(done: int, total: int) -> None:
         PROGRESS(f"{done} of {total} groups")
 
     with PROGRESS.shown("survey"):
-        results = Survey.of([*failed, *survey_all(progress=progress)])
+        results = Survey.of([*others, *survey_all(progress=progress)])
     return replace(results, interrupted=STOP.is_set())
 
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from kassay.experiments.comparison.optimum import keep_owners
+from kassay.experiments.planning.families.current_state import current_state
 from kassay.experiments.planning.preparation.planning_levels import makespan_of, planning_levels
 from kassay.experiments.planning.preparation.planning_start import (
     StreamsApplicationError,
@@ -18,6 +19,7 @@ from kassay.experiments.planning.survey.survey_result import (
     SurveyResult,
     UnsurveyedGroup,
 )
+from kassay.reference.documents.family_documents import FamilyDocument
 from kassay.reference.model.assumptions import other_reading
 from kassay.reference.model.errors import KassayError
 from kassay.reference.model.group import Group
@@ -58,6 +60,16 @@ def survey_group(
     except Exception as error:  # noqa: BLE001 - one bad group must not end the survey
         reason = f"internal error: {type(error).__name__}: {error}"
         return UnsurveyedGroup(id=group.id, reason=reason)
+
+
+def survey_family(
+    document: FamilyDocument, *, limits: SearchLimits = SearchLimits()
+) -> SurveyResult:
+    """Compare the current state of a group of another kind than consumers with the optimum."""
+    try:
+        return current_state(document, limits=limits)
+    except KassayError as error:
+        return UnsurveyedGroup(id=document.id, reason=str(error), is_other_type=True)
 
 
 def _surveyed(

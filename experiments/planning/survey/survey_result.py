@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 
+from kassay.experiments.planning.families.current_state import FamilyState
 from kassay.experiments.planning.preparation.planning_start import (
     TargetAssignment,
 )
@@ -224,7 +225,7 @@ class UnsurveyedGroup:
         return {"id": self.id, "skipped" if self.is_other_type else "error": self.reason}
 
 
-SurveyResult = SurveyedGroup | UnsurveyedGroup
+SurveyResult = SurveyedGroup | FamilyState | UnsurveyedGroup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,6 +234,7 @@ class Survey:
 
     groups: tuple[SurveyedGroup, ...]
     unsurveyed: tuple[UnsurveyedGroup, ...]
+    families: tuple[FamilyState, ...] = ()
     interrupted: bool = False
 
     @classmethod
@@ -244,6 +246,7 @@ class Survey:
         return cls(
             groups=tuple(sorted(surveyed, key=SurveyedGroup.rank_key)),
             unsurveyed=tuple(sorted(failed, key=lambda one: one.id or "")),
+            families=tuple(one for one in listed if isinstance(one, FamilyState)),
         )
 
     @property
@@ -255,9 +258,9 @@ class Survey:
         """Return the sums over all groups."""
         groups = self.groups
         return {
-            "groups": len(groups) + len(self.unsurveyed),
+            "groups": len(groups) + len(self.families) + len(self.unsurveyed),
             "errors": len(self.errors),
-            "groups_of_other_types": len(self.unsurveyed) - len(self.errors),
+            "groups_of_other_types": len(self.families) + len(self.unsurveyed) - len(self.errors),
             "groups_with_gain": sum(one.has_gain for one in groups),
             "groups_with_gap": sum(one.gap > 0 for one in groups),
             "not_proven": sum(one.makespan.gap > 0 for one in groups),

@@ -21,12 +21,18 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
+from kassay.experiments.sources.families.descriptions.group_descriptions import (
+    describe_family_groups,
+)
+from kassay.experiments.sources.families.descriptions.kafka_python_connection import (
+    UnreadableDescriptionError,
+)
+from kassay.experiments.sources.families.streams_applications import ThreadMember
 from kassay.experiments.sources.live_cluster.cluster_interface import (
     LiveGroup,
     LiveTopic,
 )
 from kassay.experiments.sources.live_cluster.consumer_group_describe import (
-    UnreadableDescriptionError,
     describe_consumer_groups,
     list_other_groups,
 )
@@ -36,6 +42,7 @@ from kassay.experiments.sources.live_cluster.convert_responses import (
     convert_topic,
 )
 from kassay.experiments.sources.merge_captures import PartitionKey
+from kassay.reference.documents.family_documents import Kind
 from kassay.reference.model.errors import InputError, RunError
 from kassay.reference.model.group_annotations import Protocol
 
@@ -163,6 +170,22 @@ class LiveCluster:
                     if not self._answered:
                         raise
         return subscriptions
+
+    def describe_families(self, kind: Kind, groups: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+        """Return the description of each share group or Streams group that can be described."""
+        return describe_family_groups(
+            self._bootstrap_servers, self._settings, kind, groups, timeout=self._timeout
+        )
+
+    def thread_members(self, group: str) -> list[ThreadMember]:
+        """Return the members of the classic group of a Streams application."""
+        with self._request("read members"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return [
+                ThreadMember(member.id, bytes(member.metadata), bytes(member.assignment))
+                for one in self._admin.list_groups(group, timeout=self._timeout)
+                for member in one.members
+            ]
 
     def _list_subscriptions(self, name: str | None, wanted: frozenset[str]) -> dict[str, bytes]:
         names = () if name is None else (name,)

@@ -4,10 +4,13 @@ import re
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 from typing import Protocol as Interface
 
+from kassay.experiments.sources.families.streams_applications import ThreadMember
 from kassay.experiments.sources.merge_captures import PartitionKey
 from kassay.experiments.sources.recognise_library import library_of_subscription
+from kassay.reference.documents.family_documents import Kind
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group_annotations import GroupStatus, Protocol
 from kassay.reference.protocol.primitive_types import CorruptRecordError
@@ -109,6 +112,12 @@ class Cluster(Interface):
         The encoding is that of ``ConsumerProtocolSubscription``.
         """
 
+    def describe_families(self, kind: Kind, groups: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+        """Return the description of each share group or Streams group that can be described."""
+
+    def thread_members(self, group: str) -> list[ThreadMember]:
+        """Return the members of the classic group of a Streams application."""
+
     def committed_offsets(
         self, groups: Sequence[str]
     ) -> dict[str, dict[PartitionKey, int] | InputError]:
@@ -171,7 +180,8 @@ def other_group_reason(name: str, protocol_type: str) -> str:
     suffix = f"(protocol type {protocol_type!r})"
     if kind is None:
         return f"group {name!r} is not a group of consumers {suffix}"
-    return f"group {name!r} is {kind} {suffix}; kassay reads only groups of consumers"
+    hint = "; read it with kassay import --connect-url" if protocol_type == "connect" else ""
+    return f"group {name!r} is {kind} {suffix}{hint}"
 
 
 def read_consumer_groups(

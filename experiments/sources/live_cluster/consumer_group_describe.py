@@ -7,35 +7,28 @@ kafka-python 3 encodes and decodes messages by such files.
 """
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kassay.experiments.sources.families.descriptions.kafka_python_connection import (
+    ApiMessage,
+    connection,
+    groups_by_coordinator,
+)
 from kassay.experiments.sources.live_cluster.cluster_interface import (
     JoinedSubscription,
     LiveGroup,
     LiveMember,
 )
-from kassay.experiments.sources.live_cluster.kafka_python_settings import kafka_python_settings
 from kassay.experiments.sources.merge_captures import PartitionKey
-from kassay.reference.model.errors import InputError, KassayError
 from kassay.reference.model.group import LATEST_PROTOCOL_VERSION
 from kassay.reference.model.group_annotations import Protocol
 
 with warnings.catch_warnings():
     # kafka-python reads its schemas with a function that Python 3.11 and 3.12 deprecate.
     warnings.simplefilter("ignore", DeprecationWarning)
-    try:
-        from kafka.errors import KafkaError
-        from kafka.net.manager import KafkaConnectionManager
-        from kafka.net.selector import NetworkSelector
+    if ApiMessage is not None:
         from kafka.protocol.admin import ListGroupsRequest
-        from kafka.protocol.api_message import ApiMessage
-        from kafka.protocol.metadata import FindCoordinatorRequest
-    except ImportError:  # older releases have other modules
-        _IS_INSTALLED = False
-    else:
-        _IS_INSTALLED = True
 
         class ConsumerGroupDescribeRequest(ApiMessage, load_json=__package__):  # type: ignore[call-arg,misc]
             """Request with API key 69."""
@@ -47,12 +40,6 @@ with warnings.catch_warnings():
 _CLASSIC_MEMBER = 0
 _TYPES_OF_CONSUMERS = ("consumer", "")
 """Protocol types of groups of consumers; a group without members may have an empty one."""
-_GROUP_KEY = 0
-"""Type of a key in FindCoordinator: a group id."""
-
-
-class UnreadableDescriptionError(KassayError):
-    """Error: kafka-python is missing, or cannot send the request. The message is the reason."""
 
 
 def describe_consumer_groups(
@@ -72,16 +59,9 @@ def describe_consumer_groups(
     UnreadableDescriptionError
         If kafka-python 3 is not installed, does not support a setting, or gets no response.
     """
-    with _connection(bootstrap_servers, settings, timeout) as manager:
-        find = FindCoordinatorRequest(
-            key_type=_GROUP_KEY, coordinator_keys=list(names), min_version=4
-        )
-        groups_by_node: dict[int, list[str]] = {}
-        for found in manager.run(manager.send, find).coordinators:
-            if not found.error_code:
-                groups_by_node.setdefault(found.node_id, []).append(found.key)
+    with connection(bootstrap_servers, settings, timeout) as manager:
         described: dict[str, LiveGroup] = {}
-        for node, groups in groups_by_node.items():
+        for node, groups in groups_by_coordinator(manager, names).items():
             request = ConsumerGroupDescribeRequest(
                 group_ids=groups, include_authorized_operations=False
             )
@@ -102,7 +82,7 @@ def list_other_groups(
     UnreadableDescriptionError
         If kafka-python 3 is not installed, does not support a setting, or gets no response.
     """
-    with _connection(bootstrap_servers, settings, timeout) as manager:
+    with connection(bootstrap_servers, settings, timeout) as manager:
         responses = [
             manager.run(manager.send, ListGroupsRequest(min_version=0), broker.node_id)
             for broker in manager.cluster.brokers()
@@ -118,35 +98,6 @@ def list_other_groups(
 def decode_description(data: bytes, *, version: int) -> dict[str, LiveGroup]:
     """Decode the body of a response to ConsumerGroupDescribe."""
     return _groups(ConsumerGroupDescribeResponse.decode(data, version=version).to_dict())
-
-
-@contextmanager
-def _connection(
-    bootstrap_servers: str, settings: Mapping[str, str], timeout: float
-) -> Iterator[Any]:
-    """Connect to a cluster. Convert kafka-python's errors to `UnreadableDescriptionError`."""
-    if not _IS_INSTALLED:
-        raise UnreadableDescriptionError("kafka-python 3 is not installed")
-    milliseconds = int(timeout * 1000)
-    net = NetworkSelector()
-    try:
-        manager = KafkaConnectionManager(
-            net,
-            bootstrap_servers=bootstrap_servers.split(","),
-            request_timeout_ms=milliseconds,
-            **kafka_python_settings(settings),
-        )
-        try:
-            manager.bootstrap(milliseconds)
-            yield manager
-        finally:
-            manager.close()
-    except InputError as error:
-        raise UnreadableDescriptionError(str(error)) from None
-    except (KafkaError, OSError, ValueError) as error:
-        raise UnreadableDescriptionError(f"kafka-python: {error or type(error).__name__}") from None
-    finally:
-        net.close()
 
 
 def _groups(response: Mapping[str, Any]) -> dict[str, LiveGroup]:

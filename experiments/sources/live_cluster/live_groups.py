@@ -12,6 +12,7 @@ from kassay.experiments.sources.capture_files import (
     ImportedGroup,
     imported_group,
 )
+from kassay.experiments.sources.families.streams_applications import STREAMS_ASSIGNOR
 from kassay.experiments.sources.hosts_speeds_weights import measured_speeds
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.live_cluster.cluster_interface import (
@@ -25,7 +26,9 @@ from kassay.experiments.sources.live_cluster.cluster_interface import (
     read_consumer_groups,
     resolve_patterns,
 )
+from kassay.experiments.sources.live_cluster.live_families import FAMILY_TYPES, read_live_families
 from kassay.experiments.sources.merge_captures import ObservedGroup, ObservedMember, PartitionKey
+from kassay.reference.documents.family_documents import Kind
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_annotations import WeightSource
@@ -48,14 +51,18 @@ def import_live(
 ) -> Iterator[ImportedGroup]:
     """Import the named groups of a cluster, or all groups if no name is given.
 
-    A group of another type than consumers is skipped, or an error if it is named. The groups are
-    yielded in the order of their ids. ``sample_seconds`` is the time between the two samples of a
+    Share groups, Streams groups and Streams applications are documents of their kind. A group of
+    another type is skipped, or an error if it is named. The groups are yielded in the order of
+    their ids. ``sample_seconds`` is the time between the two samples of a
     rate.
     """
     names = sorted(set(groups)) if groups else sorted(cluster.group_ids())
     readings = resolve_patterns(cluster, read_consumer_groups(cluster, names, sleep=sleep))
     is_read = all(isinstance(reading, ClusterReading) for reading in readings.values())
     others = {} if groups and is_read else cluster.other_groups()
+    kinds = {name: FAMILY_TYPES[kind] for name, kind in others.items() if kind in FAMILY_TYPES}
+    kinds |= {name: Kind.STREAMS for name, one in readings.items() if _is_application(one)}
+    families = read_live_families(cluster, kinds)
     topic_names = {
         topic
         for reading in readings.values()
@@ -80,6 +87,9 @@ def import_live(
             sleep(sample_seconds)
         consumed = _consumed(cluster, readings)
     for name in sorted(readings if groups else {*readings, *others}):
+        if name in families:
+            yield ImportedGroup.of_family(name, families[name])
+            continue
         if name in others:
             reason = other_group_reason(name, others[name])
             yield (
@@ -125,6 +135,14 @@ def build_live_group(
     # A cluster shows the offsets from which both are computed, if they are requested.
     available = (WeightSource.LAG, WeightSource.RATE)
     return replace(group, members=members, notes=notes, available_weights=available)
+
+
+def _is_application(reading: ClusterReading | InputError) -> bool:
+    return (
+        isinstance(reading, ClusterReading)
+        and reading.group.assignor == STREAMS_ASSIGNOR
+        and bool(reading.group.members)
+    )
 
 
 def _add_topics_and_offsets(

@@ -351,18 +351,14 @@ def test_a_member_outside_its_subscription_is_noted() -> None:
 def test_groups_of_other_types_are_skipped_and_errors_if_they_are_named() -> None:
     tables = Tables(
         {"g": [LiveGroup("g", "Stable", (member("x", ("u", 0)),))]},
-        others={"workers": "connect", "app": "streams", "queue": "share", "new": "other"},
+        others={"workers": "connect", "new": "other"},
     )
     imported = {one.id: one for one in read(tables)}
-    assert list(imported) == ["app", "g", "new", "queue", "workers"]
+    assert list(imported) == ["g", "new", "workers"]
     assert {id: one.skipped for id, one in imported.items() if id != "g"} == {
-        "app": "group 'app' is a Kafka Streams application, whose members share tasks (protocol "
-        "type 'streams'); kassay reads only groups of consumers",
         "new": "group 'new' is not a group of consumers (protocol type 'other')",
-        "queue": "group 'queue' is a share group, whose members share the messages of each "
-        "partition (protocol type 'share'); kassay reads only groups of consumers",
         "workers": "group 'workers' is a cluster of Kafka Connect workers, which share connectors "
-        "and tasks (protocol type 'connect'); kassay reads only groups of consumers",
+        "and tasks (protocol type 'connect'); read it with kassay import --connect-url",
     }
     tables.groups["workers"] = [InputError("the group is not a consumer group")]
     [named] = read(tables, "workers")

@@ -1,0 +1,1 @@
+"""Results of commands for share groups, Streams applications and Connect clusters."""

@@ -1,0 +1,1 @@
+"""Current state and forecasts of share groups, Streams applications and Connect clusters."""

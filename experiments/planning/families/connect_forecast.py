@@ -1,0 +1,199 @@
+"""Forecast restarts, a scale-out and a loss of workers of a Connect cluster, per delay setting.
+
+The clock is simulated with the port of Kafka's incremental assignor: a rebalance takes no time,
+and only the wait for ``scheduled.rebalance.max.delay.ms`` stops a task.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from kassay.reference.assignors.family_ports import FAMILY_PORTS
+from kassay.reference.documents.family_documents import (
+    FamilyDocument,
+    Kind,
+    parse_family_document,
+)
+from kassay.reference.model.errors import InputError
+
+DELAY = "scheduled.rebalance.max.delay.ms"
+_DEFAULT_DELAY = 300_000  # milliseconds
+_MARGIN = 10_000
+"""Milliseconds by which a delay exceeds the time of a restart."""
+_PORT = "connect-incremental"
+_END = 2  # multiples of the delay after which all waits have ended
+
+
+@dataclass(frozen=True, slots=True)
+class EventCost:
+    """Cost of an event: rebalances, task starts, and time in which tasks have no worker.
+
+    ``stopped_ms`` is the sum over the tasks, ``longest_ms`` the sum divided by the number of tasks
+    that the event stops, rounded up.
+    """
+
+    rebalances: int
+    task_starts: int
+    stopped_ms: int
+    longest_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class DelayForecast:
+    """Costs of the events with one setting of the delay.
+
+    ``restart`` is the worker with the highest cost, ``rolling_restart`` a restart of one worker
+    after the other, ``scale_out`` a new worker, ``loss`` a worker that does not come back.
+    """
+
+    delay_ms: int
+    restart: EventCost
+    rolling_restart: EventCost
+    scale_out: EventCost
+    loss: EventCost
+
+    def record(self) -> dict[str, object]:
+        """Return the forecast as a JSON object."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectForecast:
+    """Forecasts per setting, the current setting, and the recommended one in one sentence."""
+
+    current_ms: int
+    settings: tuple[DelayForecast, ...]
+    recommendation: str
+
+
+def forecast_connect(
+    document: FamilyDocument, *, downtime_ms: int, pause_ms: int
+) -> ConnectForecast:
+    """Forecast the events from the last step of a document of kind connect.
+
+    ``downtime_ms`` is the time from the stop of a worker to its return, ``pause_ms`` the time from
+    its return to the stop of the next one.
+
+    Raises
+    ------
+    InputError
+        If the cluster has no worker or no task, or uses the eager protocol.
+    """
+    start = _Start.of(document)
+    current: Any = document.content.get("scheduled_rebalance_max_delay_ms", _DEFAULT_DELAY)
+    best = downtime_ms + _MARGIN
+    delays = sorted({0, max(0, downtime_ms - _MARGIN), best, current})
+    found = tuple(_forecast(start, delay, downtime_ms, pause_ms) for delay in delays)
+    by_delay = {one.delay_ms: one for one in found}
+    sentence = _recommendation(by_delay[current], by_delay[best], downtime_ms)
+    return ConnectForecast(current, found, sentence)
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """Connectors, and the connectors and tasks of each worker, before the event."""
+
+    connectors: Mapping[str, int]
+    running: Mapping[str, Mapping[str, Sequence[str]]]
+
+    @classmethod
+    def of(cls, document: FamilyDocument) -> "_Start":
+        content: Any = document.content
+        where = f"cluster {document.id!r}"
+        if content.get("protocol", "sessioned") == "eager":
+            raise InputError(f"{where}: protocol: the eager protocol has no delay to forecast")
+        answer: Any = FAMILY_PORTS[_PORT].assign(document)
+        last = answer["steps"][-1]
+        connectors = content["steps"][-1]["connectors"]
+        if not content["steps"][-1]["workers"] or not sum(connectors.values()):
+            raise InputError(f"{where}: the last step has no worker or no task")
+        return cls(connectors, last["state"])
+
+    def step(self, workers: Sequence[str], wait_ms: int = 0, **keys: object) -> dict[str, object]:
+        return {"workers": workers, "connectors": self.connectors, "wait_ms": wait_ms, **keys}
+
+
+def _forecast(start: _Start, delay: int, downtime: int, pause: int) -> DelayForecast:
+    workers = list(start.running)
+    restarts = [
+        _cost(start, delay, _restart(start, workers, worker, downtime, 0)) for worker in workers
+    ]
+    rolling: list[dict[str, object]] = []
+    present = workers
+    for worker in workers:
+        rolling += _restart(start, present, worker, downtime, pause if rolling else 0)
+        present = [_renamed(one) if one == worker else one for one in present]
+    losses = [
+        _cost(start, delay, [start.step([one for one in workers if one != worker])])
+        for worker in workers[: len(workers) if len(workers) > 1 else 0]
+    ]
+    return DelayForecast(
+        delay,
+        max(restarts, key=lambda cost: (cost.longest_ms, cost.stopped_ms)),
+        _cost(start, delay, rolling),
+        _cost(start, delay, [start.step([*workers, "new-worker"])]),
+        max(losses, key=lambda cost: cost.stopped_ms, default=EventCost(0, 0, 0, 0)),
+    )
+
+
+def _restart(
+    start: _Start, workers: list[str], worker: str, downtime: int, wait: int
+) -> list[dict[str, object]]:
+    """Return the steps in which a worker leaves and comes back under another member id."""
+    others = [one for one in workers if one != worker]
+    back = [_renamed(one) if one == worker else one for one in workers]
+    if not others:
+        # A cluster of one worker has no leader during the restart.
+        return [start.step(back, wait + downtime, new_leader=True)]
+    return [
+        start.step(others, wait, until_stable=False),
+        start.step(back, downtime, until_stable=False),
+    ]
+
+
+def _renamed(worker: str) -> str:
+    return f"{worker} (restarted)"
+
+
+def _cost(start: _Start, delay: int, steps: Sequence[dict[str, object]]) -> EventCost:
+    """Run the steps from the start, and add up the rebalances, starts and stopped times."""
+    first = start.step(list(start.running), running=start.running)
+    final = {**steps[-1], "wait_ms": _END * delay}
+    content = {
+        "kind": "connect",
+        "scheduled_rebalance_max_delay_ms": delay,
+        "steps": [first, *steps, final],
+    }
+    document = parse_family_document(content, kind=Kind.CONNECT, where="forecast")
+    answer: Any = FAMILY_PORTS[_PORT].assign(document)
+    before, *after = answer["steps"]
+    rounds = [one for step in after for one in step["rounds"]]
+    started = [
+        task for one in rounds for worker in one["assigned"].values() for task in worker["tasks"]
+    ]
+    stopped = after[-1]["task_downtime_ms"] - before["task_downtime_ms"]
+    changed = sum(bool(one["assigned"] or one["revoked"] or one["delay_ms"]) for one in rounds)
+    return EventCost(changed, len(started), stopped, -(-stopped // max(1, len(set(started)))))
+
+
+def _recommendation(current: DelayForecast, best: DelayForecast, downtime: int) -> str:
+    now, then = current.restart, best.restart
+    if (now.longest_ms, now.task_starts) <= (then.longest_ms, then.task_starts):
+        return (
+            f"Keep {DELAY} at {_seconds(current.delay_ms)}: a restart of {_seconds(downtime)} "
+            f"stops each task {_seconds(now.longest_ms)}."
+        )
+    if now.task_starts > then.task_starts:
+        return (
+            f"Set {DELAY} to {_seconds(best.delay_ms)}: a restart of {_seconds(downtime)} starts "
+            f"{then.task_starts} tasks instead of {now.task_starts}, and stops each of them "
+            f"{_seconds(then.longest_ms)} instead of {_seconds(now.longest_ms)}."
+        )
+    return (
+        f"Set {DELAY} to {_seconds(best.delay_ms)}: a restart of {_seconds(downtime)} stops each "
+        f"task {_seconds(then.longest_ms)} instead of {_seconds(now.longest_ms)}."
+    )
+
+
+def _seconds(milliseconds: int) -> str:
+    return f"{milliseconds / 1000:g} s"

@@ -1,0 +1,146 @@
+"""Compare the current state of a share group, Streams application or Connect cluster."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kassay.experiments.comparison.family_comparison import (
+    COMPARED_KINDS,
+    FamilyComparison,
+    FamilyMeasure,
+    compare_answer,
+)
+from kassay.reference.assignors.family_ports import FAMILY_PORTS
+from kassay.reference.documents.family_documents import FamilyDocument, Kind
+from kassay.reference.model.errors import InputError
+from kassay.solver.limits import SearchLimits
+
+_PLACES = {
+    Kind.SHARE: "members",
+    Kind.STREAMS_GROUP: "members",
+    Kind.STREAMS: "processes",
+    Kind.CONNECT: "workers",
+}
+_LEVERS = {
+    Kind.SHARE: "the broker's assignor decides, and no setting changes its answer",
+    Kind.STREAMS_GROUP: "the broker's assignor decides; num.standby.replicas is a group setting",
+    Kind.STREAMS: "kassay forecast compares task assignors and settings",
+    Kind.CONNECT: "kassay forecast compares settings of the delay",
+}
+_COSTS = ("movement", "stopped_ms")
+"""Last words of measures that the current state does not have: they need an event."""
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyState:
+    """Current state of a group of another kind than consumers, with the minimum per measure."""
+
+    id: str | None
+    kind: Kind
+    places: int
+    comparison: FamilyComparison
+    condition: str | None
+
+    @property
+    def above(self) -> list[FamilyMeasure]:
+        """Return the measures that are above their proven minimum."""
+        return [one for one in self._measures() if one.bound is not None and one.value > one.bound]
+
+    @property
+    def verdict(self) -> str:
+        """Return the result in one sentence, with the condition of assumed data."""
+        return self._result if self.condition is None else f"If {self.condition}: {self._result}"
+
+    @property
+    def _result(self) -> str:
+        invalid = self.comparison.invalid
+        size = f"{self.places} {_PLACES[self.kind]}"
+        if invalid:
+            more = f" and {len(invalid) - 1} more" if len(invalid) > 1 else ""
+            return f"The current state of {size} is not valid: {invalid[0]}{more}."
+        if not self.above:
+            return f"Nothing to do: {size}, and each measure has its minimum."
+        texts = [
+            f"{one.name.replace('_', ' ')} {one.value} (minimum {_minimum(one)})"
+            for one in self.above
+        ]
+        return f"{size} are not at the minimum: {', '.join(texts)}; {_LEVERS[self.kind]}."
+
+    def record(self) -> dict[str, object]:
+        """Return the state as a JSON object."""
+        return {
+            "id": self.id,
+            "kind": str(self.kind),
+            _PLACES[self.kind]: self.places,
+            "verdict": self.verdict,
+            "condition": self.condition,
+            "measures": {
+                one.name: {"value": one.value, "minimum": one.minimum, "bound": one.bound}
+                for one in self._measures()
+            },
+        }
+
+    def _measures(self) -> list[FamilyMeasure]:
+        return [one for one in self.comparison.measures if not one.name.endswith(_COSTS)]
+
+
+def current_state(document: FamilyDocument, *, limits: SearchLimits) -> FamilyState:
+    """Compare the assignment that the members, processes or workers of a document have.
+
+    Raises
+    ------
+    InputError
+        If documents of the kind are not compared with the optimum.
+    """
+    if document.kind not in COMPARED_KINDS:
+        raise InputError(
+            f"group {document.id!r}: the current state of documents of kind "
+            f"{str(document.kind)!r} is not compared with the optimum"
+        )
+    document, answer = _current_answer(document)
+    return FamilyState(
+        document.id,
+        document.kind,
+        _places(document),
+        compare_answer(document, answer, limits=limits)[-1],
+        document.condition,
+    )
+
+
+def _current_answer(document: FamilyDocument) -> tuple[FamilyDocument, Mapping[str, Any]]:
+    """Return the current assignment in the form of an answer, and the document of its state."""
+    content: Any = document.content
+    match document.kind:
+        case Kind.SHARE:
+            return document, {"members": {m["id"]: m.get("owned", []) for m in content["members"]}}
+        case Kind.STREAMS_GROUP:
+            return document, {"members": {m["id"]: _tasks(m, {}) for m in content["members"]}}
+        case Kind.STREAMS:
+            return document, {"processes": {p["id"]: _tasks(p, []) for p in content["processes"]}}
+    last = content["steps"][-1]
+    running = last.get("running")
+    if running is None:
+        answer: Any = FAMILY_PORTS["connect-incremental"].assign(document)
+        running = answer["steps"][-1]["state"]
+    state = {worker: {"connectors": [], "tasks": []} for worker in last["workers"]} | running
+    step = {**last, "running": state}
+    return FamilyDocument(document.kind, document.id, {**content, "steps": [step]}), {
+        "steps": [{"state": state}]
+    }
+
+
+def _tasks(place: Mapping[str, Any], default: object) -> dict[str, object]:
+    return {role: place.get(role, default) for role in ("active", "standby")}
+
+
+def _places(document: FamilyDocument) -> int:
+    content: Any = document.content
+    if document.kind is Kind.CONNECT:
+        return len(content["steps"][-1]["workers"])
+    return len(content.get("members") or content.get("processes") or ())
+
+
+def _minimum(measure: FamilyMeasure) -> str:
+    if measure.minimum == measure.bound:
+        return str(measure.minimum)
+    return f"at least {measure.bound}"

@@ -1,0 +1,1 @@
+"""Import share groups, Streams applications and Connect clusters as documents of their kind."""

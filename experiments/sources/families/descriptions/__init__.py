@@ -1,0 +1,1 @@
+"""Requests of kafka-python that describe share groups and Streams groups."""

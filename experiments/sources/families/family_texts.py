@@ -1,0 +1,59 @@
+"""Recognise and read texts that describe share groups, Streams applications and Connect."""
+
+import json
+from collections.abc import Iterator, Mapping
+from io import StringIO
+
+from kassay.experiments.sources.families.connect_rest import connect_document, is_connect_status
+from kassay.experiments.sources.families.group_documents import document_of_rows
+from kassay.experiments.sources.families.group_tool_tables import (
+    MemberRow,
+    is_family_table,
+    read_member_rows,
+)
+from kassay.experiments.sources.import_options import ImportOptions
+from kassay.reference.documents.family_documents import (
+    FamilyDocument,
+    Kind,
+    read_family_documents,
+)
+from kassay.reference.documents.json_values import read_json_documents
+from kassay.reference.model.errors import InputError
+
+_KINDS = frozenset(Kind) - {Kind.CONSUMER}
+
+
+def is_family_text(text: str) -> bool:
+    """Return whether a text is a document with a kind, a table or a REST answer of a family."""
+    start = text.lstrip()
+    if not start.startswith("{"):
+        return is_family_table(text)
+    try:
+        value = json.JSONDecoder().raw_decode(start)[0]
+    except (ValueError, RecursionError):
+        return False
+    return (isinstance(value, Mapping) and value.get("kind") in _KINDS) or is_connect_status(value)
+
+
+def read_family_text(
+    text: str, *, name: str, group: str | None, options: ImportOptions
+) -> Iterator[tuple[str | None, FamilyDocument | InputError]]:
+    """Yield the id and the document, or an error, of each group in a text.
+
+    ``name`` is the name of the file in errors, and ``group`` the id of a Connect cluster.
+    """
+    if not text.lstrip().startswith("{"):
+        rows: dict[str, list[MemberRow]] = {}
+        for row in read_member_rows(text, name=name):
+            rows.setdefault(row.group, []).append(row)
+        if not rows:
+            raise InputError(f"{name}: the table has no rows")
+        for id in sorted(rows):
+            yield id, document_of_rows(id, rows[id], options)
+        return
+    first = next(read_json_documents(StringIO(text), name=name))
+    if is_connect_status(first.value):
+        document = connect_document(first.value, where=name, id=group)
+        yield document.id, document
+        return
+    yield from read_family_documents(StringIO(text), name=name, kind=None)

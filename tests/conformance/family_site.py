@@ -1,0 +1,177 @@
+"""A share group, Streams applications under both protocols, and a Connect cluster on one broker.
+
+``python -m tests.conformance.family_site`` writes the outputs of the tools to ``examples/families``
+and the encoded descriptions to ``tests/data/families.json``.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from kassay.experiments.sources.capture_files import ImportedGroup
+from kassay.experiments.sources.families.descriptions import group_descriptions
+from kassay.experiments.sources.families.descriptions.kafka_python_connection import (
+    connection,
+    groups_by_coordinator,
+)
+from kassay.experiments.sources.import_options import ImportOptions
+from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
+from kassay.experiments.sources.live_cluster.live_groups import import_live
+from kassay.reference.documents.family_documents import FamilyDocument, Kind
+from tests.conformance import jars
+from tests.conformance.admin import administrator
+from tests.conformance.broker import running_cluster
+from tests.conformance.captures import run_tool
+from tests.conformance.family_processes import (
+    ConnectCluster,
+    StreamsApplication,
+    running_connect,
+    running_share_consumers,
+    running_streams,
+)
+
+TOPICS = {"orders": 6, "lowrate": 6}
+APPLICATION, STREAMS_GROUP, SHARE_GROUP = "streams-classic", "streams-new", "share-orders"
+CONNECTORS = {"archive": 4, "audit-log": 3}
+SHARED = {"share-0": ["orders"], "share-1": ["orders", "lowrate"], "share-2": ["lowrate"]}
+_SECONDS = 90.0
+_EXAMPLES = Path(__file__).parents[2] / "examples" / "families"
+_DATA = Path(__file__).parents[1] / "data" / "families.json"
+_SETTINGS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.share.heartbeat.interval.ms": "500",
+    "group.share.min.heartbeat.interval.ms": "500",
+    "group.streams.heartbeat.interval.ms": "500",
+    "group.streams.initial.rebalance.delay.ms": "0",
+    "group.streams.min.heartbeat.interval.ms": "500",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FamilySite:
+    """Running groups of all families."""
+
+    bootstrap: str
+    connect: ConnectCluster
+    applications: tuple[StreamsApplication, ...]  # three processes of the classic protocol
+    streams_group: tuple[StreamsApplication, ...]
+
+    def imported(self) -> dict[str | None, ImportedGroup]:
+        live = import_live(LiveCluster(self.bootstrap, timeout=20), (), ImportOptions())
+        return {one.id: one for one in live}
+
+    def document(self, name: str) -> FamilyDocument:
+        one = self.imported()[name]
+        if one.document is None:
+            raise ValueError(f"{name}: {one.error or one.skipped}")
+        return one.document
+
+
+@contextmanager
+def running_families() -> Iterator[FamilySite]:
+    """Start the broker and the groups, and wait until all tasks are assigned."""
+    with ExitStack() as stack:
+        cluster = stack.enter_context(running_cluster(settings=_SETTINGS, heap_mib=384))
+        bootstrap = cluster.bootstrap
+        admin = stack.enter_context(administrator(bootstrap))
+        admin.create_topics(TOPICS)
+        admin.produce({("orders", number): 50 for number in range(TOPICS["orders"])})
+        directory = Path(stack.enter_context(TemporaryDirectory()))
+        clients = [",".join([name, *topics]) for name, topics in SHARED.items()]
+        stack.enter_context(running_share_consumers(bootstrap, SHARE_GROUP, clients))
+        connect = stack.enter_context(running_connect(bootstrap, "connect", directory, workers=3))
+        started: dict[str, list[StreamsApplication]] = {APPLICATION: [], STREAMS_GROUP: []}
+        for number in range(3):
+            folder = directory / str(number)
+            folder.mkdir()
+            start = partial(running_streams, bootstrap, directory=folder)
+            started[APPLICATION].append(stack.enter_context(start(APPLICATION, "classic")))
+            if number < 2:
+                started[STREAMS_GROUP].append(stack.enter_context(start(STREAMS_GROUP, "streams")))
+        for name, tasks in CONNECTORS.items():
+            settings = {"connector.class": "FileStreamSink", "topics": "orders"}
+            connect.create(
+                name, {**settings, "tasks.max": str(tasks), "file": str(directory / name)}
+            )
+        for name, tasks in CONNECTORS.items():
+            connect.await_tasks(name, tasks=tasks, workers=min(tasks, 3))
+        for applications in started.values():
+            await_stable(partial(tasks_of, applications))
+        yield FamilySite(
+            bootstrap, connect, tuple(started[APPLICATION]), tuple(started[STREAMS_GROUP])
+        )
+
+
+def tasks_of(applications: list[StreamsApplication]) -> list[dict[str, frozenset[str]]]:
+    """Return the tasks of each thread of each process, or an empty list while some are missing."""
+    found = [one.tasks() for one in applications]
+    every = sorted(task for one in found for tasks in one.values() for task in tasks)
+    complete = sorted(f"{sub}_{number}" for sub in (0, 1) for number in range(6))
+    return found if every == complete else []
+
+
+def await_stable(state: Callable[[], object], seconds: float = 5.0) -> None:
+    """Wait until a state is not empty and does not change for some seconds."""
+    deadline = time.monotonic() + _SECONDS
+    since, last = time.monotonic(), None
+    while time.monotonic() < deadline:
+        found = state()
+        if not found or found != last:
+            since, last = time.monotonic(), found
+        elif time.monotonic() - since > seconds:
+            return
+        time.sleep(0.5)
+    raise TimeoutError(f"the state does not settle: {last}")
+
+
+def record(site: FamilySite) -> None:
+    """Write the outputs of the tools, and the encoded answers of the broker."""
+    shutil.rmtree(_EXAMPLES, ignore_errors=True)
+    _EXAMPLES.mkdir()
+    server = ("--bootstrap-server", site.bootstrap, "--describe", "--members")
+    for name, tool, group in (
+        ("share", "consumer.group.ShareGroupCommand", SHARE_GROUP),
+        ("streams", "streams.StreamsGroupCommand", STREAMS_GROUP),
+    ):
+        for suffix, options in (("", ()), ("-verbose", ("--verbose",))):
+            output = run_tool(f"org.apache.kafka.tools.{tool}", *server, *options, "--group", group)
+            (_EXAMPLES / f"{name}-members{suffix}.txt").write_text(output)
+    with urllib.request.urlopen(f"{site.connect.url}/connectors?expand=status") as answer:
+        (_EXAMPLES / "connect-status.json").write_text(answer.read().decode() + "\n")
+    members = LiveCluster(site.bootstrap, timeout=20).thread_members(APPLICATION)
+    recorded = {
+        "kafka": {"broker": jars.version("broker"), "clients": jars.version("tools")},
+        "share": _answer(site.bootstrap, Kind.SHARE, SHARE_GROUP),
+        "streams-group": _answer(site.bootstrap, Kind.STREAMS_GROUP, STREAMS_GROUP),
+        "streams": [[one.id, one.subscription.hex(), one.assignment.hex()] for one in members],
+        "tasks": [
+            {thread: sorted(tasks) for thread, tasks in one.tasks().items()}
+            for one in site.applications
+        ],
+    }
+    _DATA.write_text(json.dumps(recorded, indent=1) + "\n")
+
+
+def _answer(bootstrap: str, kind: Kind, group: str) -> str:
+    """Return the encoded description of a group."""
+    request = group_descriptions.request_of(kind, [group])
+    with connection(bootstrap, {}, 20) as manager:
+        [(node, _)] = groups_by_coordinator(manager, [group]).items()
+        answer = manager.run(manager.send, request, node)
+    return bytes(answer.encode(version=answer.API_VERSION)).hex()
+
+
+if __name__ == "__main__":
+    with running_families() as running:
+        record(running)
+        sys.stdout.write(json.dumps([one.tasks() for one in running.applications], default=sorted))
