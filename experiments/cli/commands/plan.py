@@ -40,7 +40,6 @@ from kassay.experiments.planning.preparation.planning_start import (
     target_assignment,
 )
 from kassay.experiments.planning.scenarios.scenario_spec import parse_growth
-from kassay.experiments.sources.import_options import ImportOptions
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_checks import parts_without_effect
@@ -140,13 +139,11 @@ def plan(
     if others:
         _plan_other_kinds(options, others, limits)
     else:
-        groups, all_valid = _read(options.source, known, selected, parsed)
-        _plan_groups(groups, all_valid, options, source_data, objective, limits)
+        _plan_groups(parsed, options, source_data, objective, limits)
 
 
 def _plan_groups(
-    groups: Sequence[Group],
-    all_valid: bool,
+    parsed: Iterable[ParsedGroup],
     options: PlanOptions,
     source_data: SourceOptions,
     objective: ObjectiveOptions,
@@ -154,6 +151,7 @@ def _plan_groups(
 ) -> None:
     """Plan one group after the other, and exit with the code of the worst result."""
     factors = tuple(map(_factor, options.growth)) if options.growth else GROWTH
+    groups, all_valid = _read(options, parsed, is_joined=source_data.together)
     code = 0 if all_valid else BAD_INPUT
     names = directory_names(one.id for one in groups)
     for number, (name, one) in enumerate(zip(names, groups, strict=True), 1):
@@ -243,22 +241,23 @@ def _plan_other_kinds(
 
 
 def _read(
-    source: Path, options: ImportOptions, selected: set[str], parsed_groups: Iterable[ParsedGroup]
+    options: PlanOptions, parsed_groups: Iterable[ParsedGroup], *, is_joined: bool
 ) -> tuple[list[Group], bool]:
     """Read the selected groups, or all groups if none is selected.
 
     The second returned value is True if all documents are valid.
     """
+    selected = set() if is_joined else set(options.group or ())
     groups, all_valid = [], True
     for id, parsed in parsed_groups:
         if isinstance(parsed, InputError):
             typer.echo(json_line(error_record(id, parsed)))
             all_valid = False
-        elif not selected or options.together or id in selected:
+        elif not selected or id in selected:
             groups.append(parsed)
-    missing = [] if options.together else sorted(selected - {group.id for group in groups})
+    missing = sorted(selected - {group.id for group in groups})
     if missing:
-        raise InputError(f"{name_of(source)} contains no group {missing[0]!r}")
+        raise InputError(f"{name_of(options.source)} contains no group {missing[0]!r}")
     return groups, all_valid
 
 

@@ -18,9 +18,12 @@ def family_state(
 
     def process(document: FamilyDocument) -> GroupResult:
         state = current_state(document, limits=limits)
+        record = state.record()
         if output_format is Format.TABLE:
+            # The verdict contains the condition.
             print_note(f"{document.id}: {state.verdict}")
-        return GroupResult(state.record())
+            del record["condition"]
+        return GroupResult(record)
 
     return process
 

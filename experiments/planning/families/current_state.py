@@ -4,15 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kassay.experiments.comparison.family_comparison import (
-    COMPARED_KINDS,
-    FamilyComparison,
-    FamilyMeasure,
-    compare_answer,
-)
+from kassay.experiments.comparison.family_comparison import compare_answer
+from kassay.experiments.comparison.family_measures import FamilyComparison, FamilyMeasure
 from kassay.reference.assignors.family_ports import FAMILY_PORTS
 from kassay.reference.documents.family_documents import FamilyDocument, Kind
-from kassay.reference.model.errors import InputError
 from kassay.solver.limits import SearchLimits
 
 _PLACES = {
@@ -27,7 +22,7 @@ _LEVERS = {
     Kind.STREAMS: "kassay forecast compares task assignors and settings",
     Kind.CONNECT: "kassay forecast compares settings of the delay",
 }
-_COSTS = ("movement", "stopped_ms")
+_COSTS = ("movement", "moves", "stopped_ms")
 """Last words of measures that the current state does not have: they need an event."""
 
 
@@ -85,18 +80,7 @@ class FamilyState:
 
 
 def current_state(document: FamilyDocument, *, limits: SearchLimits) -> FamilyState:
-    """Compare the assignment that the members, processes or workers of a document have.
-
-    Raises
-    ------
-    InputError
-        If documents of the kind are not compared with the optimum.
-    """
-    if document.kind not in COMPARED_KINDS:
-        raise InputError(
-            f"group {document.id!r}: the current state of documents of kind "
-            f"{str(document.kind)!r} is not compared with the optimum"
-        )
+    """Compare the assignment that the members, processes or workers of a document have."""
     document, answer = _current_answer(document)
     return FamilyState(
         document.id,

@@ -167,7 +167,7 @@ def _share_group_of_rows(
     notes = [] if given is not None else [_SUBSCRIPTIONS_NOTE[reading]]
     if counts.keys() - known.keys():
         notes.append(_COUNTS_NOTE)
-    members = []
+    members: list[dict[str, Any]] = []
     for row in rows:
         owned = row.assigned["active"]
         topics = sorted(counts if reading is AssumedSubscriptions.EQUAL else owned)

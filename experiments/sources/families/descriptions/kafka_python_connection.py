@@ -10,8 +10,6 @@ from kassay.experiments.sources.families.descriptions.kafka_python_settings impo
 )
 from kassay.reference.model.errors import InputError, KassayError
 
-ApiMessage: Any = None
-"""Base class of kafka-python's messages; None if kafka-python 3 is not installed."""
 with warnings.catch_warnings():
     # kafka-python reads its schemas with a function that Python 3.11 and 3.12 deprecate.
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -19,10 +17,13 @@ with warnings.catch_warnings():
         from kafka.errors import KafkaError
         from kafka.net.manager import KafkaConnectionManager
         from kafka.net.selector import NetworkSelector
-        from kafka.protocol.api_message import ApiMessage
+        from kafka.protocol.api_message import ApiMessage as _Message
         from kafka.protocol.metadata import FindCoordinatorRequest
     except ImportError:  # older releases have other modules
-        pass
+        _Message = None
+
+ApiMessage: Any = _Message
+"""Base class of kafka-python's messages; None if kafka-python 3 is not installed."""
 
 _GROUP_KEY = 0
 """Type of a key in FindCoordinator: a group id."""
