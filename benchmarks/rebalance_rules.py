@@ -175,26 +175,28 @@ def measure(
     moves, seconds = {FEWEST: sum(best.one_after_the_other)}, {FEWEST: 0.0}
     for name, rule in rules.items():
         start = time.process_time()
-        moves[name] = _moves(groups, partial(_by_rule, rule=rule))
+        moves[name] = sum(moves_of(groups, partial(by_rule, rule=rule)))
         seconds[name] = time.process_time() - start
     for name in ASSIGNORS:
         start = time.process_time()
-        moves[name] = _moves(groups, partial(_by_assignor, assignor=name))
+        moves[name] = sum(moves_of(groups, partial(by_assignor, assignor=name)))
         seconds[name] = time.process_time() - start
     return StreamMoves(seed, best.moves, best.bound, moves, seconds)
 
 
-def _moves(groups: Sequence[Group], choice: Callable[[Group], Assignment]) -> int:
+def moves_of(groups: Sequence[Group], choice: Callable[[Group], Assignment]) -> list[int]:
+    """Return the moves of each rebalance, if each assignment starts from the previous one."""
     past: Assignment | None = None
-    moves = 0
+    moves = []
     for group in groups:
         owning = group if past is None else rejoin(group, past)
         past = choice(owning)
-        moves += movement(owning, past)
+        moves.append(movement(owning, past))
     return moves
 
 
-def _by_rule(group: Group, rule: Rule) -> Assignment:
+def by_rule(group: Group, rule: Rule) -> Assignment:
+    """Return an assignment by a rule."""
     network = build_network(build_problem(group))
     levels = level_sets(network)
     if levels is None:
@@ -202,7 +204,8 @@ def _by_rule(group: Group, rule: Rule) -> Assignment:
     return network.problem.to_assignment(network.place(choose(network, levels, rule)))
 
 
-def _by_assignor(group: Group, assignor: str) -> Assignment:
+def by_assignor(group: Group, assignor: str) -> Assignment:
+    """Return the stable assignment of an assignor."""
     found = run_until_stable(group, assignor).assignment
     if found is None:
         raise RuntimeError(f"{assignor} has no assignment")
@@ -218,10 +221,11 @@ def shares(streams: Sequence[StreamMoves], name: str) -> tuple[str, str]:
     base = np.array([one.by_rule[FEWEST] for one in streams])
     moves = np.array([one.by_rule[name] for one in streams])
     best = np.array([one.hindsight for one in streams])
-    return _share(moves - best, best), _share(base - moves, base - best)
+    return share(moves - best, best), share(base - moves, base - best)
 
 
-def _share(part: Ints, whole: Ints) -> str:
+def share(part: Ints, whole: Ints) -> str:
+    """Return a percentage with its 95 % bootstrap interval over streams."""
     draws = np.random.default_rng(0).integers(len(part), size=(_RESAMPLES, len(part)))
     ratios = 100 * part[draws].sum(axis=1) / np.maximum(1, whole[draws].sum(axis=1))
     low, high = np.quantile(ratios, [0.025, 0.975])
