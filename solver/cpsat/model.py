@@ -203,6 +203,20 @@ def minimise(
 
 def search(model: AssignmentModel, budget: SearchBudget) -> SearchResult:
     """Run CP-SAT once: minimise the objective of the model, or find any placement without one."""
+    solver, status = run_cpsat(model.cp, budget)
+    feasible = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+    return SearchResult(
+        placement=model.read(solver) if feasible else None,
+        # The integer bound; the reported one is a float, inexact beyond 2**53.
+        bound=int(solver.response_proto.inner_objective_lower_bound),
+        infeasible=status == cp_model.INFEASIBLE,
+    )
+
+
+def run_cpsat(
+    model: cp_model.CpModel, budget: SearchBudget
+) -> tuple[cp_model.CpSolver, cp_model.CpSolverStatus]:
+    """Run CP-SAT once within a budget; return the solver and the status."""
     solver = cp_model.CpSolver()
     # With large coefficients, the substitution of variables in the presolve of OR-Tools 9.15 has
     # removed optimal solutions.
@@ -215,13 +229,7 @@ def search(model: AssignmentModel, budget: SearchBudget) -> SearchResult:
     stop = budget.limits.stop
     # CP-SAT would replace the signal handler that sets the event.
     solver.parameters.catch_sigint_signal = stop is None
-    status = call_until_stopped(partial(solver.solve, model.cp), stop, cancel=solver.stop_search)
-    if status == cp_model.MODEL_INVALID:
-        raise InternalError(f"CP-SAT rejects the model: {model.cp.validate()}")
-    feasible = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
-    return SearchResult(
-        placement=model.read(solver) if feasible else None,
-        # The integer bound; the reported one is a float, inexact beyond 2**53.
-        bound=int(solver.response_proto.inner_objective_lower_bound),
-        infeasible=status == cp_model.INFEASIBLE,
-    )
+    status = call_until_stopped(partial(solver.solve, model), stop, cancel=solver.stop_search)
+    if status is None or status == cp_model.MODEL_INVALID:
+        raise InternalError(f"CP-SAT rejects the model: {model.validate()}")
+    return solver, status

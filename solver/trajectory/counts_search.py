@@ -4,12 +4,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from kassay.solver.certificate.trajectory_bound import costs_to_go
-from kassay.solver.certificate.trajectory_model import Stream
+from kassay.solver.certificate.trajectory.stream import Stream
 from kassay.solver.limits import SearchBudget
 from kassay.solver.problem import Ints
 from kassay.solver.trajectory.linear_program import Window, build_program, total_moves
-from kassay.solver.trajectory.program_solvers import SCALE, optimal_counts
+from kassay.solver.trajectory.program_solvers import Prices, optimal_counts
 
 # Variables of the first windows, and seconds per window.
 _WINDOW_SIZE = 3_000
@@ -18,21 +17,19 @@ _WINDOW_SECONDS = 10.0
 _FEW_SAVED = 100
 
 
-def counts_by_prices(stream: Stream, prices: Ints, budget: SearchBudget) -> list[Ints] | None:
+def counts_by_prices(stream: Stream, prices: Prices, budget: SearchBudget) -> list[Ints] | None:
     """Choose counts from the first to the last rebalance; prices estimate the later moves.
 
     The result is None if there is too little time.
     """
-    later = costs_to_go(stream, prices, SCALE)
+    later = prices.costs_to_go(stream)
     end, before = len(stream.rebalances), stream.start
     counts: list[Ints] = []
     while len(counts) < end:
         first = len(counts)
         last = _window_end(stream, first, _WINDOW_SIZE)
-        cost = later[last][0] / SCALE
-        window = Window(first, last, before, end_cost=cost if last < end else None)
-        seconds = min(budget.seconds, _WINDOW_SECONDS)
-        found = optimal_counts(build_program(stream, window), seconds) if seconds else None
+        window = Window(first, last, before, end_cost=later[last] if last < end else None)
+        found = optimal_counts(build_program(stream, window), budget.until(_WINDOW_SECONDS))
         if found is None:
             return None
         # The first half of a window is final: its later half knows the future from prices only.
@@ -54,10 +51,9 @@ def improved_counts(
         before = value
         windows = list(_windows(stream, size))
         for window in windows:
-            seconds = min(budget.seconds, _WINDOW_SECONDS)
-            if value <= bound or not seconds:
+            if value <= bound or not budget.has_time:
                 return best
-            changed = _optimised(stream, best, window, seconds)
+            changed = _optimised(stream, best, window, budget.until(_WINDOW_SECONDS))
             moves = sum(total_moves(stream, changed))
             if moves < value:
                 best, value = changed, moves
@@ -69,7 +65,7 @@ def improved_counts(
 
 
 def _optimised(
-    stream: Stream, counts: Sequence[Ints], window: tuple[int, int], seconds: float
+    stream: Stream, counts: Sequence[Ints], window: tuple[int, int], budget: SearchBudget
 ) -> list[Ints]:
     first, last = window
     program = build_program(
@@ -81,7 +77,7 @@ def _optimised(
             after=counts[last] if last < len(counts) else None,
         ),
     )
-    found = optimal_counts(program, seconds)
+    found = optimal_counts(program, budget)
     return [*counts[:first], *(found or counts[first:last]), *counts[last:]]
 
 

@@ -1,34 +1,94 @@
-"""Solve the linear and integer programs of a trajectory with HiGHS and PDLP.
+"""Solve the linear and integer programs of a trajectory with HiGHS, PDLP and CP-SAT.
 
 PDLP is a first-order method for large linear programs (D. Applegate et al. "Practical large-scale
 linear programming using primal-dual hybrid gradient". NeurIPS 2021). Its prices need not be exact:
 `price_bound` computes the bound that they prove in integers.
 """
 
-import time
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
+from ortools.sat.python import cp_model
+from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
-from kassay.solver.certificate.trajectory_model import Stream
+from kassay.solver.certificate.trajectory.price_bound import (
+    costs_to_go,
+    greatest_price,
+    price_bound,
+)
+from kassay.solver.certificate.trajectory.stream import Stream
+from kassay.solver.certificate.trajectory.trajectory_certificate import TrajectoryObjective
+from kassay.solver.cpsat.model import run_cpsat
+from kassay.solver.limits import SearchBudget
+from kassay.solver.number_ranges import Arithmetic
 from kassay.solver.problem import Ints
 from kassay.solver.trajectory.linear_program import Floats, LinearProgram
 
-SCALE = 2**20
-"""Units of a price per move."""
-
-_MAX_PRICE = 2.0**19  # in moves; greater dual values are cut
+_PRICE_BITS = 20
+_WEIGHTED_PRICE_BITS = 40
+_MAX_PRICE_IN_MOVES = 2**19
 _INTEGRAL = 1e-6
+_COST_SCALE = 1_000  # of CP-SAT; costs of later rebalances are fractions
 
 
-def prices_of(stream: Stream, program: LinearProgram, duals: Floats) -> Ints:
-    """Return the integer prices per rebalance and member, from the dual values of the loads."""
-    prices = np.zeros((len(program.load_rows), len(stream.members)), dtype=np.int64)
-    for row, load_rows in zip(prices, program.load_rows, strict=True):
-        known = load_rows >= 0
-        values = np.clip(-duals[load_rows[known]], -_MAX_PRICE, _MAX_PRICE)
-        row[known] = np.rint(SCALE * values).astype(np.int64)
-    return prices
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Integer prices that prove a bound, in units of ``1 / scale`` moves.
+
+    Parameters
+    ----------
+    loads
+        Price of one unit of load per rebalance and member.
+    moves
+        Cost of a move per rebalance.
+    """
+
+    loads: Ints
+    moves: tuple[int, ...]
+    scale: int
+
+    @classmethod
+    def zero(cls, stream: Stream, objective: TrajectoryObjective) -> Self:
+        """Return prices of zero."""
+        scale = _scale(stream)
+        shape = len(stream.rebalances), len(stream.members)
+        moves = (scale if objective is TrajectoryObjective.TOTAL else 0,) * shape[0]
+        return cls(np.zeros(shape, dtype=np.int64), moves, scale)
+
+    @classmethod
+    def of(cls, stream: Stream, program: LinearProgram, duals: Floats) -> Self:
+        """Return the prices of the dual values of a program of all rebalances."""
+        scale = _scale(stream)
+        heaviest = max(int(stream.weight.max(initial=0)), 1)
+        most = min(greatest_price(stream), scale * _MAX_PRICE_IN_MOVES) // heaviest
+        loads = np.zeros((len(stream.rebalances), len(stream.members)), dtype=np.int64)
+        for row, load_rows in zip(loads, program.load_rows, strict=True):
+            known = load_rows >= 0
+            values = np.clip(-duals[load_rows[known]] * scale, -most, most)
+            row[known] = np.rint(values).astype(np.int64)
+        moves = (scale,) * len(loads)
+        if len(program.move_rows):
+            shares = np.maximum(-duals[program.move_rows], 0)
+            shares /= max(1.0, float(shares.sum()) * (1 + 1e-9))
+            moves = tuple(int(share * scale) for share in shares.tolist())
+        return cls(loads, moves, scale)
+
+    def bound(self, stream: Stream) -> int:
+        """Return the lower bound that the prices prove."""
+        return price_bound(stream, self.loads, self.moves, self.scale)
+
+    def costs_to_go(self, stream: Stream) -> list[Floats]:
+        """Return the cost of the later rebalances per class and previous owner, in moves."""
+        costs = costs_to_go(stream, self.loads, self.moves)
+        return [owned / self.scale for owned, _ in costs]
+
+
+def _scale(stream: Stream) -> int:
+    """Return the units of a price per move: more for weights, as prices per unit are smaller."""
+    bits = _WEIGHTED_PRICE_BITS if stream.is_weighted else _PRICE_BITS
+    return min(1 << bits, greatest_price(stream))
 
 
 def exact_duals(program: LinearProgram, seconds: float) -> tuple[Floats, Floats] | None:
@@ -37,19 +97,28 @@ def exact_duals(program: LinearProgram, seconds: float) -> tuple[Floats, Floats]
     The result is None if the time limit is reached.
     """
     middle = program.equations
+    row_scale, matrix = _scaled(program)
+    limit = program.limit / row_scale
     result = linprog(
         program.cost,
-        A_eq=program.matrix[:middle],
-        b_eq=program.limit[:middle],
-        A_ub=program.matrix[middle:],
-        b_ub=program.limit[middle:],
+        A_eq=matrix[:middle],
+        b_eq=limit[:middle],
+        A_ub=matrix[middle:],
+        b_ub=limit[middle:],
         bounds=np.column_stack([program.lower, program.upper]),
         method="highs-ds",
         options={"time_limit": max(seconds, 0.01)},
     )
     if result.status != 0:
         return None
-    return result.x, result.eqlin.marginals
+    duals = np.concatenate([result.eqlin.marginals, result.ineqlin.marginals])
+    return result.x, duals / row_scale
+
+
+def _scaled(program: LinearProgram) -> tuple[Floats, sparse.csr_matrix]:
+    """Return the greatest coefficient per row, and the matrix with rows divided by it."""
+    greatest = np.maximum(abs(program.matrix).max(axis=1).toarray().ravel(), 1.0)
+    return greatest, sparse.csr_matrix(sparse.diags(1 / greatest) @ program.matrix)
 
 
 def is_integral(values: Floats) -> bool:
@@ -57,18 +126,17 @@ def is_integral(values: Floats) -> bool:
     return bool(np.abs(values - np.rint(values)).max(initial=0) <= _INTEGRAL)
 
 
-def optimal_counts(program: LinearProgram, seconds: float) -> list[Ints] | None:
+def optimal_counts(program: LinearProgram, budget: SearchBudget) -> list[Ints] | None:
     """Return optimal counts of each rebalance, or the best ones found within the time.
 
     The solution of the linear program is often integer. Otherwise, branch and bound is used.
     """
-    end = time.monotonic() + seconds
-    solved = exact_duals(program, seconds)
+    solved = exact_duals(program, budget.seconds) if budget.has_time else None
     if solved is None:
         return None
     if is_integral(solved[0][: program.counts]):
         return program.read(solved[0])
-    return integer_counts(program, end - time.monotonic())[0]
+    return integer_counts(program, budget)[0]
 
 
 def approximate_duals(
@@ -81,10 +149,12 @@ def approximate_duals(
     model = pdlp.QuadraticProgram()
     model.resize_and_initialize(len(program.cost), len(program.limit))
     model.objective_vector = program.cost
-    model.constraint_matrix = program.matrix.tocsc()
-    lower = program.limit.copy()
+    row_scale, matrix = _scaled(program)
+    limit = program.limit / row_scale
+    model.constraint_matrix = matrix.tocsc()
+    lower = limit.copy()
     lower[program.equations :] = -np.inf
-    model.constraint_lower_bounds, model.constraint_upper_bounds = lower, program.limit
+    model.constraint_lower_bounds, model.constraint_upper_bounds = lower, limit
     model.variable_lower_bounds, model.variable_upper_bounds = program.lower, program.upper
     settings = solvers_pb2.PrimalDualHybridGradientParams(num_threads=workers)
     criteria = settings.termination_criteria
@@ -92,14 +162,19 @@ def approximate_duals(
     criteria.simple_optimality_criteria.eps_optimal_relative = precision
     criteria.time_sec_limit = max(seconds, 0.01)
     result = pdlp.primal_dual_hybrid_gradient(model, settings)
-    return np.asarray(result.dual_solution)
+    return np.asarray(result.dual_solution) / row_scale
 
 
-def integer_counts(program: LinearProgram, seconds: float) -> tuple[list[Ints] | None, int]:
-    """Solve an integer program; return the counts of each rebalance and a bound by HiGHS.
+def integer_counts(program: LinearProgram, budget: SearchBudget) -> tuple[list[Ints] | None, int]:
+    """Solve an integer program; return the counts of each rebalance and a lower bound.
 
-    The counts are None if no solution is found within the time.
+    HiGHS solves programs in which all coefficients are 1, and CP-SAT, with exact arithmetic,
+    programs with weights. The counts are None if no solution is found within the time.
     """
+    if not budget.has_time:
+        return None, 0
+    if abs(program.matrix).max() > 1:
+        return _by_cpsat(program, budget)
     middle = program.equations
     lower = program.limit.copy()
     lower[middle:] = -np.inf
@@ -110,8 +185,36 @@ def integer_counts(program: LinearProgram, seconds: float) -> tuple[list[Ints] |
         integrality=is_count,
         bounds=Bounds(program.lower, program.upper),
         constraints=LinearConstraint(program.matrix, lower, program.limit),
-        options={"time_limit": max(seconds, 0.01)},
+        options={"time_limit": max(budget.seconds, 0.01)},
     )
     bound = getattr(result, "mip_dual_bound", None)
     proven = 0 if bound is None or not np.isfinite(bound) else int(np.ceil(bound - 1e-4))
-    return None if result.x is None else program.read(result.x), max(proven, 0)
+    counts = None if result.x is None else program.read(result.x)
+    return counts, max(proven, 0) + program.constant
+
+
+def _by_cpsat(program: LinearProgram, budget: SearchBudget) -> tuple[list[Ints] | None, int]:
+    model = cp_model.CpModel()
+    most = int(program.upper[: program.counts].sum())
+    limits = np.where(np.isfinite(program.upper), program.upper, most).astype(np.int64)
+    pairs = zip(program.lower.astype(np.int64).tolist(), limits.tolist(), strict=True)
+    variables = [model.new_int_var(low, high, "") for low, high in pairs]
+    matrix = program.matrix.tocsr()
+    for row, limit in enumerate(program.limit.astype(np.int64).tolist()):
+        start, end = matrix.indptr[row], matrix.indptr[row + 1]
+        terms = [variables[column] for column in matrix.indices[start:end].tolist()]
+        factors = matrix.data[start:end].astype(np.int64).tolist()
+        value = cp_model.LinearExpr.weighted_sum(terms, factors)
+        model.add(value == limit if row < program.equations else value <= limit)
+    cost = np.rint(program.cost * _COST_SCALE).astype(np.int64).tolist()
+    # A variable as objective has no offset, so its integer bound is that of the program.
+    objective = model.new_int_var(0, Arithmetic.CP_SAT.value, "objective")
+    model.add(objective == cp_model.LinearExpr.weighted_sum(variables, cost))
+    model.minimize(objective)
+    solver, status = run_cpsat(model, budget)
+    inner = max(0, int(solver.response_proto.inner_objective_lower_bound))
+    bound = program.constant - (-inner // _COST_SCALE)
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return None, bound
+    values = np.array([solver.value(variable) for variable in variables], dtype=np.float64)
+    return program.read(values), bound

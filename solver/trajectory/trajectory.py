@@ -2,54 +2,52 @@
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.errors import InputError, InternalError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_checks import require_group
 from kassay.reference.model.metrics import Measure
-from kassay.reference.model.ownership import rejoin
-from kassay.solver.certificate.certificate import Proof
-from kassay.solver.certificate.trajectory_certificate import (
-    RebalanceEvidence,
-    TrajectoryCertificate,
-)
-from kassay.solver.certificate.trajectory_model import (
+from kassay.solver.certificate.certificate import Proof, weakest_proof
+from kassay.solver.certificate.trajectory.permitted_loads import trajectory_imbalance
+from kassay.solver.certificate.trajectory.stream import (
     Stream,
     build_stream,
     check_groups,
-    trajectory_imbalance,
+    is_weighted,
 )
-from kassay.solver.constraints import group_constraints
-from kassay.solver.flow.optimal_flow import optimal_counts
-from kassay.solver.flow.optimal_loads_by_cuts import LevelSet, is_feasible, level_sets
+from kassay.solver.certificate.trajectory.trajectory_certificate import (
+    TrajectoryCertificate,
+    TrajectoryObjective,
+)
 from kassay.solver.limits import SearchBudget, SearchLimits
-from kassay.solver.objective import Level, default_levels
-from kassay.solver.problem import Ints, Placement, build_problem
-from kassay.solver.solve import solve
-from kassay.solver.subscription_network import SubscriptionNetwork, build_network
+from kassay.solver.objective import EXACT, Imbalance, Level, Movement, Tolerance
+from kassay.solver.problem import Ints
+from kassay.solver.solution import LevelValue
 from kassay.solver.trajectory.linear_program import total_moves
 from kassay.solver.trajectory.placements import assignments_of, counts_of
-from kassay.solver.trajectory.program_solvers import SCALE
+from kassay.solver.trajectory.rebalance_steps import RebalanceStep, rebalance_steps
 from kassay.solver.trajectory.trajectory_search import TrajectorySearch
 
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """Assignments of a sequence of rebalances, with the total of moves and a bound on it.
+    """Assignments of a sequence of rebalances, with the value of the objective and a bound on it.
 
     Parameters
     ----------
     bound
-        Proven lower bound on the moves over all rebalances.
+        Proven lower bound on the value of the objective.
     per_rebalance
         Moves of each rebalance.
     one_after_the_other
         Moves of each rebalance if each one makes the fewest moves from the previous assignment.
     certificate
         Evidence that `trajectory_errors` checks without a solver. Its bound can be lower than
-        ``bound``, which may rely on HiGHS.
+        ``bound``, which may rely on HiGHS or CP-SAT.
+    load_limits
+        Maximum load that the level permits at each rebalance, and a lower bound on it, if weights
+        or speeds differ. The bound on the value refers to these limits.
     seconds
         Wall-clock time.
     """
@@ -59,6 +57,7 @@ class Trajectory:
     per_rebalance: tuple[int, ...]
     one_after_the_other: tuple[int, ...]
     certificate: TrajectoryCertificate = field(repr=False)
+    load_limits: tuple[LevelValue, ...] = ()
     seconds: float = 0.0
 
     @property
@@ -67,22 +66,38 @@ class Trajectory:
         return sum(self.per_rebalance)
 
     @property
+    def objective(self) -> TrajectoryObjective:
+        """Return the objective that the assignments minimise."""
+        return self.certificate.objective
+
+    @property
+    def value(self) -> int:
+        """Return the value of the objective: all moves, or the most moves of one rebalance."""
+        return self.objective.of(self.per_rebalance)
+
+    @property
     def is_optimal(self) -> bool:
-        """Return whether no assignments with these levels need fewer moves."""
-        return self.moves == self.bound
+        """Return whether no assignments with these levels have a lower value."""
+        return self.value == self.bound and all(one.is_proven for one in self.load_limits)
 
     @property
     def proof(self) -> Proof:
-        """Return the kind of proof that the moves are the fewest."""
+        """Return the kind of proof that the value is the lowest."""
         if not self.is_optimal:
             return Proof.NONE
-        return Proof.CERTIFICATE if self.certificate.bound == self.bound else Proof.HIGHS
+        by_search = Proof.CP_SAT if self.load_limits else Proof.HIGHS
+        is_checked = self.certificate.bound == self.bound
+        proofs = [Proof.CERTIFICATE if is_checked else by_search]
+        if self.certificate.trusted:
+            proofs += [one.proof for one in self.load_limits]
+        return weakest_proof(proofs)
 
 
 def optimal_trajectory(
     groups: Sequence[Group],
     *,
     levels: Iterable[Level] | None = None,
+    objective: TrajectoryObjective | str = TrajectoryObjective.TOTAL,
     limits: SearchLimits = SearchLimits(),
 ) -> Trajectory:
     """Find assignments of a sequence of rebalances with the fewest moves in total.
@@ -96,14 +111,19 @@ def optimal_trajectory(
         The group at each rebalance. Owned partitions matter in the first group only.
     levels
         Imbalance, then movement: ``sum_of_squares`` or ``leximax``, or ``makespan`` with or
-        without a tolerance; by default `default_levels`.
+        without a tolerance; by default `default_levels`. If weights or speeds differ in a group,
+        only ``makespan``.
+    objective
+        ``total`` minimises the moves over all rebalances, ``largest`` the most moves of one
+        rebalance.
     limits
         Limits of the search. When one is reached, the result is the best one found.
 
     Raises
     ------
     UsageError
-        If there is no group, weights or speeds differ, or the levels are not supported.
+        If there is no group, a group has several members per partition, or the levels are not
+        supported.
     InputError
         If no assignment of a group meets the capacities of its members.
 
@@ -121,107 +141,72 @@ def optimal_trajectory(
     groups = tuple(groups)
     for group in groups:
         require_group(group)
-    check_groups(groups)
-    levels = default_levels(groups[0]) if levels is None else tuple(levels)
-    trajectory_imbalance(levels)
-    steps = [_Step.of(number, group) for number, group in enumerate(groups)]
-    stream = build_stream(groups, levels, [step.member_sets() for step in steps])
+    levels = default_trajectory_levels(groups) if levels is None else tuple(levels)
+    level, objective = trajectory_imbalance(levels), TrajectoryObjective(objective)
+    check_groups(groups, level)
     budget = SearchBudget.start(limits)
-    placements = _one_after_the_other(steps, levels, stream, budget)
-    counts = [counts_of(stream, at, placement) for at, placement in enumerate(placements)]
-    search = TrajectorySearch(stream, budget, counts)
+    steps = rebalance_steps(groups, level, budget, weighted=is_weighted(groups))
+    stream = build_stream(groups, levels, [step.loads() for step in steps])
+    counts = _one_after_the_other(steps, stream, budget)
+    search = TrajectorySearch(stream, objective, budget, counts)
     search.run()
     assignments = assignments_of(stream, search.counts)
     moves = tuple(total_moves(stream, search.counts))
+    prices = search.prices
     evidence = tuple(
-        step.evidence(dict(zip(stream.members, prices, strict=True)), assignment)
-        for step, prices, assignment in zip(steps, search.prices.tolist(), assignments, strict=True)
+        step.evidence(dict(zip(stream.members, own, strict=True)), assignment)
+        for step, own, assignment in zip(steps, prices.loads.tolist(), assignments, strict=True)
+    )
+    certificate = TrajectoryCertificate(
+        levels,
+        value=objective.of(moves),
+        bound=search.certified,
+        scale=prices.scale,
+        rebalances=evidence,
+        objective=objective,
+        move_costs=() if objective is TrajectoryObjective.TOTAL else prices.moves,
     )
     return Trajectory(
         assignments=assignments,
         bound=search.bound,
         per_rebalance=moves,
         one_after_the_other=tuple(total_moves(stream, counts)),
-        certificate=TrajectoryCertificate(levels, sum(moves), search.certified, SCALE, evidence),
+        certificate=certificate,
+        load_limits=tuple(step.limit for step in steps if step.limit is not None),
         seconds=time.monotonic() - start,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """Network and level sets of the group at one rebalance."""
+def default_trajectory_levels(
+    groups: Sequence[Group],
+    *,
+    measure: Measure | None = None,
+    tolerance: Tolerance = EXACT,
+) -> tuple[Level, ...]:
+    """Return the default levels of a sequence of groups.
 
-    group: Group
-    network: SubscriptionNetwork
-    levels: tuple[LevelSet, ...]
-
-    @classmethod
-    def of(cls, number: int, group: Group) -> "_Step":
-        network = build_network(build_problem(group), group_constraints(group))
-        if not is_feasible(network):
-            raise InputError(f"groups[{number}]: no assignment meets the capacities of the members")
-        levels = level_sets(network)
-        if levels is None:
-            raise InternalError("a search without a time limit returned no level sets")
-        return cls(group, network, levels)
-
-    def member_sets(self) -> tuple[tuple[str, ...], ...]:
-        """Return the ids of the members of each level set, by descending load."""
-        names = self.network.member_ids
-        return tuple(tuple(names[member] for member in one.members) for one in self.levels)
-
-    def evidence(self, prices: dict[str, int], assignment: Assignment) -> RebalanceEvidence:
-        """Return the evidence for the certificate, with the prices of this group's members."""
-        own = {name: prices[name] for name in self.network.member_ids}
-        evidence = RebalanceEvidence(self.member_sets(), own)
-        least = max((one.high for one in self.levels), default=0)
-        if max(map(len, assignment.values()), default=0) <= least:
-            return evidence
-        best = self.network.problem.to_assignment(self.even_placement())
-        return replace(evidence, best=best)
-
-    def even_placement(self) -> Placement:
-        """Return a placement with minimum imbalance."""
-        counts = 0 * self.network.tail
-        for one in self.levels:
-            counts[one.arcs] = one.counts
-        return self.network.place(counts)
-
-    def fewest_moves(
-        self, past: Assignment | None, levels: Sequence[Level], budget: SearchBudget
-    ) -> Placement:
-        """Return a placement within the levels, with the fewest moves from the past one."""
-        group = self.group if past is None else rejoin(self.group, past)
-        problem = build_problem(group)
-        if trajectory_imbalance(levels).measure is not Measure.MAKESPAN:
-            network = replace(self.network, problem=problem)
-            counts = optimal_counts(network, levels=self.levels)
-            if counts is None:
-                raise InternalError("a search without a time limit returned no flow")
-            return network.place(counts)
-        limits = replace(budget.limits, time=budget.seconds)
-        assignment = solve(group, levels=levels, limits=limits).assignment
-        placement = None if assignment is None else problem.to_placement(assignment)
-        return self.even_placement() if placement is None else placement
+    The default measure is the makespan if there is a tolerance, or if weights or speeds differ in
+    a group.
+    """
+    if measure is None:
+        measure = Measure.MAKESPAN if is_weighted(groups) or tolerance else Measure.SUM_OF_SQUARES
+    return (Imbalance(measure, tolerance), Movement())
 
 
 def _one_after_the_other(
-    steps: Sequence[_Step], levels: Sequence[Level], stream: Stream, budget: SearchBudget
-) -> list[Placement]:
-    """Return placements with the fewest moves at each rebalance from the previous one."""
+    steps: Sequence[RebalanceStep], stream: Stream, budget: SearchBudget
+) -> list[Ints]:
+    """Return counts with the fewest moves at each rebalance from the previous one."""
     past: Assignment | None = None
-    placements = []
+    result = []
     for at, step in enumerate(steps):
-        placement = step.fewest_moves(past, levels, budget)
-        if not all(
-            one.contains(_loads(stream, at, placement)) for one in stream.rebalances[at].ranges
-        ):
-            placement = step.even_placement()
-        past = step.network.problem.to_assignment(placement)
-        placements.append(placement)
-    return placements
-
-
-def _loads(stream: Stream, at: int, placement: Placement) -> Ints:
-    loads: Ints = counts_of(stream, at, placement).sum(axis=0)
-    return loads
+        problem = stream.rebalances[at].problem
+        part = budget.part(0.3 / (len(steps) - at)) if stream.is_weighted else budget
+        past = step.fewest_moves(past, part)
+        counts = counts_of(stream, at, problem.valid_placement(past))
+        loads = stream.loads(at, counts)
+        if not all(one.contains(loads) for one in stream.rebalances[at].ranges):
+            past = step.any_assignment()
+            counts = counts_of(stream, at, problem.valid_placement(past))
+        result.append(counts)
+    return result

@@ -2,10 +2,8 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from kassay.solver.certificate.trajectory_bound import price_bound
-from kassay.solver.certificate.trajectory_model import Stream
+from kassay.solver.certificate.trajectory.stream import Stream
+from kassay.solver.certificate.trajectory.trajectory_certificate import TrajectoryObjective
 from kassay.solver.limits import SearchBudget
 from kassay.solver.problem import Ints
 from kassay.solver.trajectory.counts_search import counts_by_prices, improved_counts
@@ -17,12 +15,11 @@ from kassay.solver.trajectory.linear_program import (
     total_moves,
 )
 from kassay.solver.trajectory.program_solvers import (
-    SCALE,
+    Prices,
     approximate_duals,
     exact_duals,
     integer_counts,
     is_integral,
-    prices_of,
 )
 
 # Numbers of variables up to which the whole program is solved by the simplex method, and by
@@ -41,11 +38,17 @@ class TrajectorySearch:
         First incumbent: counts per class and member of each rebalance.
     """
 
-    def __init__(self, stream: Stream, budget: SearchBudget, counts: Sequence[Ints]) -> None:
-        self.stream, self.budget = stream, budget
+    def __init__(
+        self,
+        stream: Stream,
+        objective: TrajectoryObjective,
+        budget: SearchBudget,
+        counts: Sequence[Ints],
+    ) -> None:
+        self.stream, self.objective, self.budget = stream, objective, budget
         self.counts = list(counts)
-        self.value = sum(total_moves(stream, counts))
-        self.prices = np.zeros((len(stream.rebalances), len(stream.members)), dtype=np.int64)
+        self.value = objective.of(total_moves(stream, counts))
+        self.prices = Prices.zero(stream, objective)
         self.certified = 0  # bound that the prices prove
         self.bound = 0
 
@@ -53,20 +56,22 @@ class TrajectorySearch:
         """Search until the moves are proven the fewest, or the time is over."""
         if self._is_over():
             return
-        program = build_program(self.stream, Window(0, len(self.counts), self.stream.start))
+        whole = Window(0, len(self.counts), self.stream.start)
+        program = build_program(self.stream, whole, self.objective)
         size = len(program.cost)
         if size <= _MAX_SIMPLEX:
             self._by_simplex(program)
         else:
             self._by_pdlp(program)
-        if not self._is_over():
+        is_total = self.objective is TrajectoryObjective.TOTAL
+        if is_total and not self._is_over():
             found = counts_by_prices(self.stream, self.prices, self.budget.part(0.3))
             self._offer(found)
-        if not self._is_over():
+        if is_total and not self._is_over():
             share = self.budget.part(0.7 if size <= _MAX_BRANCHING else 1.0)
             self._offer(improved_counts(self.stream, self.counts, self.bound, share))
         if not self._is_over() and size <= _MAX_BRANCHING:
-            found, bound = integer_counts(program, self.budget.seconds)
+            found, bound = integer_counts(program, self.budget)
             self._offer(found)
             self.bound = max(self.bound, min(bound, self.value))
 
@@ -74,9 +79,15 @@ class TrajectorySearch:
         return self.value <= self.bound or not self.budget.has_time
 
     def _offer(self, counts: Sequence[Ints] | None) -> None:
-        moves = None if counts is None else sum(total_moves(self.stream, counts))
-        if counts is not None and moves is not None and moves < self.value:
-            self.counts, self.value = list(counts), moves
+        if counts is None or not all(
+            one.contains(self.stream.loads(at, table))
+            for at, table in enumerate(counts)
+            for one in self.stream.rebalances[at].ranges
+        ):
+            return
+        value = self.objective.of(total_moves(self.stream, counts))
+        if value < self.value:
+            self.counts, self.value = list(counts), value
 
     def _by_simplex(self, program: LinearProgram) -> None:
         solved = exact_duals(program, self.budget.seconds)
@@ -94,8 +105,8 @@ class TrajectorySearch:
 
     def _prove(self, program: LinearProgram, duals: Floats) -> None:
         """Keep the prices if they prove a higher bound."""
-        prices = prices_of(self.stream, program, duals)
-        bound = price_bound(self.stream, prices, SCALE)
+        prices = Prices.of(self.stream, program, duals)
+        bound = prices.bound(self.stream)
         if bound > self.certified:
             self.prices, self.certified = prices, bound
             self.bound = max(self.bound, bound)

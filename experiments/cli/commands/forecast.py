@@ -269,6 +269,7 @@ def _events_record(group: Group, found: EventForecast, current: str | None) -> d
         "id": group.id,
         "current": current,
         "moves": {"value": fewest.moves, "bound": fewest.bound},
+        "rule": found.rule,
         "one_after_the_other": sum(fewest.one_after_the_other),
         "assignors": {
             one.name: {
@@ -320,7 +321,7 @@ def _events_rows(record: Record) -> Iterator[Sequence[object]]:
         *("failed" if (moves := totals[name]["moves"]) is None else moves for name in names),
     )
     uneven = [totals[name]["uneven_rebalances"] for name in names]
-    yield ("uneven", "rebalances above minimum imbalance", "", 0, 0, *uneven)
+    yield ("uneven", f"rebalances without {record['rule']}", "", 0, 0, *uneven)
 
 
 def _events_text(events: Sequence[str]) -> str:

@@ -18,10 +18,18 @@ from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_checks import parts_without_effect
 from kassay.reference.model.metrics import Measure
-from kassay.solver.certificate.trajectory_certificate import trajectory_certificate_document
+from kassay.solver.certificate.trajectory.trajectory_certificate import (
+    TrajectoryObjective,
+    trajectory_certificate_document,
+)
 from kassay.solver.limits import SearchLimits
-from kassay.solver.objective import Tolerance, default_levels
-from kassay.solver.trajectory.trajectory import Trajectory, optimal_trajectory
+from kassay.solver.objective import Tolerance
+from kassay.solver.solution import value_and_bound
+from kassay.solver.trajectory.trajectory import (
+    Trajectory,
+    default_trajectory_levels,
+    optimal_trajectory,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,20 +40,26 @@ class TrajectoryOptions(TableOptions):
         None,
         "Imbalance measure of each rebalance: sum_of_squares, leximax or makespan.",
         metavar="NAME",
-        show_default="sum_of_squares",
+        show_default="sum_of_squares; makespan with a tolerance, or if weights or speeds differ",
     )
     tolerance: float = option(
         0.0,
-        "Maximum relative excess of the maximum load over its minimum, with --imbalance makespan.",
+        "Maximum relative excess of the maximum load over its minimum.",
         min=0,
         metavar="FRACTION",
     )
     maximum_load: int | None = option(
         None,
-        "Permit each maximum load up to this number of partitions, instead of minimum imbalance. A "
-        "rebalance whose minimum is higher has its minimum.",
+        "Permit each maximum load up to this number, in partitions or in the unit of the weights, "
+        "instead of minimum imbalance. A rebalance whose minimum is higher has its minimum.",
         min=0,
         metavar="N",
+    )
+    objective: TrajectoryObjective = option(
+        TrajectoryObjective.TOTAL,
+        "Minimise the moves over all rebalances (total), or the most moves of one rebalance "
+        "(largest).",
+        metavar="NAME",
     )
     time_limit: float = option(60.0, "Time limit in seconds.", min=0)
     workers: int = option(1, "Number of threads.", min=1)
@@ -70,7 +84,8 @@ def trajectory(options: TrajectoryOptions) -> None:
     partitions matter in the first group only. Each rebalance has minimum imbalance, or a maximum
     load within the tolerance. The result has the total of moves with a proven lower bound, the
     moves and the assignment of each rebalance, and the moves if each rebalance makes the fewest
-    moves from the previous assignment.
+    moves from the previous assignment. If weights or speeds differ in a group, the maximum load is
+    limited, and the result has the limit of each rebalance with a lower bound.
 
     Example: `kassay trajectory rebalances.jsonl --format table`
     """
@@ -86,7 +101,8 @@ def trajectory(options: TrajectoryOptions) -> None:
     with stop_on_interrupt():
         found = optimal_trajectory(
             groups,
-            levels=default_levels(groups[0], measure=measure, tolerance=tolerance),
+            levels=default_trajectory_levels(groups, measure=measure, tolerance=tolerance),
+            objective=options.objective,
             limits=limits,
         )
     record = _record(found)
@@ -122,9 +138,14 @@ def _groups(file: Path) -> list[Group]:
 
 
 def _record(found: Trajectory) -> dict[str, object]:
+    is_total = found.objective is TrajectoryObjective.TOTAL
+    value = {"value": found.value, "bound": found.bound}
+    limits = [value_and_bound(one) for one in found.load_limits]
     return {
-        "moves": {"value": found.moves, "bound": found.bound},
+        "moves": value if is_total else {"value": found.moves},
+        **({} if is_total else {"largest": value}),
         "proof": str(found.proof),
+        **({"load_limits": limits} if limits else {}),
         "per_rebalance": list(found.per_rebalance),
         "one_after_the_other": {
             "moves": sum(found.one_after_the_other),
@@ -147,7 +168,9 @@ def _rows(groups: Sequence[Group], found: Trajectory) -> Iterator[Record]:
         }
     yield {
         "rebalance": "total",
-        "group": f"bound {found.bound}",
+        "group": f"bound {found.bound}"
+        if found.objective is TrajectoryObjective.TOTAL
+        else f"largest {found.value}, bound {found.bound}",
         "members": "",
         "partitions": "",
         "moves": found.moves,

@@ -8,12 +8,18 @@ from kassay.experiments.planning.moves.move_schedule import moves_between
 from kassay.experiments.planning.planned_events.planned_rebalances import PlannedRebalance
 from kassay.reference.assignors import ASSIGNORS, Release
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import load_vector, movement, sum_of_squares
+from kassay.reference.model.metrics import loads as member_loads
+from kassay.reference.model.metrics import movement
 from kassay.reference.model.ownership import rejoin
+from kassay.solver.certificate.certificate import value_of
 from kassay.solver.limits import SearchLimits
-from kassay.solver.trajectory.trajectory import Trajectory, optimal_trajectory
+from kassay.solver.objective import Level, planning_tolerance
+from kassay.solver.trajectory.trajectory import (
+    Trajectory,
+    default_trajectory_levels,
+    optimal_trajectory,
+)
 
 HINDSIGHT = "hindsight"
 """Name of the assignments with the fewest moves over all rebalances."""
@@ -32,7 +38,8 @@ class AssignorCourse:
     assignments
         One per rebalance, up to the rebalance at which the assignor fails.
     uneven
-        Number of rebalances whose assignment does not have minimum imbalance.
+        Number of rebalances whose assignment does not have minimum imbalance, or, if weights
+        differ, a maximum load within the tolerance.
     failure
         Error of the assignor, if it fails.
     """
@@ -57,6 +64,15 @@ class EventForecast:
     fewest: Trajectory
     courses: tuple[AssignorCourse, ...]
 
+    @property
+    def rule(self) -> str:
+        """Return the limit of the imbalance at each rebalance, as text."""
+        level = self.fewest.certificate.levels[0]
+        if not self.fewest.load_limits:
+            return "minimum imbalance"
+        share = 100 * float(level.tolerance.relative)
+        return f"a maximum load at most {share:g} % above its minimum"
+
     def all_courses(self) -> Iterator[AssignorCourse]:
         """Yield the fewest moves over all rebalances as a course, and then the assignors."""
         yield AssignorCourse(HINDSIGHT, self.fewest.assignments, self.fewest.per_rebalance, 0)
@@ -71,31 +87,27 @@ def forecast_events(
 ) -> EventForecast:
     """Find the fewest moves over planned rebalances, and run each assignor through them.
 
-    Raises
-    ------
-    InputError
-        If weights or speeds differ.
+    If weights differ, the maximum load may exceed its minimum by `planning_tolerance`.
     """
     groups = [one.group for one in rebalances]
-    for group in groups:
-        if not group.uniform_weight:
-            raise InputError(
-                f"group {group.id!r}: a forecast of events requires equal weights and speeds"
-            )
-    fewest = optimal_trajectory(groups, limits=limits)
-    least = [
-        sum_of_squares(load_vector(group, assignment))
+    tolerance = max((planning_tolerance(group, None) for group in groups), key=bool)
+    levels = default_trajectory_levels(groups, tolerance=tolerance)
+    fewest = optimal_trajectory(groups, levels=levels, limits=limits)
+    most = [one.value for one in fewest.load_limits] or [
+        value_of(group, assignment, levels[0])
         for group, assignment in zip(groups, fewest.assignments, strict=True)
     ]
-    courses = tuple(_course(name, groups, least) for name in assignors)
+    courses = tuple(_course(name, groups, levels[0], most) for name in assignors)
     return EventForecast(tuple(rebalances), fewest, courses)
 
 
-def _course(name: str, groups: Sequence[Group], least: Sequence[int]) -> AssignorCourse:
+def _course(
+    name: str, groups: Sequence[Group], level: Level, most: Sequence[int]
+) -> AssignorCourse:
     assignments: list[Assignment] = []
     moves: list[int] = []
     uneven, failure = 0, None
-    for group, squares in zip(groups, least, strict=True):
+    for group, limit in zip(groups, most, strict=True):
         current = rejoin(group, assignments[-1]) if assignments else group
         result = run_until_stable(current, name)
         if result.assignment is None:
@@ -103,7 +115,7 @@ def _course(name: str, groups: Sequence[Group], least: Sequence[int]) -> Assigno
             break
         assignments.append(result.assignment)
         moves.append(movement(current, result.assignment))
-        uneven += sum_of_squares(load_vector(current, result.assignment)) > squares
+        uneven += value_of(current, result.assignment, level) > limit
     return AssignorCourse(name, tuple(assignments), tuple(moves), uneven, failure)
 
 
@@ -142,6 +154,7 @@ def _states(
 ) -> dict[str, MemberState]:
     received: dict[str, list[str]] = {member.id: [] for member in group.members}
     given: dict[str, list[str]] = {member.id: [] for member in group.members}
+    loads = member_loads(group, assignment)
     for move in moves_between(group, assignment):
         if move.source is not None:
             partition = f"{move.topic}-{move.partition}"
@@ -149,7 +162,7 @@ def _states(
             given[move.source].append(partition)
     return {
         rebalance.clients[name]: MemberState(
-            len(assignment.get(name, ())), tuple(received[name]), tuple(given[name])
+            loads.get(name, 0), tuple(received[name]), tuple(given[name])
         )
         for name in received
     }

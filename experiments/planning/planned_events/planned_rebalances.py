@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -51,7 +52,8 @@ def planned_rebalances(
 
     Events at the same time cause one rebalance. A restart causes two: the member leaves, and
     returns with a new member id. A crashed member leaves after the session timeout. A static
-    member leaves only if its restart takes longer than the session timeout.
+    member leaves only if its restart takes longer than the session timeout. If weights differ, new
+    partitions of a topic have its mean weight, and those of a new topic that of the group.
 
     Parameters
     ----------
@@ -61,7 +63,8 @@ def planned_rebalances(
     Raises
     ------
     InputError
-        If an event is not supported, a topic shrinks, or a rebalance has no members.
+        If an event is not supported, a topic shrinks, a rebalance has no members, or the speed of
+        a new member is unknown.
     """
     state = _State(group, script, new_id or _numbered_ids())
     changes = sorted(_changes(script), key=attrgetter("at"))
@@ -130,11 +133,18 @@ class _State:
         table = self.group.member_table()
         known = self.group.topic_table()
         self.topics = {
-            plan.name: known.get(plan.name) or Topic(plan.name, plan.partitions)
-            for plan in self.script.topics
+            plan.name: known.get(plan.name) or self._new_topic(plan) for plan in self.script.topics
         }
         self.members = {one.client: table[one.id] for one in initial.members}
         self.plans = {plan.id: _new_member(self.members[plan.id]) for plan in plans}
+
+    def _new_topic(self, plan: TopicPlan) -> Topic:
+        """Return a new topic, with the mean weight of the group's partitions if weights differ."""
+        if not self.group.is_weighted:
+            return Topic(plan.name, plan.partitions)
+        total = sum(topic.total_weight for topic in self.group.topics)
+        weight = round(Fraction(total, self.group.partition_count))
+        return Topic(plan.name, plan.partitions, weights=(weight,) * plan.partitions)
 
     def apply(self, change: ScriptEvent) -> Sequence[str]:
         """Apply a join, leave, subscription or growth, and return its description."""
@@ -157,11 +167,17 @@ class _State:
         if client in self.members:
             return []
         if plan is not None:
+            if not self.group.has_equal_speeds:
+                raise InputError(
+                    f"{self.script.name}: the speed of the new member {client!r} is unknown, and "
+                    "the speeds of the group differ"
+                )
             self.plans[client] = Member(
                 id=client,
                 subscription=plan.topics,
                 rack=plan.rack,
                 instance_id=client if plan.static else None,
+                speed=next((one.speed for one in self.group.members), 1),
             )
         self.members[client] = replace(self.plans[client], id=self.new_id(client))
         return [f"{client} joins"]
@@ -173,7 +189,11 @@ class _State:
                 f"{self.script.name}: topic {topic.name!r} has {topic.partitions} partitions; it "
                 f"cannot shrink to {change.partitions}"
             )
-        grown = Topic(topic.name, change.partitions, id=topic.id)
+        weights = topic.weights
+        if weights is not None:
+            mean = round(Fraction(topic.total_weight, topic.partitions)) if topic.partitions else 1
+            weights = (*weights, *(mean,) * (change.partitions - topic.partitions))
+        grown = Topic(topic.name, change.partitions, id=topic.id, weights=weights)
         self.topics[topic.name] = grown
         return [f"{topic.name} grows to {grown.partitions} partitions"]
 
@@ -201,5 +221,6 @@ def _new_member(member: Member) -> Member:
         rack=member.rack,
         instance_id=member.instance_id,
         capacity=member.capacity,
+        speed=member.speed,
         client=member.client,
     )

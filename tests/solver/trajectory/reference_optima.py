@@ -1,6 +1,7 @@
 """Fewest moves over all rebalances of small streams, by definitions of the tests' own."""
 
 from collections.abc import Sequence
+from fractions import Fraction
 from itertools import combinations_with_replacement, product
 from random import Random
 
@@ -12,28 +13,48 @@ from tests import brute_force
 SUBSCRIPTIONS = ((), ("a",), ("b",), ("a", "b"))
 
 
-def fewest_moves(groups: Sequence[Group]) -> int:
-    """Return the fewest moves by comparison of all sequences of even assignments."""
+def fewest_moves(
+    groups: Sequence[Group],
+    *,
+    measure: str = "sum_of_squares",
+    excess: Fraction = Fraction(0),
+    largest: bool = False,
+) -> int:
+    """Return the fewest moves by comparison of all sequences of permitted assignments.
+
+    The imbalance is at most the minimum, plus a relative excess. ``largest`` minimises the most
+    moves of one rebalance, instead of all moves.
+    """
     owners = brute_force.owners(groups[0])
     costs = {frozenset(owners.items()): 0}
+    combine = max if largest else int.__add__
     for group in groups:
         following: dict[frozenset[tuple[tuple[str, int], str]], int] = {}
-        for placement in _most_even(group):
+        for placement in _permitted(group, measure, excess):
             cost = min(
-                moves + _moves(group, dict(past), placement) for past, moves in costs.items()
+                combine(moves, _moves(group, dict(past), placement))
+                for past, moves in costs.items()
             )
             following[frozenset(placement.items())] = cost
         costs = following
     return min(costs.values())
 
 
-def _most_even(group: Group) -> list[brute_force.Placement]:
+def _permitted(group: Group, measure: str, excess: Fraction) -> list[brute_force.Placement]:
     placements = list(brute_force.every_placement(group))
+    units, names = brute_force.units(group), brute_force.participants(group)
     values = [
-        brute_force.MEASURES["sum_of_squares"](brute_force.loads_of(group, one))
+        int(
+            str(
+                units.value(
+                    measure, dict(zip(names, brute_force.loads_of(group, one), strict=True))
+                )
+            )
+        )
         for one in placements
     ]
-    return [one for one, value in zip(placements, values, strict=True) if value == min(values)]
+    most = int(min(values) * (1 + excess))
+    return [one for one, value in zip(placements, values, strict=True) if value <= most]
 
 
 def _moves(group: Group, past: brute_force.Placement, placement: brute_force.Placement) -> int:
@@ -126,6 +147,46 @@ def random_stream(seed: int) -> list[Group]:
                 members=tuple(
                     Member(id=member, subscription=consumed[member], owned=tuple(owned[member]))
                     for member in present
+                ),
+            )
+        )
+    return groups
+
+
+def weighted_stream(seed: int, *, partitions: int, members: int, most: int = 9) -> list[Group]:
+    """Return a random stream of small groups with weights and speeds, and with first owners."""
+    rng = Random(f"weighted/{seed}")
+    speeds = {f"m{at}": rng.choice((1, 1, 2, 3)) for at in range(members)}
+    sizes = {"a": rng.randint(1, partitions - 1)}
+    sizes["b"] = partitions - sizes["a"]
+    weights = {name: [rng.randint(0, most) for _ in range(size)] for name, size in sizes.items()}
+    groups: list[Group] = []
+    for at in range(rng.randint(2, 4)):
+        if at and rng.random() < 0.5:
+            weights["a"] = [rng.randint(0, most) for _ in weights["a"]]
+        own = [name for name in speeds if rng.random() < 0.8] or ["m0"]
+        consumed = {name: rng.choice((("a", "b"), ("a", "b"), ("a",), ("b",))) for name in own}
+        owned: dict[str, list[tuple[str, int]]] = {name: [] for name in own}
+        for topic, size in sizes.items() if at == 0 else ():
+            for number in range(size):
+                subscribers = [name for name in own if topic in consumed[name]]
+                if subscribers:
+                    owned[rng.choice(subscribers)].append((topic, number))
+        groups.append(
+            Group(
+                id=f"{seed}/{at}",
+                topics=tuple(
+                    Topic(name=name, partitions=len(row), weights=tuple(row))
+                    for name, row in weights.items()
+                ),
+                members=tuple(
+                    Member(
+                        id=name,
+                        subscription=consumed[name],
+                        speed=speeds[name],
+                        owned=tuple(owned[name]),
+                    )
+                    for name in own
                 ),
             )
         )

@@ -1,6 +1,7 @@
 """Trajectories with the fewest moves, against exhaustive search and an integer program."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -9,7 +10,7 @@ from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.metrics import Measure, movement, sum_of_squares
 from kassay.reference.model.ownership import rejoin
 from kassay.solver.certificate.certificate import Proof
-from kassay.solver.certificate.check_trajectory import trajectory_errors
+from kassay.solver.certificate.trajectory.check_trajectory import trajectory_errors
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance, Movement, Tolerance, TopicSpread
 from kassay.solver.solve import solve
@@ -134,8 +135,14 @@ def test_unsupported_input_is_a_usage_error() -> None:
     )
     with pytest.raises(UsageError, match="pass at least one group"):
         optimal_trajectory([])
-    with pytest.raises(UsageError, match=r"groups\[1\]: a trajectory requires equal weights"):
-        optimal_trajectory([Group((), ()), weighted])
+    with pytest.raises(UsageError, match="requires makespan, got sum_of_squares"):
+        optimal_trajectory([Group((), ()), weighted], levels=(Imbalance(), Movement()))
+    large = replace(weighted, topics=(Topic(name="t", partitions=2, weights=(1, 2**44)),))
+    with pytest.raises(UsageError, match=r"groups\[0\]: the total load must be below 175921860444"):
+        optimal_trajectory([large])
+    shared = Group((Topic("t", 1, copies=((2, 2),)),), (Member("a", ("t",)), Member("b", ("t",))))
+    with pytest.raises(UsageError, match=r"groups\[0\]: a trajectory requires one member per part"):
+        optimal_trajectory([shared])
     with pytest.raises(UsageError, match="a trajectory requires the levels imbalance, then"):
         optimal_trajectory([Group((), ())], levels=(Imbalance(), Movement(), TopicSpread()))
 

@@ -4,37 +4,48 @@ The prices relax the limits of the loads (Lagrangian relaxation). Each partition
 own cheapest path over the rebalances, which one pass from the last to the first rebalance finds.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from kassay.reference.model.errors import InputError
-from kassay.solver.certificate.trajectory_model import LoadRange, Stream
-from kassay.solver.number_ranges import UNREACHABLE
+from kassay.solver.certificate.trajectory.permitted_loads import LoadRange
+from kassay.solver.certificate.trajectory.stream import Stream
+from kassay.solver.number_ranges import UNREACHABLE, Arithmetic
 from kassay.solver.problem import Ints
 
-MAX_PRICE = 2**40
-"""Maximum absolute value of a price and of the scale; sums of paths then fit into 64 bits."""
-_MAX_REBALANCES = 2**18
 _NOT_PERMITTED = UNREACHABLE // 2
 
 
-def price_bound(stream: Stream, prices: Ints, scale: int) -> int:
-    """Return a lower bound on the total of moves over all rebalances.
+def greatest_price(stream: Stream) -> int:
+    """Return the maximum of the scale and of the prices; sums of paths then fit into 64 bits."""
+    return Arithmetic.INT64.value // (4 * len(stream.rebalances))
+
+
+def price_bound(stream: Stream, prices: Ints, move_costs: Sequence[int], scale: int) -> int:
+    """Return a lower bound on the total cost of the moves over all rebalances.
 
     Parameters
     ----------
     prices
-        Price of one partition per rebalance and member of the stream, in units of ``1 / scale``
-        moves. Any prices give a valid bound.
+        Price of one unit of load per rebalance and member of the stream, in units of
+        ``1 / scale``. Any prices give a valid bound.
+    move_costs
+        Cost of a move per rebalance, in the same unit.
 
     Raises
     ------
     InputError
-        If a price or the scale is out of range.
+        If a price, a cost or the scale is out of range.
     """
-    is_valid = int(np.abs(prices).max(initial=0)) <= MAX_PRICE and 1 <= scale <= MAX_PRICE
-    if not is_valid or len(stream.rebalances) > _MAX_REBALANCES:
-        raise InputError(f"prices and scale must be at most {MAX_PRICE}, and the scale at least 1")
-    owned_cost, free_cost = costs_to_go(stream, prices, scale)[0]
+    heaviest = max(int(stream.weight.max(initial=0)), 1)
+    most = greatest_price(stream)
+    prices_fit = heaviest * int(np.abs(prices).max(initial=0)) <= most
+    if not prices_fit or not 1 <= scale <= most or not all(0 <= c <= most for c in move_costs):
+        raise InputError(
+            f"prices, costs and scale must be at most {most}, and the scale at least 1"
+        )
+    owned_cost, free_cost = costs_to_go(stream, prices, move_costs)[0]
     total = 0
     for row, count in enumerate(stream.count.tolist()):
         owned = stream.start[row]
@@ -47,7 +58,7 @@ def price_bound(stream: Stream, prices: Ints, scale: int) -> int:
     return -(-total // scale)
 
 
-def costs_to_go(stream: Stream, prices: Ints, scale: int) -> list[tuple[Ints, Ints]]:
+def costs_to_go(stream: Stream, prices: Ints, move_costs: Sequence[int]) -> list[tuple[Ints, Ints]]:
     """Return the costs of cheapest paths from each rebalance to the last one.
 
     Per rebalance, the first array has the cost by class and previous owner, the second one the
@@ -58,10 +69,11 @@ def costs_to_go(stream: Stream, prices: Ints, scale: int) -> list[tuple[Ints, In
     free_cost = np.zeros(classes, dtype=np.int64)
     result = [(owned_cost, free_cost)]
     for at in reversed(range(len(stream.rebalances))):
-        paths = np.where(stream.permitted(at), owned_cost + prices[at], _NOT_PERMITTED)
+        priced = owned_cost + stream.weight[:, at, None] * prices[at]
+        paths = np.where(stream.permitted(at), priced, _NOT_PERMITTED)
         cheapest = paths.min(axis=1, initial=_NOT_PERMITTED)
         free_cost = np.where(stream.assigned(at), cheapest, free_cost)
-        moved = free_cost + np.where(stream.assigned(at), scale, 0)
+        moved = free_cost + np.where(stream.assigned(at), move_costs[at], 0)
         owned_cost = np.where(
             stream.subscribed(at), np.minimum(paths, moved[:, None]), free_cost[:, None]
         )

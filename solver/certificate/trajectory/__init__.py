@@ -1,0 +1,1 @@
+"""Certificates of sequences of rebalances: model, bound by prices, check."""

@@ -1,0 +1,167 @@
+"""Rebalances of a trajectory one by one: permitted loads, and the fewest moves at each."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.errors import InputError, InternalError
+from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import Measure
+from kassay.reference.model.ownership import rejoin
+from kassay.solver.certificate.trajectory.permitted_loads import LoadEvidence
+from kassay.solver.certificate.trajectory.trajectory_certificate import RebalanceEvidence
+from kassay.solver.constraints import group_constraints
+from kassay.solver.evidence.certify import certify
+from kassay.solver.flow.optimal_flow import optimal_counts
+from kassay.solver.flow.optimal_loads_by_cuts import LevelSet, is_feasible, level_sets
+from kassay.solver.limits import SearchBudget
+from kassay.solver.objective import Imbalance, Movement, Tolerance
+from kassay.solver.problem import build_problem
+from kassay.solver.solution import LevelValue, Solution
+from kassay.solver.solve import solve
+from kassay.solver.subscription_network import SubscriptionNetwork, build_network
+
+
+class RebalanceStep(Protocol):
+    """Group at one rebalance, with the permitted loads."""
+
+    @property
+    def limit(self) -> LevelValue | None:
+        """Maximum load that the level permits, and a lower bound; None if it is exact."""
+
+    def loads(self) -> LoadEvidence:
+        """Return the evidence of the permitted loads."""
+
+    def evidence(self, prices: dict[str, int], assignment: Assignment) -> RebalanceEvidence:
+        """Return the evidence for the certificate."""
+
+    def any_assignment(self) -> Assignment:
+        """Return an assignment with minimum imbalance."""
+
+    def fewest_moves(self, past: Assignment | None, budget: SearchBudget) -> Assignment:
+        """Return an assignment within the level, with few moves from the past one."""
+
+
+def rebalance_steps(
+    groups: Sequence[Group], level: Imbalance, budget: SearchBudget, *, weighted: bool
+) -> list[RebalanceStep]:
+    """Compute the permitted loads of each group.
+
+    Raises
+    ------
+    InputError
+        If no assignment of a group meets the capacities of its members.
+    """
+    if not weighted:
+        return [_EqualStep.of(number, group, level) for number, group in enumerate(groups)]
+    steps: list[RebalanceStep] = []
+    for number, group in enumerate(groups):
+        part = budget.part(0.3 / (len(groups) - number))
+        steps.append(_WeightedStep.of(number, group, level, part))
+    return steps
+
+
+@dataclass(frozen=True, slots=True)
+class _EqualStep:
+    """Network and level sets of a group with equal weights."""
+
+    group: Group
+    level: Imbalance
+    network: SubscriptionNetwork
+    sets: tuple[LevelSet, ...]
+
+    @classmethod
+    def of(cls, number: int, group: Group, level: Imbalance) -> "_EqualStep":
+        network = build_network(build_problem(group), group_constraints(group))
+        if not is_feasible(network):
+            raise InputError(f"groups[{number}]: no assignment meets the capacities of the members")
+        sets = level_sets(network)
+        if sets is None:
+            raise InternalError("a search without a time limit returned no level sets")
+        return cls(group, level, network, sets)
+
+    @property
+    def limit(self) -> None:
+        return None
+
+    def loads(self) -> tuple[tuple[str, ...], ...]:
+        """Return the ids of the members of each level set, by descending load."""
+        names = self.network.member_ids
+        return tuple(tuple(names[member] for member in one.members) for one in self.sets)
+
+    def evidence(self, prices: dict[str, int], assignment: Assignment) -> RebalanceEvidence:
+        """Return the evidence for the certificate, with the prices of this group's members."""
+        own = {name: prices[name] for name in self.network.member_ids}
+        evidence = RebalanceEvidence(self.loads(), own)
+        least = max((one.high for one in self.sets), default=0)
+        if max(map(len, assignment.values()), default=0) <= least:
+            return evidence
+        return replace(evidence, best=self.any_assignment())
+
+    def any_assignment(self) -> Assignment:
+        counts = 0 * self.network.tail
+        for one in self.sets:
+            counts[one.arcs] = one.counts
+        return self.network.problem.to_assignment(self.network.place(counts))
+
+    def fewest_moves(self, past: Assignment | None, budget: SearchBudget) -> Assignment:
+        group = self.group if past is None else rejoin(self.group, past)
+        if self.level.measure is Measure.MAKESPAN:
+            limits = replace(budget.limits, time=budget.seconds)
+            found = solve(group, levels=(self.level, Movement()), limits=limits).assignment
+            return found or self.any_assignment()
+        network = replace(self.network, problem=build_problem(group))
+        counts = optimal_counts(network, levels=self.sets)
+        if counts is None:
+            raise InternalError("a search without a time limit returned no flow")
+        return network.problem.to_assignment(network.place(counts))
+
+
+@dataclass(frozen=True, slots=True)
+class _WeightedStep:
+    """Solution with the minimum makespan of a group with different weights or speeds."""
+
+    group: Group
+    level: Imbalance
+    solution: Solution
+    best: Assignment
+
+    @classmethod
+    def of(
+        cls, number: int, group: Group, level: Imbalance, budget: SearchBudget
+    ) -> "_WeightedStep":
+        free = rejoin(group, Assignment({}))
+        solution = solve(free, levels=(Imbalance(Measure.MAKESPAN),), limits=budget.rest())
+        if solution.assignment is None:
+            raise InputError(f"groups[{number}]: no assignment meets the capacities of the members")
+        return cls(group, level, solution, solution.assignment)
+
+    @property
+    def limit(self) -> LevelValue:
+        found, tolerance = self.solution.imbalance, self.level.tolerance
+        bound = tolerance.limit(found.bound)
+        return LevelValue("limit", tolerance.limit(found.value), bound, origin=found.origin)
+
+    def loads(self) -> Assignment:
+        return self.best
+
+    def evidence(self, prices: dict[str, int], assignment: Assignment) -> RebalanceEvidence:  # noqa: ARG002
+        names = build_problem(self.group).member_index
+        least = certify(rejoin(self.group, Assignment({})), self.solution)
+        own = {name: prices[name] for name in names}
+        return RebalanceEvidence((), own, best=self.best, least=least)
+
+    def any_assignment(self) -> Assignment:
+        return self.best
+
+    def fewest_moves(self, past: Assignment | None, budget: SearchBudget) -> Assignment:
+        group = self.group if past is None else rejoin(self.group, past)
+        level = Imbalance(Measure.MAKESPAN, Tolerance(up_to=self.limit.value))
+        found = solve(
+            group,
+            levels=(level, Movement()),
+            initial_assignment=self.best,
+            limits=budget.rest(),
+        )
+        return found.assignment or self.best

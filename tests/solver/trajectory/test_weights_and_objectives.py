@@ -1,0 +1,77 @@
+"""Trajectories with weights, speeds and other objectives, against exhaustive search."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import pytest
+
+from kassay.reference.model.group import Group, Member, Topic
+from kassay.solver.certificate.certificate import Proof
+from kassay.solver.certificate.trajectory.check_trajectory import trajectory_errors
+from kassay.solver.limits import SearchLimits
+from kassay.solver.objective import Imbalance, Movement, Tolerance
+from kassay.solver.trajectory.trajectory import Trajectory, optimal_trajectory
+from tests.solver.trajectory.reference_optima import fewest_moves, random_stream, weighted_stream
+from tests.tiers import short_and_long
+
+
+def checked(groups: Sequence[Group], found: Trajectory) -> Trajectory:
+    assert list(trajectory_errors(groups, found.assignments, found.certificate)) == []
+    return found
+
+
+def makespan(excess: Fraction) -> tuple[Imbalance, Movement]:
+    return Imbalance("makespan", Tolerance(relative=excess)), Movement()
+
+
+@pytest.mark.parametrize(("first", "end"), short_and_long((0, 15), (15, 300)))
+@pytest.mark.parametrize("excess", [Fraction(0), Fraction(1, 4)])
+def test_weights_and_speeds_match_exhaustive_search(first: int, end: int, excess: Fraction) -> None:
+    for seed in range(first, end):
+        groups = weighted_stream(seed, partitions=5, members=3)
+        found = checked(groups, optimal_trajectory(groups, levels=makespan(excess)))
+        expected = fewest_moves(groups, measure="makespan", excess=excess)
+        assert (found.moves, found.is_optimal) == (expected, True)
+
+
+@pytest.mark.parametrize(("first", "end"), short_and_long((0, 20), (20, 300)))
+def test_the_largest_number_of_moves_matches_exhaustive_search(first: int, end: int) -> None:
+    for seed in range(first, end):
+        groups = weighted_stream(seed, partitions=5, members=3, most=1)
+        found = checked(groups, optimal_trajectory(groups, objective="largest"))
+        assert found.value == max(found.per_rebalance)
+        expected = fewest_moves(groups, measure="makespan", largest=True)
+        assert (found.value, found.is_optimal) == (expected, True)
+
+
+def test_the_largest_number_of_moves_is_at_most_that_of_the_fewest_in_total() -> None:
+    for seed in range(10):
+        groups = random_stream(seed)
+        largest = checked(groups, optimal_trajectory(groups, objective="largest"))
+        total = optimal_trajectory(groups)
+        assert largest.is_optimal
+        assert largest.value <= max(total.per_rebalance)
+        assert total.moves <= largest.moves
+
+
+def test_an_unproven_limit_of_the_load_is_no_optimum() -> None:
+    groups = weighted_stream(1, partitions=40, members=5, most=10**6)
+    found = checked(groups, optimal_trajectory(groups, limits=SearchLimits(time=0)))
+    assert not all(one.is_proven for one in found.load_limits)
+    assert (found.is_optimal, found.proof) == (False, Proof.NONE)
+
+
+def test_a_capacity_is_a_load_if_weights_differ() -> None:
+    def group(*capacities: int | None) -> Group:
+        return Group(
+            topics=(Topic(name="t", partitions=3, weights=(5, 3, 3)),),
+            members=tuple(
+                Member(id=f"m{at}", subscription=("t",), capacity=capacity)
+                for at, capacity in enumerate(capacities)
+            ),
+        )
+
+    groups = [group(None, None), group(4, None)]
+    found = checked(groups, optimal_trajectory(groups))
+    assert [one.value for one in found.load_limits] == [6, 8]
+    assert (found.moves, found.proof) == (1, Proof.CERTIFICATE)
