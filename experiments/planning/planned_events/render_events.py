@@ -85,7 +85,7 @@ def _cell(states: Mapping[str, MemberState], client: str) -> _Cell | None:
         return None
     number = len(state.received)
     marks = number if number <= _MAX_MARKS else 1
-    parts = [f"{client}: {state.load} partitions"]
+    parts = [f"{client}: load {state.load}"]
     parts += [f"receives {', '.join(state.received)}"] if state.received else []
     parts += [f"gives {', '.join(state.given)}"] if state.given else []
     return _Cell(state.load, marks, number - marks, len(state.given), "; ".join(parts))

@@ -131,14 +131,36 @@ def test_received_and_given_partitions_add_up_to_the_moves(rebalances_of):
         assert all(sum(one.load for one in state.values()) == 12 for state in states)
 
 
-def test_unequal_weights_are_an_error(rebalances_of):
+def test_weights_limit_the_maximum_load(rebalances_of):
     group = running_group()
     topics = (replace(group.topics[0], weights=tuple(range(12))), group.topics[1])
-    found = rebalances_of(
-        "events: [{at: 0s, do: leave, member: pod-1}]", replace(group, topics=topics)
+    weighted = replace(group, topics=topics)
+    rebalances = rebalances_of(
+        "events: [{at: 0s, do: leave, member: pod-1}, "
+        "{at: 9s, do: grow, topic: t, partitions: 14}]",
+        weighted,
     )
-    with pytest.raises(InputError, match="equal weights"):
-        forecast_events(found)
+    grown = rebalances[1].group.topic_table()["t"].weights
+    assert grown == (*range(12), 6, 6)
+    found = forecast_events(rebalances)
+    assert found.fewest.is_optimal
+    assert [one.value for one in found.fewest.load_limits] == [22, 26]
+    assert all(one.moves >= found.fewest.moves for one in found.courses if not one.uneven)
+    assert {one.name for one in found.courses if one.uneven} >= {"range"}
+    page = render_events(found, weighted, current=None)
+    assert "a maximum load at most 2 % above its minimum" in page
+    assert "pod-0: load" in page
+
+
+def test_speeds_must_be_known(rebalances_of):
+    group = running_group()
+    fast = replace(group.members[0], speed=3)
+    group = replace(group, members=(fast, *group.members[1:]))
+    restart = rebalances_of("events: [{at: 0s, do: restart, member: pod-0, for: 1s}]", group)
+    assert [one.speed for one in restart[1].group.members] == [1, 1, 1, 3]
+    assert forecast_events(restart, assignors=["sticky"]).fewest.is_optimal
+    with pytest.raises(InputError, match="the speed of the new member 'p9' is unknown"):
+        rebalances_of("{events: [{at: 0s, do: join, member: {id: p9, topics: [t]}}]}", group)
 
 
 @pytest.mark.parametrize("assumed", [(), (Assumed.TOPICS,)])
