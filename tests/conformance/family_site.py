@@ -90,6 +90,12 @@ def running_families() -> Iterator[FamilySite]:
         clients = [",".join([name, *topics]) for name, topics in SHARED.items()]
         stack.enter_context(running_share_consumers(bootstrap, SHARE_GROUP, clients))
         connect = stack.enter_context(running_connect(bootstrap, "connect", directory, workers=3))
+        for name, tasks in CONNECTORS.items():
+            settings = {"connector.class": "FileStreamSink", "topics": "orders"}
+            connect.create(
+                name, {**settings, "tasks.max": str(tasks), "file": str(directory / name)}
+            )
+        await_stable(partial(running_tasks, connect))
         started: dict[str, list[StreamsApplication]] = {APPLICATION: [], STREAMS_GROUP: []}
         for number in range(3):
             folder = directory / str(number)
@@ -98,13 +104,6 @@ def running_families() -> Iterator[FamilySite]:
             started[APPLICATION].append(stack.enter_context(start(APPLICATION, "classic")))
             if number < 2:
                 started[STREAMS_GROUP].append(stack.enter_context(start(STREAMS_GROUP, "streams")))
-        for name, tasks in CONNECTORS.items():
-            settings = {"connector.class": "FileStreamSink", "topics": "orders"}
-            connect.create(
-                name, {**settings, "tasks.max": str(tasks), "file": str(directory / name)}
-            )
-        for name, tasks in CONNECTORS.items():
-            connect.await_tasks(name, tasks=tasks, workers=min(tasks, 3))
         for applications in started.values():
             await_stable(partial(tasks_of, applications))
         yield FamilySite(
@@ -118,6 +117,13 @@ def tasks_of(applications: list[StreamsApplication]) -> list[dict[str, frozenset
     every = sorted(task for one in found for tasks in one.values() for task in tasks)
     complete = sorted(f"{sub}_{number}" for sub in (0, 1) for number in range(6))
     return found if every == complete else []
+
+
+def running_tasks(connect: ConnectCluster) -> dict[str, dict[int, str]]:
+    """Return the worker of each task by connector, or an empty table while some do not run."""
+    found = {name: connect.workers(name) for name in CONNECTORS}
+    complete = all(len(found[name]) == tasks for name, tasks in CONNECTORS.items())
+    return found if complete else {}
 
 
 def await_stable(state: Callable[[], object], seconds: float = 5.0) -> None:

@@ -145,6 +145,8 @@ def forecast(options: ForecastOptions, source: GroupSource) -> None:
         forecast_family = family_forecast(
             downtime_ms=settings.downtime,
             pause_ms=settings.pause,
+            assignors=options.assignor or (),
+            limits=SearchLimits(time=options.time_limit, stop=STOP),
             output_format=options.output_format,
         )
         process_other_kinds(

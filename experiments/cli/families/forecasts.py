@@ -1,66 +1,104 @@
-"""Print forecasts of Connect clusters, one row per setting and event."""
+"""Print forecasts of Connect clusters and Streams applications, a row per setting and event."""
 
 from collections.abc import Callable, Iterator, Sequence
 
+import typer
+
 from kassay.experiments.cli.families.other_kinds import refuse
 from kassay.experiments.cli.messages import print_note
+from kassay.experiments.cli.options.assignor_options import kind_of_assignor
 from kassay.experiments.cli.options.output_options import Format
 from kassay.experiments.cli.process_groups import GroupResult
 from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.experiments.planning.families.connect_forecast import forecast_connect
+from kassay.experiments.planning.families.streams_forecast import forecast_streams
 from kassay.reference.documents.family_documents import FamilyDocument, Kind
+from kassay.solver.limits import SearchLimits
 
+_REASONS = {
+    Kind.SHARE: "a rebalance of a share group moves no state and stops no partition",
+    Kind.STREAMS_GROUP: "no port of the broker's assignor exists; kassay compare runs it once",
+}
 _EVENTS = ("restart", "rolling_restart", "scale_out", "loss")
 
 
 def family_forecast(
-    *, downtime_ms: int, pause_ms: int, output_format: Format
+    *,
+    downtime_ms: int,
+    pause_ms: int,
+    assignors: Sequence[str],
+    limits: SearchLimits,
+    output_format: Format,
 ) -> Callable[[FamilyDocument], GroupResult]:
-    """Return the function that forecasts the events of one document."""
+    """Return the function that forecasts the events of one document.
+
+    ``assignors`` are further assignors of Kafka Streams.
+    """
+    for name in assignors:
+        if kind_of_assignor(name) is not Kind.STREAMS:
+            raise typer.BadParameter(f"--assignor: {name} is no assignor of Kafka Streams")
 
     def process(document: FamilyDocument) -> GroupResult:
-        if document.kind is not Kind.CONNECT:
-            raise refuse(
-                "forecast",
-                [document.kind],
-                "a rebalance of its group moves no state and stops no partition",
+        record: dict[str, object] = {"id": document.id, "kind": str(document.kind)}
+        if document.kind is Kind.CONNECT:
+            connect = forecast_connect(document, downtime_ms=downtime_ms, pause_ms=pause_ms)
+            record["current_delay_ms"] = connect.current_ms
+            record["settings"] = [one.record() for one in connect.settings]
+            sentence = connect.recommendation
+        elif document.kind is Kind.STREAMS:
+            streams, sentence = forecast_streams(
+                document, assignors=tuple(assignors), limits=limits
             )
-        found = forecast_connect(document, downtime_ms=downtime_ms, pause_ms=pause_ms)
-        sentence = found.recommendation
+            record["settings"] = [one.record() for one in streams]
+        else:
+            raise refuse("forecast", document.kind, _REASONS[document.kind])
         if document.condition is not None:
             sentence = f"If {document.condition}: {sentence}"
         if output_format is Format.TABLE:
             print_note(f"{document.id}: {sentence}")
-        record = {
-            "id": document.id,
-            "kind": str(document.kind),
-            "current_delay_ms": found.current_ms,
-            "settings": [one.record() for one in found.settings],
-            "recommendation": sentence,
-        }
-        return GroupResult(record)
+        return GroupResult({**record, "recommendation": sentence})
 
     return process
 
 
 def _rows(record: Record) -> Iterator[Sequence[object]]:
+    rows = _connect_rows if record["kind"] == Kind.CONNECT else _streams_rows
+    return rows(record)
+
+
+def _connect_rows(record: Record) -> Iterator[Sequence[object]]:
     for setting in record["settings"]:
-        delay = f"{setting['delay_ms'] / 1000:g} s"
+        label = f"delay {setting['delay_ms'] / 1000:g} s"
         for event in _EVENTS:
             cost = setting[event]
+            stopped, longest = cost["stopped_ms"] / 1000, cost["longest_ms"] / 1000
             yield (
-                delay,
-                event.replace("_", " "),
-                cost["rebalances"],
-                cost["task_starts"],
-                f"{cost['stopped_ms'] / 1000:g}",
-                f"{cost['longest_ms'] / 1000:g}",
+                *(label, event.replace("_", " "), cost["rebalances"], cost["task_starts"]),
+                *(f"{stopped:g}", f"{longest:g}", "", "", ""),
             )
-            delay = ""
+            label = ""
+
+
+def _streams_rows(record: Record) -> Iterator[Sequence[object]]:
+    base = record["settings"][0]["settings"]
+    for setting in record["settings"]:
+        changed = [f"{k} {v}" for k, v in setting["settings"].items() if base[k] != v]
+        label = ", ".join(changed) or setting["assignor"]
+        for event, cost in setting["events"].items():
+            fewest = "–" if cost["fewest_moves"] is None else cost["fewest_moves"]
+            yield (
+                *(label, event, cost["rebalances"], cost["restored_copies"], "", ""),
+                *(f"{cost['probing_minutes']:g}", cost["state_moves"], fewest),
+            )
+            label = ""
 
 
 FORECAST_LAYOUT = TableLayout(
     first=("setting", "event"),
-    numbers=("rebalances", "starts", "stopped\ns", "per task\ns"),
+    numbers=(
+        *("rebalances", "starts", "stopped\ns", "per task\ns"),
+        *("probing\nmin", "state\nmoves", "fewest"),
+    ),
+    optional=("stopped\ns", "per task\ns", "probing\nmin", "state\nmoves", "fewest"),
     rows=_rows,
 )

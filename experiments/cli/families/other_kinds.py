@@ -48,7 +48,8 @@ def process_other_kinds(
     process_documents(file, process, documents, output_format, layout)
 
 
-def refuse(command: str, kinds: Sequence[Kind], reason: str) -> InputError:
-    """Build the error of a command that does not apply to documents of some kinds."""
-    names = " or ".join(repr(str(kind)) for kind in kinds)
-    return InputError(f"kassay {command} does not apply to documents of kind {names}: {reason}")
+def refuse(command: str, kind: Kind, reason: str) -> InputError:
+    """Build the error of a command that does not apply to documents of a kind."""
+    return InputError(
+        f"kassay {command} does not apply to documents of kind {str(kind)!r}: {reason}"
+    )

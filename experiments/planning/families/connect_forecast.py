@@ -178,15 +178,15 @@ def _cost(start: _Start, delay: int, steps: Sequence[dict[str, object]]) -> Even
 
 def _recommendation(current: DelayForecast, best: DelayForecast, downtime: int) -> str:
     now, then = current.restart, best.restart
-    if (now.longest_ms, now.task_starts) <= (then.longest_ms, then.task_starts):
+    if (now.task_starts, now.longest_ms) <= (then.task_starts, then.longest_ms):
         return (
             f"Keep {DELAY} at {_seconds(current.delay_ms)}: a restart of {_seconds(downtime)} "
             f"stops each task {_seconds(now.longest_ms)}."
         )
     if now.task_starts > then.task_starts:
         return (
-            f"Set {DELAY} to {_seconds(best.delay_ms)}: a restart of {_seconds(downtime)} starts "
-            f"{then.task_starts} tasks instead of {now.task_starts}, and stops each of them "
+            f"For fewer task starts, set {DELAY} to {_seconds(best.delay_ms)}: a restart of "
+            f"{_seconds(downtime)} starts {then.task_starts} tasks instead of {now.task_starts}, and stops each of them "
             f"{_seconds(then.longest_ms)} instead of {_seconds(now.longest_ms)}."
         )
     return (

@@ -24,8 +24,11 @@ from kassay.reference.protocol.streams_messages import (
 
 STREAMS_ASSIGNOR = "stream"
 """Name of the assignor of Kafka Streams in the classic protocol."""
+_RECORDS = 100_000
+"""Records of a state: above Kafka's default of acceptable.recovery.lag."""
 _NOTES = [
     f"{ASSUMED}the settings have Kafka's defaults, except standby replicas",
+    f"{ASSUMED}the state of each task has {_RECORDS} records more than a process without it",
     f"{ASSUMED}the threads report local state of every subtopology that has state",
 ]
 
@@ -74,12 +77,17 @@ def streams_application_document(
         "notes": _NOTES,
         "config": {"num_standby_replicas": max(map(standby.count, standby), default=0)},
         "subtopologies": {
-            name: {"partitions": count, "stateful": name in stateful}
+            name: _subtopology(count, is_stateful=name in stateful)
             for name, count in sorted(counts.items(), key=lambda item: int(item[0]))
         },
         "processes": _processes(threads, stateful),
     }
     return parse_family_document(content, kind=Kind.STREAMS, where=f"group {group!r}")
+
+
+def _subtopology(count: int, *, is_stateful: bool) -> dict[str, Any]:
+    fields: dict[str, Any] = {"partitions": count, "stateful": is_stateful}
+    return {**fields, "end_offsets": [_RECORDS] * count} if is_stateful else fields
 
 
 def _processes(

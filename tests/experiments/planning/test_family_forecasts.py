@@ -1,0 +1,101 @@
+"""Forecasts of Connect clusters and Streams applications."""
+
+import pytest
+
+from kassay.experiments.planning.families.connect_forecast import forecast_connect
+from kassay.experiments.planning.families.streams_forecast import forecast_streams
+from kassay.reference.documents.family_documents import Kind, parse_family_document
+from kassay.reference.model.errors import InputError
+from kassay.solver.limits import SearchLimits
+
+
+def cluster(workers=3, tasks=6, **keys):
+    step = {"workers": [f"w{n}" for n in range(workers)], "connectors": {"a": tasks}}
+    return parse_family_document(
+        {"kind": "connect", "id": "c", "steps": [step], **keys}, kind=Kind.CONNECT
+    )
+
+
+def application(tasks=6, **config):
+    processes = [
+        {
+            "id": f"00000000-0000-0000-0000-00000000000{number}",
+            "threads": 1,
+            "active": [f"0_{task}" for task in range(tasks) if task % 2 == number],
+        }
+        for number in range(2)
+    ]
+    topology = {"partitions": tasks, "stateful": True, "end_offsets": [50_000] * tasks}
+    document = {
+        "kind": "streams",
+        "id": "app",
+        "config": config,
+        "subtopologies": {"0": topology},
+        "processes": processes,
+    }
+    return parse_family_document(document, kind=Kind.STREAMS)
+
+
+def test_a_restart_waits_for_the_delay_and_not_for_the_worker():
+    found = forecast_connect(cluster(), downtime_ms=30_000, pause_ms=60_000)
+    assert found.recommendation == (
+        "Set scheduled.rebalance.max.delay.ms to 40 s: a restart of 30 s stops each task 40 s "
+        "instead of 300 s."
+    )
+    by_delay = {one.delay_ms: one for one in found.settings}
+    assert sorted(by_delay) == [0, 20_000, 40_000, 300_000]
+    restarts = {delay: one.restart for delay, one in by_delay.items()}
+    assert (restarts[300_000].stopped_ms, restarts[300_000].task_starts) == (600_000, 2)
+    assert (restarts[40_000].stopped_ms, restarts[40_000].task_starts) == (80_000, 2)
+    assert restarts[0].stopped_ms == 0
+    assert restarts[0].task_starts > restarts[40_000].task_starts
+    assert {one.scale_out.stopped_ms for one in found.settings} == {0}
+    assert by_delay[300_000].loss.longest_ms == 300_000
+
+
+def test_a_delay_below_the_restart_starts_tasks_twice():
+    found = forecast_connect(
+        cluster(scheduled_rebalance_max_delay_ms=20_000), downtime_ms=30_000, pause_ms=60_000
+    )
+    assert found.current_ms == 20_000
+    assert "starts 2 tasks instead of" in found.recommendation
+
+
+def test_the_best_delay_is_kept():
+    found = forecast_connect(
+        cluster(scheduled_rebalance_max_delay_ms=40_000), downtime_ms=30_000, pause_ms=60_000
+    )
+    assert found.recommendation.startswith("Keep scheduled.rebalance.max.delay.ms at 40 s")
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        (cluster(protocol="eager"), "the eager protocol has no delay"),
+        (cluster(tasks=0), "the last step has no worker or no task"),
+    ],
+)
+def test_a_cluster_without_a_delay_or_tasks_is_refused(document, message):
+    with pytest.raises(InputError, match=message):
+        forecast_connect(document, downtime_ms=1, pause_ms=1)
+
+
+def test_settings_shorten_the_probing_of_a_new_process():
+    found, sentence = forecast_streams(application(), limits=SearchLimits(time=10))
+    current, *others = found
+    assert current.settings["probing_rebalance_interval_ms"] == 600_000
+    join = current.events["join"]
+    assert (join.state_moves, join.fewest_moves) == (4, 2)
+    assert current.events["restart"].state_moves == 0
+    shortest = min(one.events["join"].probing_minutes for one in others)
+    assert shortest < join.probing_minutes
+    assert sentence.startswith("Set probing.rebalance.interval.ms to 60000: a new process moves")
+    assert "(2 suffice)" in sentence
+
+
+def test_an_application_without_state_is_refused():
+    document = application()
+    content = {**document.content, "subtopologies": {"0": {"partitions": 6, "stateful": False}}}
+    stateless = parse_family_document(content, kind=Kind.STREAMS)
+    with pytest.raises(InputError, match="no task with state"):
+        forecast_streams(stateless, limits=SearchLimits(time=1))
