@@ -186,8 +186,9 @@ def _recommendation(current: DelayForecast, best: DelayForecast, downtime: int) 
     if now.task_starts > then.task_starts:
         return (
             f"For fewer task starts, set {DELAY} to {_seconds(best.delay_ms)}: a restart of "
-            f"{_seconds(downtime)} starts {then.task_starts} tasks instead of {now.task_starts}, and stops each of them "
-            f"{_seconds(then.longest_ms)} instead of {_seconds(now.longest_ms)}."
+            f"{_seconds(downtime)} starts {then.task_starts} tasks instead of {now.task_starts}, "
+            f"and stops each of them {_seconds(then.longest_ms)} instead of "
+            f"{_seconds(now.longest_ms)}."
         )
     return (
         f"Set {DELAY} to {_seconds(best.delay_ms)}: a restart of {_seconds(downtime)} stops each "
