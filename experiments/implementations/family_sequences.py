@@ -3,7 +3,7 @@
 A rebalance takes no time. Both functions accept ports and assignors of installed libraries.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from kassay.experiments.implementations.convergence import MAX_ROUNDS, Ending
 from kassay.experiments.implementations.runner import FamilyRunResult, run_on_document
 from kassay.reference.documents.family_documents import FamilyDocument
 
+Assign = Callable[[FamilyDocument], Mapping[str, object]]
 PROBING_INTERVAL_MS = 600_000
 """Default of ``probing.rebalance.interval.ms``."""
 ACCEPTABLE_LAG = 10_000
@@ -77,7 +78,7 @@ class ConnectEvent:
 
 
 def run_application_until_stable(
-    document: FamilyDocument, assignor: str, *, warmup_ms: int | None = None
+    document: FamilyDocument, assignor: str | Assign, *, warmup_ms: int | None = None
 ) -> StreamsEvent:
     """Run an assignor and its probing rebalances, until it requests no follow-up rebalance.
 
@@ -87,7 +88,8 @@ def run_application_until_stable(
         A document of kind ``streams``: the application at the rebalance that follows an event.
         ``config.probing_rebalance_interval_ms`` is the time between two rebalances.
     assignor
-        ``streams-high-availability`` or ``kafka-streams[@VERSION]:ASSIGNOR``.
+        ``streams-high-availability`` or ``kafka-streams[@VERSION]:ASSIGNOR``, or a function that
+        returns the answer for a document.
     warmup_ms
         Time after which a process has restored the state of an assigned task. By default, the
         state is complete at the next rebalance. The lag does not change before that. A process
@@ -119,7 +121,11 @@ def run_application_until_stable(
     detail: str | None = f"no stable assignment after {MAX_ROUNDS} rebalances"
     for rounds in range(1, MAX_ROUNDS + 1):
         before = application.document()
-        result = run_on_document(before, assignor)
+        result = (
+            run_on_document(before, assignor)
+            if isinstance(assignor, str)
+            else FamilyRunResult(answer=assignor(before))
+        )
         answer: Any = result.answer
         if answer is None:
             ending, detail = _ending(result)

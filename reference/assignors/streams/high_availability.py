@@ -7,7 +7,7 @@ kafka-streams 4.2 to 4.3, without the rack-aware strategies.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import cycle
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from kassay.reference.assignors.streams import standby_tasks
@@ -37,8 +37,22 @@ class AssignmentConfigs:
     rack_aware_assignment_tags: Sequence[str] = ()
 
 
-def assign_document(document: FamilyDocument) -> dict[str, object]:
+Placement = Callable[[Sequence[ClientState], Sequence[TaskId], AssignmentConfigs], None]
+
+
+class Targets(NamedTuple):
+    """The first two steps: they place stateful tasks without regard to their state."""
+
+    place_active: Placement
+    place_standbys: Placement
+
+
+def assign_document(
+    document: FamilyDocument, *, targets: Targets | None = None
+) -> dict[str, object]:
     """Return the answer for a checked document of a Streams application.
+
+    ``targets`` replaces upstream's first two steps, `UPSTREAM_TARGETS`.
 
     Raises
     ------
@@ -68,7 +82,13 @@ def assign_document(document: FamilyDocument) -> dict[str, object]:
             stateless += tasks
     clients = [_client_state(process, ends) for process in content["processes"]]
     clients.sort(key=lambda client: uuid_key(client.id))
-    followup = assign(clients, sorted(ends), sorted(stateless), configs)
+    followup = _assign(
+        clients,
+        sorted(ends),
+        sorted(stateless),
+        configs,
+        targets or UPSTREAM_TARGETS,
+    )
     processes = {
         str(UUID(int=client.id)): {
             "active": [str(task) for task in sorted(client.active)],
@@ -89,11 +109,12 @@ def _client_state(process: Any, ends: dict[TaskId, int]) -> ClientState:
     return ClientState(UUID(process["id"]).int, process["threads"], lags, tags)
 
 
-def assign(
+def _assign(
     clients: Sequence[ClientState],
     stateful: Sequence[TaskId],
     stateless: Sequence[TaskId],
     configs: AssignmentConfigs,
+    targets: Targets,
 ) -> bool:
     """Assign sorted tasks to processes that are sorted by id.
 
@@ -103,8 +124,8 @@ def assign(
         raise UpstreamError(
             "NoSuchElementException" if stateful else "NullPointerException", "null"
         )
-    _assign_active_stateful_tasks(clients, stateful)
-    _assign_standby_replica_tasks(clients, stateful, configs)
+    targets.place_active(clients, stateful, configs)
+    targets.place_standbys(clients, stateful, configs)
     movements = Movements(clients, configs.acceptable_recovery_lag, configs.max_warmup_replicas)
     needed = movements.assign_active_task_movements()
     needed += movements.assign_standby_task_movements()
@@ -113,7 +134,7 @@ def assign(
 
 
 def _assign_active_stateful_tasks(
-    clients: Sequence[ClientState], stateful: Sequence[TaskId]
+    clients: Sequence[ClientState], stateful: Sequence[TaskId], _: AssignmentConfigs
 ) -> None:
     # The state of the processes has no influence on this target, see `Movements`.
     for task, client in zip(stateful, cycle(clients), strict=False):
@@ -136,6 +157,9 @@ def _assign_standby_replica_tasks(
         lambda client: client.standby,
         standby_tasks.is_allowed_movement if tags else lambda *_: True,
     )
+
+
+UPSTREAM_TARGETS = Targets(_assign_active_stateful_tasks, _assign_standby_replica_tasks)
 
 
 def _balance_tasks_over_threads(

@@ -96,10 +96,7 @@ class Movements:
         return sum(self._is_caught_up(client, task) for client in self.clients)
 
     def _is_caught_up(self, client: ClientState, task: TaskId) -> bool:
-        lag = client.lags[task]
-        return (
-            lag == RUNNING or self.acceptable_lag == _UNBOUNDED or 0 <= lag <= self.acceptable_lag
-        )
+        return is_caught_up(client, task, self.acceptable_lag)
 
     def _caught_up_by_load(self) -> ConstrainedPrioritySet:
         by_load = ConstrainedPrioritySet(self._is_caught_up, lambda client: client.assigned_load)
@@ -120,3 +117,9 @@ class Movements:
     def _take_warmup(self) -> bool:
         self.remaining_warmups -= 1
         return self.remaining_warmups >= 0
+
+
+def is_caught_up(client: ClientState, task: TaskId, acceptable_lag: int) -> bool:
+    """Return whether a process runs the task, or has an acceptable lag."""
+    lag = client.lags[task]
+    return lag == RUNNING or acceptable_lag == _UNBOUNDED or 0 <= lag <= acceptable_lag

@@ -1,0 +1,174 @@
+"""State moves and probing rebalances of Streams applications after an event.
+
+``python -m benchmarks.streams_events --applications 150`` prints a table. All subtopologies are
+stateful, each process has two threads, and the application is stable under high availability before
+the event. The state of a warm-up task is complete at the next probing rebalance.
+"""
+
+import argparse
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from statistics import mean
+from uuid import UUID
+
+from kassay.experiments.comparison.family_comparison import compare_answer
+from kassay.experiments.implementations.callable_server import load_callable
+from kassay.experiments.implementations.convergence import Ending
+from kassay.experiments.implementations.family_sequences import (
+    Assign,
+    StreamsEvent,
+    run_application_until_stable,
+)
+from kassay.reference.documents.application_events import (
+    join_process,
+    leave_process,
+    restart_process,
+)
+from kassay.reference.documents.family_documents import (
+    FamilyDocument,
+    Kind,
+    parse_family_document,
+)
+from kassay.solver.limits import SearchLimits
+from tools.insert_published_numbers import replace_numbers
+
+ROOT = Path(__file__).parents[1]
+EXAMPLE = ROOT / "examples" / "remedies" / "streams.py"
+PAGE = ROOT / "docs" / "results" / "streams-events.md"
+PLACE = "streams-events"
+THREADS = 2
+WARMUPS = 2
+INTERVAL_MINUTES = 10
+HIGH_AVAILABILITY = "streams-high-availability"
+ASSIGNORS: Mapping[str, str | Assign] = {
+    HIGH_AVAILABILITY: HIGH_AVAILABILITY,
+    "remedy, active tasks": load_callable(f"{EXAMPLE}:assign_active"),
+    "remedy": load_callable(f"{EXAMPLE}:assign"),
+}
+EVENTS = ("join", "leave", "restart")
+HEADER = (
+    "| event | standbys | assignor | rebalances (max) | probing minutes | at least | state moves"
+    " | fewest | applications above |\n|---|--:|---|--:|--:|--:|--:|--:|--:|"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """An event of one application, and the fewest state moves with the lowest loads."""
+
+    event: StreamsEvent
+    fewest: int
+
+
+def application(rng: Random, *, standbys: int) -> FamilyDocument:
+    """Return a stable application of 2 to 6 processes and 1 to 3 subtopologies."""
+    subtopologies = {}
+    for number in range(rng.randint(1, 3)):
+        partitions = rng.randint(3, 12)
+        subtopologies[str(number)] = {
+            "partitions": partitions,
+            "stateful": True,
+            "end_offsets": [50_000] * partitions,
+        }
+    processes = [{"id": _uuid(rng), "threads": THREADS} for _ in range(rng.randint(2, 6))]
+    document = {
+        "kind": "streams",
+        "subtopologies": subtopologies,
+        "config": {"num_standby_replicas": standbys, "max_warmup_replicas": WARMUPS},
+        "processes": processes,
+    }
+    fresh = parse_family_document(document, kind=Kind.STREAMS)
+    return run_application_until_stable(fresh, HIGH_AVAILABILITY).application
+
+
+def after(event: str, document: FamilyDocument, rng: Random) -> FamilyDocument:
+    """Apply an event to an application."""
+    processes: Sequence[Mapping[str, str]] = document.content["processes"]  # type: ignore[assignment]
+    chosen = rng.choice(processes)["id"]
+    changes: Mapping[str, Callable[[], FamilyDocument]] = {
+        "join": lambda: join_process(document, _uuid(rng), threads=THREADS),
+        "leave": lambda: leave_process(document, chosen),
+        "restart": lambda: restart_process(document, chosen),
+    }
+    return changes[event]()
+
+
+def measure(document: FamilyDocument, assignor: str | Assign) -> Result:
+    """Run an assignor until the application is stable, and compare its end with the optimum.
+
+    Raises
+    ------
+    ValueError
+        If the rebalances do not end, or the loads are not the lowest.
+    """
+    event = run_application_until_stable(document, assignor)
+    answer = {
+        "processes": {
+            one["id"]: {"active": one["active"], "standby": one["standby"]}
+            for one in event.application.content["processes"]  # type: ignore[attr-defined]
+        }
+    }
+    (comparison,) = compare_answer(document, answer, limits=SearchLimits())
+    measures = {one.name: one for one in comparison.measures}
+    loads, moves = measures["active_sum_of_squares"], measures["state_moves"]
+    if event.ending is not Ending.OK or loads.value != loads.optimum or moves.optimum is None:
+        raise ValueError(f"{assignor}: {event.ending}, {comparison}")
+    return Result(event, moves.optimum)
+
+
+def rows(applications: int, assignors: Mapping[str, str | Assign]) -> Iterator[str]:
+    """Yield the lines of the table."""
+    yield HEADER
+    for event in EVENTS:
+        for standbys in (0, 1):
+            for name, assignor in assignors.items():
+                results = []
+                for seed in range(applications):
+                    rng = Random(seed)
+                    changed = after(event, application(rng, standbys=standbys), rng)
+                    results.append(measure(changed, assignor))
+                yield _row((event, standbys, name), results)
+
+
+def _row(labels: tuple[object, ...], results: Sequence[Result]) -> str:
+    events = [one.event for one in results]
+    cells = [
+        *map(str, labels),
+        f"{mean(one.rebalances for one in events):.1f} ({max(one.rebalances for one in events)})",
+        f"{mean(one.probing_ms for one in events) / 60_000:.0f}",
+        f"{INTERVAL_MINUTES * mean(-(-one.fewest // WARMUPS) for one in results):.0f}",
+        f"{mean(one.state_moves for one in events):.2f}",
+        f"{mean(one.fewest for one in results):.2f}",
+        str(sum(one.event.state_moves > one.fewest for one in results)),
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _uuid(rng: Random) -> str:
+    return str(UUID(int=rng.getrandbits(128)))
+
+
+def main() -> None:
+    """Print the table, or write it to docs/results."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--applications", type=int, default=150, help="number of applications")
+    parser.add_argument(
+        "--assignor", action="append", default=[], help="kafka-streams[@VERSION]:ASSIGNOR, too"
+    )
+    parser.add_argument("--write", action="store_true", help=f"write the table to {PAGE.name}")
+    arguments = parser.parse_args()
+    assignors = {**ASSIGNORS, **{name: name for name in arguments.assignor}}
+    table = rows(arguments.applications, assignors)
+    if not arguments.write:
+        for line in table:
+            print(line, flush=True)
+        return
+    text = "\n".join(table) + "\n"
+    old = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(replace_numbers(old, text, where=PAGE.name, place=PLACE), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
