@@ -1,17 +1,20 @@
 """Tests of the remedies of docs/remedies.md: examples/remedies and benchmarks/remedies.py."""
 
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks import remedies
+from benchmarks import remedies, streams_events
 from benchmarks.network_shapes import build_group
 from kassay import compare, load_groups
 from kassay.experiments.implementations.callable_server import load_callable
+from kassay.experiments.implementations.family_sequences import run_application_until_stable
 from kassay.reference import violations
 from kassay.reference.assignors import assign
+from kassay.reference.documents.family_documents import Kind, parse_family_document
 from kassay.reference.model.metrics import movement, sum_of_squares
 from tests import brute_force
 from tests.strategies import groups, valid_assignments
@@ -101,3 +104,39 @@ def test_the_benchmark_measures_no_gap_without_limits():
     for assignor in remedies.ASSIGNORS:
         assert rows[assignor, "no limit"]["gap"] == 0
         assert rows[assignor, "no limit"]["unnecessary"] == 0
+
+
+@pytest.mark.parametrize("event", streams_events.EVENTS)
+@pytest.mark.parametrize("standbys", [0, 1])
+def test_the_remedy_of_high_availability_needs_the_fewest_state_moves(event, standbys):
+    for seed in range(3):
+        rng = Random(seed)
+        application = streams_events.application(rng, standbys=standbys)
+        changed = streams_events.after(event, application, rng)
+        results = [
+            streams_events.measure(changed, assignor)
+            for assignor in streams_events.ASSIGNORS.values()
+        ]
+        upstream, active, both = (one.event for one in results)
+        fewest = results[0].fewest
+        assert (
+            (active.state_moves, both.state_moves)
+            == (fewest, fewest)
+            <= (upstream.state_moves,) * 2
+        )
+        assert both.rebalances <= active.rebalances <= upstream.rebalances
+
+
+def test_one_move_suffices_after_a_join():
+    assign = streams_events.ASSIGNORS["remedy"]
+    tasks = {"a": ["0_0", "0_2"], "b": [], "c": ["0_1", "0_3"]}
+    document = {
+        "kind": "streams",
+        "subtopologies": {"0": {"partitions": 4, "stateful": True, "end_offsets": [50_000] * 4}},
+        "processes": [
+            {"id": f"00000000-0000-0000-0000-00000000000{id}", "threads": 1, "active": active}
+            for id, active in tasks.items()
+        ],
+    }
+    event = run_application_until_stable(parse_family_document(document, kind=Kind.STREAMS), assign)
+    assert (event.rebalances, event.state_moves) == (2, 1)

@@ -74,11 +74,22 @@ class StreamsApplication:
 
 @contextmanager
 def running_streams(
-    bootstrap: str, name: str, protocol: str, directory: Path
+    bootstrap: str,
+    name: str,
+    protocol: str,
+    directory: Path,
+    *,
+    settings: Mapping[str, str] | None = None,
+    classes: Path | None = None,
 ) -> Iterator[StreamsApplication]:
-    """Run a Kafka Streams application with the group protocol ``classic`` or ``streams``."""
+    """Run a Kafka Streams application with the group protocol ``classic`` or ``streams``.
+
+    ``classes`` is a directory of compiled classes that the settings name.
+    """
     arguments = [str(_APPLICATION), bootstrap, name, protocol, str(directory / name)]
-    with _running(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    arguments += [f"{key}={value}" for key, value in (settings or {}).items()]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with running_java(arguments, classes=classes, **pipes) as process:
         yield StreamsApplication(process)
 
 
@@ -86,7 +97,7 @@ def running_streams(
 def running_share_consumers(bootstrap: str, group: str, clients: Sequence[str]) -> Iterator[None]:
     """Run consumers of a share group, each given as its client id and topics with commas."""
     arguments = [str(_CLIENTS / "ShareConsumers.java"), bootstrap, group, *clients]
-    with _running(arguments, stdin=subprocess.PIPE):
+    with running_java(arguments, stdin=subprocess.PIPE):
         yield
 
 
@@ -177,14 +188,17 @@ def running_connect(
             path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
             main = "org.apache.kafka.connect.cli.ConnectDistributed"
             log = stack.enter_context(path.with_suffix(".log").open("wb"))
-            stack.enter_context(_running([main, str(path)], stdout=log, stderr=log))
+            stack.enter_context(running_java([main, str(path)], stdout=log, stderr=log))
             urls.append(url)
         yield ConnectCluster(urls[0])
 
 
 @contextmanager
-def _running(arguments: list[str], **streams: Any) -> Iterator[subprocess.Popen[Any]]:
-    classpath = os.pathsep.join(jars.classpath("families"))
+def running_java(
+    arguments: list[str], *, classes: Path | None = None, **streams: Any
+) -> Iterator[subprocess.Popen[Any]]:
+    """Run a class or a source file with the jars of Streams and Connect."""
+    classpath = os.pathsep.join([*jars.classpath("families"), *([str(classes)] if classes else [])])
     command = [jars.java(), "-Xmx192m", "-XX:+UseSerialGC", jars.QUIET, "-cp", classpath]
     with subprocess.Popen([*command, *arguments], **streams) as process:
         try:

@@ -8,8 +8,8 @@ import org.apache.kafka.streams.state.Stores;
 
 /**
  * Kafka Streams application with two threads, which counts the keys of "orders" and reads
- * "lowrate". Arguments: bootstrap servers, application id, group protocol. After each line of
- * standard input, it prints a line per thread: the client id of its consumer and the partitions
+ * "lowrate". Arguments: bootstrap servers, application id, group protocol, directory of the state,
+ * and more settings, KEY=VALUE. After each line of standard input, it prints a line per thread: the client id of its consumer and the partitions
  * of its tasks.
  */
 public final class StreamsApplication {
@@ -23,6 +23,10 @@ public final class StreamsApplication {
         properties.put("state.dir", arguments[3]);
         properties.put("default.key.serde", Serdes.ByteArraySerde.class.getName());
         properties.put("default.value.serde", Serdes.ByteArraySerde.class.getName());
+        for (int index = 4; index < arguments.length; index++) {
+            String[] setting = arguments[index].split("=", 2);
+            properties.put(setting[0], setting[1]);
+        }
         StreamsBuilder builder = new StreamsBuilder();
         builder.stream("orders").groupByKey()
             .count(Materialized.as(Stores.inMemoryKeyValueStore("counts")));

@@ -28,6 +28,7 @@ RECORDED = [
     json.loads(line)
     for line in (DATA / "family_answers.jsonl").read_text(encoding="utf-8").splitlines()
 ]
+"""Problems with Kafka's answers. ``random SEED`` is of tests/conformance/family_problems.py."""
 SHARED = Path(__file__).parents[4] / "shared" / "fixtures" / "family"
 RECORDINGS = {
     "share@4.4.0": "kafka-broker@4.4.0:share",
