@@ -130,13 +130,18 @@ class ConnectCluster:
         return {task["id"]: task["worker_id"] for task in tasks if task["state"] == "RUNNING"}
 
     def create(self, connector: str, settings: Mapping[str, str]) -> None:
-        """Create a connector; wait for the workers."""
+        """Create a connector; wait for the workers.
+
+        A request without an answer in time may have succeeded.
+        """
         document = {"name": connector, "config": dict(settings)}
         deadline = time.monotonic() + _START_SECONDS
         while True:
             try:
                 self._request("connectors", document)
-            except (urllib.error.URLError, OSError):
+            except (urllib.error.URLError, OSError) as error:
+                if isinstance(error, urllib.error.HTTPError) and b"already exists" in error.read():
+                    return
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.5)
