@@ -6,14 +6,14 @@ the event. The state of a warm-up task is complete at the next probing rebalance
 """
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from statistics import mean
 from uuid import UUID
 
-from kassay.experiments.comparison.family_comparison import compare_answer
+from kassay.experiments.comparison.streams_application import read_application
 from kassay.experiments.implementations.callable_server import load_callable
 from kassay.experiments.implementations.convergence import Ending
 from kassay.experiments.implementations.family_sequences import (
@@ -31,7 +31,8 @@ from kassay.reference.documents.family_documents import (
     Kind,
     parse_family_document,
 )
-from kassay.solver.limits import SearchLimits
+from kassay.reference.model.metrics import sum_of_squares
+from kassay.solver.solve import solve
 from tools.insert_published_numbers import replace_numbers
 
 ROOT = Path(__file__).parents[1]
@@ -95,27 +96,26 @@ def after(event: str, document: FamilyDocument, rng: Random) -> FamilyDocument:
     return changes[event]()
 
 
-def measure(document: FamilyDocument, assignor: str | Assign) -> Result:
-    """Run an assignor until the application is stable, and compare its end with the optimum.
+def measure(document: FamilyDocument, assignors: Iterable[str | Assign]) -> list[Result]:
+    """Run each assignor until the application is stable, and compare its end with the optimum.
 
     Raises
     ------
     ValueError
-        If the rebalances do not end, or the loads are not the lowest.
+        If the rebalances do not end, the loads are not the lowest, or the optimum is not proven.
     """
-    event = run_application_until_stable(document, assignor)
-    answer = {
-        "processes": {
-            one["id"]: {"active": one["active"], "standby": one["standby"]}
-            for one in event.application.content["processes"]  # type: ignore[attr-defined]
-        }
-    }
-    (comparison,) = compare_answer(document, answer, limits=SearchLimits())
-    measures = {one.name: one for one in comparison.measures}
-    loads, moves = measures["active_sum_of_squares"], measures["state_moves"]
-    if event.ending is not Ending.OK or loads.value != loads.optimum or moves.optimum is None:
-        raise ValueError(f"{assignor}: {event.ending}, {comparison}")
-    return Result(event, moves.optimum)
+    group = read_application(document).thread_group()
+    best = solve(group, levels=("sum_of_squares", "movement"))
+    results = []
+    for assignor in assignors:
+        event = run_application_until_stable(document, assignor)
+        counts = [len(one["active"]) for one in event.application.content["processes"]]  # type: ignore[attr-defined]
+        loads = [(count + thread) // THREADS for count in counts for thread in range(THREADS)]
+        lowest = best.is_optimal and sum_of_squares(loads) == best.level("sum_of_squares").value
+        if event.ending is not Ending.OK or not lowest:
+            raise ValueError(f"{assignor}: {event.ending}, {loads}, {best.levels}")
+        results.append(Result(event, best.level("movement").value))
+    return results
 
 
 def rows(applications: int, assignors: Mapping[str, str | Assign]) -> Iterator[str]:
@@ -123,13 +123,13 @@ def rows(applications: int, assignors: Mapping[str, str | Assign]) -> Iterator[s
     yield HEADER
     for event in EVENTS:
         for standbys in (0, 1):
-            for name, assignor in assignors.items():
-                results = []
-                for seed in range(applications):
-                    rng = Random(seed)
-                    changed = after(event, application(rng, standbys=standbys), rng)
-                    results.append(measure(changed, assignor))
-                yield _row((event, standbys, name), results)
+            results = []
+            for seed in range(applications):
+                rng = Random(seed)
+                changed = after(event, application(rng, standbys=standbys), rng)
+                results.append(measure(changed, assignors.values()))
+            for name, column in zip(assignors, zip(*results, strict=True), strict=True):
+                yield _row((event, standbys, name), column)
 
 
 def _row(labels: tuple[object, ...], results: Sequence[Result]) -> str:

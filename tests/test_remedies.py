@@ -113,10 +113,7 @@ def test_the_remedy_of_high_availability_needs_the_fewest_state_moves(event, sta
         rng = Random(seed)
         application = streams_events.application(rng, standbys=standbys)
         changed = streams_events.after(event, application, rng)
-        results = [
-            streams_events.measure(changed, assignor)
-            for assignor in streams_events.ASSIGNORS.values()
-        ]
+        results = streams_events.measure(changed, streams_events.ASSIGNORS.values())
         upstream, active, both = (one.event for one in results)
         fewest = results[0].fewest
         assert (

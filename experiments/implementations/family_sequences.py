@@ -25,8 +25,7 @@ class StreamsEvent:
     Parameters
     ----------
     ending
-        `Ending.OK` if the assignment is stable; `Ending.NONTERMINATING` if the rebalances do not
-        end; `Ending.FAILED` if the assignor throws an exception.
+        `Ending.OK` if the assignment is stable.
     rebalances
         Number of rebalances, the first one included. The additional rebalance that hands over a
         task from one process to another is not counted.
@@ -121,13 +120,9 @@ def run_application_until_stable(
     detail: str | None = f"no stable assignment after {MAX_ROUNDS} rebalances"
     for rounds in range(1, MAX_ROUNDS + 1):
         before = application.document()
-        result = (
-            run_on_document(before, assignor)
-            if isinstance(assignor, str)
-            else FamilyRunResult(answer=assignor(before))
-        )
+        result = _run(before, assignor)
         answer: Any = result.answer
-        if answer is None:
+        if answer is None or answer.get("error", "NONE") != "NONE":
             ending, detail = _ending(result)
             break
         restored += application.apply(answer["processes"], now)
@@ -161,28 +156,6 @@ def measure_cluster(answer: Mapping[str, Any], *, first_step: int = 1) -> Connec
     answer
         Answer of ``connect-incremental`` or ``kafka-connect[@VERSION]:incremental`` for a document
         of kind ``connect``, such as ``run_on_document(document, assignor).answer``.
-
-    Examples
-    --------
-    >>> from kassay.reference.documents.family_documents import Kind, parse_family_document
-    >>> def step(wait, *workers):
-    ...     return {"workers": list(workers), "connectors": {"c": 4}, "wait_ms": wait}
-    >>> restart = parse_family_document(
-    ...     {
-    ...         "kind": "connect",
-    ...         "scheduled_rebalance_max_delay_ms": 40_000,
-    ...         "steps": [
-    ...             step(0, "a", "b"),
-    ...             step(60_000, "a") | {"until_stable": False},
-    ...             step(30_000, "a", "c"),
-    ...         ],
-    ...     },
-    ...     kind=Kind.CONNECT,
-    ... )
-    >>> answer = run_on_document(restart, "connect-incremental").answer
-    >>> event = measure_cluster(answer)
-    >>> event.rebalances, event.stopped_task_ms, event.started_tasks
-    (3, 80000, 2)
     """
     states: Sequence[Mapping[str, Any]] = answer["steps"]
     last, before = states[-1], states[first_step - 1] if first_step > 0 else {}
@@ -210,8 +183,7 @@ def caught_up_processes(document: FamilyDocument) -> dict[str, list[str]]:
     A process has it if the task is active there, or if its lag is acceptable.
     """
     content: Any = document.content
-    config = content.get("config", {})
-    acceptable = config.get("acceptable_recovery_lag", ACCEPTABLE_LAG)
+    acceptable = _number(content, "acceptable_recovery_lag", ACCEPTABLE_LAG)
     found: dict[str, list[str]] = {}
     for task, end in _stateful_tasks(content):
         found[task] = []
@@ -222,6 +194,12 @@ def caught_up_processes(document: FamilyDocument) -> dict[str, list[str]]:
             if lag <= acceptable:
                 found[task].append(process["id"])
     return found
+
+
+def _number(content: Any, key: str, default: int) -> int:
+    """Return a setting of an application. A null has the meaning of a missing key."""
+    value = content.get("config", {}).get(key)
+    return default if value is None else int(value)
 
 
 def _active_processes(document: FamilyDocument) -> dict[str, list[str]]:
@@ -250,11 +228,18 @@ def _count_moves(last: FamilyDocument, holders: Mapping[str, list[str]]) -> int:
     )
 
 
+def _run(document: FamilyDocument, assignor: str | Assign) -> FamilyRunResult:
+    if isinstance(assignor, str):
+        return run_on_document(document, assignor)
+    return FamilyRunResult(answer=assignor(document))
+
+
 def _ending(result: FamilyRunResult) -> tuple[Ending, str]:
     if result.livelock is not None:
         return Ending.NONTERMINATING, result.livelock
-    reason = "" if result.reason is None else f": {result.reason}"
-    return Ending.FAILED, f"{result.failed}{reason}"
+    if result.answer is not None:
+        return Ending.INVALID, str(result.answer["error"])
+    return Ending.FAILED, ": ".join(filter(None, (result.failed, result.reason)))
 
 
 class _Application:
@@ -262,8 +247,7 @@ class _Application:
 
     def __init__(self, document: FamilyDocument, warmup_ms: int | None) -> None:
         content: Any = document.content
-        config = content.get("config", {})
-        self.interval_ms: int = config.get("probing_rebalance_interval_ms", PROBING_INTERVAL_MS)
+        self.interval_ms = _number(content, "probing_rebalance_interval_ms", PROBING_INTERVAL_MS)
         self.restores: dict[tuple[str, str], int] = {}
         self._document = document
         self._warmup_ms = warmup_ms

@@ -108,6 +108,13 @@ def test_follow_up_rebalances_that_change_nothing_do_not_end(monkeypatch):
     assert event.detail == "rebalance 2 requests another one and changes nothing"
 
 
+def test_an_assignment_that_streams_refuses_ends_the_rebalances(monkeypatch):
+    refused = {"error": "MISSING_PROCESS_ID", "processes": {}}
+    answering(monkeypatch, lambda _: FamilyRunResult(answer=refused))
+    event = run_application_until_stable(application({A: ["0_0"]}, partitions=1), "sticky")
+    assert (event.ending, event.detail) == (Ending.INVALID, "MISSING_PROCESS_ID")
+
+
 def test_an_exception_of_the_assignor_ends_the_rebalances():
     event = run_application_until_stable(application({}), PORT)
     assert (event.ending, event.detail) == (Ending.FAILED, "NoSuchElementException: null")
