@@ -59,11 +59,13 @@ class ConnectEvent:
     Parameters
     ----------
     rebalances
-        Number of rebalances.
+        Number of rebalances that start or stop something, or wait.
     stopped_task_ms, stopped_connector_ms
         Time in which a configured task or connector ran on no worker, summed, in milliseconds.
     started_tasks, revoked_tasks
         Tasks that workers started, and tasks that running workers gave up.
+    affected_tasks
+        Number of different tasks that workers started.
     is_stable
         Whether the last step ended without a waiting delay.
     """
@@ -73,6 +75,7 @@ class ConnectEvent:
     stopped_connector_ms: int
     started_tasks: int
     revoked_tasks: int
+    affected_tasks: int
     is_stable: bool
 
 
@@ -164,15 +167,19 @@ def measure_cluster(answer: Mapping[str, Any], *, first_step: int = 1) -> Connec
     def passed(key: str) -> int:
         return int(last[key] - before.get(key, 0))
 
-    def tasks(key: str) -> int:
-        return sum(len(own["tasks"]) for one in rounds for own in one[key].values())
+    def tasks(key: str) -> list[str]:
+        return [task for one in rounds for own in one[key].values() for task in own["tasks"]]
 
+    started = tasks("assigned")
     return ConnectEvent(
-        rebalances=len(rounds),
+        rebalances=sum(
+            bool(one["assigned"] or one["revoked"] or one["delay_ms"]) for one in rounds
+        ),
         stopped_task_ms=passed("task_downtime_ms"),
         stopped_connector_ms=passed("connector_downtime_ms"),
-        started_tasks=tasks("assigned"),
-        revoked_tasks=tasks("revoked"),
+        started_tasks=len(started),
+        revoked_tasks=len(tasks("revoked")),
+        affected_tasks=len(set(started)),
         is_stable=last["stable"],
     )
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from kassay.experiments.implementations.family_sequences import measure_cluster
 from kassay.reference.assignors.family_ports import FAMILY_PORTS
 from kassay.reference.documents.family_documents import (
     FamilyDocument,
@@ -165,15 +166,9 @@ def _cost(start: _Start, delay: int, steps: Sequence[dict[str, object]]) -> Even
         "steps": [first, *steps, final],
     }
     document = parse_family_document(content, kind=Kind.CONNECT, where="forecast")
-    answer: Any = FAMILY_PORTS[_PORT].assign(document)
-    before, *after = answer["steps"]
-    rounds = [one for step in after for one in step["rounds"]]
-    started = [
-        task for one in rounds for worker in one["assigned"].values() for task in worker["tasks"]
-    ]
-    stopped = after[-1]["task_downtime_ms"] - before["task_downtime_ms"]
-    changed = sum(bool(one["assigned"] or one["revoked"] or one["delay_ms"]) for one in rounds)
-    return EventCost(changed, len(started), stopped, -(-stopped // max(1, len(set(started)))))
+    event = measure_cluster(FAMILY_PORTS[_PORT].assign(document))
+    longest = -(-event.stopped_task_ms // max(1, event.affected_tasks))
+    return EventCost(event.rebalances, event.started_tasks, event.stopped_task_ms, longest)
 
 
 def _recommendation(current: DelayForecast, best: DelayForecast, downtime: int) -> str:

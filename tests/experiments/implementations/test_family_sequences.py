@@ -133,3 +133,5 @@ def test_a_restart_of_30_s_stops_tasks_for_the_delay(delay, stopped):
     event = measure_cluster(run_on_document(cluster, "connect-incremental").answer)
     assert event.stopped_task_ms == stopped * 1000
     assert event.is_stable
+    assert event.affected_tasks == 2
+    assert event.started_tasks - event.revoked_tasks == 2
