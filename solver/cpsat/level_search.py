@@ -6,7 +6,7 @@ from itertools import accumulate
 from kassay.reference.model.metrics import Measure
 from kassay.solver.cpsat.constraint_expressions import add_constraint
 from kassay.solver.cpsat.level_expressions import Term, level_terms
-from kassay.solver.cpsat.model import AssignmentModel, minimise
+from kassay.solver.cpsat.model import AssignmentModel, is_small_enough, minimise
 from kassay.solver.cpsat.model_ranges import load_scale
 from kassay.solver.cpsat.moved_partitions import MovedPartitionsModel
 from kassay.solver.cpsat.partition_classes import symmetry_classes
@@ -15,11 +15,6 @@ from kassay.solver.incumbent_pool import IncumbentPool
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import HostImbalance, Imbalance, Level, Movement
 from kassay.solver.problem import Placement, Problem
-
-# Maximum number of count variables. It takes too long to build larger models.
-_MAX_COUNTS = 400_000
-_SECONDS_PER_COUNT = 1e-5
-"""Seconds to build and read the model, per count variable."""
 
 
 def search_level(pool: IncumbentPool, level: Level, bound: int, budget: SearchBudget) -> int:
@@ -57,9 +52,7 @@ def _build_model(pool: IncumbentPool, level: Level, budget: SearchBudget) -> Ass
     """
     problem = pool.problem
     classes = symmetry_classes(problem, pool.levels, pool.constraints)
-    sizes = [len(consumers) for consumers in problem.consumer_sets]
-    counts = sum(sizes[problem.consumer_set[partitions[0]]] for partitions in classes.partitions)
-    if counts > _MAX_COUNTS or budget.seconds <= counts * _SECONDS_PER_COUNT:
+    if not is_small_enough(problem, classes, budget):
         return None
     scale = load_scale(problem, [*pool.limits(), (level, pool.value(level))])
     model = AssignmentModel(problem, classes, scale)

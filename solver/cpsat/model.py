@@ -17,6 +17,11 @@ from kassay.solver.problem import Ints, Placement, Problem
 
 Expression = cp_model.LinearExpr | int
 
+_MAX_COUNTS = 400_000
+"""Maximum number of variables per model. It takes too long to build larger models."""
+_SECONDS_PER_COUNT = 2e-5
+"""Seconds to build and read a model, per variable."""
+
 
 @dataclass
 class AssignmentModel:
@@ -158,6 +163,13 @@ class AssignmentModel:
             self.cp.add_bool_or([])
         elif Arithmetic.CP_SAT.represents(most):
             self.cp.add(expression + self.zero <= most)
+
+
+def is_small_enough(problem: Problem, classes: SymmetryClasses, budget: SearchBudget) -> bool:
+    """Return whether a model can be built within the remaining time."""
+    sizes = [len(consumers) for consumers in problem.consumer_sets]
+    counts = sum(sizes[problem.consumer_set[partitions[0]]] for partitions in classes.partitions)
+    return counts <= _MAX_COUNTS and budget.seconds > counts * _SECONDS_PER_COUNT
 
 
 def weighted_sum(parts: Sequence[tuple[Expression, int]]) -> Expression:

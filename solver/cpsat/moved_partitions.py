@@ -22,6 +22,7 @@ from kassay.solver.cpsat.model import (
     AssignmentModel,
     Expression,
     SearchResult,
+    is_small_enough,
     minimise,
     weighted_sum,
 )
@@ -34,9 +35,6 @@ from kassay.solver.problem import Ints, Placement, Problem
 
 LevelLimit = tuple[Level, int]
 """Level with its greatest permitted value."""
-
-_MAX_VARIABLES = 400_000
-"""Maximum number of variables. It takes too long to build larger models."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +121,7 @@ class MovedPartitionsModel:
         """
         limits = tuple(limits)
         worst = self._worst_value(level, limits, hint)
-        model = self._build(level, limits, worst) if budget.has_time else None
+        model = self._build(level, limits, worst, budget) if budget.has_time else None
         if model is None:
             return SearchResult(None, None)
         terms = level_terms(model, level, worst)
@@ -145,17 +143,13 @@ class MovedPartitionsModel:
         )
 
     def _build(
-        self, level: Level, limits: Sequence[LevelLimit], worst: int
+        self, level: Level, limits: Sequence[LevelLimit], worst: int, budget: SearchBudget
     ) -> "_LeavingModel | None":
         """Build the model of all constraints and limits; return None if it is too large."""
         problem = self.problem
         levels = [self.movement, level, *(limited for limited, _ in limits)]
         classes = symmetry_classes(problem, levels, self.constraints)
-        sizes = [len(consumers) for consumers in problem.consumer_sets]
-        variables = sum(
-            sizes[problem.consumer_set[partitions[0]]] for partitions in classes.partitions
-        )
-        if variables > _MAX_VARIABLES:
+        if not is_small_enough(problem, classes, budget):
             return None
         model = _LeavingModel(problem, classes, load_scale(problem, [*limits, (level, worst)]))
         for constraint in self.constraints:

@@ -119,7 +119,9 @@ class MovementSearch:
 
         problem, pool = self.pool.problem, self.pool
         costs, rng = movement_costs(problem, self.level), np.random.default_rng(self.budget.seed)
-        search = FewMovesSearch(problem, min(max_loads), costs, rng)
+        search = FewMovesSearch(
+            problem, min(max_loads), costs, rng, has_time=lambda: self.budget.has_time
+        )
         shares = self._shares(is_tight=search.is_tight)
         start = self._initial_placement(search)
         if not self.budget.has_time:

@@ -44,6 +44,8 @@ class FewMovesSearch:
     max_load: int
     costs: Ints
     rng: np.random.Generator
+    has_time: Callable[[], bool] = lambda: True
+    """Whether a step of the annealing may continue."""
     found: list[tuple[float, int]] = field(init=False, default_factory=list)
     """Seconds of `time.monotonic` and cost of each improvement."""
 
@@ -97,7 +99,7 @@ class FewMovesSearch:
         self, method: "_Method", placement: Placement, bound: int, may_continue: Callable[[], bool]
     ) -> Placement | None:
         if method is _Method.ANNEALING:
-            return self.annealing.run(placement, self.cost(placement), bound)
+            return self.annealing.run(placement, self.cost(placement), bound, self.has_time)
         if method is _Method.EXCHANGE:
             members = self._by_load(placement, self._linked_members(placement))
             away = np.isin(placement, members) & np.isin(self.problem.owner, members)

@@ -1,7 +1,7 @@
 """Minimise the maximum load within a number of moves: bounds and local search."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -54,7 +54,8 @@ def scan_load_limits(problem: Problem, budget: SearchBudget) -> list[Placement]:
         limit = lowest + int((highest - lowest) * 0.86**step)
         if not budget.has_time:
             break
-        placement = FewMovesSearch(problem, limit, costs, rng).initial_solution(start)
+        search = FewMovesSearch(problem, limit, costs, rng)
+        placement = search.initial_solution(start, lambda: budget.has_time)
         if placement is not None:
             found.append(placement)
     return found
@@ -72,6 +73,7 @@ class LimitedMovesSearch:
     max_moves: int
     placement: Placement
     rng: np.random.Generator
+    has_time: Callable[[], bool] = field(init=False, default=lambda: True)
 
     def __post_init__(self) -> None:
         self.costs = np.ones(self.problem.partition_count, dtype=np.int64)
@@ -81,6 +83,7 @@ class LimitedMovesSearch:
     def run(self, budget: SearchBudget) -> None:
         """Scan load limits, then bisect between the bound and the best makespan."""
         may_continue = budget.continuation(_SEARCHES)
+        self.has_time = lambda: budget.has_time
         excess = self.makespan - self.bound
         for step in range(_STEPS):
             self._search(self.bound + int(excess * 0.75**step), may_continue)
@@ -93,7 +96,7 @@ class LimitedMovesSearch:
             if distance <= self.bound // _PRECISION:
                 return
             limit = self.makespan - max(1, distance // (2 + 3 * failures))
-            if self._search(limit, may_continue, _NEIGHBOURHOODS) or self._refute(limit, budget):
+            if self._search(limit, may_continue, _NEIGHBOURHOODS) or self._refute(limit):
                 failures = 0
             else:
                 failures += 1
@@ -107,18 +110,19 @@ class LimitedMovesSearch:
         """
         if limit >= self.makespan or not may_continue():
             return False
-        search = FewMovesSearch(self.problem, limit, self.costs, self.rng)
-        found = search.initial_solution(keep_owned(self.problem))
+        search = FewMovesSearch(self.problem, limit, self.costs, self.rng, self.has_time)
+        found = search.initial_solution(keep_owned(self.problem), self.has_time)
         if found is None:
             return False
         if neighbourhoods and search.cost(found) > self.max_moves:
-            found = search.improve(found, self.max_moves, limited_steps(neighbourhoods))
+            steps = limited_steps(neighbourhoods, self.has_time)
+            found = search.improve(found, self.max_moves, steps)
         if search.cost(found) > self.max_moves:
             return False
         self.placement, self.makespan = found, max(self.problem.loads(found))
         return True
 
-    def _refute(self, limit: int, budget: SearchBudget) -> bool:
+    def _refute(self, limit: int) -> bool:
         """Try to prove that a load limit needs more moves than permitted.
 
         Raise the bound, and return whether it rose.
@@ -128,7 +132,7 @@ class LimitedMovesSearch:
             [limit] * self.problem.member_count,
             self.costs,
             incumbent=self.max_moves + 1,
-            may_continue=limited_steps(_PRICE_ROUNDS, lambda: not budget.limits.is_stopped),
+            may_continue=limited_steps(_PRICE_ROUNDS, self.has_time),
         )
         if moves <= self.max_moves:
             return False

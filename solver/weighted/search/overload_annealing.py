@@ -15,6 +15,7 @@ from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.problem import Ints, Placement, Problem
 
 _SLICE = 60_000  # proposals per call
+_PROPOSALS_PER_CHECK = 2_000  # between two checks of the time
 _FIRST_SLICES = 30
 _MAX_SAVING = 3  # divisor of the difference of cost and bound
 _HOT, _COLD = 0.4, 0.013  # temperatures, as shares of the mean weight
@@ -63,10 +64,17 @@ class OverloadAnnealing:
                 self._owned[owner].append(partition)
         self._mean = max(float(problem.weight.mean()), 1.0)
 
-    def run(self, incumbent: Placement, cost: int, bound: int = 0) -> Placement | None:
+    def run(
+        self,
+        incumbent: Placement,
+        cost: int,
+        bound: int = 0,
+        has_time: Callable[[], bool] = lambda: True,
+    ) -> Placement | None:
         """Run one slice of the annealing; return a placement without overload, or None.
 
-        The placement costs less than the incumbent. ``bound`` is a lower bound on the cost.
+        The placement costs less than the incumbent. ``bound`` is a lower bound on the cost. The
+        slice is shorter if no time is left.
         """
         if not 0 <= self.budget < cost:
             self.saving = min(2 * self.saving or cost, (cost - bound) // _MAX_SAVING)
@@ -80,7 +88,10 @@ class OverloadAnnealing:
         share = self.finished / self.slices
         self.finished += 1
         temperature = self._mean * _HOT * (_COLD / _HOT) ** share
-        return np.array(self.member, dtype=np.int32) if self._anneal(temperature) else None
+        is_within = any(
+            self._anneal(temperature) for _ in range(_SLICE // _PROPOSALS_PER_CHECK) if has_time()
+        )
+        return np.array(self.member, dtype=np.int32) if is_within else None
 
     def _restart(self, incumbent: Placement, cost: int) -> None:
         """Start from the incumbent, and undo expensive moves until the cost is permitted."""
@@ -96,10 +107,10 @@ class OverloadAnnealing:
                 self._relocate(partition, self._owner[partition])
 
     def _anneal(self, temperature: float) -> bool:
-        """Try random relocations at one temperature; return whether no member is overloaded."""
+        """Try some random relocations; return whether no member is overloaded then."""
         loads, limit = self.loads, self.max_load
         draw, log = self._rng.random, math.log
-        for _ in range(_SLICE):
+        for _ in range(_PROPOSALS_PER_CHECK):
             proposal = self._proposal(draw)
             if not proposal:
                 continue
