@@ -168,7 +168,9 @@ class AssignmentModel:
 def is_small_enough(problem: Problem, classes: SymmetryClasses, budget: SearchBudget) -> bool:
     """Return whether a model can be built within the remaining time."""
     sizes = [len(consumers) for consumers in problem.consumer_sets]
-    counts = sum(sizes[problem.consumer_set[partitions[0]]] for partitions in classes.partitions)
+    counts: int = sum(
+        sizes[problem.consumer_set[partitions[0]]] for partitions in classes.partitions
+    )
     return counts <= _MAX_COUNTS and budget.seconds > counts * _SECONDS_PER_COUNT
 
 

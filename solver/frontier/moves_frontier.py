@@ -18,8 +18,8 @@ from kassay.solver.objective import Imbalance, Movement
 from kassay.solver.solution import LevelValue, Solution
 from kassay.solver.solve import solve
 
-_FIRST_SECONDS = 2.0
-"""Time of the searches without integer programs."""
+_MIN_SECONDS, _FIRST_SECONDS = 0.7, 2.0
+"""Minimum and maximum time of the searches without integer programs."""
 _SEARCH_SHARE, _OPTIMUM_SHARE, _PROOF_SHARE = 0.3, 0.4, 0.95
 
 
@@ -62,7 +62,7 @@ def moves_frontier(
 def fill_quickly(table: MovesTable, budget: SearchBudget) -> None:
     """Fill the table by the searches that need no integer program."""
     if not budget.limits.is_stopped:
-        table.search(budget.at_least(_FIRST_SECONDS).until(_FIRST_SECONDS))
+        table.search(budget.at_least(_MIN_SECONDS).until(_FIRST_SECONDS))
 
 
 def search_further(table: MovesTable, budget: SearchBudget) -> None:

@@ -65,8 +65,8 @@ class MovesTable:
         lowest = makespan_bound(self.problem)
         value = max(self.problem.loads(start), default=0)
         self.placements, self.values = [start], [value]
-        self.bounds = [min(self.counted_bound(0), value)]
         self.lowest = min(lowest, value)
+        self.bounds = [self.counted_bound(0, value)]
 
     @staticmethod
     def is_applicable(problem: Problem, rules: Iterable[Constraint]) -> bool:
@@ -117,10 +117,11 @@ class MovesTable:
     def extend(self, moves: int) -> None:
         """Add entries up to a number of moves, with the values of the last entry."""
         while self.top < moves:
-            counted = self.counted_bound(self.top + 1) if self.top < _COUNTED_MOVES else 0
+            last = self.bounds[-1]
+            counted = self.counted_bound(self.top + 1, last) if self.top < _COUNTED_MOVES else 0
             self.values.append(self.values[-1])
             self.placements.append(self.placements[-1])
-            self.bounds.append(min(max(counted, self.lowest), self.bounds[-1]))
+            self.bounds.append(min(max(counted, self.lowest), last))
 
     def raise_bound(self, moves: int, bound: int) -> None:
         """Raise the bounds for a number of moves and for fewer moves."""
@@ -286,10 +287,14 @@ class MovesTable:
                 allowed[is_meant, member] = isinstance(rule, Pinned)
         return allowed
 
-    def counted_bound(self, moves: int) -> int:
-        """Return a lower bound on the maximum load within a number of moves, without search."""
+    def counted_bound(self, moves: int, most: int | None = None) -> int:
+        """Return a lower bound on the maximum load within a number of moves, without search.
+
+        The bound is not above ``most``.
+        """
         from kassay.solver.weighted.search.limited_moves import (  # noqa: PLC0415
             makespan_bound_within,
         )
 
-        return makespan_bound_within(self.problem, moves)
+        most = self.values[0] if most is None else most
+        return makespan_bound_within(self.problem, moves, low=self.lowest, high=most)

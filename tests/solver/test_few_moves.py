@@ -11,7 +11,7 @@ from benchmarks.weighted_groups import dealt_in_turn
 from kassay.reference import Group, Member, Topic
 from kassay.reference.model.assignment import Assignment
 from kassay.solver import Imbalance, Movement, Tolerance, solve
-from kassay.solver.bounds.level_bounds import overload_moves_bound
+from kassay.solver.bounds.level_bounds import makespan_bound, overload_moves_bound
 from kassay.solver.evaluation import level_value
 from kassay.solver.initial_solutions import keep_owned, longest_processing_time
 from kassay.solver.limits import SearchLimits
@@ -202,6 +202,15 @@ def test_each_method_finds_only_valid_placements_that_are_cheap_enough(method, n
         optimal += value == moves
     assert found > number // 2
     assert method is OverloadAnnealing or optimal > number // 3
+
+
+def test_the_annealing_changes_nothing_if_no_time_is_left():
+    problem = build_problem(crowded(3, 60, 6))
+    costs = np.ones(problem.partition_count, dtype=np.int64)
+    start = keep_owned(problem)
+    annealing = OverloadAnnealing(problem, costs, makespan_bound(problem), seed=0)
+    assert annealing.run(start, 40, has_time=lambda: False) is None
+    assert annealing.member == start.tolist()
 
 
 @pytest.mark.long

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from kassay.reference.model.ownership import NO_OWNER
+from kassay.solver.cpsat.model import SearchResult
 from kassay.solver.cpsat.moved_partitions import MovedPartitionsModel
+from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import Imbalance, Movement
 from kassay.solver.problem import build_problem
@@ -38,6 +40,15 @@ def test_each_level_under_any_constraints_agrees_with_brute_force(seed):
             assert found.placement is not None
             assert found.bound == case.minimum[index]
             limits.append((level, case.minimum[index]))
+
+
+def test_no_model_is_built_that_needs_more_than_the_remaining_time():
+    problem = build_problem(log_normal_group(2_000, 60))
+    model = MovedPartitionsModel(problem)
+    start = time.process_time()
+    found = model.fewest_moves([], budget=_budget(1.0), hint=keep_owned(problem))
+    assert found == SearchResult(None, None)
+    assert time.process_time() - start < 0.7
 
 
 def test_the_moves_and_loads_of_weighted_groups_agree_with_brute_force():

@@ -24,13 +24,16 @@ _PRECISION = 2_000
 """Reciprocal of the relative distance of value and bound at which the search ends."""
 
 
-def makespan_bound_within(problem: Problem, max_moves: int) -> int:
+def makespan_bound_within(
+    problem: Problem, max_moves: int, *, low: int | None = None, high: int | None = None
+) -> int:
     """Return a lower bound on the makespan of placements with at most ``max_moves`` moves.
 
     A member with an excess of owned load gives at least the heaviest partitions that sum to
-    the excess.
+    the excess. ``low`` is a known bound, ``high`` an upper limit of the returned bound.
     """
-    low, high = makespan_bound(problem), max(problem.loads(keep_owned(problem)), default=0)
+    low = makespan_bound(problem) if low is None else low
+    high = max(problem.loads(keep_owned(problem)), default=0) if high is None else high
     while low < high:
         middle = (low + high) // 2
         if overload_moves_bound(problem, Movement(), [middle] * problem.member_count) <= max_moves:
