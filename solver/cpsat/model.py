@@ -196,7 +196,12 @@ class SearchResult:
 
 
 def minimise(
-    model: AssignmentModel, expression: Expression, budget: SearchBudget, bound: int
+    model: AssignmentModel,
+    expression: Expression,
+    budget: SearchBudget,
+    bound: int,
+    *,
+    interleaves: bool = False,
 ) -> SearchResult:
     """Minimise an expression with a known lower bound, by one CP-SAT search.
 
@@ -210,12 +215,14 @@ def minimise(
     objective = model.cp.new_int_var(min(bound, most), most, "objective")
     model.cp.add(objective == expression + model.zero)
     model.cp.minimize(objective)
-    result = search(model, budget)
+    result = search(model, budget, interleaves=interleaves)
     model.cp.clear_objective()
     return result
 
 
-def search(model: AssignmentModel, budget: SearchBudget) -> SearchResult:
+def search(
+    model: AssignmentModel, budget: SearchBudget, *, interleaves: bool = False
+) -> SearchResult:
     """Run CP-SAT once: minimise the objective of the model, or find any placement without one."""
     solver, status = run_cpsat(model.cp, budget)
     feasible = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
@@ -237,6 +244,7 @@ def run_cpsat(
     solver.parameters.presolve_substitution_level = 0
     solver.parameters.max_time_in_seconds = budget.seconds
     solver.parameters.num_workers = budget.limits.workers
+    solver.parameters.interleave_search = interleaves and budget.limits.workers == 1
     solver.parameters.random_seed = budget.seed % 2**31
     if budget.limits.deterministic is not None:
         solver.parameters.max_deterministic_time = budget.limits.deterministic

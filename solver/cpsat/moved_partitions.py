@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
 from kassay.reference.model.metrics import Measure
@@ -51,11 +52,18 @@ class MovedPartitionsModel:
         Constraints of each search, with the capacities of the members.
     movement
         Cost of the moves.
+    possible
+        Moves that the searches consider, per partition and member; None for all moves.
+    interleaves
+        Whether CP-SAT runs several strategies in turn. They find placements near a known bound
+        earlier, and prove bounds later.
     """
 
     problem: Problem
     constraints: Sequence[Constraint] = ()
     movement: Movement = field(default_factory=Movement)
+    possible: NDArray[np.bool_] | None = None
+    interleaves: bool = False
 
     def fewest_moves(
         self,
@@ -129,7 +137,13 @@ class MovedPartitionsModel:
             return SearchResult(None, None)
         if hint is not None:
             model.hint(hint)
-        found = minimise(model, terms[0].expression, budget, terms[0].scaled_up(bound))
+        found = minimise(
+            model,
+            terms[0].expression,
+            budget,
+            terms[0].scaled_up(bound),
+            interleaves=self.interleaves,
+        )
         if found.bound is None:
             return found
         placement = found.placement
@@ -151,7 +165,8 @@ class MovedPartitionsModel:
         classes = symmetry_classes(problem, levels, self.constraints)
         if not is_small_enough(problem, classes, budget):
             return None
-        model = _LeavingModel(problem, classes, load_scale(problem, [*limits, (level, worst)]))
+        scale = load_scale(problem, [*limits, (level, worst)])
+        model = _LeavingModel(problem, classes, scale, possible=self.possible)
         for constraint in self.constraints:
             add_constraint(model, constraint)
         for limited, limit in limits:
@@ -177,6 +192,7 @@ class MovedPartitionsModel:
 class _LeavingModel(AssignmentModel):
     """CP-SAT model in which partitions stay with their owner unless they leave."""
 
+    possible: NDArray[np.bool_] | None = None
     leaving: dict[int, cp_model.IntVar] = field(init=False, default_factory=dict)
     """Number of partitions that leave their owner, per symmetry class with an owner."""
 
@@ -184,9 +200,13 @@ class _LeavingModel(AssignmentModel):
         """Create the variables of one symmetry class: leaving partitions, and receivers."""
         partitions = self.classes.partitions[index]
         size, owner = len(partitions), int(self.problem.owner[partitions[0]])
+        if self.possible is not None:
+            consumers = [at for at in consumers if at == owner or self.possible[partitions[0], at]]
         if owner == NO_OWNER:
             return super().new_counts(index, consumers)
         received = {at: self.cp.new_int_var(0, size, "") for at in consumers if at != owner}
+        if not received:
+            return {owner: size}
         leaving = self.cp.new_int_var(0, size, "")
         if size == 1:
             self.cp.add_exactly_one([*received.values(), leaving.negated()])

@@ -12,6 +12,7 @@ from kassay.solver.bounds.level_bounds import level_bound
 from kassay.solver.certificate.certificate import LevelClaim, Origin
 from kassay.solver.evaluation import level_value
 from kassay.solver.incumbent_pool import FlowLevels, IncumbentPool, LevelResult
+from kassay.solver.lexicographic.fewest_moves import FewestMoves
 from kassay.solver.lexicographic.load_searches import (
     MIN_PARTITIONS,
     ProvenBound,
@@ -43,10 +44,9 @@ _MANY_PER_MEMBER = 4
 
 _MAX_CHOICES_OF_CPSAT = 10_000
 """Partitions times members up to which CP-SAT mostly proves the fewest moves within seconds."""
-_FIRST_SHARE = 0.3
+_FIRST_SHARE = 0.5
 """Share of the time left for CP-SAT before the other searches for few moves."""
 
-_LevelLimit = tuple[Level, int]
 _Search = Callable[[int], ProvenBound]
 """Search that receives the greatest bound, adds placements to the pool, and returns a bound."""
 
@@ -63,7 +63,7 @@ class LevelSolver:
     """Optimal values by level index. The enumeration minimises the first two levels together, and
     therefore runs only once, at the first level that needs it."""
 
-    fewest_moves: int | None = None
+    fewest_moves: ProvenBound | None = None
     """Fewest moves of the last level, if they are proven before the minimum of the level before."""
     moves_searched_at: int | None = None
     """Best known value of the level before, when the fewest moves were last searched."""
@@ -99,8 +99,7 @@ class LevelSolver:
         pool = self.pool
         counted = level_bound(pool.problem, pool.levels[index], pool.limits())
         if self.fewest_moves is not None and isinstance(pool.levels[index], Movement):
-            origin = Origin.CP_SAT if counted < self.fewest_moves else Origin.COUNTING
-            return ProvenBound(self.fewest_moves, origin)
+            return self.fewest_moves
         known = self.flow.bounds.get(index)
         if known is not None and (known[0] > counted or known == (counted, Origin.PRICES)):
             return ProvenBound(*known)
@@ -206,30 +205,16 @@ class LevelSolver:
             return unproven
         self.moves_searched_at = best
         within = budget.part(_FIRST_SHARE)
-        fewest = self._prove_fewest_moves(moves, loose, 0, within)
-        if fewest is not None and fewest == self._prove_fewest_moves(moves, strict, fewest, within):
-            self.fewest_moves = fewest
+        search = FewestMoves(pool, moves, loose)
+        search.run(within)
+        if search.is_proven:
+            fewest, search = search.proven, search.within(strict)
+            search.run(within)
+            if search.is_proven and search.bound == fewest.value:
+                self.fewest_moves = fewest
+        if search.has_searched:
+            self.contributed.append(UsedMethod.of_origin(Origin.CP_SAT))
         return unproven
-
-    def _prove_fewest_moves(
-        self, moves: Movement, limits: list[_LevelLimit], bound: int, budget: SearchBudget
-    ) -> int | None:
-        """Return the fewest moves within limits if they are proven; add a placement to the pool."""
-        pool = self.pool
-        bound = max(bound, level_bound(pool.problem, moves, limits))
-        hint = pool.best(moves, limits)
-        if hint is not None and level_value(pool.problem, moves, hint) == bound:
-            return bound
-        from kassay.solver.cpsat.moved_partitions import MovedPartitionsModel  # noqa: PLC0415
-
-        model = MovedPartitionsModel(pool.problem, pool.constraints, moves)
-        found = model.fewest_moves(limits, budget=budget, hint=hint, bound=bound)
-        if found.placement is None:
-            return None
-        pool.add(found.placement)
-        self.contributed.append(UsedMethod.of_origin(Origin.CP_SAT))
-        value = level_value(pool.problem, moves, found.placement)
-        return value if value == found.bound else None
 
     def _has_few_choices(self) -> bool:
         problem = self.pool.problem
@@ -242,7 +227,9 @@ class LevelSolver:
         """
         if not self._has_few_choices():
             return ProvenBound(0, Origin.CP_SAT)
-        return self._search_by_cpsat(level, bound, budget.part(_FIRST_SHARE))
+        search = FewestMoves(self.pool, level, self.pool.limits(), bound)
+        search.run(budget.part(_FIRST_SHARE))
+        return search.proven
 
     def _search_by_cpsat(self, level: Level, bound: int, budget: SearchBudget) -> ProvenBound:
         if not budget.has_time:

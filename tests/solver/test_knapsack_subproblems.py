@@ -1,6 +1,7 @@
 """Knapsack bounds and column generation: the bounds never exceed the minimum cost."""
 
 import random
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kassay.reference import Group, Member, Topic
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver import Movement
 from kassay.solver.bounds.level_bounds import overload_moves_bound
 from kassay.solver.problem import Problem, build_problem
@@ -38,6 +41,19 @@ def cheapest(group: Group, problem: Problem, costs: list[int], ceiling: int) -> 
     )
 
 
+def cheapest_with_each_move(
+    group: Group, problem: Problem, costs: list[int], ceiling: int
+) -> Iterator[tuple[int, int, int]]:
+    """Yield each move of a placement within a maximum load, with the cost of all its moves."""
+    for placement in brute_force.every_placement(group):
+        if max(brute_force.loads_of(group, placement), default=0) > ceiling:
+            continue
+        column = problem.to_placement(Assignment(brute_force.by_member(group, placement)))
+        moved = np.flatnonzero(column != problem.owner).tolist()
+        cost = sum(costs[at] for at in moved if problem.owner[at] != NO_OWNER)
+        yield from ((at, int(column[at]), cost) for at in moved)
+
+
 @given(
     group=groups(max_members=3, max_total=6, weighted=True),
     grid=st.integers(1, 40),
@@ -59,6 +75,9 @@ def test_no_prices_on_any_grid_exceed_the_minimum_cost(group, grid, ceiling, dat
     exchange = MemberExchange(problem, [ceiling] * problem.member_count, np.array(costs), grid)
     solved = exchange.solve(np.array(price) * SCALE)
     assert least is None or solved.bound <= least * SCALE
+    bounds = exchange.bounds_of_moves(np.array(price) * SCALE, 100 * SCALE)
+    for at, member, cost in cheapest_with_each_move(group, problem, costs, ceiling):
+        assert bounds[at, member] <= cost * SCALE
 
 
 @pytest.mark.parametrize(("number", "often"), short_and_long((10, 1), (60, 15)))

@@ -19,12 +19,17 @@ from kassay.solver import (
 )
 from kassay.solver.certificate.certificate import Origin
 from kassay.solver.constraints import Forbidden, MaxPartitions
-from kassay.solver.evaluation import violated
+from kassay.solver.evaluation import movement_costs, violated
+from kassay.solver.incumbent_pool import IncumbentPool
 from kassay.solver.initial_solutions import place_within
+from kassay.solver.lexicographic.fewest_moves import FewestMoves
+from kassay.solver.limits import SearchBudget, SearchLimits, limited_steps
 from kassay.solver.problem import build_problem
+from kassay.solver.weighted.bounds.movement_bound import price_by_weight
 from tests import brute_force
 from tests.solver.random_cases import (
     all_partitions,
+    limited_problems,
     random_constraint,
     random_group,
 )
@@ -116,6 +121,25 @@ def test_the_greedy_rule_meets_pins_exclusions_capacities_and_counts():
             placed += 1
             assert not list(violated(problem, rules, placement))
     assert placed > 50
+
+
+def test_prices_and_excluded_moves_give_the_fewest_moves():
+    for _, problem, max_load, moves in limited_problems(random.Random("prices"), 30, slack=3):
+        level, limits = Movement(), [(Imbalance("makespan"), max_load)]
+        costs = movement_costs(problem, level)
+        priced = price_by_weight(
+            problem,
+            [max_load] * problem.member_count,
+            costs,
+            incumbent=len(costs) + 1,
+            may_continue=limited_steps(20),
+        )
+        assert priced.bound <= moves
+        pool = IncumbentPool(problem, (level,), (), [])
+        search = FewestMoves(pool, level, limits, priced=replace(priced, bound=0))
+        search.run(SearchBudget.start(SearchLimits()))
+        assert search.is_proven
+        assert search.proven.value == moves
 
 
 def _states(group):

@@ -86,17 +86,60 @@ class MemberExchange:
         Prices are integers of at least 0, multiplied by `SCALE`.
         """
         price_paid, giving = self._give_tables(price)
-        price_earned = np.zeros_like(price_paid)
-        receiving: list[list[_Step]] = [[] for _ in price_paid]
-        profit = price - self.move_cost * SCALE
-        worth = np.flatnonzero((profit > 0) & (self.receive_weight < self.width))
-        self._fill_receive_tables(price_earned, receiving, (0, len(price_paid)), worth, profit)
-        space = self.free_capacity[:, None] + np.arange(self.width)
-        gain = np.take_along_axis(price_earned, space.clip(0, self.width - 1), axis=1)
-        net = np.where((space >= 0) & (price_paid < INFEASIBLE), price_paid - gain, INFEASIBLE)
+        price_earned, receiving = self._receive_tables(price)
+        net = _sum_of_payments(price_paid, self._payments(price_earned))
         unowned = self.problem.owner == NO_OWNER
         bound = int(net.min(axis=1).sum()) + int(price[unowned].sum())
         return Knapsacks(net, bound, giving, receiving)
+
+    def bounds_of_moves(self, price: Ints, most: int) -> Ints:
+        """Return, per partition and member, a bound on the cost of placements with this move.
+
+        Bounds are multiplied by `SCALE`. They are at least ``most`` + 1 if the partition is too
+        expensive for its owner to give away, or the member may not receive it.
+        """
+        price_paid, _ = self._give_tables(price)
+        price_earned, _ = self._receive_tables(price)
+        payments = self._payments(price_earned)
+        least = _sum_of_payments(price_paid, payments).min(axis=1)
+        bound = int(least.sum()) + int(price[self.problem.owner == NO_OWNER].sum())
+        given = bound + self._extra_of_given(price, payments, least)
+        profit = price - self.move_cost * SCALE
+        bounds = np.full(self.may_receive.shape, most + 1, dtype=np.int64)
+        columns: dict[int, Ints] = {}
+        for partition in np.flatnonzero(given <= most).tolist():
+            weight = int(self.receive_weight[partition])
+            if weight not in columns:
+                payments = self._payments(price_earned, weight)
+                columns[weight] = _sum_of_payments(price_paid, payments).min(axis=1) - least
+            extra = columns[weight] - profit[partition]
+            may_receive = self.may_receive[partition]
+            bounds[partition, may_receive] = (given[partition] + extra)[may_receive]
+        return bounds
+
+    def _extra_of_given(self, price: Ints, payments: Ints, least: Ints) -> Ints:
+        """Return the increase of the owner's minimum payment if it gives a partition away.
+
+        The increase is 0 for partitions without an owner.
+        """
+        extra = np.zeros(len(price), dtype=np.int64)
+        last = np.arange(self.width)
+        for member, column in enumerate(self.owned.T):
+            own = column[column != NO_OWNER].tolist()
+            before = np.full(self.width, INFEASIBLE, dtype=np.int64)
+            before[0] = 0
+            paid = []  # minimum price per amount that the partitions before give
+            for partition in own:
+                paid.append(before)
+                without = np.maximum(last - self.give_weight[partition], 0)
+                before = np.minimum(before, before[without] + price[partition])
+            after = payments[member]
+            for partition, known in zip(reversed(own), reversed(paid), strict=True):
+                amount = np.minimum(last + self.give_weight[partition], self.width - 1)
+                chosen = after[amount] + price[partition]
+                extra[partition] = int((known + chosen).min()) - int(least[member])
+                after = np.minimum(after, chosen)
+        return extra
 
     def pattern(self, knapsacks: Knapsacks, member: int, amount: int) -> ExchangePattern:
         """Return a member's best pattern that gives away a given load, in grid units."""
@@ -171,6 +214,28 @@ class MemberExchange:
             price_paid = np.where(chosen[at], cost, price_paid)
         return price_paid, chosen
 
+    def _receive_tables(self, price: Ints) -> tuple[Ints, list[list[_Step]]]:
+        """Compute the maximum gain of received partitions, per member and capacity.
+
+        Return the decisions, too.
+        """
+        members = self.problem.member_count
+        price_earned = np.zeros((members, self.width), dtype=np.int64)
+        receiving: list[list[_Step]] = [[] for _ in range(members)]
+        profit = price - self.move_cost * SCALE
+        worth = np.flatnonzero((profit > 0) & (self.receive_weight < self.width))
+        self._fill_receive_tables(price_earned, receiving, (0, members), worth, profit)
+        return price_earned, receiving
+
+    def _payments(self, price_earned: Ints, weight: int = 0) -> Ints:
+        """Return minus the gain of received partitions, per member and load given away.
+
+        ``weight`` of the capacity is not available. Payments are INFEASIBLE without capacity.
+        """
+        space = self.free_capacity[:, None] + np.arange(self.width) - weight
+        gain = np.take_along_axis(price_earned, space.clip(0, self.width - 1), axis=1)
+        return np.where(space >= 0, -gain, INFEASIBLE)
+
     def _fill_receive_tables(
         self,
         tables: Ints,
@@ -204,3 +269,9 @@ class MemberExchange:
             middle = (low + high) // 2
             for half in ((low, middle), (middle, high)):
                 self._fill_receive_tables(tables, steps, half, others, profit)
+
+
+def _sum_of_payments(price_paid: Ints, payments: Ints) -> Ints:
+    """Return the net payments of members, which are INFEASIBLE if one of both payments is."""
+    is_feasible = (price_paid < INFEASIBLE) & (payments < INFEASIBLE)
+    return np.where(is_feasible, price_paid + payments, INFEASIBLE)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from kassay.reference.model.ownership import NO_OWNER
@@ -39,6 +40,41 @@ class PricedMoves:
     placement: Placement
     prices: Ints  # per partition, times `SCALE`
     grid: int  # units in the greatest maximum load
+
+
+@dataclass(frozen=True, slots=True)
+class PricedExchanges:
+    """Prices of partitions, and the lower bound on the cost of moves that they prove."""
+
+    exchange: MemberExchange
+    prices: Ints  # times `SCALE`
+    bound: int
+
+    def possible_moves(self, cost: int) -> NDArray[np.bool_]:
+        """Return which moves, per partition and member, may occur within a cost of all moves."""
+        most = cost * SCALE
+        return self.exchange.bounds_of_moves(self.prices, most) <= most
+
+
+def price_by_weight(
+    problem: Problem,
+    max_loads: Sequence[int],
+    costs: Ints,
+    *,
+    incumbent: int,
+    may_continue: Callable[[], bool],
+) -> PricedExchanges | None:
+    """Find prices per weight, which need less time than prices per partition.
+
+    Stop when the bound reaches the cost of the incumbent. Return None if the knapsacks are too
+    large.
+    """
+    search = _column_generation(problem, max_loads, costs)
+    if search is None:
+        return None
+    search.raise_bound((incumbent - 1) * SCALE, may_continue)
+    best = search.best
+    return PricedExchanges(search.exchange, best.prices, -(-best.bound // SCALE))
 
 
 def exchange_bound(

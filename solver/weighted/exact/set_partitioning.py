@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
 
 from kassay.solver.enumeration.subset_enumeration import EnumerationLimitError, Subsets
 from kassay.solver.number_ranges import Arithmetic
@@ -75,6 +74,9 @@ def _item_prices(
     may_continue: Callable[[], bool],
 ) -> NDArray[np.float64]:
     """Solve the linear relaxation by column generation, and return the dual values of the items."""
+    # Imported here: the local search for low loads rarely needs it, and SciPy takes long to load.
+    from scipy.optimize import linprog  # noqa: PLC0415
+
     items, members = bits[0].shape[1], len(bits)
     chosen = [np.argsort(cost, kind="stable")[:_FIRST_SETS] for cost in subset_costs]
     penalty = max(float(cost.max()) for cost in subset_costs) + 1

@@ -1,0 +1,105 @@
+"""Estimate how many moves the exact minimum of the maximum load needs.
+
+Run it with ``python -m benchmarks.exact_fit``. At the mean load, no member has free capacity, so
+that a placement must meet all loads exactly. The number of placements with k moves that do so is a
+coefficient of a product over the partitions: a partition stays, or adds its weight to another
+member and one to the moves. The saddle point method estimates this coefficient (Daniels, 1954).
+Below the number of moves at which the estimate reaches 1, a placement probably does not exist.
+"""
+
+import math
+from bisect import bisect_left
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.weighted_groups import dealt_in_turn
+from kassay.solver.bounds.level_bounds import makespan_bound
+from kassay.solver.problem import Problem, build_problem
+
+_STEPS = 200
+_SIZES = ((300, 20), (600, 30), (1_000, 50))
+_SEEDS = (1, 2)
+
+Floats = NDArray[np.float64]
+
+
+@dataclass
+class ExactFits:
+    """Estimated number of placements per number of moves, in which all loads have a limit."""
+
+    problem: Problem
+    max_load: int
+
+    def __post_init__(self) -> None:
+        """Scale the weights, so that their mean is 1."""
+        self.unit = float(self.problem.weight.mean())
+        self.weight = self.problem.weight / self.unit
+        self.is_move = np.ones((len(self.weight), self.problem.member_count))
+        self.is_move[np.arange(len(self.weight)), self.problem.owner] = 0
+        self.point = np.append(np.zeros(self.problem.member_count), -5.0)
+
+    def log_count(self, moves: int) -> float:
+        """Return the natural logarithm of the estimated number of placements."""
+        members, total = self.problem.member_count, self.problem.total
+        targets = np.append(np.full(members, total / members / self.unit), moves)
+        for _ in range(_STEPS):
+            value, gradient, hessian = self._derivatives(self.point, targets)
+            # The loads add up to the total, so that one member has no own variable.
+            step = np.append(0.0, np.linalg.solve(hessian[1:, 1:], gradient[1:]))
+            size = 1.0
+            while size > 1e-9 and self._derivatives(self.point - size * step, targets)[0] > value:
+                size /= 2
+            self.point -= size * step
+            if np.abs(step).max() < 1e-9:
+                break
+        value, _, hessian = self._derivatives(self.point, targets)
+        _, determinant = np.linalg.slogdet(hessian[1:, 1:])
+        free = self.max_load * members - total
+        return float(
+            value
+            - members / 2 * math.log(2 * math.pi)
+            - determinant / 2
+            - (members - 1) * math.log(self.unit)
+            + math.log(math.comb(free + members - 1, members - 1))
+        )
+
+    def _derivatives(self, point: Floats, targets: Floats) -> tuple[float, Floats, Floats]:
+        """Return the logarithm of the product at a point, with its gradient and its Hessian."""
+        exponent = self.weight[:, None] * point[:-1] + point[-1] * self.is_move
+        top = exponent.max(axis=1, keepdims=True)
+        share = np.exp(exponent - top)
+        sums = share.sum(axis=1, keepdims=True)
+        value = float((np.log(sums) + top).sum() - point @ targets)
+        share /= sums
+        moved = (share * self.is_move).sum(axis=1)
+        loads = share * self.weight[:, None]
+        gradient = np.append(loads.sum(axis=0), moved.sum()) - targets
+        rows = np.column_stack([loads, moved])
+        hessian = -rows.T @ rows
+        hessian[:-1, :-1] += np.diag((loads * self.weight[:, None]).sum(axis=0))
+        cross = (loads * self.is_move).sum(axis=0)
+        hessian[:-1, -1] += cross
+        hessian[-1, :-1] += cross
+        hessian[-1, -1] += moved.sum()
+        return value, gradient, hessian
+
+    def threshold(self) -> int:
+        """Return the number of moves from which the estimated number of placements exceeds 1."""
+        return bisect_left(range(len(self.weight) // 2), 0, lo=1, key=self.log_count)
+
+
+def main() -> None:
+    """Print the estimates of seeded groups as a Markdown table."""
+    print("| partitions x members, seed | moves at which the estimated number of placements is 1 |")
+    print("|---|--:|")
+    for partitions, members in _SIZES:
+        for seed in _SEEDS:
+            problem = build_problem(dealt_in_turn(seed, partitions, members))
+            fits = ExactFits(problem, makespan_bound(problem))
+            print(f"| {partitions} x {members}, {seed} | {fits.threshold()} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""Prove the fewest moves within limits, with CP-SAT and prices of partitions.
+
+A short search of CP-SAT solves most groups. For the others, prices per weight prove a higher bound
+in about a second. They also exclude most moves from placements whose cost is the bound, so that
+CP-SAT finds such a placement, or proves that there is none.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from kassay.solver.bounds.level_bounds import level_bound, max_loads_within
+from kassay.solver.certificate.certificate import Origin
+from kassay.solver.evaluation import level_value, movement_costs
+from kassay.solver.incumbent_pool import IncumbentPool
+from kassay.solver.lexicographic.load_searches import ProvenBound
+from kassay.solver.limits import SearchBudget
+from kassay.solver.objective import Level, Movement
+
+if TYPE_CHECKING:
+    from kassay.solver.weighted.bounds.movement_bound import PricedExchanges
+
+_FIRST_LIMIT = 0.5
+"""Deterministic time of the first search, in CP-SAT's unit of about a second."""
+_MAX_PRICE_STEPS = 250
+"""Maximum number of steps of the column generation with a deterministic limit."""
+_PRICE_SHARE = 0.5
+"""Share of the time left for the column generation."""
+
+LevelLimit = tuple[Level, int]
+
+
+@dataclass
+class FewestMoves:
+    """Search for the fewest moves within limits on the levels before.
+
+    It adds placements to the pool.
+    """
+
+    pool: IncumbentPool
+    level: Movement
+    limits: Sequence[LevelLimit]
+    bound: int = 0
+    """Proven lower bound on the cost of the moves."""
+    priced: "PricedExchanges | None" = None
+    """Prices of partitions for these limits, or for higher ones."""
+    origin: Origin = Origin.COUNTING
+    has_searched: bool = False
+    """Whether CP-SAT found a placement."""
+
+    def __post_init__(self) -> None:
+        counted = level_bound(self.pool.problem, self.level, self.limits)
+        self._raise_bound(counted, Origin.COUNTING)
+
+    @property
+    def is_proven(self) -> bool:
+        """Return whether the pool has a placement with the bound as cost."""
+        return self._cost() == self.bound
+
+    @property
+    def proven(self) -> ProvenBound:
+        """Return the bound and its origin.
+
+        If CP-SAT only found the placement, the bound that is proven by counting is valid, too.
+        """
+        is_counted = self.has_searched and self.origin is Origin.COUNTING
+        return ProvenBound(self.bound, Origin.CP_SAT if is_counted else self.origin)
+
+    def _raise_bound(self, bound: int, origin: Origin) -> None:
+        if bound > self.bound:
+            self.bound, self.origin = bound, origin
+
+    def within(self, limits: Sequence[LevelLimit]) -> "FewestMoves":
+        """Return a search within lower limits, which starts from the bound and the prices."""
+        return replace(self, limits=limits)
+
+    def _cost(self) -> int | None:
+        """Return the cost of the best placement within the limits, or None."""
+        best = self.pool.best(self.level, self.limits)
+        return None if best is None else level_value(self.pool.problem, self.level, best)
+
+    def run(self, budget: SearchBudget) -> None:
+        """Raise the bound and add placements until both are equal, or the time is up."""
+        if self.is_proven:
+            return
+        if self.priced is None:
+            self._search(self._limited(budget, _FIRST_LIMIT))
+            if self.is_proven or not budget.has_time:
+                return
+            self._price(budget.part(_PRICE_SHARE))
+        if self.priced is None:
+            self._search(budget)
+            return
+        limit = _FIRST_LIMIT
+        while not self.is_proven and budget.has_time:
+            bound, limit = self.bound, 2 * limit
+            self._search(self._limited(budget, limit))
+            if self.bound > bound:
+                limit = _FIRST_LIMIT
+
+    @staticmethod
+    def _limited(budget: SearchBudget, deterministic: float) -> SearchBudget:
+        known = budget.limits.deterministic
+        least = deterministic if known is None else min(known, deterministic)
+        return replace(budget, limits=replace(budget.limits, deterministic=least))
+
+    def _search(self, budget: SearchBudget) -> None:
+        """Search once with CP-SAT, among the moves that the prices permit at the bound."""
+        from kassay.solver.cpsat.moved_partitions import MovedPartitionsModel  # noqa: PLC0415
+
+        pool, target = self.pool, self.bound
+        model = MovedPartitionsModel(pool.problem, pool.constraints, self.level)
+        if self.priced is not None:
+            possible = self.priced.possible_moves(target)
+            model = replace(model, possible=possible, interleaves=True)
+        found = model.fewest_moves(
+            self.limits, budget=budget, hint=pool.best(self.level, self.limits), bound=target
+        )
+        if found.placement is not None:
+            pool.add(found.placement)
+            self.has_searched = True
+        bound = target + 1 if found.infeasible else found.bound or 0
+        self._raise_bound(bound if self.priced is None else min(bound, target + 1), Origin.CP_SAT)
+
+    def _price(self, budget: SearchBudget) -> None:
+        """Find prices per weight; raise the bound."""
+        problem = self.pool.problem
+        max_loads = max_loads_within(problem, self.limits)
+        if max_loads is None or problem.has_big_loads:
+            return
+        from kassay.solver.weighted.bounds.movement_bound import price_by_weight  # noqa: PLC0415
+
+        costs, cost = movement_costs(problem, self.level), self._cost()
+        self.priced = price_by_weight(
+            problem,
+            max_loads,
+            costs,
+            incumbent=int(costs.sum()) + 1 if cost is None else cost,
+            may_continue=budget.continuation(_MAX_PRICE_STEPS),
+        )
+        if self.priced is not None:
+            self._raise_bound(self.priced.bound, Origin.EXCHANGE)
