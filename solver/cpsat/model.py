@@ -224,7 +224,7 @@ def search(
     model: AssignmentModel, budget: SearchBudget, *, interleaves: bool = False
 ) -> SearchResult:
     """Run CP-SAT once: minimise the objective of the model, or find any placement without one."""
-    solver, status = run_cpsat(model.cp, budget)
+    solver, status = run_cpsat(model.cp, budget, interleaves=interleaves)
     feasible = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
     return SearchResult(
         placement=model.read(solver) if feasible else None,
@@ -235,9 +235,12 @@ def search(
 
 
 def run_cpsat(
-    model: cp_model.CpModel, budget: SearchBudget
+    model: cp_model.CpModel, budget: SearchBudget, *, interleaves: bool = False
 ) -> tuple[cp_model.CpSolver, cp_model.CpSolverStatus]:
-    """Run CP-SAT once within a budget; return the solver and the status."""
+    """Run CP-SAT once within a budget; return the solver and the status.
+
+    With ``interleaves``, one worker runs several strategies in turn.
+    """
     solver = cp_model.CpSolver()
     # With large coefficients, the substitution of variables in the presolve of OR-Tools 9.15 has
     # removed optimal solutions.
