@@ -21,6 +21,7 @@ from kassay.solver.trajectory.program_solvers import (
     integer_counts,
     is_integral,
 )
+from kassay.solver.trajectory.rounding import RoundedProgram
 
 # Numbers of variables up to which the whole program is solved by the simplex method, and by
 # branch and bound.
@@ -59,11 +60,13 @@ class TrajectorySearch:
         whole = Window(0, len(self.counts), self.stream.start)
         program = build_program(self.stream, whole, self.objective)
         size = len(program.cost)
-        if size <= _MAX_SIMPLEX:
-            self._by_simplex(program)
-        else:
-            self._by_pdlp(program)
         is_total = self.objective is TrajectoryObjective.TOTAL
+        if is_total and not self.stream.is_weighted:
+            self._by_rounding(program)
+        elif size <= _MAX_SIMPLEX:
+            self._by_simplex(program)
+        if not self.certified and not self._is_over():
+            self._by_pdlp(program)
         if is_total and not self._is_over():
             found = counts_by_prices(self.stream, self.prices, self.budget.part(0.3))
             self._offer(found)
@@ -74,6 +77,13 @@ class TrajectorySearch:
             found, bound = integer_counts(program, self.budget)
             self._offer(found)
             self.bound = max(self.bound, min(bound, self.value))
+
+    def _by_rounding(self, program: LinearProgram) -> None:
+        rounded = RoundedProgram(self.stream, program)
+        if not rounded.solve(self.budget.part(0.5)):
+            return
+        self._prove(program, rounded.duals())
+        self._offer(rounded.round(self.budget))
 
     def _is_over(self) -> bool:
         return self.value <= self.bound or not self.budget.has_time

@@ -1,0 +1,142 @@
+"""Round the linear program of a trajectory, one rebalance after the other.
+
+At each rebalance, a flow rounds the fractional counts to one of their two neighbours and keeps the
+limits of the loads. The counts are then fixed, and the dual simplex method continues from the last
+basis. If the value rises, other flows are tried.
+"""
+
+from collections.abc import Iterator
+from random import Random
+
+import numpy as np
+from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
+from ortools.linear_solver import pywraplp
+
+from kassay.solver.certificate.trajectory.stream import Stream
+from kassay.solver.limits import SearchBudget
+from kassay.solver.problem import Ints
+from kassay.solver.trajectory.linear_program import Floats, LinearProgram
+
+_INTEGRAL = 1e-6
+_TRIES = 4
+_COST = 1_000  # of a whole unit of distance to the fractional count
+_FORCED = 10**8
+
+
+class RoundedProgram:
+    """Linear program whose counts are fixed to integers, one rebalance after the other."""
+
+    def __init__(self, stream: Stream, program: LinearProgram, seed: int = 0) -> None:
+        self.stream, self.program, self.rng = stream, program, Random(seed)  # noqa: S311
+        self.solver = pywraplp.Solver.CreateSolver("GLOP")
+        self.settings = pywraplp.MPSolverParameters()
+        settings = self.settings
+        settings.SetIntegerParam(settings.INCREMENTALITY, settings.INCREMENTALITY_ON)
+        settings.SetIntegerParam(settings.PRESOLVE, settings.PRESOLVE_OFF)
+        self.value = 0.0  # of the last solution
+        self.variables = self._variables()
+        self.rows = self._rows()
+
+    def _variables(self) -> list[pywraplp.Variable]:
+        objective = self.solver.Objective()
+        objective.SetMinimization()
+        infinity, program = self.solver.infinity(), self.program
+        upper = np.where(np.isfinite(program.upper), program.upper, infinity).tolist()
+        variables = []
+        for low, high, cost in zip(
+            program.lower.tolist(), upper, program.cost.tolist(), strict=True
+        ):
+            variables.append(self.solver.NumVar(low, high, ""))
+            if cost:
+                objective.SetCoefficient(variables[-1], cost)
+        return variables
+
+    def _rows(self) -> list[pywraplp.Constraint]:
+        matrix, rows = self.program.matrix.tocsr(), []
+        for number, limit in enumerate(self.program.limit.tolist()):
+            is_equation = number < self.program.equations
+            rows.append(
+                self.solver.Constraint(limit if is_equation else -self.solver.infinity(), limit)
+            )
+            own = slice(matrix.indptr[number], matrix.indptr[number + 1])
+            pairs = zip(matrix.indices[own].tolist(), matrix.data[own].tolist(), strict=True)
+            for column, value in pairs:
+                rows[-1].SetCoefficient(self.variables[column], value)
+        return rows
+
+    def solve(self, budget: SearchBudget) -> bool:
+        """Solve the program with the fixed counts, and return whether the optimum was found."""
+        if not budget.has_time:
+            return False
+        self.solver.SetTimeLimit(max(1, int(1000 * budget.seconds)))
+        is_optimal = bool(self.solver.Solve(self.settings) == pywraplp.Solver.OPTIMAL)
+        self.value = float(self.solver.Objective().Value())
+        return is_optimal
+
+    def duals(self) -> Floats:
+        """Return the dual values of the last solution."""
+        return np.array([row.dual_value() for row in self.rows])
+
+    def counts(self) -> Floats:
+        """Return the counts of the last solution."""
+        return np.array([one.solution_value() for one in self.variables[: self.program.counts]])
+
+    def round(self, budget: SearchBudget) -> list[Ints] | None:
+        """Fix all counts to integers. The result is None if the time is over."""
+        counts = self.counts()
+        for table in self.program.nodes:
+            columns = table[table >= 0]
+            nearest = np.rint(counts[columns])
+            if np.abs(counts[columns] - nearest).max(initial=0) <= _INTEGRAL:
+                self._fix(columns, nearest)
+                continue
+            before, best, last = self.value, None, None
+            for last in self._flows(table, counts):
+                self._fix(columns, last)
+                if not self.solve(budget):
+                    return None
+                if best is None or self.value < best[0] - _INTEGRAL:
+                    best = self.value, last, self.counts()
+                if self.value <= before + _INTEGRAL:
+                    break
+            if best is None:
+                return None
+            counts = best[2]
+            if last is not best[1]:
+                self._fix(columns, best[1])
+                if not self.solve(budget):
+                    return None
+        return self.program.read(counts)
+
+    def _fix(self, columns: Ints, counts: Floats) -> None:
+        for column, count in zip(columns.tolist(), counts.tolist(), strict=True):
+            self.variables[column].SetBounds(count, count)
+
+    def _flows(self, table: Ints, counts: Floats) -> Iterator[Floats]:
+        """Yield counts of one rebalance: first the nearest ones, then with random changes."""
+        classes, members = np.nonzero(table >= 0)
+        values = counts[table[table >= 0]]
+        low = np.floor(values + _INTEGRAL)
+        parts = np.ceil(values - _INTEGRAL) - low  # 1 if the count is a fraction
+        supply = np.rint(np.bincount(classes, weights=values - low)).astype(np.int64)
+        loads = np.bincount(members, weights=values - low, minlength=table.shape[1])
+        least = np.floor(loads + _INTEGRAL).astype(np.int64)
+        most = np.ceil(loads - _INTEGRAL).astype(np.int64)
+        heads = len(supply) + np.arange(len(loads))
+        sink = len(supply) + len(loads)
+        for number in range(_TRIES):
+            noise = np.array([self.rng.random() for _ in values]) if number else 0.0
+            cost = np.rint(_COST * (low - values + noise)).astype(np.int64)
+            flow = SimpleMinCostFlow()
+            arcs = flow.add_arcs_with_capacity_and_unit_cost(
+                classes, heads[members], parts.astype(np.int64), cost
+            )
+            # The first units of a load are forced, because they pay more than a path can cost.
+            for capacity, paid in ((least, -_FORCED), (most - least, 0)):
+                flow.add_arcs_with_capacity_and_unit_cost(
+                    heads, np.full_like(heads, sink), capacity, np.full_like(heads, paid)
+                )
+            flow.set_nodes_supplies(np.arange(len(supply)), supply)
+            flow.set_node_supply(sink, -int(supply.sum()))
+            if flow.solve() == SimpleMinCostFlow.OPTIMAL:
+                yield low + flow.flows(arcs)
