@@ -45,7 +45,7 @@ class Bar:
 def events() -> list[str]:
     """Return the kinds of events of the primary analysis."""
     return next(
-        [row[0] for row in table.rows]
+        list(dict.fromkeys(row[0] for row in table.rows))
         for table in tables(STREAMS)
         if table.title.startswith("**By event**")
     )
@@ -59,8 +59,10 @@ def figures() -> dict[str, str]:
 def _findings() -> dict[str, str]:
     equal, mixed = "Equal and mixed subscriptions", "mixed subscriptions"
     shares = "with unnecessary moves"
-    sticky = "sticky: unnecessary moves"
-    by_event = sorted(events(), key=lambda event: -number(STREAMS, "By event", event, sticky))
+    unnecessary = "unnecessary moves"
+    by_event = sorted(
+        events(), key=lambda event: -number(STREAMS, "By event", f"{event} | sticky", unnecessary)
+    )
     missed = "misses the minimum imbalance"
     return {
         "finding-equal": _bars(
@@ -76,8 +78,8 @@ def _findings() -> dict[str, str]:
                 _bar(
                     STREAMS,
                     "By size and subscriptions",
-                    mixed,
-                    f"{name}: fullest member above the minimum, %",
+                    f"{mixed} | {name}",
+                    "fullest member above the minimum, %",
                     label=name,
                     interval=True,
                 )
@@ -86,14 +88,17 @@ def _findings() -> dict[str, str]:
         ),
         "finding-events": _bars(
             "Unnecessary moves of sticky per rebalance, all streams, by event",
-            [_bar(STREAMS, "By event", event, sticky, label=event) for event in by_event],
+            [
+                _bar(STREAMS, "By event", f"{event} | sticky", unnecessary, label=event)
+                for event in by_event
+            ],
         ),
         "finding-moves": _bars(
             "Moves per rebalance, all streams",
             [
                 _bar(STREAMS, "**Moves**", name, "moves", label=label)
                 for name, label in (
-                    ("optimum", "fewest at each rebalance"),
+                    (FEWEST, "fewest at each rebalance"),
                     ("uniform", "uniform"),
                     ("sticky", "sticky"),
                     ("range", "range"),

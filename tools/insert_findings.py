@@ -56,7 +56,7 @@ def share_after_new_members(assignor: str) -> int:
     events = findings_figures.events()
     moves = {
         event: number("event-streams", EVENTS, event, "rebalances")
-        * number("event-streams", EVENTS, event, f"{assignor}: unnecessary moves")
+        * number("event-streams", EVENTS, f"{event} | {assignor}", "unnecessary moves")
         for event in events
     }
     return round(100 * sum(moves[event] for event in NEW_MEMBER) / sum(moves.values()))

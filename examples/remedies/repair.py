@@ -206,10 +206,14 @@ class _CycleSearch:
 
     def _begin_again(self) -> None:
         """Continue each chain at the members with one partition more than its last member."""
-        ends = [(member, moves) for (member, ended), moves in self.moves.items() if not ended]
         loads = self.counts.loads
-        for (end, moves), (member, load) in product(ends, enumerate(loads)):
-            if load == loads[end] + 1:
+        ends: dict[int, tuple[int, int]] = {}
+        for (end, has_ended), moves in self.moves.items():
+            if not has_ended:
+                ends[loads[end]] = min((moves, end), ends.get(loads[end], (moves, end)))
+        for member, load in enumerate(loads):
+            if load - 1 in ends:
+                moves, end = ends[load - 1]
                 self._reach((member, True), moves, self.chains[end, False])
 
     def _reach(self, node: tuple[int, bool], moves: int, chain: tuple[Transfer, ...]) -> None:

@@ -45,21 +45,16 @@ def sensitivity_table(
     equal = "every stream with the same weight"
     values[equal] = _stream_means(streams, compared)
     counts[equal] = counts["as in the study"]
-    columns = (
-        *("assumption", "rebalances"),
-        *(f"{name}: {title}" for title in _MEASURES.values() for name in compared),
-    )
+    columns = ("assumption", "assignor", "rebalances", *_MEASURES.values())
     rows = tuple(
         (
             name,
+            assignor,
             str(counts[name]),
-            *(
-                number_text(found[measure, assignor])
-                for measure in _MEASURES
-                for assignor in compared
-            ),
+            *(number_text(found[measure, assignor]) for measure in _MEASURES),
         )
         for name, found in values.items()
+        for assignor in compared
     )
     return ReportTable.of("sensitivity", columns, rows)
 

@@ -33,16 +33,16 @@ _BALANCE = (
     "excess of the fullest member",
 )
 _MOVES = (
-    *("owned", "moves", "unnecessary moves", "unnecessary moves per owned partition"),
+    *("moves", "unnecessary moves", "unnecessary moves per owned partition"),
     *("with unnecessary moves", "moves above the fewest at each rebalance"),
-    "moves above hindsight",
 )
 _TIMES = tuple(name for name in RATES if name.startswith("unowned time"))
-_PAIRED = ("fullest member above the minimum", "unnecessary moves", "moves")
-_BY_STRATUM = (
-    *(_BALANCE[0], "unnecessary moves", "unnecessary moves per owned partition"),
-    "moves above hindsight",
-)
+PRIMARY_ENDPOINT = "unnecessary moves"
+_PAIRED = (PRIMARY_ENDPOINT, "moves", "fullest member above the minimum")
+_BY_STRATUM = (_BALANCE[0], "moves", "unnecessary moves", "moves above hindsight")
+_BY_EVENT = (_BALANCE[0], "moves", "unnecessary moves", "unnecessary moves per owned partition")
+_BY_POSITION = ("owned", "unnecessary moves", "unnecessary moves per owned partition")
+_FEWEST = "fewest moves at each rebalance"
 
 
 def trajectory_sections(results: StudySummary) -> tuple[Mapping[str, object], ...]:
@@ -62,25 +62,19 @@ def _section(
         name for name in assignors_of(rows["assignor"]) if name not in (OPTIMUM, HINDSIGHT)
     )
     compared = compared_assignors(names)
-    pairs = [
-        totals.compare(before, after, rate)
-        for before, after in itertools.combinations(compared, 2)
-        for rate in _PAIRED
-    ]
+    pairs, p_values = compare_pairs(totals, compared)
     models = stream_models(cells, compared)
-    p_values = [pair.p_value for pair in pairs]
-    p_values += [effect.p_value for model in models for effect in model.effects]
-    adjusted = holm(p_values)
+    effects = [effect.p_value for model in models for effect in model.effects]
     tables = {
         "balance": _rate_table("balance", totals, names, _BALANCE),
         "moves": _rate_table("moves", totals, (*names, OPTIMUM), _MOVES),
         "hindsight": _hindsight_table(totals, (OPTIMUM, *names)),
         "times": _rate_table("unowned-time", totals, (*names, OPTIMUM), _TIMES),
-        "pairs": _pair_table(pairs, adjusted[: len(pairs)]),
-        "effects": effects_table("marginal-effects", models, adjusted[len(pairs) :]),
-        "strata": _strata_table(rows, compared),
-        "events": _sums_table("events", events, "event", compared, _BY_STRATUM),
-        "positions": _sums_table("positions", events, "period", names, ("unnecessary moves",)),
+        "pairs": _pair_table(pairs, p_values),
+        "effects": effects_table("marginal-effects", models, holm(effects)),
+        "strata": _strata_table(rows, (*compared, OPTIMUM)),
+        "events": _sums_table("events", events, "event", (*compared, OPTIMUM), _BY_EVENT),
+        "positions": _sums_table("positions", events, "period", compared, _BY_POSITION),
         "sensitivity": sensitivity_table(rows, events, compared),
     }
     return {
@@ -88,7 +82,8 @@ def _section(
         "streams": totals.streams,
         "hindsight_size": HINDSIGHT_SIZE,
         "with_hindsight": _streams_with_hindsight(rows),
-        "tests": sum(not math.isnan(p_value) for p_value in p_values),
+        "primary_endpoint": PRIMARY_ENDPOINT,
+        "tests": sum(not math.isnan(p_value) for p_value in effects),
         "rebalances": totals.total(OPTIMUM, "rebalances"),
         "judged": sum(totals.total(name, "rebalances") for name in names),
         "unknown": sum(
@@ -101,6 +96,21 @@ def _section(
     }
 
 
+def compare_pairs(
+    totals: StreamTotals, compared: Sequence[str]
+) -> tuple[list[StreamPair], list[float]]:
+    """Compare all pairs of assignors by each measure.
+
+    The p-values are adjusted over the pairs of one measure.
+    """
+    pairs, p_values = [], []
+    for rate in _PAIRED:
+        found = [totals.compare(*pair, rate) for pair in itertools.combinations(compared, 2)]
+        pairs += found
+        p_values += holm([pair.p_value for pair in found])
+    return pairs, p_values
+
+
 def _rate_table(
     name: str, totals: StreamTotals, assignors: Sequence[str], rates: Sequence[str]
 ) -> ReportTable:
@@ -109,7 +119,7 @@ def _rate_table(
     for assignor in assignors:
         counts = [totals.total(assignor, column) for column in ("rebalances", "failed")]
         found = [totals.estimate(assignor, RATES[rate]) for rate in rates]
-        rows.append((assignor, *map(str, counts), *map(_text, found)))
+        rows.append((_label(assignor), *map(str, counts), *map(_text, found)))
         data.append(
             {"assignor": assignor, "rebalances": counts[0], "failed": counts[1]}
             | {
@@ -131,9 +141,8 @@ def _hindsight_table(totals: StreamTotals, names: Sequence[str]) -> ReportTable:
     rows = [("hindsight optimum", str(known), "0", "0")]
     for name in names:
         above = totals.total(name, "above_hindsight")
-        label = "fewest moves at each rebalance" if name == OPTIMUM else name
         share = _text(totals.estimate(name, RATES[ABOVE_HINDSIGHT]))
-        rows.append((label, str(known + above), str(above), share))
+        rows.append((_label(name), str(known + above), str(above), share))
     columns = ("assignments", "moves", "above hindsight", "above hindsight, %")
     return ReportTable.of("hindsight", columns, rows)
 
@@ -156,33 +165,20 @@ def _pair_table(pairs: Sequence[StreamPair], adjusted: Sequence[float]) -> Repor
     return ReportTable.of("pairs", columns, rows)
 
 
-def _strata_table(streams: pd.DataFrame, compared: Sequence[str]) -> ReportTable:
+def _strata_table(streams: pd.DataFrame, assignors: Sequence[str]) -> ReportTable:
     """Create a table of the rates by number of members at the start, and by subscriptions."""
     members = streams["start_members"]
     strata = {f"{low}–{high} members": members.between(low, high) for low, high in _SIZES}
     strata |= {f"{name} subscriptions": streams["mixed"] == (name == "mixed") for name in _KINDS}
-    columns = (
-        *("stratum", "streams", "rebalances"),
-        *(f"{assignor}: {_with_unit(rate)}" for rate in _BY_STRATUM for assignor in compared),
-    )
+    columns = ("stratum", "assignor", "streams", "rebalances", *map(_with_unit, _BY_STRATUM))
     rows = []
     for label, is_in in strata.items():
-        part = streams[is_in]
-        if part.empty:
-            continue
-        totals = StreamTotals(part)
-        rows.append(
-            (
-                label,
-                str(totals.streams),
-                str(totals.total(OPTIMUM, "rebalances")),
-                *(
-                    _text(totals.estimate(assignor, RATES[rate]))
-                    for rate in _BY_STRATUM
-                    for assignor in compared
-                ),
-            )
-        )
+        if is_in.any():
+            totals = StreamTotals(streams[is_in])
+            counts = (str(totals.streams), str(totals.total(OPTIMUM, "rebalances")))
+            for name in assignors:
+                found = [totals.estimate(name, RATES[rate]) for rate in _BY_STRATUM]
+                rows.append((label, _label(name), *counts, *map(_text, found)))
     return ReportTable.of("strata", columns, rows)
 
 
@@ -191,21 +187,20 @@ def _sums_table(
 ) -> ReportTable:
     """Create a table of the rates per kind of event, or per period of ten rebalances."""
     sums = rows.groupby([key, "assignor"]).sum(numeric_only=True)
-    columns = (
-        *({"period": "rebalances of the stream"}.get(key, key), "rebalances"),
-        *(f"{assignor}: {_with_unit(rate)}" for rate in rates for assignor in assignors),
-    )
+    title = {"period": "rebalances of the stream"}.get(key, key)
     table = []
     for value in sorted(rows[key].unique()):
         label = value if key == "event" else f"{10 * int(value) + 1}–{10 * int(value) + 10}"
-        cells = [str(label), str(sums.loc[value, OPTIMUM]["rebalances"])]
-        cells += [
-            number_text(RATES[rate].of(sums.loc[value, assignor]))
-            for rate in rates
-            for assignor in assignors
-        ]
-        table.append(tuple(cells))
+        count = str(sums.loc[value, OPTIMUM]["rebalances"])
+        for assignor in assignors:
+            cells = [number_text(RATES[rate].of(sums.loc[value, assignor])) for rate in rates]
+            table.append((str(label), _label(assignor), count, *cells))
+    columns = (title, "assignor", "rebalances", *map(_with_unit, rates))
     return ReportTable.of(name, columns, table)
+
+
+def _label(assignor: str) -> str:
+    return _FEWEST if assignor == OPTIMUM else assignor
 
 
 def _with_unit(rate: str) -> str:

@@ -18,6 +18,7 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.group import NO_GENERATION, Group
 from kassay.reference.model.metrics import (
+    Measure,
     load_vector,
     makespan,
     movement,
@@ -31,7 +32,9 @@ from kassay.solver.flow.optimal_flow import optimal_counts
 from kassay.solver.flow.optimal_loads_by_cuts import LevelSet, level_sets
 from kassay.solver.flow.primal_dual import min_moves_bound
 from kassay.solver.limits import SearchLimits
+from kassay.solver.objective import Imbalance, Movement, Tolerance
 from kassay.solver.problem import Ints, build_problem
+from kassay.solver.solve import solve
 from kassay.solver.subscription_network import SubscriptionNetwork, build_network
 from kassay.solver.trajectory.trajectory import optimal_trajectory
 
@@ -45,6 +48,7 @@ HINDSIGHT_SIZE = 1_500
 """Maximum product of members and partitions at the start of a stream with a hindsight optimum."""
 
 _HINDSIGHT_SECONDS = 60.0
+_SEARCH_LIMITS = SearchLimits(time=600, deterministic=60)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +113,16 @@ class _State:
             return fewest, 0
         search = HullSearch.of(self.network, self.counts)
         found = search.within_squares(squares, lambda: True)
-        proven = found is not None and found.bound == found.point.moves
-        return fewest, found.point.moves if found is not None and proven else None
+        if found is not None and found.bound == found.point.moves:
+            return fewest, found.point.moves
+        return fewest, self._fewest_moves_by_search(squares)
+
+    def _fewest_moves_by_search(self, squares: int) -> int | None:
+        """Return the fewest moves to at most the given imbalance; None if they are not proven."""
+        levels = (Imbalance(Measure.SUM_OF_SQUARES, Tolerance(up_to=squares)), Movement())
+        found = solve(self.network.problem.group, levels=levels, limits=_SEARCH_LIMITS)
+        is_proven = found.imbalance.value <= squares and found.movement.gap == 0
+        return found.movement.value if is_proven else None
 
 
 def compare_trajectories(

@@ -3,8 +3,9 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
+from kassay.experiments.report.report_table import ReportTable
 from kassay.experiments.report.sensitivity_table import sensitivity_table
-from kassay.experiments.report.trajectory_section import trajectory_sections
+from kassay.experiments.report.trajectory_section import compare_pairs, trajectory_sections
 
 COUNTS = {
     "rebalances": 10,
@@ -98,16 +99,38 @@ def test_marginal_effects_name_the_rebalances_of_their_model(section):
 
 
 def test_each_stratum_has_its_own_number_of_streams(section):
-    assert [row[:3] for row in section["strata"].rows] == [
-        ("2–7 members", "1", "10"),
-        ("16–31 members", "1", "10"),
-        ("equal subscriptions", "2", "20"),
+    assert [row[:4] for row in section["strata"].rows[::3]] == [
+        ("2–7 members", "sticky", "1", "10"),
+        ("16–31 members", "sticky", "1", "10"),
+        ("equal subscriptions", "sticky", "2", "20"),
     ]
 
 
+def test_moves_are_split_by_subscriptions_beside_the_fewest_at_each_rebalance(section):
+    moves = section["strata"].columns.index("moves")
+    assert [(row[1], row[moves]) for row in section["strata"].rows[-3:]] == [
+        ("sticky", "2.00"),
+        ("uniform", "1.50"),
+        ("fewest moves at each rebalance", "1.00"),
+    ]
+
+
+def test_the_pairs_of_each_measure_are_adjusted_as_their_own_family():
+    totals = SimpleNamespace(compare=lambda *_: SimpleNamespace(p_value=0.01))
+    pairs, p_values = compare_pairs(totals, ("a", "b", "c"))
+    assert len(pairs) == 9
+    assert p_values == pytest.approx([0.03] * 9)
+
+
+def test_tables_have_at_most_eight_columns(section):
+    tables = [table for table in section.values() if isinstance(table, ReportTable)]
+    assert tables
+    assert max(len(table.columns) for table in tables) <= 8
+
+
 def test_events_and_positions_have_ratios_of_sums(section):
-    assert section["events"].rows[0][:3] == ("loss", "10", "10.0")
-    assert section["positions"].rows[0] == ("1–10", "10", "0.500", "0.500")
+    assert section["events"].rows[0][:4] == ("loss", "sticky", "10", "10.0")
+    assert section["positions"].rows[0] == ("1–10", "sticky", "10", "10.0", "0.500", "5.00")
 
 
 def test_other_assumptions_select_the_rebalances_that_they_name():
@@ -116,7 +139,7 @@ def test_other_assumptions_select_the_rebalances_that_they_name():
     mixed = two.trajectories.assign(mixed=True, start_members=50, seed=9)
     late = two.events.assign(event="restart-leave", period=5)
     streams, events = (pd.concat(pair) for pair in ((one.trajectories, mixed), (one.events, late)))
-    found = {row[0]: row[1:3] for row in sensitivity_table(streams, events, ["sticky"]).rows}
+    found = {row[0]: row[2:4] for row in sensitivity_table(streams, events, ["sticky"]).rows}
     # Each stream of `one` has an excess of 2 of 50, the two of `two` have one of 12 of 50.
     assert found["as in the study"] == ("40", "14.0")
     assert found["all subscriptions equal"] == ("20", "4.00")

@@ -19,6 +19,7 @@ from kassay.experiments.study.trajectories import (
     compare_trajectories,
     hindsight_trajectory,
 )
+from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, Member, Topic
 from tests.tiers import short_and_long
 
@@ -98,6 +99,31 @@ def test_a_failed_assignor_keeps_its_partitions_until_the_next_rebalance(monkeyp
     _, join, leave = rows_of("roundrobin")
     assert (join.ending, join.moves, join.fewest_moves_within) == ("failed", None, None)
     assert (leave.ending, leave.owned, leave.moves) == ("ok", 2, 2)
+
+
+class OffTheHull(EventStreamFamily):
+    """Stream of two rebalances; the convex hull does not prove the fewest moves of the second."""
+
+    def stream(self, seed):
+        topics = (Topic(name="t", partitions=3), Topic(name="u", partitions=1))
+        last = (Member(id="b", subscription=("u",)), Member(id="c", subscription=("t",)))
+        first = (Member(id="a", subscription=("u",)), last[1])
+        yield StreamStep(StreamEvent.START, topics, first)
+        joined = (Member(id="a", subscription=("t", "u")), *last)
+        yield StreamStep(StreamEvent.SCALE_OUT, topics, joined)
+
+
+def test_a_search_proves_the_fewest_moves_between_the_corners_of_the_hull(monkeypatch):
+    result = Assignment({"a": [("u", 0), ("t", 0)], "c": [("t", 1), ("t", 2)]})
+    kept = StableResult(ending=Ending.OK, assignment=result, rounds=1)
+    monkeypatch.setattr(
+        trajectories,
+        "run_until_stable",
+        lambda group, name: run_until_stable(group, name) if len(group.members) < 3 else kept,
+    )
+    _, row = rows_of("sticky", OffTheHull(name="off-the-hull"))
+    assert (row.sum_of_squares, row.least_sum_of_squares) == (8, 6)
+    assert (row.moves, row.fewest_moves, row.fewest_moves_within) == (1, 2, 1)
 
 
 @pytest.mark.parametrize("seed", short_and_long(*range(3)))
