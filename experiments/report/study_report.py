@@ -36,6 +36,7 @@ from kassay.experiments.report.study_figures import (
     family_plots,
     subscription_plots,
 )
+from kassay.experiments.report.study_findings import study_findings
 from kassay.experiments.report.trajectory_section import trajectory_sections
 from kassay.experiments.report.worst_groups import named_groups, worst_groups
 from kassay.experiments.study.case import IMPORTED
@@ -105,6 +106,7 @@ def template_values(
         **common,
         "scope": main,
         "overall": scopes.get(main, {}),
+        "findings": study_findings(scopes.get(main, {}), halves, compared),
         "assignor_tables": {scope: assignor_table(scope, found) for scope, found in scopes.items()},
         "headline": headline_table(scopes[main], halves) if main in scopes else None,
         "subscriptions_table": subscriptions_table(halves),

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pandas as pd
@@ -79,6 +79,7 @@ def _section(
     }
     return {
         "family": family,
+        "findings": tuple(_findings(totals, compared)),
         "streams": totals.streams,
         "hindsight_size": HINDSIGHT_SIZE,
         "with_hindsight": _streams_with_hindsight(rows),
@@ -94,6 +95,16 @@ def _section(
         ),
         **{key: replace(table, name=f"{family}-{table.name}") for key, table in tables.items()},
     }
+
+
+def _findings(totals: StreamTotals, compared: Sequence[str]) -> Iterator[str]:
+    for name in compared:
+        rates = (PRIMARY_ENDPOINT, _BALANCE[0])
+        moves, above = (_text(totals.estimate(name, RATES[rate])) for rate in rates)
+        yield (
+            f"{name} makes {moves} unnecessary moves per rebalance. The maximum load is above its "
+            f"minimum after {above} % of the rebalances."
+        )
 
 
 def compare_pairs(

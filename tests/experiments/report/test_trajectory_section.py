@@ -98,6 +98,13 @@ def test_marginal_effects_name_the_rebalances_of_their_model(section):
     assert section["tests"] > 0
 
 
+def test_a_section_starts_with_its_findings(section):
+    assert section["findings"][0] == (
+        "sticky makes 0.500 unnecessary moves per rebalance. The maximum load is above its minimum "
+        "after 10.0\xa0% of the rebalances."
+    )
+
+
 def test_each_stratum_has_its_own_number_of_streams(section):
     assert [row[:4] for row in section["strata"].rows[::3]] == [
         ("2–7 members", "sticky", "1", "10"),

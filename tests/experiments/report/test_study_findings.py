@@ -1,0 +1,54 @@
+import pandas as pd
+import pytest
+
+from kassay.experiments.report.assignor_summary import summarise_rows
+from kassay.experiments.report.study_findings import study_findings
+
+COUNTS = {
+    "groups": 30,
+    "answered": 30,
+    "missed": 0,
+    "missed_maximum": 0,
+    "excess_ppm": 0,
+    "known": 20,
+    "wasteful": 5,
+    "moves": 40,
+    "unnecessary_moves": 10,
+    "owned_partitions": 200,
+    "nonterminating": 0,
+    "failed": 0,
+}
+
+
+def findings(**counts):
+    rows = [
+        {"family": "f", "mixed": mixed, "assignor": "sticky"}
+        | {"scope": "generated", "largest_excess": 0, "largest_excess_ppm": 0}
+        | dict.fromkeys(COUNTS, 0)
+        | (COUNTS | counts if mixed else {})
+        for mixed in (False, True)
+    ]
+    halves = tuple(summarise_rows(pd.DataFrame([row])) for row in rows)
+    summaries = {"sticky": summarise_rows(pd.DataFrame(rows))}
+    return study_findings(summaries, {"sticky": halves}, ("sticky", "uniform"))
+
+
+def test_findings_have_a_number_and_a_scope():
+    balance, moves = findings(missed=3, missed_maximum=3, excess_ppm=600_000)
+    assert "in 3 of 30 groups, 10\xa0% (3.5 to 25.6) (mixed subscriptions: 10\xa0%" in balance
+    assert "mean excess is 2\xa0%" in balance
+    assert "makes 0.5 unnecessary moves per rebalance, in 25\xa0% (" in moves
+
+
+def test_zero_of_thirty_groups_is_not_reported_as_none():
+    assert findings()[-1] == (
+        "0\xa0% of 30 groups does not mean that there is no such group: the 95\xa0% interval is "
+        "0 to 11.4\xa0% of the groups of these families."
+    )
+
+
+@pytest.mark.parametrize(
+    ("ending", "words"), [("nonterminating", "terminate"), ("failed", "fails")]
+)
+def test_groups_without_a_result_are_a_finding(ending, words):
+    assert any(words in one and "2 groups" in one for one in findings(answered=28, **{ending: 2}))
