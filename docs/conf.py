@@ -36,6 +36,7 @@ default_role = "code"
 
 html_theme = "furo"
 html_show_sphinx = False
+html_show_copyright = False
 
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4
