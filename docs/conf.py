@@ -1,6 +1,8 @@
 """Sphinx configuration of the documentation site; see `make site`."""
 
+import base64
 import importlib.metadata
+import json
 import sys
 from pathlib import Path
 
@@ -60,7 +62,32 @@ def _display_math(translator, node):
     raise nodes.SkipNode
 
 
+def _gallery(_app, name, source):
+    """Append the title, the first paragraph and the first picture of each notebook."""
+    if name != "docs/notebooks":
+        return
+    for path in sorted((ROOT / "experiments/notebooks").glob("*.ipynb")):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        title, text, *_ = "".join(cells[0]["source"]).removeprefix("# ").split("\n\n")
+        kind, picture = next(_pictures(cells))
+        source[0] += (
+            f"\n## [{title}](../experiments/notebooks/{path.name})\n\n{text}\n\n"
+            f'<img alt="{title}" src="data:{kind};base64,{picture}">\n'
+        )
+
+
+def _pictures(cells):
+    """Yield the type and the content in base 64 of the pictures of a notebook."""
+    for output in (output for cell in cells for output in cell.get("outputs", ())):
+        for kind, content in output.get("data", {}).items():
+            if kind == "image/svg+xml":
+                yield kind, base64.b64encode("".join(content).encode()).decode()
+            elif kind == "image/png":
+                yield kind, "".join(content).replace("\n", "")
+
+
 def setup(app):
-    """Render formulas as MathML and diagrams as text, without scripts."""
+    """Render formulas as MathML, diagrams as text without scripts, and the notebook gallery."""
+    app.connect("source-read", _gallery)
     app.add_html_math_renderer("mathml", (_inline_math, None), (_display_math, None))
     app.add_lexer("mermaid", TextLexer)
