@@ -20,7 +20,7 @@ ACCEPTABLE_LAG = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsEvent:
-    """What an event of a Streams application costs until the assignment is stable.
+    """Cost of an event of a Streams application until the assignment is stable.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class StreamsEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectEvent:
-    """What steps of a Connect cluster cost.
+    """Cost of the steps of a Connect cluster.
 
     Parameters
     ----------
