@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _FIRST_LIMIT = 0.5
 """Deterministic time of the first search, in CP-SAT's unit of about a second."""
+_MANY_CHOICES = 5_000
+"""Number of partitions times members from which prices need less time than the first search."""
 _MAX_PRICE_STEPS = 250
 """Maximum number of steps of the column generation with a deterministic limit."""
 _PRICE_SHARE = 0.5
@@ -44,6 +46,8 @@ class FewestMoves:
     """Proven lower bound on the cost of the moves."""
     priced: "PricedExchanges | None" = None
     """Prices of partitions for these limits, or for higher ones."""
+    preferred: Sequence[LevelLimit] | None = None
+    """Lower limits that placements with the bound as cost should meet, if possible."""
     origin: Origin = Origin.COUNTING
     has_searched: bool = False
     """Whether CP-SAT found a placement."""
@@ -72,7 +76,7 @@ class FewestMoves:
 
     def within(self, limits: Sequence[LevelLimit]) -> "FewestMoves":
         """Return a search within lower limits, which starts from the bound and the prices."""
-        return replace(self, limits=limits)
+        return replace(self, limits=limits, preferred=None)
 
     def _cost(self) -> int | None:
         """Return the cost of the best placement within the limits, or None."""
@@ -83,20 +87,32 @@ class FewestMoves:
         """Raise the bound and add placements until both are equal, or the time is up."""
         if self.is_proven:
             return
-        if self.priced is None:
+        if self.priced is None and not self._has_many_choices():
             self._search(self._limited(budget, _FIRST_LIMIT))
             if self.is_proven or not budget.has_time:
                 return
+        if self.priced is None:
             self._price(budget.part(_PRICE_SHARE))
         if self.priced is None:
             self._search(budget)
-            return
-        limit = _FIRST_LIMIT
+        else:
+            self._search_at_bound(budget)
+
+    def _has_many_choices(self) -> bool:
+        problem = self.pool.problem
+        return problem.partition_count * problem.member_count >= _MANY_CHOICES
+
+    def _search_at_bound(self, budget: SearchBudget) -> None:
+        """Search for placements with the bound as cost, with more and more time per search."""
+        limit, most = _FIRST_LIMIT, budget.limits.deterministic
         while not self.is_proven and budget.has_time:
             bound, limit = self.bound, 2 * limit
-            self._search(self._limited(budget, limit))
+            if not self._search(self._limited(budget, limit)):
+                return
             if self.bound > bound:
                 limit = _FIRST_LIMIT
+            elif most is not None and limit >= most:
+                return
 
     @staticmethod
     def _limited(budget: SearchBudget, deterministic: float) -> SearchBudget:
@@ -104,23 +120,35 @@ class FewestMoves:
         least = deterministic if known is None else min(known, deterministic)
         return replace(budget, limits=replace(budget.limits, deterministic=least))
 
-    def _search(self, budget: SearchBudget) -> None:
-        """Search once with CP-SAT, among the moves that the prices permit at the bound."""
+    def _search(self, budget: SearchBudget) -> bool:
+        """Search once with CP-SAT, among the moves that the prices permit at the bound.
+
+        Return whether a search was possible.
+        """
         from kassay.solver.cpsat.moved_partitions import MovedPartitionsModel  # noqa: PLC0415
 
-        pool, target = self.pool, self.bound
+        pool, target, limits = self.pool, self.bound, self.limits
         model = MovedPartitionsModel(pool.problem, pool.constraints, self.level)
         if self.priced is not None:
             possible = self.priced.possible_moves(target)
             model = replace(model, possible=possible, interleaves=True)
+            limits = self.preferred or limits
         found = model.fewest_moves(
-            self.limits, budget=budget, hint=pool.best(self.level, self.limits), bound=target
+            limits, budget=budget, hint=pool.best(self.level, limits), bound=target
         )
         if found.placement is not None:
             pool.add(found.placement)
             self.has_searched = True
-        bound = target + 1 if found.infeasible else found.bound or 0
-        self._raise_bound(bound if self.priced is None else min(bound, target + 1), Origin.CP_SAT)
+        bound = target + 1 if found.infeasible else found.bound
+        if bound is None:
+            return False
+        if self.priced is None:
+            self._raise_bound(bound, Origin.CP_SAT)
+        elif bound > target and self.preferred is not None:
+            self.preferred = None
+        else:
+            self._raise_bound(min(bound, target + 1), Origin.CP_SAT)
+        return True
 
     def _price(self, budget: SearchBudget) -> None:
         """Find prices per weight; raise the bound."""

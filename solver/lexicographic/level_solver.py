@@ -205,7 +205,7 @@ class LevelSolver:
             return unproven
         self.moves_searched_at = best
         within = budget.part(_FIRST_SHARE)
-        search = FewestMoves(pool, moves, loose)
+        search = FewestMoves(pool, moves, loose, preferred=strict)
         search.run(within)
         if search.is_proven:
             fewest, search = search.proven, search.within(strict)
