@@ -17,6 +17,7 @@ from kassay.solver import (
     certificate_errors,
     solve,
 )
+from kassay.solver.bounds.level_bounds import makespan_bound
 from kassay.solver.certificate.certificate import Origin
 from kassay.solver.constraints import Forbidden, MaxPartitions
 from kassay.solver.evaluation import movement_costs, violated
@@ -140,6 +141,22 @@ def test_prices_and_excluded_moves_give_the_fewest_moves():
         search.run(SearchBudget.start(SearchLimits()))
         assert search.is_proven
         assert search.proven.value == moves
+
+
+def test_searches_with_prices_end_at_a_deterministic_limit():
+    problem = build_problem(_weighted_group(random.Random("limit"), 60, 6))
+    limits = [(Imbalance("makespan"), makespan_bound(problem))]
+    priced = price_by_weight(
+        problem,
+        [limits[0][1]] * 6,
+        movement_costs(problem, Movement()),
+        incumbent=60,
+        may_continue=limited_steps(1),
+    )
+    search = FewestMoves(IncumbentPool(problem, (Movement(),), (), []), Movement(), limits)
+    search.priced = priced
+    search.run(SearchBudget.start(SearchLimits(time=1e6, deterministic=1e-6)))
+    assert not search.is_proven
 
 
 def _states(group):
