@@ -27,7 +27,7 @@ class _Cell:
     value: int
     bound: int
     judges: tuple[int, ...]
-    plain: int  # maximum load of the plain CP-SAT model in the same time
+    plain: int  # maximum load of the plain CP-SAT model; the time for all cells is the same
 
     @property
     def gap(self) -> float:
@@ -69,18 +69,22 @@ def main() -> None:
 
 def _cells(group: Group, most: int, seconds: float) -> list[_Cell]:
     """Return the cells of one group for 0 to ``most`` moves."""
-    problem, start = build_problem(group), time.monotonic()
+    problem, begin = build_problem(group), time.monotonic()
     rows = frontier(group, limits=SearchLimits(time=seconds)).table()
-    used = time.monotonic() - start
+    used = time.monotonic() - begin
     judges = [judge(problem, most) for judge in (by_maximum, by_squares, beam)]
-    plain, cells = PlainModel(problem), []
+    deadline, cells = time.monotonic() + used, []
+    plain = PlainModel(problem)
     for moves in range(most + 1):
         value = [one for one in rows if one.moves <= moves][-1].imbalance
         # The bound of a point holds for its number of moves; a later bound is not higher.
         later = [one.imbalance_bound for one in rows if one.moves >= moves]
         bound = later[0] if later else rows[-1].imbalance_bound
         lowest = tuple(values[moves] for values in judges)
-        found, _ = plain.lowest(moves, used / (most + 1))
+        left = deadline - time.monotonic()
+        found, _ = (
+            plain.lowest(moves, left / (most + 1 - moves)) if left > 0 else (plain.highest, 0)
+        )
         cells.append(_Cell(moves, value, bound, lowest, found))
     return cells
 

@@ -96,7 +96,13 @@ def imbalance_bound(problem: Problem, measure: Measure) -> int:
 
 
 def makespan_bound(problem: Problem) -> int:
-    """Return a lower bound on the maximum load, from mean loads and the largest weights."""
+    """Return a lower bound on the maximum load, from mean loads and the largest weights.
+
+    With different speeds, it is a bound on the maximum relative load.
+    """
+    units = problem.member_units
+    if not units.has_equal_speeds:
+        return unit_imbalance_bound(problem, Measure.MAKESPAN, units)
     best = 0
     for members, weights in _closed_member_sets(problem):
         best = max(best, -(-sum(weights) // members), _pigeonhole_bound(weights, members))

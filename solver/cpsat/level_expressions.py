@@ -12,10 +12,11 @@ from kassay.reference.model.load_units import LoadUnits
 from kassay.reference.model.metrics import Measure
 from kassay.solver import objective
 from kassay.solver.cpsat.model import AssignmentModel, Expression, weighted_sum
-from kassay.solver.cpsat.model_ranges import MAX_CHORDS, cost_scale, square_range
+from kassay.solver.cpsat.model_ranges import MAX_CHORDS, RelativeFactors, cost_scale, square_range
 from kassay.solver.evaluation import RackTable, colocation_blocks, load_units, movement_costs
+from kassay.solver.number_ranges import Arithmetic
 
-_MAX_PAIRS = 20_000
+_MAX_PAIRS = 40_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +86,13 @@ def _imbalance_terms(
         return (Term(0),)
     loads, unit, rest = model.unit_loads(units), model.scale.unit, model.scale.rest
     is_exact = model.scale.is_exact
+    is_makespan = level.measure is Measure.MAKESPAN
+    factors = RelativeFactors.of(units, model.total if is_makespan else None)
+    pairs = len(loads) ** 2 if level.measure is Measure.BALANCE_SCORE else 0
+    if pairs > _MAX_PAIRS or not Arithmetic.CP_SAT.represents(max(factors.factors)):
+        return None
     relative: list[Expression] = [
-        load * factor for load, factor in zip(loads, units.factors, strict=True)
+        load * factor for load, factor in zip(loads, factors.factors, strict=True)
     ]
     match level.measure:
         case Measure.SUM_OF_SQUARES:
@@ -94,14 +100,14 @@ def _imbalance_terms(
         case Measure.DEVIATION:
             term = _deviation(model, loads, units)
         case Measure.BALANCE_SCORE:
-            pairs = list(combinations(relative, 2))
-            if len(pairs) > _MAX_PAIRS:
-                return None
             # A remainder changes the distances of one load to all others.
             error = rest * max(units.factors) * (len(loads) - 1)
-            term = Term(_distances(model, pairs, most), unit, -error, is_exact)
+            distances = _distances(model, list(combinations(relative, 2)), most)
+            term = Term(distances, unit, -error, is_exact)
         case Measure.MAKESPAN:
-            term = Term(_greatest(model, relative, most), unit, is_exact=is_exact)
+            most = model.total * max(factors.factors)
+            is_exact = is_exact and factors.unit == 1
+            term = Term(_greatest(model, relative, most), unit * factors.unit, is_exact=is_exact)
         case Measure.SPREAD:
             least = model.cp.new_int_var(0, most, "least")
             for load in relative:

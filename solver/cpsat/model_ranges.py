@@ -17,6 +17,8 @@ MAX_CHORDS = 48
 
 Beyond it, the square is bounded by CP-SAT's product constraint.
 """
+_FACTOR_BITS = 20
+"""Minimum precision of the factors from loads to relative loads in a model of the makespan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,26 @@ def square_range(units: LoadUnits, total: int, worst: int) -> SquareRange:
     return SquareRange(tuple(parts), offset)
 
 
+@dataclass(frozen=True, slots=True)
+class RelativeFactors:
+    """Factors from loads to relative loads in a unit, rounded down if they are too large.
+
+    Many different speeds have a large common multiple.
+    """
+
+    factors: tuple[int, ...]
+    unit: int
+
+    @classmethod
+    def of(cls, units: LoadUnits, total: int | None) -> "RelativeFactors":
+        """Return the factors of load units, rounded if a total load is given."""
+        if total is None:
+            return cls(units.factors, 1)
+        bits = max(_FACTOR_BITS, Arithmetic.CP_SAT.value.bit_length() - total.bit_length() - 3)
+        unit = 2 ** max(max(units.factors).bit_length() - bits, 0)
+        return cls(tuple(factor // unit for factor in units.factors), unit)
+
+
 def load_scale(problem: Problem, levels: Iterable[tuple[Level, int]] = ()) -> Scale:
     """Return the scale of the weights of a model that expresses some levels.
 
@@ -107,6 +129,7 @@ def _magnitudes(
     count, most = len(units.names), total * max(units.factors)
     match measure:
         case Measure.MAKESPAN:
+            most = total * max(RelativeFactors.of(units, total).factors)
             return 2 * most, most
         case Measure.SPREAD:
             return 2 * most, 2 * most

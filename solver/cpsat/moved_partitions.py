@@ -79,19 +79,6 @@ class MovedPartitionsModel:
         """
         return self.minimise(self.movement, limits, budget=budget, hint=hint, bound=bound)
 
-    def lowest_makespan(
-        self,
-        max_moves: int,
-        *,
-        budget: SearchBudget,
-        hint: Placement | None = None,
-        bound: int = 0,
-    ) -> SearchResult:
-        """Minimise the maximum load, relative to the speeds, within a total cost of the moves."""
-        level = Imbalance(Measure.MAKESPAN)
-        limits = [(self.movement, max_moves)]
-        return self.minimise(level, limits, budget=budget, hint=hint, bound=bound)
-
     def lowest_squares(
         self,
         max_moves: int,

@@ -9,7 +9,7 @@ from kassay.solver.constraints import Constraint
 from kassay.solver.enumeration.level_columns import level_column
 from kassay.solver.enumeration.placement_table import list_placements
 from kassay.solver.number_ranges import Weights
-from kassay.solver.objective import Level
+from kassay.solver.objective import Imbalance, Level, Movement, MovementCost
 from kassay.solver.problem import Placement, Problem
 
 
@@ -55,6 +55,32 @@ def search_all(
         values = column[rows]
         rows = rows[np.asarray(values == values.min(), dtype=np.bool_)]
     return CompleteResult(table.placement(int(rows[0])), tuple(minima), tuple(best))
+
+
+def lowest_per_moves(
+    problem: Problem, level: Level, constraints: Sequence[Constraint], *, most: int
+) -> list[Placement] | None:
+    """Return placements with the lowest value of a level for at most 0, 1, 2, … moves.
+
+    Among equal values, they have the lowest sum of squared loads, then the lowest moved weight.
+    The list ends at ``most``
+    moves, or at the lowest value of all. Return None if there may be too many placements.
+    """
+    table = list_placements(problem, constraints)
+    if table is None:
+        return None
+    moves, values = level_column(table, Movement()), level_column(table, level)
+    moved_weight = level_column(table, Movement(MovementCost.WEIGHT))
+    columns = (values, level_column(table, Imbalance()), moves, moved_weight)
+    found: list[Placement] = []
+    for count in range(most + 1):
+        rows = np.flatnonzero(np.asarray(moves <= count, dtype=np.bool_))
+        for column in columns:
+            rows = rows[np.asarray(column[rows] == column[rows].min(), dtype=np.bool_)]
+        found.append(table.placement(int(rows[0])))
+        if values[rows[0]] == values.min():
+            break
+    return found
 
 
 def minimal_conflict(problem: Problem, constraints: Sequence[Constraint]) -> tuple[Constraint, ...]:

@@ -21,9 +21,6 @@ from kassay.solver.solution import Solution
 if TYPE_CHECKING:
     from kassay.solver.flow.convex_frontier import ConvexHull
 
-_MIN_TABLE_PARTITIONS = 12
-"""CP-SAT and enumeration find all points of smaller groups in less time."""
-
 
 def frontier(
     group: Group,
@@ -98,24 +95,20 @@ def moves_table(
     constraints: Iterable[Constraint] = (),
     report: Report | None = None,
 ) -> MovesTable | None:
-    """Return an empty table of the lowest maximum load per number of moves.
+    """Return an empty table of the lowest imbalance per number of moves.
 
-    Return None if the table does not apply: to equal weights, to different speeds, to other
-    measures than the makespan, to fewer than 12 partitions, to a limit on moves, and if the
-    current owners violate a constraint.
+    Return None if the table does not apply: to equal weights and speeds, to the measure leximax,
+    to a limit on moves, and if the current owners violate a constraint.
     """
     constraints = tuple(constraints)
     check_constraints(group, constraints)
     measure = default_measure(group) if measure is None else Measure(measure)
     problem, rules = build_problem(group), (*group_constraints(group), *constraints)
-    if (
-        measure is not Measure.MAKESPAN
-        or problem.partition_count < _MIN_TABLE_PARTITIONS
-        or any(isinstance(rule, MaxMoves) for rule in rules)
-        or not MovesTable.is_applicable(problem, rules)
+    if any(isinstance(rule, MaxMoves) for rule in rules) or not MovesTable.is_applicable(
+        problem, measure, rules
     ):
         return None
-    return MovesTable(problem, rules, report=report)
+    return MovesTable(problem, rules, Imbalance(measure), report=report)
 
 
 def _epsilon_constraint(

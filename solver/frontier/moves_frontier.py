@@ -1,9 +1,8 @@
-"""Frontier of a group with different weights, from the table of lowest maximum loads."""
+"""Frontier of a group with different weights or speeds, from the table of lowest imbalances."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from kassay.reference.model.metrics import Measure
 from kassay.solver.constraints import Constraint
 from kassay.solver.frontier.frontier_points import (
     Frontier,
@@ -13,8 +12,9 @@ from kassay.solver.frontier.frontier_points import (
     non_dominated,
 )
 from kassay.solver.lexicographic.moves_table import MovesTable
+from kassay.solver.lexicographic.moves_table_search import prove_moves, search_moves
 from kassay.solver.limits import SearchBudget
-from kassay.solver.objective import Imbalance, Movement
+from kassay.solver.objective import Movement
 from kassay.solver.solution import LevelValue, Solution
 from kassay.solver.solve import solve
 
@@ -45,7 +45,7 @@ def moves_frontier(
         lowest = [
             solve(
                 table.problem.group,
-                levels=(Imbalance(Measure.MAKESPAN), Movement()),
+                levels=(table.level, Movement()),
                 constraints=constraints,
                 initial_assignment=table.problem.to_assignment(table.placements[-1]),
                 limits=limits,
@@ -62,17 +62,17 @@ def moves_frontier(
 def fill_quickly(table: MovesTable, budget: SearchBudget) -> None:
     """Fill the table by the searches that need no integer program."""
     if not budget.limits.is_stopped:
-        table.search(budget.at_least(_MIN_SECONDS).until(_FIRST_SECONDS))
+        search_moves(table, budget.at_least(_MIN_SECONDS).until(_FIRST_SECONDS))
 
 
 def search_further(table: MovesTable, budget: SearchBudget) -> None:
     """Continue the searches that need no integer program, if they did not end."""
     if budget.has_time:
-        table.search(budget.part(_SEARCH_SHARE))
+        search_moves(table, budget.part(_SEARCH_SHARE))
 
 
 def add_solution(table: MovesTable, solution: Solution) -> None:
-    """Add the assignment of a solution to the table, and its bound on the maximum load."""
+    """Add the assignment of a solution to the table, and its bound on the imbalance."""
     if solution.assignment is None:
         return
     placement = table.problem.to_placement(solution.assignment)
@@ -80,7 +80,7 @@ def add_solution(table: MovesTable, solution: Solution) -> None:
     if placement is not None:
         table.add(placement)
     first = solution.levels[0]
-    if first.name == Measure.MAKESPAN:
+    if first.name == table.level.name:
         table.lowest = max(table.lowest, min(first.bound, table.values[-1]))
         table.raise_bound(table.top, table.lowest)
 
@@ -97,7 +97,7 @@ def table_frontier(
         and table.values[-1] == table.lowest
         and all(table.is_proven(count) for count in counts)
     )
-    return Frontier(Measure.MAKESPAN, kept, complete=complete)
+    return Frontier(table.level.measure, kept, complete=complete)
 
 
 def _point(table: MovesTable, count: int) -> FrontierPoint:
@@ -106,7 +106,7 @@ def _point(table: MovesTable, count: int) -> FrontierPoint:
     moves, bound = table.fewest_moves(value) or (count, 0)
     return FrontierPoint(
         LevelValue(Movement.name, moves, min(bound, moves)),
-        LevelValue(str(Measure.MAKESPAN), value, table.bounds[moves]),
+        LevelValue(table.level.name, value, table.bounds[moves]),
         table.problem.to_assignment(table.placements[moves]),
     )
 
@@ -124,5 +124,5 @@ def prove_points(table: MovesTable, counts: Sequence[int], budget: SearchBudget)
     """Improve and prove entries of a table, those at geometric numbers of moves first."""
     first = {0, *geometric_moves(counts[-1]), counts[-1]}
     order = sorted(counts, key=lambda count: (count not in first, count))
-    table.prove(order, budget.part(_PROOF_SHARE))
+    prove_moves(table, order, budget.part(_PROOF_SHARE))
     table.even_out(counts, budget)

@@ -17,6 +17,8 @@ from kassay.solver.solution import LevelValue, Solution
 from kassay.solver.solve import solve
 
 _SQUARES = Imbalance(Measure.SUM_OF_SQUARES)
+_SECONDS_FOR_TIES = 0.1
+"""Minimum time of the search for lighter moves after a search for even loads."""
 _OPTIMUM_SHARE, _MOVES_SHARE, _SQUARES_SHARE = 0.25, 0.3, 0.1
 
 
@@ -32,7 +34,8 @@ def has_plan_levels(levels: Sequence[Level]) -> bool:
 class MovesPlan:
     """Plan with the fewest moves within a tolerance of the lowest maximum load.
 
-    The levels are the maximum load, the number of moves, and the sum of squared loads.
+    The levels are the maximum load, the number of moves, and the sum of squared loads at this
+    maximum load and number of moves.
 
     Parameters
     ----------
@@ -102,15 +105,16 @@ class MovesPlan:
 
     def even_out(self, budget: SearchBudget) -> int:
         """Lower the sum of squares of the plan; return a lower bound on it."""
-        from kassay.solver.cpsat.moved_partitions import MovedPartitionsModel  # noqa: PLC0415
-
         table, moves = self.table, self.moves
         table.even_out([moves], budget)
-        if moves == 0 and (table.problem.owner != NO_OWNER).all():
+        is_fixed = moves == 0 and (table.problem.owner != NO_OWNER).all()
+        if is_fixed or table.is_complete:
             return level_value(table.problem, _SQUARES, table.placements[0])
         counted = level_bound(table.problem, _SQUARES)
         if not budget.has_time:
             return counted
+        from kassay.solver.cpsat.moved_partitions import MovedPartitionsModel  # noqa: PLC0415
+
         found = MovedPartitionsModel(table.problem, table.rules).lowest_squares(
             moves,
             table.values[moves],
@@ -120,6 +124,7 @@ class MovesPlan:
         )
         if found.placement is not None:
             table.replace(moves, found.placement)
+            table.even_out([moves], budget.at_least(_SECONDS_FOR_TIES))
         return counted if found.bound is None else max(counted, found.bound)
 
     def solution(self, squares_bound: int = 0) -> Solution:

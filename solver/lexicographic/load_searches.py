@@ -17,6 +17,7 @@ from kassay.solver.evaluation import imbalance_of, level_value, load_units, move
 from kassay.solver.incumbent_pool import IncumbentPool
 from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.lexicographic.moves_table import MovesTable
+from kassay.solver.lexicographic.moves_table_search import prove_moves, search_moves
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import HostImbalance, Imbalance, Level, Movement
 from kassay.solver.problem import Problem
@@ -132,24 +133,23 @@ def balance_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -
 
 
 def limit_moves(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> ProvenBound:
-    """Minimise the makespan within the maximum number of moves."""
+    """Minimise the imbalance within the maximum number of moves."""
     problem = pool.problem
     limits = [rule.limit for rule in pool.constraints if isinstance(rule, MaxMoves)]
     rules = [rule for rule in pool.constraints if not isinstance(rule, MaxMoves)]
     if (
         not limits
         or pool.reached
-        or level.measure is not Measure.MAKESPAN
-        or not is_large_enough(problem)
-        or not MovesTable.is_applicable(problem, rules)
+        or problem.partition_count < MIN_PARTITIONS
+        or not MovesTable.is_applicable(problem, level.measure, rules)
     ):
         return ProvenBound(0, Origin.EXCHANGE)
-    table = MovesTable(problem, rules, most=min(limits))
+    table = MovesTable(problem, rules, Imbalance(level.measure), most=min(limits))
     for placement in pool.placements:
         table.add(placement)
-    table.search(budget.part(_FIRST_SHARE_OF_LIMITED_MOVES))
+    search_moves(table, budget.part(_FIRST_SHARE_OF_LIMITED_MOVES))
     table.extend(table.most)
-    table.prove([table.most], budget.part(_LIMITED_MOVES_SHARE))
+    prove_moves(table, [table.most], budget.part(_LIMITED_MOVES_SHARE))
     pool.add(table.placements[-1])
     return ProvenBound(table.bounds[-1], Origin.EXCHANGE)
 

@@ -1,51 +1,45 @@
-"""Table of the lowest maximum load for each number of moves, with bounds.
+"""Table of the lowest imbalance for each number of moves, with bounds.
 
 The table is the single source of plans, frontiers and limits on moves for groups with different
-weights. Greedy moves, a beam search and exchanges fill it within seconds. Integer programs with
-variables for moved partitions only, and column generation, then improve and prove its entries.
+weights or speeds; `moves_table_search` fills it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
-from kassay.solver.bounds.level_bounds import makespan_bound
+from kassay.solver.bounds.level_bounds import level_bound, makespan_bound
 from kassay.solver.constraints import Constraint, Forbidden, MaxMoves, Pinned
 from kassay.solver.evaluation import level_value, violated
 from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.limits import SearchBudget
-from kassay.solver.objective import Imbalance, Level, Movement
+from kassay.solver.objective import Imbalance, Movement
 from kassay.solver.problem import Placement, Problem
 
-if TYPE_CHECKING:
-    from kassay.solver.weighted.search.moves_beam import MovesBeam
-
 Report = Callable[[int, int, int], None]
-"""Function that receives a number of moves, the maximum load and its bound."""
+"""Function that receives a number of moves, the imbalance and its bound."""
 
 MAX_MOVES = 500
 """Default maximum number of moves of the table."""
-_BEAMS = ((60, 40, 0), (6, MAX_MOVES, 4), (60, 40, 4))
+BEAMS = ((60, 40, 0), (6, MAX_MOVES, 4), (60, 40, 4))
 """Width of each beam, its maximum number of moves, and its number of exchanging states.
 
 Beams that find good entries for few moves in little time come first.
 """
 _COUNTED_MOVES = 100
 """Maximum number of moves for which the table has a bound from the start."""
-_MIN_SECONDS = 0.4
-"""Minimum time for the greedy moves, and for one entry of the table."""
-_BEAM_STEPS, _SQUARES_STEPS = 5_000, 2_000
+_SQUARES_STEPS = 2_000
 """Maximum number of steps with a deterministic limit."""
 
 
 @dataclass
 class MovesTable:
-    """Lowest maximum loads found for 0, 1, 2, … moves, with placements and lower bounds.
+    """Lowest imbalances found for 0, 1, 2, … moves, with placements and lower bounds.
 
     Values and bounds never increase with the number of moves. ``rules`` are the constraints
     without limits on moves, with the capacities.
@@ -53,32 +47,36 @@ class MovesTable:
 
     problem: Problem
     rules: Sequence[Constraint]
+    level: Imbalance = field(default=Imbalance(Measure.MAKESPAN))
     most: int = MAX_MOVES
     report: Report | None = None
     placements: list[Placement] = field(init=False)
     values: list[int] = field(init=False)
     bounds: list[int] = field(init=False)
-    _waiting: list[tuple[int, int, int]] = field(init=False, default_factory=lambda: [*_BEAMS])
+    is_complete: bool = field(init=False, default=False)
+    """Whether all assignments were compared, so that the sums of squares are proven too."""
+    waiting: list[tuple[int, int, int]] = field(init=False, default_factory=lambda: [*BEAMS])
+    """Beams of the search that have not ended."""
 
     def __post_init__(self) -> None:
         start = keep_owned(self.problem)
-        lowest = makespan_bound(self.problem)
-        value = max(self.problem.loads(start), default=0)
+        value = self.value_of(start)
+        lowest = makespan_bound if self._is_makespan else partial(level_bound, level=self.level)
+        self.lowest = min(lowest(self.problem), value)
         self.placements, self.values = [start], [value]
-        self.lowest = min(lowest, value)
         self.bounds = [self.counted_bound(0, value)]
 
     @staticmethod
-    def is_applicable(problem: Problem, rules: Iterable[Constraint]) -> bool:
+    def is_applicable(problem: Problem, measure: Measure, rules: Iterable[Constraint]) -> bool:
         """Return whether a table can be computed.
 
-        The weights must differ and the speeds be equal, and the current owners must meet the
-        constraints.
+        The weights or speeds must differ, the measure must not be leximax, and the current owners
+        must meet the constraints.
         """
         rules = [rule for rule in rules if not isinstance(rule, MaxMoves)]
         return (
-            problem.group.is_weighted
-            and problem.group.has_equal_speeds
+            (problem.group.is_weighted or not problem.group.has_equal_speeds)
+            and measure is not Measure.LEXIMAX
             and not problem.has_big_loads
             and problem.partition_count > 0
             and not any(violated(problem, rules, keep_owned(problem)))
@@ -90,19 +88,32 @@ class MovesTable:
         return len(self.values) - 1
 
     def is_proven(self, moves: int) -> bool:
-        """Return whether the maximum load for a number of moves is proven."""
+        """Return whether the imbalance for a number of moves is proven."""
         return self.values[moves] == self.bounds[moves]
 
-    def fewest_moves(self, max_load: int) -> tuple[int, int] | None:
-        """Return the fewest moves found within a maximum load, and a lower bound on them."""
-        found = next((k for k, value in enumerate(self.values) if value <= max_load), None)
+    def fewest_moves(self, limit: int) -> tuple[int, int] | None:
+        """Return the fewest moves found within a limit on the imbalance, and a lower bound."""
+        found = next((k for k, value in enumerate(self.values) if value <= limit), None)
         if found is None:
             return None
-        return found, next(k for k, bound in enumerate(self.bounds) if bound <= max_load)
+        return found, next(k for k, bound in enumerate(self.bounds) if bound <= limit)
+
+    @property
+    def _is_makespan(self) -> bool:
+        return self.level.measure is Measure.MAKESPAN
+
+    @property
+    def has_load_limits(self) -> bool:
+        """Whether searches within one maximum load apply."""
+        return self._is_makespan and self.problem.group.has_equal_speeds
+
+    def value_of(self, placement: Placement) -> int:
+        """Return the imbalance of a placement."""
+        return level_value(self.problem, self.level, placement)
 
     def add(self, placement: Placement) -> bool:
-        """Add a placement; return whether it lowers a maximum load in the table."""
-        value = max(self.problem.loads(placement), default=0)
+        """Add a placement; return whether it lowers an imbalance in the table."""
+        value = self.value_of(placement)
         moves = level_value(self.problem, Movement(), placement)
         if moves > self.most or any(violated(self.problem, self.rules, placement)):
             return False
@@ -123,150 +134,61 @@ class MovesTable:
             self.placements.append(self.placements[-1])
             self.bounds.append(min(max(counted, self.lowest), last))
 
+    def fill(self, placements: list[Placement]) -> None:
+        """Replace all entries by the best of all assignments, for 0, 1, 2, … moves."""
+        self.placements, self.values = placements, [self.value_of(one) for one in placements]
+        self.bounds = [*self.values]
+        if self.top < self.most:
+            self.lowest = self.values[-1]
+        self.waiting.clear()
+        self.is_complete = True
+
+    def add_until_lowest(self, placements: Iterable[Placement]) -> None:
+        """Add placements until one has the lowest possible imbalance."""
+        for placement in placements:
+            self.add(placement)
+            if self.value_of(placement) <= self.lowest:
+                return
+
+    def truncate(self) -> None:
+        """Remove entries with more moves than the first one with the lowest imbalance."""
+        size = self.values.index(self.values[-1]) + 1
+        del self.values[size:], self.placements[size:], self.bounds[size:]
+
     def raise_bound(self, moves: int, bound: int) -> None:
         """Raise the bounds for a number of moves and for fewer moves."""
         for fewer in range(min(moves, self.top) + 1):
             self.bounds[fewer] = max(self.bounds[fewer], min(bound, self.values[fewer]))
 
-    def search(self, budget: SearchBudget) -> None:
-        """Fill the table by greedy moves and beam searches, until a bound is reached.
-
-        A further call continues with the beam searches that did not end within the budget.
-        """
-        # Imported here: the module adds to the start-up time of every command.
-        from kassay.solver.weighted.search.moves_beam import MovesBeam  # noqa: PLC0415
-
-        if not self._waiting:
-            return
-        beam = MovesBeam(self.problem, self.placements[0], self.may_receive)
-        if len(self._waiting) == len(_BEAMS):
-            self._search_greedily(beam, budget)
-        may_continue = budget.continuation(_BEAM_STEPS)
-        while self._waiting and not all(map(self.is_proven, range(self.top + 1))):
-            width, limit, exchanging = self._waiting[0]
-            for heaviest in (None, self.lowest // 2):  # heavier partitions stay
-                most = min(self.most, limit, self.top + 1)
-                found = beam.search(
-                    most, width, may_continue, heaviest=heaviest, exchanging=exchanging
-                )
-                self._add_until_lowest(found)
-            if not may_continue():
-                break
-            del self._waiting[0]
-        if self.values[-1] > self.lowest:
-            # Imported here: numpy.random and SciPy take longer to load than the greedy moves.
-            from kassay.solver.weighted.search.limited_moves import (  # noqa: PLC0415
-                scan_load_limits,
-            )
-
-            for placement in scan_load_limits(self.problem, budget):
-                self.add(placement)
-        self._truncate()
-
-    def _search_greedily(self, beam: "MovesBeam", budget: SearchBudget) -> None:
-        """Add moves that lower the sum of squares most, or the maximum load most.
-
-        They have at least `_MIN_SECONDS`, so that they end in most groups at any time limit.
-        """
-        may_continue = budget.at_least(_MIN_SECONDS).continuation(_BEAM_STEPS)
-        self._add_until_lowest(beam.lower_squares(self.most, may_continue))
-        for heaviest in (None, self.lowest // 2):
-            most = min(self.most, self.top + 1)
-            found = beam.search(most, 1, may_continue, heaviest=heaviest, exchanging=0)
-            self._add_until_lowest(found)
-
-    def _add_until_lowest(self, placements: Iterable[Placement]) -> None:
-        """Add placements until one has the lowest possible maximum load."""
-        for placement in placements:
-            self.add(placement)
-            if max(self.problem.loads(placement)) <= self.lowest:
-                return
-
-    def _truncate(self) -> None:
-        """Remove entries with more moves than the first one with the lowest maximum load."""
-        size = self.values.index(self.values[-1]) + 1
-        del self.values[size:], self.placements[size:], self.bounds[size:]
-
-    def prove(self, counts: Sequence[int], budget: SearchBudget) -> None:
-        """Improve and prove the entries with given numbers of moves, in this order."""
-        counts = [count for count in counts if count <= self.top]
-        for number, count in enumerate(counts):
-            if not budget.has_time:
-                return
-            self.raise_bound(count, self.counted_bound(count))
-            self._add_neighbours(count)
-            if not self.is_proven(count):
-                share = 1 / (1 + sum(not self.is_proven(one) for one in counts[number:]) / 2)
-                self._prove(count, self._part(budget, min(1.0, share)))
-                if self.report is not None:
-                    self.report(count, self.values[count], self.bounds[count])
-
-    def _add_neighbours(self, moves: int) -> None:
-        """Add placements that differ by one move from those with one move more or less."""
-        from kassay.solver.weighted.search.moves_beam import MovesBeam  # noqa: PLC0415
-
-        beam = MovesBeam(self.problem, self.placements[0], self.may_receive)
-        if moves and not self.is_proven(moves):
-            self._add_until_lowest(beam.with_one_more_move(self.placements[moves - 1]))
-        if moves < self.top and not self.is_proven(moves):
-            self._add_until_lowest(beam.without_one_move(self.placements[moves + 1]))
-
-    @staticmethod
-    def _part(budget: SearchBudget, share: float) -> SearchBudget:
-        if budget.limits.deterministic is not None:
-            return budget
-        return budget.part(share) if budget.seconds * share > _MIN_SECONDS else budget
-
-    def _prove(self, moves: int, budget: SearchBudget) -> None:
-        """Improve and prove one entry by integer programs, then by column generation."""
-        # Imported here: loading OR-Tools takes longer than the search in a small group.
-        from kassay.solver.cpsat.moved_partitions import MovedPartitionsModel  # noqa: PLC0415
-        from kassay.solver.weighted.search.limited_moves import (  # noqa: PLC0415
-            LimitedMovesSearch,
-        )
-
-        model = MovedPartitionsModel(self.problem, self.rules)
-        found = model.lowest_makespan(
-            moves,
-            budget=self._part(budget, 0.6),
-            hint=self.placements[moves],
-            bound=self.bounds[moves],
-        )
-        if found.placement is not None:
-            self.add(found.placement)
-        if found.bound is not None:
-            self.raise_bound(moves, found.bound)
-        if self.rules or self.is_proven(moves) or not budget.has_time:
-            return
-        rng = np.random.default_rng(budget.seed)
-        search = LimitedMovesSearch(self.problem, moves, self.placements[moves], rng)
-        search.run(budget)
-        self.add(search.placement)
-        self.raise_bound(moves, search.bound)
-
     def even_out(self, counts: Iterable[int], budget: SearchBudget) -> None:
         """Lower the sums of squares of entries, without more moves or higher maximum loads."""
+        for count in counts:
+            self.replace(count, self.evened_out(self.placements[count], budget))
+
+    def evened_out(
+        self, placement: Placement, budget: SearchBudget, *, is_limited: bool = True
+    ) -> Placement:
+        """Return a placement with a lower sum of squares, as `lower_squares_within`."""
         from kassay.solver.weighted.search.even_receivers import (  # noqa: PLC0415
             lower_squares_within,
         )
 
         may_continue = budget.continuation(_SQUARES_STEPS)
-        for count in counts:
-            placement = lower_squares_within(
-                self.problem, self.placements[count], self.may_receive, may_continue
-            )
-            self.replace(count, placement)
+        return lower_squares_within(
+            self.problem, placement, self.may_receive, may_continue, is_limited=is_limited
+        )
 
     def replace(self, moves: int, placement: Placement) -> None:
-        """Replace the placement of an entry if the new one is valid and as good on each level."""
-        if self.add(placement) or any(violated(self.problem, self.rules, placement)):
-            return
-        levels: tuple[Level, ...] = (Imbalance(Measure.MAKESPAN), Movement(), Imbalance())
-        for level in levels:
-            value = level_value(self.problem, level, placement)
-            if value > level_value(self.problem, level, self.placements[moves]):
-                return
-        self.placements[moves] = placement
+        """Replace the placement of an entry if the new one is valid, and better or more even."""
+        if not self.add(placement) and not any(violated(self.problem, self.rules, placement)):
+            candidates = (self.placements[moves], placement)
+            self.placements[moves] = min(candidates, key=self._rank)
+
+    def _rank(self, placement: Placement) -> tuple[int, ...]:
+        from kassay.solver.weighted.search.even_receivers import evenness  # noqa: PLC0415
+
+        moves = level_value(self.problem, Movement(), placement)
+        return self.value_of(placement), moves, *evenness(self.problem, placement)
 
     @property
     def may_receive(self) -> NDArray[np.bool_]:
@@ -288,13 +210,16 @@ class MovesTable:
         return allowed
 
     def counted_bound(self, moves: int, most: int | None = None) -> int:
-        """Return a lower bound on the maximum load within a number of moves, without search.
+        """Return a lower bound on the imbalance within a number of moves, without search.
 
         The bound is not above ``most``.
         """
+        most = self.values[0] if most is None else most
+        if not self._is_makespan:
+            is_fixed = moves == 0 and (self.problem.owner != NO_OWNER).all()
+            return min(self.values[0] if is_fixed else self.lowest, most)
         from kassay.solver.weighted.search.limited_moves import (  # noqa: PLC0415
             makespan_bound_within,
         )
 
-        most = self.values[0] if most is None else most
         return makespan_bound_within(self.problem, moves, low=self.lowest, high=most)

@@ -60,7 +60,9 @@ def test_the_moves_and_loads_of_weighted_groups_agree_with_brute_force():
             limits = [(Imbalance("makespan"), makespan)]
             start = hint[problem.consumer_set]
             fewest = model.fewest_moves(limits, budget=_budget(), hint=start)
-            lowest = model.lowest_makespan(moves, budget=_budget(), hint=start)
+            lowest = model.minimise(
+                Imbalance("makespan"), [(Movement(), moves)], budget=_budget(), hint=start
+            )
             assert (fewest.bound, lowest.bound) == (moves, makespan)
             assert max(problem.loads(lowest.placement)) == makespan
             squares = model.lowest_squares(moves, makespan, budget=_budget(), hint=start)
@@ -93,7 +95,8 @@ def test_partitions_without_an_owner_are_placed_without_a_move():
 def test_weights_beyond_64_bits_give_a_value_and_a_bound():
     problem = build_problem(log_normal_group(40, 5, 1))
     heavy = replace(problem, weight=problem.weight.astype(object) * 2**60 + 1)
-    found = MovedPartitionsModel(heavy).lowest_makespan(5, budget=_budget())
+    makespan, limits = Imbalance("makespan"), [(Movement(), 5)]
+    found = MovedPartitionsModel(heavy).minimise(makespan, limits, budget=_budget())
     assert heavy.total / 5 <= found.bound <= max(heavy.loads(found.placement))
 
 

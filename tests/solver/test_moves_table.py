@@ -1,27 +1,36 @@
 """The table of lowest maximum loads is not worse than simple searches, and its bounds hold."""
 
+import random
 import time
+from dataclasses import replace
 from fractions import Fraction
+from itertools import combinations, product
 from pathlib import Path
 
 import pytest
 
 from kassay.reference.documents.json_codec import load_group
-from kassay.reference.model.metrics import loads, movement
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.metrics import Measure, loads, measures, movement
 from kassay.solver import MaxMoves, SearchLimits, frontier, solve
 from kassay.solver.bounds.large_partitions import large_partition_moves_bound
 from kassay.solver.frontier.frontier import moves_table
 from kassay.solver.frontier.moves_plan import MovesPlan
+from kassay.solver.lexicographic.moves_table_search import prove_moves, search_moves
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import Tolerance
 from kassay.solver.problem import build_problem
+from tests.log_normal_groups import log_normal_group
 from tests.solver.move_judges import (
     PlainModel,
     badly_received,
     beam,
     by_maximum,
     by_squares,
+    few_partitions_with_a_heavy_one,
     groups_with_a_heavy_partition,
+    is_badly_received,
+    placements_as_good,
     seeded_groups,
 )
 from tests.tiers import short_and_long
@@ -72,7 +81,7 @@ def test_no_simple_search_finds_a_lower_maximum_load(groups, partitions, most):
         problem, table = build_problem(group), moves_table(group)
         limits = SearchLimits(time=600, deterministic=0.1)
         budget = SearchBudget(time.monotonic() + 600, limits)
-        table.search(budget)
+        search_moves(table, budget)
         table.extend(most)
         judges = [judge(problem, most) for judge in (by_maximum, by_squares, beam)]
         for moves in range(most + 1):
@@ -92,3 +101,70 @@ def test_members_below_the_mean_receive_before_members_far_above_it(count):
         planned.start(SearchBudget(time.monotonic() + 600, limits))
         assert planned.moves > 0
         assert badly_received(table.problem, table.placements[planned.moves]) == []
+
+
+@pytest.mark.parametrize("count", short_and_long(40, 2_000))
+def test_a_member_far_above_the_mean_receives_only_if_each_equal_plan_has_such_a_receiver(count):
+    exceptions = 0
+    for seed in range(count):
+        group = few_partitions_with_a_heavy_one(seed)
+        table = moves_table(group)
+        planned = MovesPlan(table, Tolerance(relative=Fraction(1, 50)), None, ())
+        planned.start(SearchBudget.start(SearchLimits()))
+        problem, placement = table.problem, table.placements[planned.moves]
+        if is_badly_received(problem, placement):
+            exceptions += 1
+            equal = placements_as_good(problem, placement)
+            assert equal
+            assert all(is_badly_received(problem, one) for one in equal)
+    assert exceptions > count // 10
+
+
+def _lowest_by_brute_force(group, measure, most):
+    """Return the lowest imbalance over all choices of at most ``most`` moves."""
+    start = {tp: member.id for member in group.members for tp in member.owned}
+    values = []
+    for moved in combinations(start, most):
+        for targets in product([member.id for member in group.members], repeat=most):
+            owners = start | dict(zip(moved, targets, strict=True))
+            lists = {member.id: [] for member in group.members}
+            for tp, member in owners.items():
+                lists[member].append(tp)
+            values.append(measures(group, Assignment(lists))[Measure(measure)])
+    return min(values)
+
+
+@pytest.mark.parametrize(
+    ("measure", "most_speed"),
+    [
+        ("makespan", 4),
+        ("makespan", 10_000),
+        ("sum_of_squares", 1),
+        ("sum_of_squares", 4),
+        ("spread", 1),
+        *short_and_long(("deviation", 1), ("balance_score", 1), ("spread", 4)),
+    ],
+)
+def test_few_moves_are_optimal_for_each_measure_and_for_different_speeds(measure, most_speed):
+    group = log_normal_group(14, 4, seed=3)
+    rng = random.Random(1)
+    speeds = [rng.randint((most_speed + 1) // 2, most_speed) for _ in group.members]
+    members = [replace(one, speed=own) for one, own in zip(group.members, speeds, strict=True)]
+    group = replace(group, members=tuple(members))
+    table = moves_table(group, measure=measure)
+    budget = SearchBudget(time.monotonic() + 600, SearchLimits(time=600, deterministic=0.1))
+    search_moves(table, budget)
+    prove_moves(table, [0, 1, 2], budget)
+    assert not table.is_complete
+    lowest = [_lowest_by_brute_force(group, measure, moves) for moves in range(3)]
+    assert table.values[:3] == lowest
+    assert all(bound <= value for bound, value in zip(table.bounds, table.values, strict=True))
+
+
+def test_different_speeds_without_common_divisors_have_a_bound():
+    group = log_normal_group(60, 8, seed=1)
+    speeds = [9_973, 9_967, 9_949, 9_941, 5_003, 5_009, 7_001, 7_013]
+    members = [replace(one, speed=own) for one, own in zip(group.members, speeds, strict=True)]
+    group = replace(group, members=tuple(members))
+    solution = solve(group, limits=SearchLimits(time=1))
+    assert 0 <= solution.imbalance.gap <= solution.imbalance.bound / 50

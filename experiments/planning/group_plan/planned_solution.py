@@ -19,6 +19,7 @@ from kassay.solver.frontier.moves_frontier import (
 )
 from kassay.solver.frontier.moves_plan import MovesPlan, has_plan_levels
 from kassay.solver.lexicographic.moves_table import MovesTable
+from kassay.solver.lexicographic.moves_table_search import prove_moves
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import Imbalance, Level, Movement, default_measure
 from kassay.solver.solution import Solution
@@ -108,7 +109,7 @@ class PlannedSolution:
         search.find_lowest(self.time.budget("perfect balance", 1.0))
         search.find_fewest_moves(self.time.budget("fewest moves", 1.0))
         moves = dict.fromkeys((search.moves, FEW_MOVES, 1))
-        self.table.prove(list(moves), self.time.budget("plan", 0.25))
+        prove_moves(self.table, list(moves), self.time.budget("plan", 0.25))
         counts = shown_moves(self.table, points, moves)
         prove_points(self.table, counts, self.time.budget("frontier", 0.5))
         bound = search.even_out(self.time.budget("even loads", 1.0))

@@ -5,10 +5,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kassay.solver.bounds.level_bounds import makespan_bound, overload_moves_bound
+from kassay.reference.model.metrics import Measure
+from kassay.solver.bounds.level_bounds import (
+    makespan_bound,
+    max_unit_loads,
+    overload_moves_bound,
+)
+from kassay.solver.evaluation import level_value
 from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.limits import SearchBudget, limited_steps
-from kassay.solver.objective import Movement
+from kassay.solver.objective import Imbalance, Movement
 from kassay.solver.problem import Placement, Problem
 from kassay.solver.weighted.bounds.movement_bound import exchange_bound
 from kassay.solver.weighted.search.few_moves import FewMovesSearch
@@ -30,13 +36,16 @@ def makespan_bound_within(
     """Return a lower bound on the makespan of placements with at most ``max_moves`` moves.
 
     A member with an excess of owned load gives at least the heaviest partitions that sum to
-    the excess. ``low`` is a known bound, ``high`` an upper limit of the returned bound.
+    the excess. With different speeds, the makespan is the maximum relative load. ``low`` is a
+    known bound, ``high`` an upper limit of the returned bound.
     """
+    level = Imbalance(Measure.MAKESPAN)
     low = makespan_bound(problem) if low is None else low
-    high = max(problem.loads(keep_owned(problem)), default=0) if high is None else high
+    high = level_value(problem, level, keep_owned(problem)) if high is None else high
     while low < high:
         middle = (low + high) // 2
-        if overload_moves_bound(problem, Movement(), [middle] * problem.member_count) <= max_moves:
+        max_loads = max_unit_loads(problem, level, middle)
+        if overload_moves_bound(problem, Movement(), max_loads) <= max_moves:
             high = middle
         else:
             low = middle + 1

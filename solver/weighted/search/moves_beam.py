@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.problem import Ints, Placement, Problem
 
+Loads = NDArray[np.int64] | NDArray[np.float64]
+"""Loads of the members divided by their speeds: integers if the speeds are equal."""
+
 _NEIGHBOURS = 12
 """Number of placements with one more move than a given one."""
 _RECEIVERS = 8
@@ -28,7 +31,7 @@ class _State:
     """Placement after some moves, with its loads."""
 
     placement: Placement
-    loads: Ints
+    loads: Loads
 
     squares: float
 
@@ -37,7 +40,7 @@ class _Changes(NamedTuple):
     """Changes of one state, best first: their ranks, and one or two moves per change."""
 
     state: _State
-    highest: Ints  # maximum load after each change, the first rank
+    highest: Loads  # maximum load after each change, the first rank
     squares: NDArray[np.float64]  # sum of squared loads after each change, the second rank
     partitions: Ints  # shape: (changes, moves)
     targets: Ints  # shape: (changes, moves)
@@ -49,7 +52,9 @@ class _Changes(NamedTuple):
 
 @dataclass(frozen=True)
 class MovesBeam:
-    """Searches for low loads with few moves, from the owners of a problem with equal speeds.
+    """Searches for low loads with few moves, from the owners of a problem.
+
+    Loads are divided by the speeds of the members, as floating-point numbers if these differ.
 
     Parameters
     ----------
@@ -64,6 +69,11 @@ class MovesBeam:
     may_receive: NDArray[np.bool_]
 
     @cached_property
+    def scale(self) -> Loads:
+        """Load of a partition of weight 1 per member."""
+        return relative_scale(self.problem)
+
+    @cached_property
     def movable(self) -> NDArray[np.bool_]:
         """Whether each partition has another possible member, and a weight."""
         has_choice: NDArray[np.bool_] = self.may_receive.sum(axis=1) > 1
@@ -72,20 +82,26 @@ class MovesBeam:
     def lower_squares(self, most: int, may_continue: Callable[[], bool]) -> Iterator[Placement]:
         """Yield the placements after each move with the largest drop of the sum of squares."""
         state, weight = self._state(self.start), self.problem.weight.astype(np.float64)
+        scale = self.scale
         movable = self.movable.copy()
         sets, set_of = np.unique(self.may_receive, axis=0, return_inverse=True)
         for _ in range(most):
             if not may_continue():
                 return
-            loads = state.loads.astype(np.float64)
-            targets = np.where(sets, loads, np.inf).argmin(axis=1)
-            drop = weight * (loads[state.placement] - weight - loads[targets][set_of])
+            loads, owner = state.loads.astype(np.float64), state.placement
+            if self.problem.group.has_equal_speeds:
+                target = np.where(sets, loads, np.inf).argmin(axis=1)[set_of]
+            else:
+                after = loads[None, :] + weight[:, None] * scale[None, :] / 2
+                target = np.where(self.may_receive, after, np.inf).argmin(axis=1)
+            mean = (scale[owner] + scale[target]) / 2
+            drop = weight * (loads[owner] - weight * mean - loads[target])
             drop[~movable] = -1
             partition = int(drop.argmax())
             if drop[partition] <= 0:
                 return
             movable[partition] = False
-            state = self._changed(state, [(partition, int(targets[set_of[partition]]))])
+            state = self._changed(state, [(partition, int(target[partition]))])
             yield state.placement
 
     def search(
@@ -161,12 +177,13 @@ class MovesBeam:
         """Return the best changes by one more move from the member with the maximum load."""
         source = int(state.loads.argmax())
         partitions = self._unmoved(state, movable, source)
-        weights, loads = self.problem.weight[partitions], state.loads
-        after = loads[None, :] + weights[:, None]
-        highest = np.maximum(after, (loads[source] - weights)[:, None])
+        weights, loads, scale = self.problem.weight[partitions], state.loads, self.scale
+        after = loads[None, :] + weights[:, None] * scale[None, :]
+        highest = np.maximum(after, (loads[source] - weights * scale[source])[:, None])
         highest = np.maximum(highest, _highest_others(loads, source)[None, :])
         # The sum of squares changes by twice this product.
-        change = weights[:, None] * (after - loads[source]).astype(np.float64)
+        mean = (scale + scale[source]) / 2
+        change = weights[:, None] * (weights[:, None] * mean + loads - loads[source])
         allowed = self.may_receive[partitions].copy()
         allowed[:, source] = False
         rows, targets = np.nonzero(allowed)
@@ -194,12 +211,19 @@ class MovesBeam:
         )
         others = state.placement[received]
         change = weight[given][:, None] - weight[received][None, :]
-        highest = np.maximum(loads[others][None, :] + change, loads[source] - change)
+        scale = self.scale[others]
+        highest = np.maximum(
+            loads[others][None, :] + change * scale, loads[source] - change * self.scale[source]
+        )
         highest = np.maximum(highest, _highest_others(loads, source)[others][None, :])
         allowed = (change > 0) & self.may_receive[given][:, others]
         rows, columns = np.nonzero(allowed)
         product = change[rows, columns].astype(np.float64)
-        product *= loads[others[columns]] - loads[source] + product
+        product *= (
+            loads[others[columns]]
+            - loads[source]
+            + product * (scale[columns] + self.scale[source]) / 2
+        )
         ranks = highest[rows, columns], state.squares + 2 * product
         best = _lowest(*ranks, most)
         rows, columns = rows[best], columns[best]
@@ -218,23 +242,31 @@ class MovesBeam:
         return np.flatnonzero(is_unmoved & movable)
 
     def _state(self, placement: Placement) -> _State:
-        loads = np.array(self.problem.loads(placement), dtype=np.int64)
-        return _State(placement, loads, _squares(loads))
+        loads = np.array(self.problem.loads(placement), dtype=np.int64) * self.scale
+        return _State(placement, loads, self._squares(loads))
 
     def _changed(self, state: _State, moves: Iterable[tuple[int, int]]) -> _State:
         placement, loads = state.placement.copy(), state.loads.copy()
         for partition, target in moves:
-            loads[placement[partition]] -= self.problem.weight[partition]
-            loads[target] += self.problem.weight[partition]
+            member, weight = placement[partition], self.problem.weight[partition]
+            loads[member] -= weight * self.scale[member]
+            loads[target] += weight * self.scale[target]
             placement[partition] = target
-        return _State(placement, loads, _squares(loads))
+        return _State(placement, loads, self._squares(loads))
+
+    def _squares(self, loads: Loads) -> float:
+        return float((np.square(loads, dtype=np.float64) / self.scale).sum())
 
 
-def _squares(loads: Ints) -> float:
-    return float(np.square(loads, dtype=np.float64).sum())
+def relative_scale(problem: Problem) -> Loads:
+    """Return the load of a partition of weight 1 on each member, divided by its speed."""
+    units = problem.member_units
+    if units.has_equal_speeds:
+        return np.ones(problem.member_count, dtype=np.int64)
+    return 1 / np.array(units.speeds, dtype=np.float64)
 
 
-def _lowest(highest: Ints, squares: NDArray[np.float64], most: int) -> Ints:
+def _lowest(highest: Loads, squares: NDArray[np.float64], most: int) -> Ints:
     """Return the positions with the lowest maximum load, then the lowest squares."""
     near = np.arange(len(highest))
     if len(highest) > _SORTED:
@@ -243,7 +275,7 @@ def _lowest(highest: Ints, squares: NDArray[np.float64], most: int) -> Ints:
     return near[order]
 
 
-def _highest_others(loads: Ints, source: int) -> Ints:
+def _highest_others(loads: Loads, source: int) -> Loads:
     """Return, per target, the maximum load of the members other than source and target."""
     others = loads.copy()
     others[source] = -1

@@ -1,0 +1,138 @@
+"""Searches that fill, improve and prove a table of lowest imbalances per number of moves.
+
+All assignments of a small group are compared. In other groups, greedy moves, a beam search and
+exchanges fill the table within seconds. Integer programs with variables for moved partitions only,
+and column generation, then improve and prove its entries.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kassay.reference.model.metrics import Measure
+from kassay.solver.bounds.level_bounds import makespan_bound
+from kassay.solver.enumeration.complete_search import lowest_per_moves
+from kassay.solver.lexicographic.moves_table import BEAMS, MovesTable
+from kassay.solver.limits import SearchBudget
+from kassay.solver.objective import Movement
+
+_MIN_SECONDS = 0.4
+"""Minimum time for the greedy moves, and for one entry of the table."""
+_BEAM_STEPS = 5_000
+"""Maximum number of steps with a deterministic limit."""
+_CPSAT_SHARE = 0.6
+"""Share of the time of one entry for the integer program."""
+
+
+def search_moves(table: MovesTable, budget: SearchBudget) -> None:
+    """Fill a table by greedy moves and beam searches, until a bound is reached.
+
+    A further call continues with the beam searches that did not end within the budget.
+    """
+    if not table.waiting:
+        return
+    complete = lowest_per_moves(table.problem, table.level, table.rules, most=table.most)
+    if complete is not None:
+        table.fill(complete)
+        return
+    _search_beams(table, budget)
+    if table.values[-1] > table.lowest and table.has_load_limits:
+        # Imported here: numpy.random and SciPy take longer to load than the greedy moves.
+        from kassay.solver.weighted.search.limited_moves import scan_load_limits  # noqa: PLC0415
+
+        for placement in scan_load_limits(table.problem, budget):
+            table.add(placement)
+    if table.level.measure is Measure.SUM_OF_SQUARES:
+        for placement in list(table.placements):
+            table.add(table.evened_out(placement, budget, is_limited=False))
+    table.truncate()
+
+
+def _search_beams(table: MovesTable, budget: SearchBudget) -> None:
+    """Run greedy searches once, then the beam searches that have not ended.
+
+    The greedy searches lower the sum of squares most, or the maximum load most. They have at least
+    `_MIN_SECONDS`, so that they end in most groups at any time limit.
+    """
+    # Imported here: the module adds to the start-up time of every command.
+    from kassay.solver.weighted.search.moves_beam import MovesBeam  # noqa: PLC0415
+
+    beam = MovesBeam(table.problem, table.placements[0], table.may_receive)
+    fastest = min(table.problem.member_units.factors, default=1)
+    heaviest_weights = (None, makespan_bound(table.problem) // (2 * fastest))
+    if len(table.waiting) == len(BEAMS):
+        may_continue = budget.at_least(_MIN_SECONDS).continuation(_BEAM_STEPS)
+        table.add_until_lowest(beam.lower_squares(table.most, may_continue))
+        for heaviest in heaviest_weights:
+            most = min(table.most, table.top + 1)
+            found = beam.search(most, 1, may_continue, heaviest=heaviest, exchanging=0)
+            table.add_until_lowest(found)
+    may_continue = budget.continuation(_BEAM_STEPS)
+    while table.waiting and not all(map(table.is_proven, range(table.top + 1))):
+        width, limit, exchanging = table.waiting[0]
+        for heaviest in heaviest_weights:
+            most = min(table.most, limit, table.top + 1)
+            found = beam.search(most, width, may_continue, heaviest=heaviest, exchanging=exchanging)
+            table.add_until_lowest(found)
+        if not may_continue():
+            return
+        del table.waiting[0]
+
+
+def prove_moves(table: MovesTable, counts: Sequence[int], budget: SearchBudget) -> None:
+    """Improve and prove the entries of a table with given numbers of moves, in this order."""
+    counts = [count for count in counts if count <= table.top]
+    for number, count in enumerate(counts):
+        if not budget.has_time:
+            return
+        table.raise_bound(count, table.counted_bound(count))
+        _add_neighbours(table, count)
+        if not table.is_proven(count):
+            share = 1 / (1 + sum(not table.is_proven(one) for one in counts[number:]) / 2)
+            _prove(table, count, _part(budget, min(1.0, share)))
+            if table.report is not None:
+                table.report(count, table.values[count], table.bounds[count])
+
+
+def _add_neighbours(table: MovesTable, moves: int) -> None:
+    """Add placements that differ by one move from those with one move more or less."""
+    from kassay.solver.weighted.search.moves_beam import MovesBeam  # noqa: PLC0415
+
+    beam = MovesBeam(table.problem, table.placements[0], table.may_receive)
+    if moves and not table.is_proven(moves):
+        table.add_until_lowest(beam.with_one_more_move(table.placements[moves - 1]))
+    if moves < table.top and not table.is_proven(moves):
+        table.add_until_lowest(beam.without_one_move(table.placements[moves + 1]))
+
+
+def _part(budget: SearchBudget, share: float) -> SearchBudget:
+    if budget.limits.deterministic is not None:
+        return budget
+    return budget.part(share) if budget.seconds * share > _MIN_SECONDS else budget
+
+
+def _prove(table: MovesTable, moves: int, budget: SearchBudget) -> None:
+    """Improve and prove one entry by integer programs, then by column generation."""
+    # Imported here: loading OR-Tools takes longer than the search in a small group.
+    from kassay.solver.cpsat.moved_partitions import MovedPartitionsModel  # noqa: PLC0415
+    from kassay.solver.weighted.search.limited_moves import LimitedMovesSearch  # noqa: PLC0415
+
+    found = MovedPartitionsModel(table.problem, table.rules).minimise(
+        table.level,
+        [(Movement(), moves)],
+        budget=_part(budget, _CPSAT_SHARE),
+        hint=table.placements[moves],
+        bound=table.bounds[moves],
+    )
+    if found.placement is not None:
+        table.add(found.placement)
+    if found.bound is not None:
+        table.raise_bound(moves, found.bound)
+    is_searched = table.is_proven(moves) or not budget.has_time
+    if table.rules or is_searched or not table.has_load_limits:
+        return
+    rng = np.random.default_rng(budget.seed)
+    search = LimitedMovesSearch(table.problem, moves, table.placements[moves], rng)
+    search.run(budget)
+    table.add(search.placement)
+    table.raise_bound(moves, search.bound)
