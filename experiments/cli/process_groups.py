@@ -1,7 +1,8 @@
 """Process each group of a source, write the results, and set the exit code."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -28,7 +29,7 @@ from kassay.reference.documents.family_documents import (
     read_family_documents,
 )
 from kassay.reference.documents.text_files import open_text
-from kassay.reference.model.assumptions import condition
+from kassay.reference.model.assumptions import condition, other_reading
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_checks import parts_without_effect
@@ -55,16 +56,51 @@ def process_groups(
     options: ImportOptions | None = None,
     *,
     groups: Iterable[ParsedGroup] | None = None,
+    both_readings: bool = True,
 ) -> None:
     """Process each group of a source, or each given group, and write the results.
 
-    ``options`` apply to captures and to the weights of group documents.
+    ``options`` apply to captures and to the weights of group documents. ``both_readings`` states
+    that a group with assumed subscriptions is also processed with their other limit. Results that
+    differ are part of the record: ``"other_reading": {"condition": ..., ...}``.
 
     ``process`` raises `InputError` for a group that it does not support. Such a group or a bad
     document gives a line ``{"id": ..., "error": ...}`` and the exit code 2. After Ctrl-C, the line
     of the current group is the last one, with ``"interrupted": true``, and the exit code is 130.
     """
-    process_documents(file, process, groups or read_source(file, options), output_format, layout)
+    process_documents(
+        file,
+        partial(_process_readings, process) if both_readings else process,
+        groups or read_source(file, options),
+        output_format,
+        layout,
+    )
+
+
+def _process_readings(process: Callable[[Group], GroupResult], group: Group) -> GroupResult:
+    """Process a group, and the other reading of its assumed subscriptions."""
+    result = process(group)
+    other = None if STOP.is_set() else other_reading(group)
+    if other is None:
+        return result
+    try:
+        found = process(other).record
+    except InputError as error:
+        found = {"error": str(error)}
+    if _without_time(found) == _without_time(result.record):
+        return result
+    found = {"condition": condition(other, with_racks=True), **found}
+    return replace(result, record={**result.record, "other_reading": found})
+
+
+def _without_time(value: object) -> object:
+    """Return a JSON value without the running times that it contains."""
+    match value:
+        case Mapping():
+            return {key: _without_time(one) for key, one in value.items() if key != "seconds"}
+        case list() | tuple():
+            return [_without_time(one) for one in value]
+    return value
 
 
 def process_family_documents(
@@ -114,10 +150,21 @@ def _print_tables(records: Sequence[Record], layout: TableLayout | None) -> None
             print_note(f"group {record['id']!r}: the results hold if {record['condition']}")
         if "caveat" in record:
             print_note(f"group {record['id']!r}: {record['caveat']}")
+    records = [reading for record in records for reading in _readings(record)]
     if layout is None:
         print_scalars(records)
     else:
         layout.table(records).print()
+
+
+def _readings(record: Record) -> Iterator[Record]:
+    """Yield a record, and the record of its other reading with a row name of its own."""
+    yield record
+    if "other_reading" in record:
+        other = record["other_reading"]
+        id = f"{record['id']} (other)"
+        print_note(f"group {id!r}: the results hold if {other['condition']}")
+        yield {**other, "id": id}
 
 
 def _with_condition(record: Record, group: object) -> Record:

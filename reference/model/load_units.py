@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import gcd, lcm
 
+_MIN_ROUNDED = 100
+"""Load from which the shown load is an integer."""
+
 
 @dataclass(frozen=True)
 class LoadUnits:
@@ -49,6 +52,23 @@ class LoadUnits:
         """Factor from load to relative load, per load unit."""
         multiple = lcm(*self.speeds)
         return tuple(multiple // speed for speed in self.speeds)
+
+    def shown(self, relative_load: int) -> int | float:
+        """Convert a relative load to the unit of the loads of the fastest load unit.
+
+        The result has one decimal if it is below 100 and not an integer, and none otherwise.
+
+        Examples
+        --------
+        >>> units = LoadUnits(("a", "b"), (0, 1), (2, 3))
+        >>> [units.shown(load) for load in units.relative_loads([5, 5])]
+        [7.5, 5]
+        """
+        whole, rest = divmod(relative_load, min(self.factors, default=1))
+        if not rest:
+            return whole
+        exact = relative_load / min(self.factors)
+        return round(exact, 1) if exact < _MIN_ROUNDED else round(exact)
 
     def loads(self, member_loads: Sequence[int]) -> list[int]:
         """Return the load of each load unit: the sum of the loads of its members."""

@@ -123,7 +123,14 @@ def explain(
         return GroupResult(record | {"optimal": optimal, "steps": [_step(step) for step in steps]})
 
     layout = TableLayout(first=("step", "improving chain", "by sticky"), rows=_rows)
-    process_groups(source.file, process, options.output_format, layout, source.import_options())
+    process_groups(
+        source.file,
+        process,
+        options.output_format,
+        layout,
+        source.import_options(),
+        both_readings=options.plot is None,
+    )
 
 
 def _explained(

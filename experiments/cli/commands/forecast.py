@@ -262,7 +262,14 @@ def _forecast_events(options: ForecastOptions, source: GroupSource, file: Path) 
         numbers=("members", "fewest in total", _ONE_BY_ONE, *assignors),
         rows=_events_rows,
     )
-    process_groups(source.file, process, options.output_format, layout, groups=groups)
+    process_groups(
+        source.file,
+        process,
+        options.output_format,
+        layout,
+        groups=groups,
+        both_readings=options.output is None,
+    )
 
 
 def _events_record(group: Group, found: EventForecast, current: str | None) -> dict[str, object]:

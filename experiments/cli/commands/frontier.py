@@ -77,7 +77,14 @@ def frontier(options: FrontierOptions, source: GroupSource, search: SearchOption
         last=("proven",),
         rows=_rows,
     )
-    process_groups(source.file, process, options.output_format, layout, source.import_options())
+    process_groups(
+        source.file,
+        process,
+        options.output_format,
+        layout,
+        source.import_options(),
+        both_readings=options.plot is None,
+    )
 
 
 def _record(group: Group, result: Frontier) -> dict[str, object]:

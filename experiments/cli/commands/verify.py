@@ -63,5 +63,9 @@ def verify(options: VerifyOptions, source: GroupSource, objective: ObjectiveOpti
         return check_solution(question, solution, require_optimal=options.require_optimal)
 
     process_groups(
-        source.file, process, output_format=options.output_format, options=source.import_options()
+        source.file,
+        process,
+        output_format=options.output_format,
+        options=source.import_options(),
+        both_readings=False,
     )

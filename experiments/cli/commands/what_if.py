@@ -158,7 +158,12 @@ def what_if(
         rows=_rows,
     )
     process_groups(
-        source.file, process, output_format=options.output_format, layout=layout, groups=groups
+        source.file,
+        process,
+        output_format=options.output_format,
+        layout=layout,
+        groups=groups,
+        both_readings=options.plot is None,
     )
 
 

@@ -32,7 +32,7 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_annotations import WeightSource
 from kassay.reference.model.group_checks import require_group
-from kassay.reference.model.metrics import participants
+from kassay.reference.model.metrics import member_units, participants
 from kassay.reference.model.ownership import NO_OWNER, ownership, rejoin
 from kassay.solver.constraints import Constraint
 from kassay.solver.limits import SearchLimits
@@ -103,7 +103,8 @@ def plan(
     levels = planning_levels(group) if levels is None else requested_levels(group, levels)
     limits = CaseLimits.of(limits)
     assignors = () if client is None else client_assignors(client)
-    clock = PlanningTime(limits, time.monotonic() + limits.time, seed, progress)
+    deadline = time.monotonic() + limits.time
+    clock = PlanningTime(limits, deadline, seed, progress, member_units(group))
     found = PlannedSolution(group, levels, tuple(constraints), clock)
     request = PlanRequest(batch_size=batch_size, growth=tuple(growth), points=points)
     planner = _Planner(found, request, assignors)

@@ -17,6 +17,7 @@ from kassay.experiments.planning.preparation.verdict import Verdict, plan_condit
 from kassay.reference.documents.csv_writer import write_csv
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import member_units
 from kassay.solver.constraints import Constraint
 from kassay.solver.frontier.frontier_points import Frontier
 from kassay.solver.objective import Level
@@ -119,9 +120,10 @@ class Plan:
 
     def __repr__(self) -> str:
         under = "" if self.condition is None else f" if {self.condition}"
+        units = member_units(self.group)
         return (
             f"<plan of {self.group!r}: {self.movement:,} moves, maximum load "
-            f"{self.current.makespan:,} to {self.planned.makespan:,}, "
+            f"{units.shown(self.current.makespan):,} to {units.shown(self.planned.makespan):,}, "
             f"{self.solution.status}{under}>"
         )
 

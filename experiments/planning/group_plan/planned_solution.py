@@ -8,6 +8,7 @@ from kassay.experiments.comparison.optimum import CaseLimits
 from kassay.experiments.planning.group_plan.plan_alternatives import FEW_MOVES
 from kassay.experiments.planning.preparation.verdict import count_of
 from kassay.reference.model.group import Group
+from kassay.reference.model.load_units import LoadUnits
 from kassay.reference.model.metrics import Measure
 from kassay.solver.constraints import Constraint, MaxMoves
 from kassay.solver.frontier.frontier import frontier, moves_table
@@ -37,6 +38,7 @@ class PlanningTime:
     deadline: float
     seed: int
     progress: Progress | None
+    units: LoadUnits
 
     @property
     def is_stopped(self) -> bool:
@@ -56,8 +58,9 @@ class PlanningTime:
 
     def report_entry(self, moves: int, value: int, bound: int) -> None:
         """Report the lowest maximum load found for a number of moves."""
-        proof = "proven" if value == bound else f"lower bound {bound:,}"
-        self._report(f"{count_of(moves, 'move')}: maximum load {value:,} ({proof})")
+        proof = "proven" if value == bound else f"lower bound {self.units.shown(bound):,}"
+        load = f"{self.units.shown(value):,}"
+        self._report(f"{count_of(moves, 'move')}: maximum load {load} ({proof})")
 
     def _report(self, text: str) -> None:
         if self.progress is not None and not self.is_stopped:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from kassay.experiments.planning.moves.move_schedule import Move, MoveBatch, owned_loads
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import relative_loads
+from kassay.reference.model.load_units import LoadUnits
+from kassay.reference.model.metrics import member_units, relative_loads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,11 +21,14 @@ class MoveStep:
         Load of each member with a changed load: (member, before, after).
     makespan
         Maximum load of all members: (before, after).
+    units
+        Members as load units, which convert the loads for the text.
     """
 
     moves: tuple[Move, ...]
     loads: tuple[tuple[str, int, int], ...]
     makespan: tuple[int, int]
+    units: LoadUnits
 
     def __str__(self) -> str:
         """Describe the step in one sentence."""
@@ -33,7 +37,8 @@ class MoveStep:
             for move in self.moves
         )
         changes = [
-            f"{member} {'drops' if after < before else 'rises'} from {before:,} to {after:,}"
+            f"{member} {'drops' if after < before else 'rises'} from "
+            f"{self.units.shown(before):,} to {self.units.shown(after):,}"
             for member, before, after in self.loads
         ] or ["all loads stay"]
         return f"{chain}: {', '.join(changes)}"
@@ -68,7 +73,7 @@ def move_steps(group: Group, batches: Iterable[MoveBatch]) -> tuple[MoveStep, ..
 
 
 def _steps(group: Group, moves: list[Move]) -> Iterator[MoveStep]:
-    current = relative_loads(group, owned_loads(group))
+    current, units = relative_loads(group, owned_loads(group)), member_units(group)
     factors = relative_loads(group, dict.fromkeys(current, 1))
     for move in moves:
         if move.source is None:
@@ -81,10 +86,10 @@ def _steps(group: Group, moves: list[Move]) -> Iterator[MoveStep]:
         current[move.source] -= move.weight * factors[move.source]
         current[move.target] += move.weight * factors[move.target]
         if _is_lower(step, before, current):
-            yield _step(step, before, current)
+            yield _step(step, before, current, units)
             before, step = dict(current), []
     if step:
-        yield _step(step, before, current)
+        yield _step(step, before, current, units)
 
 
 def _is_lower(step: list[Move], before: dict[str, int], after: dict[str, int]) -> bool:
@@ -93,7 +98,9 @@ def _is_lower(step: list[Move], before: dict[str, int], after: dict[str, int]) -
     return sorted(new, reverse=True) < sorted(old, reverse=True)
 
 
-def _step(step: list[Move], before: dict[str, int], after: dict[str, int]) -> MoveStep:
+def _step(
+    step: list[Move], before: dict[str, int], after: dict[str, int], units: LoadUnits
+) -> MoveStep:
     members = dict.fromkeys(m for move in step for m in (move.source or "", move.target))
     return MoveStep(
         moves=tuple(step),
@@ -103,4 +110,5 @@ def _step(step: list[Move], before: dict[str, int], after: dict[str, int]) -> Mo
             if before[member] != after[member]
         ),
         makespan=(max(before.values(), default=0), max(after.values(), default=0)),
+        units=units,
     )

@@ -9,10 +9,15 @@ from kassay.experiments.planning.group_plan.plan_result import Plan
 from kassay.experiments.planning.preparation.planning_start import rebalance_caveat
 from kassay.experiments.planning.preparation.verdict import count_of
 from kassay.reference.model.group_annotations import Assumed, WeightSource
-from kassay.reference.model.metrics import Measure, relative_loads
+from kassay.reference.model.load_units import LoadUnits
+from kassay.reference.model.metrics import Measure, member_units
 from kassay.solver.objective import HOST_LEVELS, Movement
 from kassay.solver.solution import LevelValue
 
+EQUAL_SPEEDS = LoadUnits((), (), ())
+"""Load units that do not convert loads."""
+_RELATIVE_MEASURES = frozenset(Measure) - {Measure.DEVIATION, Measure.LEXIMAX}
+"""Measures that are multiples of the common multiple of the speeds."""
 _WORDS = {
     "makespan": "maximum load",
     "host_makespan": "maximum load of hosts",
@@ -65,37 +70,41 @@ def level_words(name: str) -> str:
     return _WORDS.get(name, name.replace("_", " "))
 
 
-def proofs(levels: Iterable[LevelValue]) -> str:
+def proofs(levels: Iterable[LevelValue], units: LoadUnits = EQUAL_SPEEDS) -> str:
     """Describe which levels of a solution are proven, and the bounds of the others.
+
+    A sum of squares after other levels is proven at the maximum load and moves of the solution.
 
     Examples
     --------
     >>> proofs([LevelValue("makespan", 7, 5, slack=2), LevelValue("movement", 3, 3)])
     'proven: maximum load within its tolerance, moves'
     >>> proofs([LevelValue("movement", 3, 3), LevelValue("sum_of_squares", 90, 82)])
-    'proven: moves; not proven: sum of squares 90 (lower bound 82)'
+    'proven: moves; not proven: sum of squares at this maximum load 90 (lower bound 82)'
     """
     proven, others = [], []
-    for level in levels:
+    for index, level in enumerate(levels):
         name = level_words(level.name)
+        if index and level.name == Measure.SUM_OF_SQUARES:
+            name += " at this maximum load"
         if level.is_proven:
             proven.append(f"{name} within its tolerance" if level.gap else name)
         else:
-            others.append(f"{name} {level.value:,} ({bound_text(level)})")
+            value = f"{shown(level.name, level.value, units):,}"
+            others.append(f"{name} {value} ({bound_text(level, units)})")
     parts = (("proven", proven), ("not proven", others))
     return "; ".join(f"{state}: {', '.join(names)}" for state, names in parts if names)
 
 
 def option_summary(plan: Plan) -> Iterator[str]:
     """Yield one line of text per option of the plan, with its moves and imbalance."""
+    units = member_units(plan.group)
     for option in plan.options:
         name = "this plan" if option.name == RECOMMENDED else option.name
-        measure = (
-            f"maximum load {option.imbalance.value:,}"
-            if option.imbalance.name == Measure.MAKESPAN
-            else f"maximum load {option.metrics.makespan:,}, "
-            f"{level_words(option.imbalance.name)} {option.imbalance.value:,}"
-        )
+        measure = f"maximum load {units.shown(option.metrics.makespan):,}"
+        if option.imbalance.name != Measure.MAKESPAN:
+            measure += f", {level_words(option.imbalance.name)} "
+            measure += f"{shown(option.imbalance.name, option.imbalance.value, units):,}"
         further = ""
         if option.name == RECOMMENDED:
             known = (*Measure, Movement.name)
@@ -106,15 +115,22 @@ def option_summary(plan: Plan) -> Iterator[str]:
             )
         yield (
             f"{name}: {count_of(option.movement.value, 'move')} ({bound_text(option.movement)}), "
-            f"{measure} ({bound_text(option.imbalance)}){further}"
+            f"{measure} ({bound_text(option.imbalance, units)}){further}"
         )
 
 
-def bound_text(level: LevelValue | None) -> str:
+def shown(name: str, value: int, units: LoadUnits) -> int | float:
+    """Convert the value of a level for a text: relative loads to the unit of the loads."""
+    return units.shown(value) if name in _RELATIVE_MEASURES else value
+
+
+def bound_text(level: LevelValue | None, units: LoadUnits = EQUAL_SPEEDS) -> str:
     """Format the lower bound of a value, or ``proven`` if the value is optimal."""
     if level is None:
         return "not found within the time limit"
-    return "proven" if level.gap == 0 else f"lower bound {level.bound:,}"
+    if level.gap == 0:
+        return "proven"
+    return f"lower bound {shown(level.name, level.bound, units):,}"
 
 
 def not_considered(plan: Plan) -> list[str]:
@@ -159,10 +175,9 @@ def weight_text(plan: Plan) -> str:
             "topics. Lag is a backlog, not a load: use it only to spread an existing backlog"
         )
     if not group.has_equal_speeds:
-        multiple = max(relative_loads(group, {m.id: m.speed for m in group.members}).values())
         text += (
-            f". Members differ in speed: maximum loads are loads divided by the speed of the "
-            f"member, times {multiple}"
+            ". Members differ in speed: maximum loads are loads divided by the speed of the "
+            "member, times the speed of the fastest member"
         )
     others = [f"--weights {one}" for one in group.available_weights if one != group.weight_source]
     if not others:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import jinja2
@@ -23,6 +24,7 @@ from kassay.experiments.planning.plan_output.plan_sentences import (
     option_summary,
     proofs,
     quality,
+    shown,
     verdict,
     weight_text,
 )
@@ -35,7 +37,8 @@ from kassay.experiments.plotting.assignment_figure import draw_assignment
 from kassay.experiments.plotting.frontier_drawing import FrontierCurve, frontier_svg
 from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.model.group import Member
-from kassay.reference.model.metrics import Measure, host_units
+from kassay.reference.model.load_units import LoadUnits
+from kassay.reference.model.metrics import Measure, host_units, member_units, relative_loads
 from kassay.reference.model.short_text import shorten_middle
 from kassay.solver.objective import HostImbalance
 from kassay.solver.solution import LevelValue
@@ -47,8 +50,6 @@ _NAME_WIDTH = 22
 _MAX_LISTED_STEPS = 40
 """Maximum number of moves in the text of a plan without files."""
 _MAX_DRAWN_PARTITIONS = 150
-_COMPUTED_MEASURES = (Measure.MAKESPAN, Measure.SUM_OF_SQUARES)
-"""Measures that the script of the page can compute from the loads."""
 _COMPARED_PREFIXES = (1, 3, 10, 30)
 """Numbers of first moves that the page compares with the frontier."""
 _MAX_LISTED_MOVES = 500
@@ -58,12 +59,13 @@ _MAX_LISTED_MOVES = 500
 def render_html(plan: Plan) -> str:
     """Render a plan as an HTML page. Equal plans give equal bytes."""
     context = _context(plan) | _page_context(plan)
-    return _environment(autoescape=True).get_template("plan.html.j2").render(**context)
+    return _environment(plan, autoescape=True).get_template("plan.html.j2").render(**context)
 
 
 def render_ticket(plan: Plan) -> str:
     """Render a plan as Markdown text for an issue tracker ticket."""
-    return _environment(autoescape=False).get_template("ticket.md.j2").render(**_context(plan))
+    template = _environment(plan, autoescape=False).get_template("ticket.md.j2")
+    return template.render(**_context(plan))
 
 
 def render_summary(
@@ -81,11 +83,12 @@ def render_summary(
     """
     context = _context(plan, directory=directory, source=source, selected=selected)
     context |= {"is_written": directory is not None}
-    return _environment(autoescape=False).get_template("summary.txt.j2").render(**context)
+    return _environment(plan, autoescape=False).get_template("summary.txt.j2").render(**context)
 
 
 def _summary(plan: Plan, short: Mapping[str, str], commands: Sequence[str]) -> dict[str, object]:
     """Return the values at the top of the page, of the ticket and of the text summary."""
+    units = member_units(plan.group)
     return {
         "verdict": _shorten(verdict(plan), short),
         "quality": quality(plan),
@@ -94,23 +97,27 @@ def _summary(plan: Plan, short: Mapping[str, str], commands: Sequence[str]) -> d
         "target": target_assignment(plan.group),
         "actions": [replace(one, text=_shorten(one.text, short)) for one in plan.actions],
         "first_steps": [
-            {"text": _shorten(str(step), short), "makespan": step.makespan}
+            {
+                "text": _shorten(str(step), short),
+                "makespan": [step.units.shown(one) for one in step.makespan],
+            }
             for step in plan.steps[:_MAX_LISTED_STEPS]
         ],
         "options": list(option_summary(plan)),
         "not_considered": not_considered(plan),
         "weights": weight_text(plan),
         "assignor": identify_assignor(plan.group, client=plan.client),
-        "levels": ", then ".join(_level_text(level) for level in plan.solution.levels),
-        "proofs": proofs(plan.solution.levels),
+        "levels": ", then ".join(_level_text(level, units) for level in plan.solution.levels),
+        "proofs": proofs(plan.solution.levels, units),
         "commands": commands,
     }
 
 
-def _level_text(level: LevelValue) -> str:
-    name = level_words(level.name)
-    tolerance = f", {level.slack:,} above the bound allowed" if level.slack else ""
-    return f"{name} {level.value:,} ({bound_text(level)}{tolerance})"
+def _level_text(level: LevelValue, units: LoadUnits) -> str:
+    name, slack = level_words(level.name), shown(level.name, level.slack, units)
+    tolerance = f", {slack:,} above the bound allowed" if level.slack else ""
+    value = f"{shown(level.name, level.value, units):,}"
+    return f"{name} {value} ({bound_text(level, units)}{tolerance})"
 
 
 def _context(
@@ -179,7 +186,7 @@ def _move_choice(plan: Plan, members: Sequence[str]) -> Markup | None:
 
     ``members`` are the members in the order of the load table. The loads before the first
     move include the partitions without an owner, which the plan assigns first. The result is None
-    for a plan without moves, or for members of different speed.
+    for a plan without moves.
     """
     row_of = {member: row for row, member in enumerate(members)}
     moves = [
@@ -188,20 +195,31 @@ def _move_choice(plan: Plan, members: Sequence[str]) -> Markup | None:
         for move in batch.moves
         if move.source is not None
     ]
-    if not moves or not plan.group.has_equal_speeds:
+    if not moves:
         return None
     loads = [plan.planned.loads[member] for member in members]
     for source, target, weight in moves:
         loads[source] += weight
         loads[target] -= weight
-    measure = plan.frontier.measure
+    measure, units = plan.frontier.measure, member_units(plan.group)
+    has_points = measure is Measure.MAKESPAN or (
+        measure is Measure.SUM_OF_SQUARES and units.has_equal_speeds
+    )
     points = [
-        (row.moves, row.imbalance, row.imbalance_bound)
+        (row.moves, *(shown(measure, one, units) for one in (row.imbalance, row.imbalance_bound)))
         for row in plan.frontier.table()
-        if measure in _COMPUTED_MEASURES
+        if has_points
     ]
+    speed_of = {member.id: member.speed for member in plan.group.members}
+    speeds = [speed_of[member] for member in members]
     text = json.dumps(
-        {"loads": loads, "moves": moves, "measure": str(measure), "frontier": points},
+        {
+            "loads": loads,
+            "moves": moves,
+            "speeds": speeds,
+            "measure": str(measure),
+            "frontier": points,
+        },
         separators=(",", ":"),
     )
     return Markup(text)  # noqa: S704 - only numbers and the name of a measure
@@ -209,7 +227,14 @@ def _move_choice(plan: Plan, members: Sequence[str]) -> Markup | None:
 
 def frontier_curve(plan: Plan) -> FrontierCurve:
     """Collect the data for drawing a plan's frontier: points, bounds and planned moves."""
-    return FrontierCurve.of(plan.frontier, _prefixes(plan))
+    curve, units = FrontierCurve.of(plan.frontier, _prefixes(plan)), member_units(plan.group)
+    if plan.frontier.measure is not Measure.MAKESPAN or units.has_equal_speeds:
+        return curve
+    points, bounds, prefixes = (
+        [(moves, round(units.shown(load))) for moves, load in each]
+        for each in (curve.points, curve.bounds, curve.prefixes)
+    )
+    return FrontierCurve(points=points, bounds=bounds, prefixes=prefixes)
 
 
 def _prefixes(plan: Plan) -> list[tuple[int, int]]:
@@ -228,13 +253,15 @@ def _prefixes(plan: Plan) -> list[tuple[int, int]]:
 def _prefix_gaps(plan: Plan) -> Iterator[str]:
     """Compare the first moves of the list with the points of the frontier."""
     lowest = {row.moves: row.imbalance for row in plan.frontier.table()}
-    name = level_words(plan.frontier.measure)
+    measure, units = plan.frontier.measure, member_units(plan.group)
+    name = level_words(measure)
     for moves, imbalance in _prefixes(plan):
         if moves in _COMPARED_PREFIXES and moves < plan.movement and moves in lowest:
             excess = (imbalance - lowest[moves]) / max(1, lowest[moves])
+            value, best = (shown(measure, one, units) for one in (imbalance, lowest[moves]))
             yield (
-                f"After {count_of(moves, 'move')} of the list: {name} {imbalance:,}, "
-                f"{excess:.1%} above the point with {count_of(moves, 'move')} ({lowest[moves]:,})."
+                f"After {count_of(moves, 'move')} of the list: {name} {value:,}, "
+                f"{excess:.1%} above the point with {count_of(moves, 'move')} ({best:,})."
             )
 
 
@@ -262,25 +289,33 @@ def _shorten(text: str, short: Mapping[str, str]) -> str:
 
 
 def _load_rows(plan: Plan) -> list[dict[str, object]]:
-    """Return the rows of the load table. Percentages refer to the maximum of both assignments."""
+    """Return the rows of the load table. Percentages refer to the maximum of both assignments.
+
+    If members differ in speed, percentages and overloads are those of relative loads.
+    """
     planned = plan.planned
     maximum = max(plan.current.makespan, planned.makespan, 1)
+    before, after = (
+        relative_loads(plan.group, each) for each in (plan.current.loads, planned.loads)
+    )
     return [
         {
             "member": member,
             "current": load,
             "planned": planned.loads[member],
-            "current_percent": round(100 * load / maximum, 1),
-            "planned_percent": round(100 * planned.loads[member] / maximum, 1),
-            "is_overloaded": load > planned.makespan,
+            "current_percent": round(100 * before[member] / maximum, 1),
+            "planned_percent": round(100 * after[member] / maximum, 1),
+            "is_overloaded": before[member] > planned.makespan,
         }
         for member, load in sorted(plan.current.loads.items(), key=lambda one: (-one[1], one[0]))
     ]
 
 
-def _environment(*, autoescape: bool) -> jinja2.Environment:
-    templates = environment(_TEMPLATES, autoescape=autoescape)
-    templates.filters["proof"] = bound_text
+def _environment(plan: Plan, *, autoescape: bool) -> jinja2.Environment:
+    templates, units = environment(_TEMPLATES, autoescape=autoescape), member_units(plan.group)
+    templates.filters["load"] = units.shown
+    templates.filters["shown"] = lambda value, name: shown(name, value, units)
+    templates.filters["proof"] = partial(bound_text, units=units)
     templates.filters["words"] = level_words
     templates.filters["md"] = escape_markdown
     templates.filters["code"] = markdown_code

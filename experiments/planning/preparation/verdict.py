@@ -9,7 +9,8 @@ from kassay.experiments.planning.preparation.planning_start import is_rebalancin
 from kassay.reference.model.assumptions import condition, other_reading
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_annotations import Protocol
-from kassay.reference.model.metrics import Measure, measures, movement
+from kassay.reference.model.load_units import LoadUnits
+from kassay.reference.model.metrics import Measure, measures, member_units, movement
 from kassay.reference.model.ownership import ownership
 from kassay.solver.constraints import Constraint
 from kassay.solver.limits import SearchLimits
@@ -38,6 +39,8 @@ class Verdict:
         Whether the owners change without the plan.
     empty
         Description of a group without members; None for all other groups.
+    units
+        Members as load units, which convert the maximum loads for the text.
     """
 
     current: int
@@ -49,6 +52,7 @@ class Verdict:
     condition: str | None
     is_rebalancing: bool
     empty: str | None
+    units: LoadUnits
 
     @classmethod
     def of(
@@ -76,6 +80,7 @@ class Verdict:
             condition=plan_condition(group, levels),
             is_rebalancing=is_rebalancing(group),
             empty=_without_members(group),
+            units=member_units(group),
         )
 
     def __str__(self) -> str:
@@ -92,7 +97,7 @@ class Verdict:
     @property
     def short(self) -> str:
         """Return the condition, the moves and the maximum loads, for a row of a table."""
-        before, after = self.current, self.makespan.value
+        before, after = self._shown_loads
         loads = f"{before:,} to {after:,}" if before != after else f"{after:,}"
         return f"if {self.condition}: {count_of(self.moves, 'move')}, maximum load {loads}"
 
@@ -107,8 +112,12 @@ class Verdict:
         return f"that is at most {self.makespan.gap / bound:.1%} above the minimum"
 
     @property
+    def _shown_loads(self) -> tuple[int | float, int | float]:
+        return self.units.shown(self.current), self.units.shown(self.makespan.value)
+
+    @property
     def _change(self) -> str:
-        before, after = self.current, self.makespan.value
+        before, after = self._shown_loads
         parts = []
         if self.moves:
             parts.append(count_of(self.moves, "move"))

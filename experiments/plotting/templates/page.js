@@ -81,10 +81,13 @@ document.querySelectorAll(".choice").forEach((choice) => {
   const output = choice.querySelector("output");
   const rows = [...document.querySelectorAll("table.loads tbody tr")];
   const heading = document.querySelector("table.loads thead th:nth-child(3) button");
-  const numbers = rows.flatMap((row) => [row.cells[1], row.cells[2]].map((cell) => Number(cell.textContent)));
-  const scale = Math.max(1, ...numbers);
+  const fastest = Math.max(...data.speeds);
+  const rounded = (load) => (load < 100 ? Math.round(10 * load) / 10 : Math.round(load));
+  const relative = (loads) => loads.map((load, row) => rounded((load * fastest) / data.speeds[row]));
+  const column = (number) => rows.map((row) => Number(row.cells[number].textContent));
+  const scale = Math.max(1, ...relative(column(1)), ...relative(column(2)));
   const imbalance = (loads) =>
-    data.measure === "makespan" ? Math.max(...loads) : loads.reduce((sum, load) => sum + load * load, 0);
+    data.measure === "makespan" ? Math.max(...relative(loads)) : loads.reduce((sum, load) => sum + load * load, 0);
   const show = () => {
     const count = Number(slider.value);
     const loads = [...data.loads];
@@ -92,10 +95,10 @@ document.querySelectorAll(".choice").forEach((choice) => {
       loads[source] -= weight;
       loads[target] += weight;
     });
+    const shares = relative(loads);
     rows.forEach((row) => {
-      const load = loads[row.dataset.row];
-      row.cells[2].textContent = load;
-      row.querySelector(".after").style.width = `${Math.min(100, (100 * load) / scale)}%`;
+      row.cells[2].textContent = loads[row.dataset.row];
+      row.querySelector(".after").style.width = `${Math.min(100, (100 * shares[row.dataset.row]) / scale)}%`;
     });
     document.querySelectorAll("table.moves tbody tr").forEach((row) => {
       row.classList.toggle("later", Number(row.dataset.move) > count);
@@ -105,7 +108,7 @@ document.querySelectorAll(".choice").forEach((choice) => {
     const value = imbalance(loads);
     const proof = best && best[1] === best[2] ? "minimum" : "lowest value found";
     output.textContent =
-      `${count} of ${data.moves.length} moves: maximum load ${Math.max(...loads)}, minimum load ${Math.min(...loads)}` +
+      `${count} of ${data.moves.length} moves: maximum load ${Math.max(...relative(loads))}, minimum load ${Math.min(...relative(loads))}` +
       (best ? `; ${name} ${value}, ${proof} with ${best[0]} moves: ${best[1]}` : "");
     heading.textContent = count === data.moves.length ? "planned" : `after ${count} moves`;
   };

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 CAPTURE = (
     "GROUP TOPIC   PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID\n"
     "g     orders  0         0              76             76  a           /1   a        \n"
@@ -46,6 +48,52 @@ def test_the_option_of_each_command_replaces_the_assumption(kassay: Any, tmp_pat
     done = kassay("import", file, "--subscriptions", "equal").record
     assert topics(done) == [["lowrate", "orders"]] * 2
     assert "--subscriptions equal: all topics are assumed" in done["notes"][-1]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("solve",),
+        ("compare", "--assignor", "range"),
+        ("explain",),
+        ("frontier",),
+        ("members", "--makespan", "80", "--from", "1", "--to", "2", "--allow-lag"),
+        ("what-if", "--growth", "2"),
+        ("ladder", "--from", "1", "--to", "2", "--allow-lag"),
+        ("forecast", "--assignor", "range", "--current", "range"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_each_command_prints_both_readings_if_they_differ(
+    kassay: Any, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    file = imported(kassay, tmp_path)
+    done = kassay(command[0], file, *command[1:], "--format", "jsonl")
+    other = done.record["other_reading"]
+    assert (
+        done.record["condition"] == "every member subscribes only to the topics of its partitions"
+    )
+    assert other.pop("condition") == "every member subscribes to every topic of the group"
+    assert other["id"] == "g"
+    table = kassay(command[0], file, *command[1:], "--format", "table")
+    assert "(other)" in table.out
+    known = tmp_path / "known.jsonl"
+    known.write_text(file.read_text().replace(', "assumed": ["topics"]', ""))
+    assert (
+        "other_reading" not in kassay(command[0], known, *command[1:], "--format", "jsonl").record
+    )
+
+
+def test_equal_results_of_both_readings_are_printed_once(kassay: Any, tmp_path: Path) -> None:
+    capture = tmp_path / "balanced.txt"
+    capture.write_text(
+        CAPTURE + "g     lowrate 1         0              0              0   b  /2  b\n"
+    )
+    file = tmp_path / "balanced.jsonl"
+    kassay("import", capture, "--weights", "none", "-o", file)
+    record = kassay("frontier", file, "--format", "jsonl").record
+    assert "condition" in record
+    assert "other_reading" not in record
 
 
 def test_an_assumption_does_not_change_known_subscriptions(kassay: Any, tmp_path: Path) -> None:
