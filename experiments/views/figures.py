@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kassay.experiments.planning.group_plan.plan_result import Plan
-from kassay.experiments.planning.plan_output.render_plan import frontier_curve
+from kassay.experiments.planning.plan_output.page_values import frontier_curve
 from kassay.experiments.plotting.frontier_drawing import FrontierCurve
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import UsageError
