@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from threading import current_thread, main_thread
+from types import FrameType
 from typing import BinaryIO
 
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -172,7 +173,6 @@ def _started(
     python = sys.executable if on_this_machine else os.environ.get("PYSPARK_PYTHON", "python3")
     environment |= {"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": sys.executable}
     _hide_log_messages()
-    interrupt_handler = signal.getsignal(signal.SIGINT) or signal.SIG_DFL
     with _environment_variables(environment):
         builder = SparkSession.builder.appName("kassay")
         if master is not None:
@@ -180,19 +180,47 @@ def _started(
         for key, value in {**spark_settings, **settings}.items():
             builder = builder.config(key, value)
         packages = settings.get(PACKAGES)
-        with hidden if packages is None else captured_stderr(packages):
+        with (
+            _deferred_interrupt() as interrupted,
+            hidden if packages is None else captured_stderr(packages),
+        ):
             session = builder.getOrCreate()
-        if current_thread() is main_thread():
-            # Spark's own handler of Ctrl-C fails during a call of the Java process.
-            signal.signal(signal.SIGINT, interrupt_handler)
         # This server reads the accumulators of Spark's tasks from a socket of the Java process.
         server = session.sparkContext._accumulatorServer  # noqa: SLF001
         server.handle_error = lambda *_: None  # type: ignore[method-assign, assignment, unused-ignore]
         try:
+            if interrupted:
+                raise KeyboardInterrupt
             yield session
         finally:
             with suppress(Py4JError, ConnectionError), warnings.catch_warnings(action="ignore"):
                 session.stop()
+
+
+@contextmanager
+def _deferred_interrupt() -> Iterator[list[int]]:
+    """Record Ctrl-C in a list while Spark starts, because it would end the Java process.
+
+    A second Ctrl-C raises KeyboardInterrupt. At the end, the handler from before is set again:
+    Spark's own handler fails during a call of the Java process.
+    """
+    handler = signal.getsignal(signal.SIGINT) or signal.SIG_DFL
+    received: list[int] = []
+    if current_thread() is not main_thread():
+        yield received
+        return
+
+    def record(number: int, frame: FrameType | None) -> None:
+        if received:
+            signal.default_int_handler(number, frame)
+        received.append(number)
+
+    if handler is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, record)
+    try:
+        yield received
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 def _hide_log_messages() -> None:

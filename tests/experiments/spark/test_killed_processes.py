@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -79,6 +79,16 @@ def test_an_interrupted_study_prints_one_message(config, uninterrupted, tmp_path
     assert rows_of(tmp_path) == uninterrupted
 
 
+@pytest.mark.parametrize("seconds", [0, 0.5, 1, 2, 3])
+def test_an_interrupt_while_java_starts_prints_one_message(config, tmp_path, seconds):
+    driver = start(config, tmp_path)
+    wait_for(driver, tmp_path, lambda: java_of(driver) is not None)
+    time.sleep(seconds)
+    os.killpg(driver.pid, signal.SIGINT)
+    assert driver.wait(timeout=TIMEOUT_SECONDS) == 130
+    assert messages_of(tmp_path) == ["kassay: interrupted: the same command continues the study"]
+
+
 def test_a_study_on_a_full_disk_continues_when_space_is_free(config, uninterrupted, tmp_path):
     with small_disk(tmp_path / "disk", kilobytes=100) as disk:
         out = disk / "out"
@@ -130,14 +140,21 @@ def rows_of(out):
     return stored_rows(out, read_manifest(out))
 
 
+def java_of(driver):
+    """Return the process id of the Java process that a driver has started, None without it."""
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # a process that ended
+            name, _, rest = status.read_text().rpartition(")")
+            if name.endswith("(java") and int(rest.split()[1]) == driver.pid:
+                return int(status.parent.name)
+    return None
+
+
 def kill_java(driver):
     """Kill the Java process that a driver has started."""
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        name, _, rest = status.read_text().rpartition(")")
-        if name.endswith("(java") and int(rest.split()[1]) == driver.pid:
-            os.kill(int(status.parent.name), signal.SIGKILL)
-            return
-    pytest.fail("the driver has no Java process")
+    java = java_of(driver)
+    assert java is not None, "the driver has no Java process"
+    os.kill(java, signal.SIGKILL)
 
 
 def start(config, out, *options):
