@@ -7,9 +7,8 @@ from pathlib import Path
 from kassay.experiments.cli.options.output_options import Format
 from kassay.experiments.cli.process_groups import GroupResult, process_family_documents
 from kassay.experiments.cli.write_results import Record, TableLayout
-from kassay.experiments.comparison.family_comparison import compare_answer
+from kassay.experiments.comparison.family_comparison import compare_assignor
 from kassay.experiments.comparison.family_measures import FamilyComparison
-from kassay.experiments.implementations.runner import run_on_document
 from kassay.reference.documents.family_documents import FamilyDocument, Kind
 from kassay.solver.limits import SearchLimits
 
@@ -52,11 +51,10 @@ def _comparison(
 
 def _entry(document: FamilyDocument, name: str, limits: SearchLimits) -> dict[str, object]:
     """Run an assignor on a document, and convert its comparison to JSON."""
-    result = run_on_document(document, name)
+    result, compared = compare_assignor(document, name, limits=limits)
     if result.answer is None:
         failed = result.livelock or result.failed
         return {"assignor": name, "states": None, "failed": failed, "reason": result.reason}
-    compared = compare_answer(document, result.answer, limits=limits)
     return {"assignor": name, "states": [_state(one) for one in compared]}
 
 

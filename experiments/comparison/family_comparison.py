@@ -18,7 +18,13 @@ from kassay.experiments.comparison.family_measures import (
     measure_level,
     moves_not_needed,
 )
-from kassay.experiments.comparison.streams_comparison import compare_streams
+from kassay.experiments.comparison.streams_comparison import (
+    compare_stable_application,
+    compare_streams,
+)
+from kassay.experiments.implementations.convergence import Ending
+from kassay.experiments.implementations.family_sequences import run_application_until_stable
+from kassay.experiments.implementations.runner import FamilyRunResult, run_on_document
 from kassay.reference.documents.family_documents import FamilyDocument, Kind, family_error
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.group import Group, Member, Topic
@@ -34,6 +40,27 @@ SHARE_LEVELS = ("idle_members", "members_per_partition", "sum_of_squares", "move
 _BALANCE_LEVELS = ("sum_of_squares", "movement")
 _SLOT_LEVELS = ("idle_members", "slots")
 _TASK_LEVELS = ("sum_of_squares", "topic_spread", "movement")
+
+
+def compare_assignor(
+    document: FamilyDocument, name: str, *, limits: SearchLimits
+) -> tuple[FamilyRunResult, list[FamilyComparison]]:
+    """Run an assignor on a document, and compare its answer with the optimum.
+
+    If the answer for a Kafka Streams application requests a further rebalance, the stable
+    assignment after the probing rebalances is compared as well. ``step`` is then the number of the
+    rebalance. Without an answer, there is no comparison.
+    """
+    result = run_on_document(document, name)
+    if result.answer is None:
+        return result, []
+    compared = compare_answer(document, result.answer, limits=limits)
+    if result.answer.get("followup_rebalance"):
+        compared = [replace(one, step=1) for one in compared]
+        event = run_application_until_stable(document, name)
+        if event.ending is Ending.OK and event.rebalances > 1:
+            compared.append(compare_stable_application(document, event, limits))
+    return result, compared
 
 
 def compare_answer(

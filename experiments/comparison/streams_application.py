@@ -8,15 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kassay.experiments.implementations.family_sequences import caught_up_processes
 from kassay.reference.documents.family_documents import FamilyDocument, Kind
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.group_annotations import Client
 from kassay.reference.model.topic_partitions import Partitions
 from kassay.reference.model.topic_partitions import TopicPartition as Task
-
-_ACCEPTABLE_RECOVERY_LAG = 10_000
-"""Default of ``acceptable.recovery.lag``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,14 +136,16 @@ def read_application(document: FamilyDocument) -> Application:
         return Application(document.id, topics, tuple(processes), owned)
     config = content.get("config", {})
     topics = _topics(content, config.get("num_standby_replicas") or 0)
-    lag = config.get("acceptable_recovery_lag")
-    limit = _ACCEPTABLE_RECOVERY_LAG if lag is None else lag
+    state: dict[str, list[Task]] = {one["id"]: [] for one in content["processes"]}
+    for task, ids in caught_up_processes(document).items():
+        for id in ids:
+            state[id].append(parse_task(task))
     processes = [
         Process(
             one["id"],
             tuple(f"{one['id']}/{number}" for number in range(one["threads"])),
             tuple(map(parse_task, one.get("active", ()))),
-            tuple(_caught_up(one, topics, content["subtopologies"], limit)),
+            tuple(state[one["id"]]),
             _tags(one, config.get("rack_aware_assignment_tags", ())),
         )
         for one in content["processes"]
@@ -233,22 +233,6 @@ def _group_processes(
         yield Process(
             id, threads, tuple(active), tuple(dict.fromkeys(known)), _tags(inside[0], keys)
         )
-
-
-def _caught_up(
-    process: Mapping[str, Any],
-    topics: Sequence[Topic],
-    subtopologies: Mapping[str, Any],
-    limit: int,
-) -> Iterator[Task]:
-    """Yield the stateful tasks with caught-up state in a process of an application."""
-    active, lags = process.get("active", ()), process.get("lags", {})
-    for topic in topics:
-        ends = subtopologies[topic.name].get("end_offsets", [0] * topic.partitions)
-        for number in range(topic.partitions if topic.is_stateful else 0):
-            id = f"{topic.name}_{number}"
-            if (id in active and id not in lags) or lags.get(id, ends[number]) <= limit:
-                yield Task(topic.name, number)
 
 
 def _tasks(table: Mapping[str, Any]) -> Iterator[Task]:

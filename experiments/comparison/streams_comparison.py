@@ -18,6 +18,10 @@ from kassay.experiments.comparison.streams_application import (
     read_answer,
     read_application,
 )
+from kassay.experiments.implementations.family_sequences import (
+    PROBING_INTERVAL_MS,
+    StreamsEvent,
+)
 from kassay.reference.documents.family_documents import FamilyDocument
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.metrics import spread
@@ -28,6 +32,8 @@ from kassay.solver.objective import FlowLevel, MissingTagValues, StandbyMoves
 from kassay.solver.solve import solve
 from kassay.solver.standbys import missing_tag_values, possible_tag_values
 
+_MAX_WARMUPS = 2
+"""Default of ``max.warmup.replicas``."""
 STREAMS_LEVELS = {
     "sum_of_squares": "active_sum_of_squares",
     "stateful_sum_of_squares": "stateful_sum_of_squares",
@@ -61,6 +67,27 @@ def compare_streams(
         measures += _standbys(application, found, chosen)
         measures += _copies(application, found, limits)
     return FamilyComparison(tuple(measures), unneeded)
+
+
+def compare_stable_application(
+    document: FamilyDocument, event: StreamsEvent, limits: SearchLimits
+) -> FamilyComparison:
+    """Compare the stable assignment after the probing rebalances of an event with the optimum.
+
+    A task that moves needs a warm-up, and each warm-up lasts until the next probing rebalance. So
+    the minimum time follows from the fewest state moves and the maximum number of warm-ups.
+    """
+    content: Any = event.application.content
+    answer = {"processes": {one["id"]: one for one in content["processes"]}}
+    compared = compare_streams(document, answer, limits)
+    config = content.get("config", {})
+    interval = config.get("probing_rebalance_interval_ms") or PROBING_INTERVAL_MS
+    warmups = config.get("max_warmup_replicas", _MAX_WARMUPS)
+    least = next((one.bound for one in compared.measures if one.name == "state_moves"), None)
+    if least is not None:
+        least = -(-least // warmups) * interval if warmups else None
+    probing = FamilyMeasure("probing_ms", event.probing_ms, least, least)
+    return replace(compared, measures=(*compared.measures, probing), step=event.rebalances)
 
 
 def _violations(application: Application, answer: StreamsAnswer) -> Iterator[str]:

@@ -1,0 +1,101 @@
+"""Search documents of a family for the smallest ones with a measure above its minimum."""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from kassay.experiments.comparison.family_comparison import compare_assignor
+from kassay.experiments.counterexamples.family_shrinking import (
+    DocumentSize,
+    document_size,
+    shrink_document,
+    with_plain_names,
+)
+from kassay.reference.documents.family_documents import FamilyDocument
+from kassay.reference.model.errors import UsageError
+from kassay.solver.limits import SearchLimits
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyCounterexample:
+    """A document on which the answer of an assignor is above the minimum of a measure.
+
+    ``step`` is the step of a Connect cluster, None for other documents.
+    """
+
+    document: FamilyDocument
+    value: int
+    minimum: int
+    step: int | None
+
+    @property
+    def size(self) -> DocumentSize:
+        """Return the size of the document."""
+        return document_size(self.document)
+
+    @property
+    def text(self) -> str:
+        """Return the document without its id as JSON."""
+        content = {key: value for key, value in self.document.content.items() if key != "id"}
+        return json.dumps(content, sort_keys=True)
+
+
+@dataclass(slots=True)
+class FamilyHunt:
+    """Search for counterexamples of one assignor on one measure.
+
+    Parameters
+    ----------
+    attempts
+        Maximum number of documents to try while one document is shrunk.
+    """
+
+    assignor: str
+    measure: str
+    limits: SearchLimits
+    attempts: int = 1_000
+    searched: int = 0
+    short: int = 0
+    names: dict[str, None] = field(default_factory=dict)
+
+    def search(self, documents: Iterable[FamilyDocument]) -> Iterator[FamilyCounterexample]:
+        """Yield the shrunk counterexamples that differ from all before.
+
+        Raises
+        ------
+        UsageError
+            If no answer has the measure.
+        """
+        found: dict[str, None] = {}
+        for document in documents:
+            self.searched += 1
+            if self.measured(document) is None:
+                continue
+            self.short += 1
+            smallest = self._shrink(document)
+            if smallest is not None and smallest.text not in found:
+                found[smallest.text] = None
+                yield smallest
+        if self.searched and self.measure not in self.names:
+            names = ", ".join(self.names) or "none"
+            raise UsageError(f"no answer has the measure {self.measure!r}; measures: {names}")
+
+    def measured(self, document: FamilyDocument) -> FamilyCounterexample | None:
+        """Return the counterexample of a document, or None if the measure is at its minimum."""
+        worst: FamilyCounterexample | None = None
+        for state in compare_assignor(document, self.assignor, limits=self.limits)[1]:
+            for one in state.measures:
+                self.names[one.name] = None
+                if one.name != self.measure or one.minimum is None or one.value <= one.minimum:
+                    continue
+                if worst is None or one.value - one.minimum > worst.value - worst.minimum:
+                    worst = FamilyCounterexample(document, one.value, one.minimum, state.step)
+        return worst
+
+    def _shrink(self, document: FamilyDocument) -> FamilyCounterexample | None:
+        def fails(one: FamilyDocument) -> bool:
+            return self.measured(one) is not None
+
+        smallest = with_plain_names(shrink_document(document, fails, attempts=self.attempts), fails)
+        content = {**smallest.content, "id": document.id}
+        return self.measured(replace(smallest, id=document.id, content=content))
