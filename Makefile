@@ -208,6 +208,7 @@ identical-machines: setup ## Fetch public instances of identical machines, and m
 .PHONY: exhaustive
 exhaustive: setup ## Compare the solver with brute force on 700,000 small groups
 	$(BIN)/python -m tests.exhaustive
+	RANDOM_APPLICATIONS=20000 $(BIN)/python -m pytest tests/solver/test_stateful_tasks.py
 
 .PHONY: adversary
 adversary: setup ## Check values and bounds of 100,000 small groups with weights up to 2**62

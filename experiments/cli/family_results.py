@@ -1,16 +1,34 @@
-"""Write comparisons of the assignors of share groups, Streams and Connect with the optimum."""
+"""Write comparisons of the assignors and counterexamples of share groups, Streams and Connect."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+import typer
+
 from kassay.experiments.cli.options.output_options import Format
 from kassay.experiments.cli.process_groups import GroupResult, process_family_documents
-from kassay.experiments.cli.write_results import Record, TableLayout
+from kassay.experiments.cli.write_results import (
+    Record,
+    TableLayout,
+    json_line,
+    print_table,
+    write_text,
+)
 from kassay.experiments.comparison.family_comparison import compare_assignor
 from kassay.experiments.comparison.family_measures import FamilyComparison
-from kassay.reference.documents.family_documents import FamilyDocument, Kind
+from kassay.experiments.counterexamples.family_hunt import FamilyCounterexample, FamilyHunt
+from kassay.reference.documents.family_documents import (
+    FamilyDocument,
+    Kind,
+    read_family_documents,
+)
+from kassay.reference.documents.text_files import name_of, open_text
+from kassay.reference.model.errors import InputError
 from kassay.solver.limits import SearchLimits
+
+_PRINTED = 10
+"""Maximum number of counterexamples in the printed table."""
 
 
 def compare_families(
@@ -34,6 +52,44 @@ def explain_families(
     layout = TableLayout(first=("step", "unneeded move"), rows=_move_rows)
     process = _comparison(names, limits)
     process_family_documents(file, kind, process, output_format, layout)
+
+
+def family_documents(files: Iterable[Path], kind: Kind) -> Iterator[FamilyDocument]:
+    """Yield the documents of files. Raise InputError for the first invalid one."""
+    for file in files:
+        with open_text(file) as stream:
+            for _, document in read_family_documents(stream, name=name_of(file), kind=kind):
+                if isinstance(document, InputError):
+                    raise document
+                yield document
+
+
+def hunt_families(search: FamilyHunt, documents: Iterable[FamilyDocument], directory: Path) -> None:
+    """Write the counterexamples of a search to a directory, and print the smallest ones."""
+    found: list[FamilyCounterexample] = []
+    write_text(directory / "found.jsonl", "")
+    for one in search.search(documents):
+        found.append(one)
+        with (directory / "found.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json_line(dict(one.document.content)) + "\n")
+    found.sort(key=lambda one: (one.size, one.text))
+    lines = (json_line(dict(one.document.content)) + "\n" for one in found)
+    write_text(directory / "groups.jsonl", "".join(lines))
+    typer.echo(
+        f"{search.searched} documents: {search.assignor} is above the minimum of {search.measure} "
+        f"on {search.short}; smallest kinds: {len(found)}"
+    )
+    rows: list[Record] = [
+        {
+            "document": one.document.id,
+            "places": one.size.places,
+            "tasks": one.size.tasks,
+            "value": one.value,
+            "minimum": one.minimum,
+        }
+        for one in found[:_PRINTED]
+    ]
+    print_table(rows)
 
 
 def _comparison(

@@ -1,28 +1,27 @@
 """Random small documents of share groups, Streams and Connect, after one event."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from random import Random
 from typing import Any
 
+from kassay.experiments.implementations.runner import run_on_document
 from kassay.reference.documents.family_documents import FamilyDocument, Kind, parse_family_document
 
-Answer = Mapping[str, Any]
-Run = Callable[[FamilyDocument], Answer | None]
 _END_OFFSET = 50_000
 _EVENTS = ("join", "leave", "restart")
 
 
-def random_case(kind: Kind, seed: int, *, places: int, tasks: int, run: Run) -> FamilyDocument:
+def random_case(kind: Kind, seed: int, *, assignor: str, places: int, tasks: int) -> FamilyDocument:
     """Return a random document: the state after an answer of the assignor, and then an event.
 
     Parameters
     ----------
+    assignor
+        If it has no answer, the state is that before the first answer.
     places
         Maximum number of members, processes or workers.
     tasks
         Maximum number of partitions or tasks.
-    run
-        Runs the assignor. If it has no answer, the state is that before the first answer.
     """
     rng = Random(f"{kind}/{seed}")  # noqa: S311 - reproducible cases
     if kind is Kind.CONNECT:
@@ -37,7 +36,7 @@ def random_case(kind: Kind, seed: int, *, places: int, tasks: int, run: Run) -> 
         Kind.STREAMS: _streams_application,
     }[kind]
     content, key = build(rng, sizes, rng.randint(1, places))
-    answer = run(_document(kind, seed, content))
+    answer: Any = run_on_document(_document(kind, seed, content), assignor).answer
     if answer is None:
         return _document(kind, seed, content)
     if kind is Kind.SHARE:

@@ -118,8 +118,8 @@ class LibraryAssignor:
         if self.assignor.kind is not Kind.CONSUMER:
             raise InputError(
                 f"{self.library.name}:{self.assignor.name} reads documents of kind "
-                f"{str(self.assignor.kind)!r}; only kassay assign, compare and "
-                "explain support this kind"
+                f"{str(self.assignor.kind)!r}; only kassay assign, compare, "
+                "explain and hunt support this kind"
             )
 
     def __str__(self) -> str:

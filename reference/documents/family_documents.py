@@ -49,7 +49,8 @@ def family_error(kind: str, where: str) -> InputError:
     """Build the error of a command that reads consumer groups and found another kind."""
     return InputError(
         f"{where}: kind: a document of kind {str(kind)!r} is no consumer group; only kassay import,"
-        " plan, survey and forecast, and assign, compare and explain with an assignor of its kind,"
+        " plan, survey and forecast, and assign, compare, explain and hunt with an assignor of its"
+        " kind,"
         " read it"
     )
 

@@ -1,5 +1,6 @@
 """Groups with stateful tasks, threads of processes, standbys and tags: brute force and proofs."""
 
+import os
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -14,7 +15,6 @@ from kassay.solver.certificate.check import certificate_errors
 from kassay.solver.certificate.read_certificate import parse_certificate
 from kassay.solver.certificate.write_certificate import certificate_document
 from kassay.solver.solve import solve
-from tests.tiers import short_and_long
 
 ORDER = (
     *("sum_of_squares", "stateful_sum_of_squares", "movement"),
@@ -22,6 +22,8 @@ ORDER = (
 )
 LEVELS = (*ORDER, "topic_spread", "host_sum_of_squares")
 Task = tuple[str, int]
+_RANDOM = int(os.environ.get("RANDOM_APPLICATIONS", "0"))
+"""Number of random applications of `make exhaustive`, which also checks all tiny ones."""
 
 
 def _application(
@@ -122,9 +124,8 @@ def _check(group: Group, levels: Sequence[str], best: list[int], label: object) 
     assert not list(certificate_errors(group, solution.assignment, solution.certificate)), label
 
 
-@pytest.mark.parametrize("count", short_and_long(30, 10_000))
-def test_the_optimum_of_stateful_tasks_equals_brute_force(count: int) -> None:
-    for seed in range(count):
+def test_the_optimum_of_stateful_tasks_equals_brute_force() -> None:
+    for seed in range(_RANDOM or 30):
         rng = random.Random(seed)
         threads = [rng.randint(1, 2) for _ in range(rng.randint(1, 3))]
         topics = []
@@ -172,10 +173,9 @@ def _tiny_applications() -> Iterator[tuple[list[Topic], tuple[int, ...], list[li
                         yield topics, threads, held, tags
 
 
-@pytest.mark.parametrize("step", short_and_long(397, 3))
-def test_the_optimum_of_all_tiny_applications_equals_brute_force(step: int) -> None:
+def test_the_optimum_of_tiny_applications_equals_brute_force() -> None:
     for number, (topics, threads, held, tags) in enumerate(_tiny_applications()):
-        if number % step == 0:
+        if _RANDOM or number % 397 == 0:
             group = _application(topics, threads, held, tags)
             _check(group, ORDER, _best(group, ORDER, threads, held, tags), number)
 

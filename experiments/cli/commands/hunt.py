@@ -8,8 +8,13 @@ from pathlib import Path
 
 import typer
 
+from kassay.experiments.cli.family_results import family_documents, hunt_families
 from kassay.experiments.cli.messages import BAD_INPUT, print_note
-from kassay.experiments.cli.options.assignor_options import CustomAssignors, assignor_option
+from kassay.experiments.cli.options.assignor_options import (
+    CustomAssignors,
+    assignor_option,
+    kind_of_assignor,
+)
 from kassay.experiments.cli.options.option_checks import known_names
 from kassay.experiments.cli.options.option_groups import option
 from kassay.experiments.cli.options.output_options import TableOptions, directory_option
@@ -18,6 +23,8 @@ from kassay.experiments.cli.options.spark_options import SparkOptions, tasks_opt
 from kassay.experiments.cli.read_groups import read_group_documents
 from kassay.experiments.cli.write_results import json_line, print_table, write_text
 from kassay.experiments.counterexamples.exhaustive_cases import EXHAUSTIVE, exhaustive_cases
+from kassay.experiments.counterexamples.family_cases import random_case
+from kassay.experiments.counterexamples.family_hunt import FamilyHunt
 from kassay.experiments.counterexamples.find_counterexample import CaseSearch, check_deterministic
 from kassay.experiments.counterexamples.gallery import Gallery, GalleryEntry, gallery
 from kassay.experiments.counterexamples.gallery_page import render_gallery
@@ -29,6 +36,7 @@ from kassay.experiments.spark.session import spark_session
 from kassay.experiments.study.case import Cases, JoinedCases, ListedCases, cases_of, imported_cases
 from kassay.experiments.study.families.registry import FAMILIES
 from kassay.experiments.study.output_reader import check_writable
+from kassay.reference.documents.family_documents import Kind
 from kassay.reference.documents.json_codec import group_document, parse_group
 from kassay.reference.model.errors import UsageError
 
@@ -54,7 +62,14 @@ class HuntOptions(TableOptions):
         "throws an exception or returns an invalid assignment.",
         metavar="NAME",
     )
-    assignor: str | None = assignor_option()
+    measure: str | None = option(
+        None,
+        "Measure of share groups, Streams or Connect to search for, such as slots, state_moves or "
+        "task_topic_spread: its value is above the minimum. Required for their assignors; "
+        "--shortcoming, --family and walks then have no effect.",
+        metavar="NAME",
+    )
+    assignor: str | None = assignor_option(of_each_kind=True)
     family: list[str] | None = option(
         None,
         f"Family of groups to search, repeatable: {', '.join(_FAMILIES)}.",
@@ -100,9 +115,29 @@ def hunt(
 
     The family small-worlds contains all groups up to the sizes of --members and --partitions.
 
+    For an assignor of share groups, Streams or Connect, the search needs no Spark. Without
+    --groups, the number --cases of random documents with at most --members members, processes or
+    workers and --partitions tasks are searched. Writes found.jsonl and groups.jsonl.
+
     Example: `kassay hunt --assignor sticky --family small-worlds -o out/hunt`
     """
     name = custom.single(options.assignor)
+    kind = kind_of_assignor(name)
+    if kind is not Kind.CONSUMER or options.measure is not None:
+        if options.measure is None or kind is Kind.CONSUMER:
+            raise typer.BadParameter(
+                "--measure and an assignor of share groups, Streams or Connect require each other"
+            )
+        search = FamilyHunt(name, options.measure, limits.case_limits())
+        sizes = {"places": options.members, "tasks": options.partitions}
+        hunt_families(
+            search,
+            family_documents(options.groups, kind)
+            if options.groups
+            else (random_case(kind, n, assignor=name, **sizes) for n in range(options.cases)),
+            options.output,
+        )
+        return
     target = CounterexampleOptions(
         assignor=name,
         shortcoming=options.shortcoming,

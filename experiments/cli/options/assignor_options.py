@@ -40,7 +40,7 @@ def known_assignor(name: str, *, of_each_kind: bool = False) -> str:
             return name
         raise typer.BadParameter(
             f"{name} reads documents of kind {str(FAMILY_PORTS[name].kind)!r}; only kassay assign, "
-            "compare and explain support this kind"
+            "compare, explain and hunt support this kind"
         )
     if not is_library_assignor(name):
         check_name("assignor", [*ASSIGNORS, "LIBRARY[@VERSION]:ASSIGNOR"], name)
