@@ -50,8 +50,7 @@ def family_error(kind: str, where: str) -> InputError:
     return InputError(
         f"{where}: kind: a document of kind {str(kind)!r} is no consumer group; only kassay import,"
         " plan, survey and forecast, and assign, compare, explain and hunt with an assignor of its"
-        " kind,"
-        " read it"
+        " kind, read it"
     )
 
 
