@@ -104,13 +104,16 @@ def measure(document: FamilyDocument, assignors: Iterable[str | Assign]) -> list
     ValueError
         If the rebalances do not end, the loads are not the lowest, or the optimum is not proven.
     """
-    group = read_application(document).thread_group()
-    best = solve(group, levels=("sum_of_squares", "movement"))
+    application = read_application(document)
+    state = {process.id: process.state for process in application.processes}
+    # All processes have equal numbers of threads.
+    best = solve(
+        application.place_group(application.topics, state), levels=("sum_of_squares", "movement")
+    )
     results = []
     for assignor in assignors:
         event = run_application_until_stable(document, assignor)
-        counts = [len(one["active"]) for one in event.application.content["processes"]]  # type: ignore[attr-defined]
-        loads = [(count + thread) // THREADS for count in counts for thread in range(THREADS)]
+        loads = [len(one["active"]) for one in event.application.content["processes"]]  # type: ignore[attr-defined]
         lowest = best.is_optimal and sum_of_squares(loads) == best.level("sum_of_squares").value
         if event.ending is not Ending.OK or not lowest:
             raise ValueError(f"{assignor}: {event.ending}, {loads}, {best.levels}")

@@ -1,5 +1,7 @@
 """Tests of the remedies of docs/remedies.md: examples/remedies and benchmarks/remedies.py."""
 
+from collections import Counter
+from itertools import product
 from pathlib import Path
 from random import Random
 
@@ -14,6 +16,8 @@ from kassay.experiments.implementations.callable_server import load_callable
 from kassay.experiments.implementations.family_sequences import run_application_until_stable
 from kassay.reference import violations
 from kassay.reference.assignors import assign
+from kassay.reference.assignors.streams.client_state import ClientState, TaskId
+from kassay.reference.assignors.streams.high_availability import AssignmentConfigs
 from kassay.reference.documents.family_documents import Kind, parse_family_document
 from kassay.reference.model.metrics import movement, sum_of_squares
 from tests import brute_force
@@ -122,6 +126,29 @@ def test_the_remedy_of_high_availability_needs_the_fewest_state_moves(event, sta
             <= (upstream.state_moves,) * 2
         )
         assert both.rebalances <= active.rebalances <= upstream.rebalances
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_targets_have_the_lowest_imbalance_and_the_fewest_moves_of_all_placements(seed):
+    rng = Random(seed)
+    tasks = [TaskId(0, number) for number in range(rng.randint(1, 6))]
+    clients = [
+        ClientState(id, rng.randint(1, 3), {task: rng.choice([0, 0, 50_000]) for task in tasks}, {})
+        for id in range(rng.randint(1, 3))
+    ]
+
+    def value(placement):
+        loads = Counter(placement)
+        imbalance = sum(6 * loads[i] ** 2 // client.capacity for i, client in enumerate(clients))
+        moves = sum(
+            clients[place].lags[task] > 0 and any(client.lags[task] == 0 for client in clients)
+            for task, place in zip(tasks, placement, strict=True)
+        )
+        return imbalance, moves
+
+    load_callable(f"{FOLDER / 'streams.py'}:_place_active")(clients, tasks, AssignmentConfigs())
+    found = [next(i for i, one in enumerate(clients) if task in one.active) for task in tasks]
+    assert value(found) == min(map(value, product(range(len(clients)), repeat=len(tasks))))
 
 
 def test_one_move_suffices_after_a_join():

@@ -46,6 +46,8 @@ public final class FewestMovesTaskAssignor implements TaskAssignor {
             processes.add(new Process(state, stateful, configs.acceptableRecoveryLag()));
         }
         processes.sort(Comparator.comparing(process -> process.id));
+        int common = processes.stream().mapToInt(process -> process.threads).reduce(1, FewestMovesTaskAssignor::lcm);
+        processes.forEach(process -> process.weight = common / process.threads);
         place(processes, stateful, 1, process -> process.active);
         place(processes, stateful, configs.numStandbyReplicas(), process -> process.standby);
         boolean waits = new Movements(processes, configs.maxWarmupReplicas()).run();
@@ -75,7 +77,7 @@ public final class FewestMovesTaskAssignor implements TaskAssignor {
                 processes.stream().filter(process -> !process.has(task))
                     .min(Comparator.<Process>comparingInt(process -> process.cost(task, move))
                         .thenComparingLong(process -> process.isCaughtUp(task) ? 0 : process.lags.get(task))
-                        .thenComparingInt(process -> process.count() / process.threads)
+                        .thenComparingInt(process -> process.change(1))
                         .thenComparing(process -> process.id))
                     .ifPresent(chosen -> tasks.apply(chosen).add(task));
             }
@@ -88,11 +90,21 @@ public final class FewestMovesTaskAssignor implements TaskAssignor {
         }
     }
 
-    /** Returns the cheapest chain among those that lower the loads most, or null (Bellman-Ford). */
+    private static int lcm(int first, int second) {
+        int a = first;
+        for (int b = second; b != 0; ) {
+            int rest = a % b;
+            a = b;
+            b = rest;
+        }
+        return first / a * second;
+    }
+
+    /** Returns the cheapest chain among those with the lowest imbalance, or null (Bellman-Ford). */
     private static Chain best(List<Process> processes, Function<Process, SortedSet<TaskId>> tasks, int move) {
         List<Transfer> transfers = transfers(processes, tasks, move);
         Chain best = null;
-        int levels = 0;
+        int imbalance = 0;
         for (Process first : processes) {
             Map<Process, Chain> found = new HashMap<>(Map.of(first, new Chain(0, null, null)));
             for (int length = 1; length < processes.size(); length++) {
@@ -107,13 +119,13 @@ public final class FewestMovesTaskAssignor implements TaskAssignor {
             }
             for (Process last : processes) {
                 Chain chain = found.get(last);
-                int change = last.count() / last.threads - Math.floorDiv(first.count() - 1, first.threads);
-                if (chain == null || last == first || change > levels) {
+                int change = last.change(1) + first.change(-1);
+                if (chain == null || last == first || change > imbalance) {
                     continue;
                 }
-                if (change < levels || chain.cost < (best == null ? 0 : best.cost)) {
+                if (change < imbalance || chain.cost < (best == null ? 0 : best.cost)) {
                     best = chain;
-                    levels = change;
+                    imbalance = change;
                 }
             }
         }
@@ -272,6 +284,7 @@ public final class FewestMovesTaskAssignor implements TaskAssignor {
         final SortedSet<TaskId> standby = new TreeSet<>();
         final Set<TaskId> warmups = new HashSet<>();
         private final long acceptableLag;
+        private int weight;
 
         Process(KafkaStreamsState state, SortedSet<TaskId> stateful, long acceptableLag) {
             this.id = state.processId();
@@ -293,6 +306,11 @@ public final class FewestMovesTaskAssignor implements TaskAssignor {
 
         boolean has(TaskId task) {
             return active.contains(task) || standby.contains(task);
+        }
+
+        /** Change of the sum over processes of load squared / threads, if it takes (1) or gives (-1) a task. */
+        int change(int tasks) {
+            return (2 * count() * tasks + 1) * weight;
         }
 
         int count() {

@@ -6,6 +6,7 @@ make the numbers of tasks per thread even. See docs/remedies.md.
 """
 
 from collections.abc import Callable, Sequence
+from math import lcm
 from typing import NamedTuple
 
 from kassay.reference.assignors.streams import high_availability
@@ -19,7 +20,6 @@ from kassay.reference.assignors.streams.task_movement import is_caught_up
 from kassay.reference.documents.family_documents import FamilyDocument
 from kassay.reference.java.hash_codes import uuid_key
 
-_Load = Callable[[ClientState], int]
 _Tasks = Callable[[ClientState], set[TaskId]]
 
 
@@ -33,9 +33,9 @@ class Transfer(NamedTuple):
 
 
 class Chain(NamedTuple):
-    """Transfers from one process to the next; change of the loads, then cost."""
+    """Transfers from one process to the next; change of the imbalance, then cost."""
 
-    levels: int
+    imbalance: int
     cost: int
     transfers: tuple[Transfer, ...]
 
@@ -55,7 +55,7 @@ def assign_active(document: FamilyDocument) -> dict[str, object]:
 def _place_active(
     clients: Sequence[ClientState], stateful: Sequence[TaskId], configs: AssignmentConfigs
 ) -> None:
-    """Place active tasks: fewest tasks per thread, then fewest moves of state."""
+    """Place active tasks: lowest imbalance, then fewest moves of state."""
     _place(clients, stateful, 1, configs, lambda client: client.active)
 
 
@@ -80,7 +80,12 @@ def _place(
             return 0
         return 1 if is_caught_up(client, task, configs.acceptable_recovery_lag) else weight
 
+    def change(client: ClientState, tasks: int) -> int:
+        # Of the sum over processes of load**2 / threads, if the process takes or gives a task.
+        return (2 * client.assigned_count * tasks + 1) * (common // client.capacity)
+
     weight = 1 + copies * len(stateful)
+    common = lcm(*(client.capacity for client in clients))
     for task in stateful:
         for _ in range(copies):
             free = [client for client in clients if not client.has_assigned(task)]
@@ -91,14 +96,14 @@ def _place(
                 key=lambda client, task=task: (  # type: ignore[misc]
                     cost(client, task),
                     client.lags[task] if cost(client, task) == weight else 0,
-                    client.assigned_count // client.capacity,
+                    change(client, 1),
                     uuid_key(client.id),
                 ),
             )
             tasks_of(chosen).add(task)
     while True:
-        chain = _best_chain(clients, tasks_of, cost)
-        if (chain.levels, chain.cost) >= (0, 0):
+        chain = _best_chain(clients, tasks_of, cost, change)
+        if not chain.transfers:
             return
         for transfer in chain.transfers:
             tasks_of(clients[transfer.giver]).remove(transfer.task)
@@ -106,9 +111,12 @@ def _place(
 
 
 def _best_chain(
-    clients: Sequence[ClientState], tasks_of: _Tasks, cost: Callable[[ClientState, TaskId], int]
+    clients: Sequence[ClientState],
+    tasks_of: _Tasks,
+    cost: Callable[[ClientState, TaskId], int],
+    change: Callable[[ClientState, int], int],
 ) -> Chain:
-    """Return the chain that lowers the loads most, among those the cheapest (Bellman-Ford)."""
+    """Return the cheapest chain among those with the lowest imbalance (Bellman-Ford)."""
     cheapest = [
         min(
             (
@@ -138,7 +146,7 @@ def _best_chain(
                     found[transfer.taker] = Chain(0, total, longer)
         for last, taker in enumerate(clients):
             if last != first and last in found:
-                given = (giver.assigned_count - 1) // giver.capacity
-                levels = taker.assigned_count // taker.capacity - given
-                best = min(best, found[last]._replace(levels=levels), key=lambda one: one[:2])
+                imbalance = change(taker, 1) + change(giver, -1)
+                chain = found[last]._replace(imbalance=imbalance)
+                best = min(best, chain, key=lambda one: one[:2])
     return best
