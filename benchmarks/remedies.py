@@ -10,9 +10,11 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
+from random import Random
 from statistics import mean
 from time import process_time
 
+from benchmarks.network_shapes import build_group
 from kassay.experiments.comparison.optimum import fewest_moves_within, solve_optimum
 from kassay.experiments.implementations.callable_server import load_callable
 from kassay.experiments.study.families.registry import FAMILIES
@@ -28,6 +30,7 @@ PASTS = {
     "random": ("mixed-join", "mixed-leave", "mixed-resubscribe", "mixed-grow"),
     "own": ("mixed-churn",),
     "neighbours": ("overlap-chains",),
+    "rings": ("rings",),
 }
 """Families by the origin of the owned partitions: random, or results of the assignor."""
 REMEDIES: dict[str, dict[str, int] | None] = {
@@ -93,7 +96,9 @@ def measure(past: str, cases: int) -> list[Row]:
     for family, seed in product(PASTS[past], range(cases)):
         judge = None
         for assignor in ASSIGNORS:
-            group = FAMILIES[family].build(seed, start=assignor)
+            group = (
+                FAMILIES[family].build(seed, start=assignor) if family in FAMILIES else ring(seed)
+            )
             if judge is None or replace(group, id="") != replace(judge.group, id=""):
                 judge = _Judge(group)
             started = process_time()
@@ -107,6 +112,14 @@ def measure(past: str, cases: int) -> list[Row]:
                     rows[assignor, remedy].seconds.append(process_time() - started)
                 rows[assignor, remedy].sums.update(judge.sums(repaired), groups=1, chains=chains)
     return list(rows.values())
+
+
+def ring(seed: int) -> Group:
+    """Return 6 to 16 members without owned partitions; each shares a topic with both neighbours."""
+    rng = Random(f"rings/{seed}")
+    size = rng.randint(6, 16)
+    topics = [rng.randint(1, 12) for _ in range(size)]
+    return build_group(topics, [[member, (member + 1) % size] for member in range(size)])
 
 
 def _assign(group: Group, assignor: str) -> Assignment:
