@@ -9,7 +9,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +34,6 @@ _SETTINGS = {
     "offset.storage.partitions": "1",
     "status.storage.replication.factor": "1",
     "status.storage.partitions": "1",
-    "scheduled.rebalance.max.delay.ms": "0",
     "plugin.discovery": "service_load",
 }
 
@@ -120,9 +119,11 @@ def await_threads(
 
 @dataclass(frozen=True, slots=True)
 class ConnectCluster:
-    """Running Kafka Connect workers with one REST interface."""
+    """Running Kafka Connect workers with one REST interface, that of the first worker."""
 
     url: str
+    start: Callable[[], subprocess.Popen[Any]]  # starts a further worker
+    processes: list[subprocess.Popen[Any]]
 
     def workers(self, connector: str) -> dict[int, str]:
         """Return the worker of each running task of a connector."""
@@ -174,28 +175,35 @@ class ConnectCluster:
 
 @contextmanager
 def running_connect(
-    bootstrap: str, name: str, directory: Path, *, workers: int
+    bootstrap: str, name: str, directory: Path, *, workers: int, max_delay: int = 0
 ) -> Iterator[ConnectCluster]:
-    """Run the workers of a Kafka Connect cluster."""
+    """Run the workers of a Kafka Connect cluster.
+
+    ``max_delay`` is ``scheduled.rebalance.max.delay.ms``.
+    """
+    urls: list[str] = []
     with ExitStack() as stack:
-        urls = []
-        for number in range(workers):
+
+        def start() -> subprocess.Popen[Any]:
             with socket.socket() as opened:
                 opened.bind(("127.0.0.1", 0))
                 url = f"http://127.0.0.1:{opened.getsockname()[1]}"
             settings = _SETTINGS | {
                 "bootstrap.servers": bootstrap,
                 "group.id": name,
-                "client.id": f"{name}-{number}",
+                "client.id": f"{name}-{len(urls)}",
                 "listeners": url,
+                "scheduled.rebalance.max.delay.ms": str(max_delay),
             }
-            path = directory / f"{name}-{number}.properties"
+            path = directory / f"{name}-{len(urls)}.properties"
             path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
             main = "org.apache.kafka.connect.cli.ConnectDistributed"
             log = stack.enter_context(path.with_suffix(".log").open("wb"))
-            stack.enter_context(running_java([main, str(path)], stdout=log, stderr=log))
             urls.append(url)
-        yield ConnectCluster(urls[0])
+            return stack.enter_context(running_java([main, str(path)], stdout=log, stderr=log))
+
+        processes = [start() for _ in range(workers)]
+        yield ConnectCluster(urls[0], start, processes)
 
 
 @contextmanager

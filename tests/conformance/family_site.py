@@ -44,6 +44,8 @@ TOPICS = {"orders": 6, "lowrate": 6}
 APPLICATION, STREAMS_GROUP, SHARE_GROUP = "streams-classic", "streams-new", "share-orders"
 CONNECTORS = {"archive": 4, "audit-log": 3}
 SHARED = {"share-0": ["orders"], "share-1": ["orders", "lowrate"], "share-2": ["lowrate"]}
+MAX_DELAY = 20_000
+"""``scheduled.rebalance.max.delay.ms`` of the Connect cluster."""
 _SECONDS = 90.0
 _EXAMPLES = Path(__file__).parents[2] / "examples" / "families"
 _DATA = Path(__file__).parents[1] / "data" / "families.json"
@@ -62,6 +64,7 @@ class FamilySite:
     """Running groups of all families."""
 
     bootstrap: str
+    directory: Path
     connect: ConnectCluster
     applications: tuple[StreamsApplication, ...]  # three processes of the classic protocol
     streams_group: tuple[StreamsApplication, ...]
@@ -89,7 +92,9 @@ def running_families() -> Iterator[FamilySite]:
         directory = Path(stack.enter_context(TemporaryDirectory()))
         clients = [",".join([name, *topics]) for name, topics in SHARED.items()]
         stack.enter_context(running_share_consumers(bootstrap, SHARE_GROUP, clients))
-        connect = stack.enter_context(running_connect(bootstrap, "connect", directory, workers=3))
+        connect = stack.enter_context(
+            running_connect(bootstrap, "connect", directory, workers=3, max_delay=MAX_DELAY)
+        )
         for name, tasks in CONNECTORS.items():
             settings = {"connector.class": "FileStreamSink", "topics": "orders"}
             connect.create(
@@ -107,7 +112,11 @@ def running_families() -> Iterator[FamilySite]:
         for applications in started.values():
             await_stable(partial(tasks_of, applications))
         yield FamilySite(
-            bootstrap, connect, tuple(started[APPLICATION]), tuple(started[STREAMS_GROUP])
+            bootstrap,
+            directory,
+            connect,
+            tuple(started[APPLICATION]),
+            tuple(started[STREAMS_GROUP]),
         )
 
 
@@ -126,9 +135,11 @@ def running_tasks(connect: ConnectCluster) -> dict[str, dict[int, str]]:
     return found if complete else {}
 
 
-def await_stable(state: Callable[[], object], seconds: float = 5.0) -> None:
+def await_stable(
+    state: Callable[[], object], seconds: float = 5.0, *, within: float = _SECONDS
+) -> None:
     """Wait until a state is not empty and does not change for some seconds."""
-    deadline = time.monotonic() + _SECONDS
+    deadline = time.monotonic() + within
     since, last = time.monotonic(), None
     while time.monotonic() < deadline:
         found = state()

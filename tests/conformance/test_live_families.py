@@ -1,0 +1,162 @@
+"""Imports and forecasts of running share groups, Streams applications and Connect workers.
+
+The imports are compared with the tasks that the processes report, and the forecasts with the tasks
+after a worker has left, another one has joined, and a Streams process has joined.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+
+from kassay.experiments.implementations.family_sequences import run_application_until_stable
+from kassay.experiments.planning.families.connect_forecast import forecast_connect
+from kassay.experiments.sources.families.connect_rest import read_connect_cluster
+from kassay.reference.documents.application_events import join_process
+from kassay.reference.documents.family_documents import FamilyDocument
+from tests.conformance.family_processes import StreamsApplication, running_streams
+from tests.conformance.family_site import (
+    APPLICATION,
+    CONNECTORS,
+    MAX_DELAY,
+    SHARE_GROUP,
+    SHARED,
+    STREAMS_GROUP,
+    FamilySite,
+    await_stable,
+    running_families,
+    running_tasks,
+    tasks_of,
+)
+
+pytestmark = pytest.mark.kafka
+Tasks = dict[str, dict[int, str]]
+"""Worker of each task by connector."""
+_SECONDS = 120.0
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[FamilySite]:
+    with running_families() as running:
+        yield running
+
+
+def reported(applications: list[StreamsApplication]) -> set[frozenset[str]]:
+    """Return the active tasks of each process, as the processes report them."""
+    none: frozenset[str] = frozenset()
+    return {none.union(*one.tasks().values()) for one in applications}
+
+
+def imported(document: FamilyDocument) -> set[frozenset[str]]:
+    """Return the active tasks of each process of a document of kind streams."""
+    return {frozenset(one["active"]) for one in _processes(document)}
+
+
+def test_a_share_group_has_the_subscriptions_of_its_consumers(site: FamilySite) -> None:
+    content: Any = site.document(SHARE_GROUP).content
+    assert content["topics"] == {"lowrate": 6, "orders": 6}
+    topics = sorted(member["topics"] for member in content["members"])
+    assert topics == sorted(sorted(one) for one in SHARED.values())
+    owned = {tuple(tp) for member in content["members"] for tp in member["owned"]}
+    assert owned == {(topic, number) for topic in content["topics"] for number in range(6)}
+
+
+def test_a_classic_application_has_the_tasks_of_its_processes(site: FamilySite) -> None:
+    document = site.document(APPLICATION)
+    assert {one["threads"] for one in _processes(document)} == {2}
+    assert imported(document) == reported(list(site.applications))
+    content: Any = document.content
+    stateful = {name: one["stateful"] for name, one in content["subtopologies"].items()}
+    assert stateful == {"0": True, "1": False}
+
+
+def test_a_streams_group_has_the_tasks_of_its_processes(site: FamilySite) -> None:
+    content: Any = site.document(STREAMS_GROUP).content
+    processes: dict[str, set[str]] = {}
+    for member in content["members"]:
+        tasks = {f"{name}_{n}" for name, numbers in member["active"].items() for n in numbers}
+        processes.setdefault(member["process"], set()).update(tasks)
+    assert set(map(frozenset, processes.values())) == reported(list(site.streams_group))
+    assert content["subtopologies"] == {
+        "0": {"partitions": 6, "stateful": True},
+        "1": {"partitions": 6, "stateful": False},
+    }
+
+
+def test_a_forecast_has_the_tasks_after_a_process_has_joined(site: FamilySite) -> None:
+    before = site.document(APPLICATION)
+    folder = site.directory / "joined"
+    folder.mkdir()
+    with running_streams(site.bootstrap, APPLICATION, "classic", folder) as joined:
+        applications = [*site.applications, joined]
+        await_stable(partial(tasks_of, applications))
+        after = site.document(APPLICATION)
+        known = {one["id"] for one in _processes(before)}
+        [new] = [one["id"] for one in _processes(after) if one["id"] not in known]
+        event = run_application_until_stable(
+            join_process(before, new, threads=2), "streams-high-availability"
+        )
+        assert imported(event.application) == imported(after) == reported(applications)
+
+
+def test_forecasts_equal_the_rebalances_of_connect(site: FamilySite) -> None:
+    document = read_connect_cluster(site.connect.url, timeout=20, id="connect")
+    content: Any = document.content
+    running = content["steps"][0]["running"]
+    before = running_tasks(site.connect)
+    assert {w: sorted(one["tasks"]) for w, one in running.items()} == _by_worker(before)
+    delayed = {**content, "scheduled_rebalance_max_delay_ms": MAX_DELAY}
+    found = forecast_connect(replace(document, content=delayed), downtime_ms=60_000, pause_ms=1)
+    [expected] = [one.loss for one in found.settings if one.delay_ms == MAX_DELAY]
+    stopped, started = site.connect.processes.pop(), time.monotonic()
+    stopped.terminate()
+    stopped.wait(20)
+    left = _await(site, 2)
+    # Workers need time to start tasks, so that the forecast is the lower limit.
+    assert expected.longest_ms == MAX_DELAY
+    assert time.monotonic() - started >= expected.longest_ms / 1000
+    assert _loads(left) == [3, 4]
+    two = read_connect_cluster(site.connect.url, timeout=20, id="connect")
+    scale_out = forecast_connect(two, downtime_ms=0, pause_ms=1).settings[0].scale_out
+    site.connect.processes.append(site.connect.start())
+    joined = _await(site, 3)
+    assert _loads(joined) == [2, 2, 3]
+    moved = sum(joined[name][n] != left[name][n] for name, n in _task_ids())
+    assert moved == scale_out.task_starts
+
+
+def _processes(document: FamilyDocument) -> list[dict[str, Any]]:
+    processes: Any = document.content["processes"]
+    return list(processes)
+
+
+def _task_ids() -> list[tuple[str, int]]:
+    return [(name, number) for name, count in CONNECTORS.items() for number in range(count)]
+
+
+def _by_worker(tasks: Tasks) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, workers in tasks.items():
+        for number, worker in workers.items():
+            found.setdefault(worker, []).append(f"{name}-{number}")
+    return {worker: sorted(listed) for worker, listed in found.items()}
+
+
+def _loads(tasks: Tasks) -> list[int]:
+    return sorted(map(len, _by_worker(tasks).values()))
+
+
+def _await(site: FamilySite, workers: int) -> Tasks:
+    """Wait until all tasks run on a number of workers, and do not change."""
+
+    def state() -> Tasks:
+        tasks = running_tasks(site.connect)
+        return tasks if len(_by_worker(tasks)) == workers else {}
+
+    await_stable(state, within=_SECONDS)
+    return state()
