@@ -130,7 +130,10 @@ def tasks_of(applications: list[StreamsApplication]) -> list[dict[str, frozenset
 
 def running_tasks(connect: ConnectCluster) -> dict[str, dict[int, str]]:
     """Return the worker of each task by connector, or an empty table while some do not run."""
-    found = {name: connect.workers(name) for name in CONNECTORS}
+    try:
+        found = {name: connect.workers(name) for name in CONNECTORS}
+    except OSError:  # the worker does not answer, or does not know the connector yet
+        return {}
     complete = all(len(found[name]) == tasks for name, tasks in CONNECTORS.items())
     return found if complete else {}
 
