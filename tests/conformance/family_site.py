@@ -1,14 +1,11 @@
 """A share group, Streams applications under both protocols, and a Connect cluster on one broker.
 
-``python -m tests.conformance.family_site`` writes the outputs of the tools to ``examples/families``
-and the encoded descriptions to ``tests/data/families.json``.
+``python -m tests.conformance.family_site`` writes the outputs of the tools to ``examples/families``.
 """
 
 from __future__ import annotations
 
-import json
 import shutil
-import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -19,16 +16,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from kassay.experiments.sources.capture_files import ImportedGroup
-from kassay.experiments.sources.families.descriptions import group_descriptions
-from kassay.experiments.sources.families.descriptions.kafka_python_connection import (
-    connection,
-    groups_by_coordinator,
-)
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
 from kassay.experiments.sources.live_cluster.live_groups import import_live
-from kassay.reference.documents.family_documents import FamilyDocument, Kind
-from tests.conformance import jars
+from kassay.reference.documents.family_documents import FamilyDocument
 from tests.conformance.admin import administrator
 from tests.conformance.broker import running_cluster
 from tests.conformance.captures import run_tool
@@ -48,7 +39,6 @@ MAX_DELAY = 20_000
 """``scheduled.rebalance.max.delay.ms`` of the Connect cluster."""
 _SECONDS = 90.0
 _EXAMPLES = Path(__file__).parents[2] / "examples" / "families"
-_DATA = Path(__file__).parents[1] / "data" / "families.json"
 _SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "group.share.heartbeat.interval.ms": "500",
@@ -155,7 +145,7 @@ def await_stable(
 
 
 def record(site: FamilySite) -> None:
-    """Write the outputs of the tools, and the encoded answers of the broker."""
+    """Write the outputs of the tools."""
     shutil.rmtree(_EXAMPLES, ignore_errors=True)
     _EXAMPLES.mkdir()
     server = ("--bootstrap-server", site.bootstrap, "--describe", "--members")
@@ -168,30 +158,8 @@ def record(site: FamilySite) -> None:
             (_EXAMPLES / f"{name}-members{suffix}.txt").write_text(output)
     with urllib.request.urlopen(f"{site.connect.url}/connectors?expand=status") as answer:
         (_EXAMPLES / "connect-status.json").write_text(answer.read().decode() + "\n")
-    members = LiveCluster(site.bootstrap, timeout=20).thread_members(APPLICATION)
-    recorded = {
-        "kafka": {"broker": jars.version("broker"), "clients": jars.version("tools")},
-        "share": _answer(site.bootstrap, Kind.SHARE, SHARE_GROUP),
-        "streams-group": _answer(site.bootstrap, Kind.STREAMS_GROUP, STREAMS_GROUP),
-        "streams": [[one.id, one.subscription.hex(), one.assignment.hex()] for one in members],
-        "tasks": [
-            {thread: sorted(tasks) for thread, tasks in one.tasks().items()}
-            for one in site.applications
-        ],
-    }
-    _DATA.write_text(json.dumps(recorded, indent=1) + "\n")
-
-
-def _answer(bootstrap: str, kind: Kind, group: str) -> str:
-    """Return the encoded description of a group."""
-    request = group_descriptions.request_of(kind, [group])
-    with connection(bootstrap, {}, 20) as manager:
-        [(node, _)] = groups_by_coordinator(manager, [group]).items()
-        answer = manager.run(manager.send, request, node)
-    return bytes(answer.encode(version=answer.API_VERSION)).hex()
 
 
 if __name__ == "__main__":
     with running_families() as running:
         record(running)
-        sys.stdout.write(json.dumps([one.tasks() for one in running.applications], default=sorted))
