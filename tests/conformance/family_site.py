@@ -1,6 +1,6 @@
 """A share group, Streams applications under both protocols, and a Connect cluster on one broker.
 
-``python -m tests.conformance.family_site`` writes the outputs of the tools to ``examples/families``.
+``python -m tests.conformance.family_site`` writes outputs of the tools to ``examples/families``.
 """
 
 from __future__ import annotations
