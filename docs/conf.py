@@ -39,6 +39,8 @@ default_role = "code"
 html_theme = "furo"
 html_show_sphinx = False
 html_show_copyright = False
+html_static_path = ["static"]
+html_css_files = ["tables.css"]
 
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4

@@ -21,14 +21,14 @@ def study_findings(
 
 def _sentences(name: str, found: AssignorSummary, halves: Halves) -> Iterator[str]:
     above = found.missed_maximum
-    parts = "; ".join(
-        f"{kind} subscriptions: {half.missed_maximum.percent_with_interval}"
-        for kind, half in zip(("equal", "mixed"), halves[name], strict=True)
+    parts = " ".join(
+        f"{kind} subscriptions: {half.missed_maximum.percent_with_interval}."
+        for kind, half in zip(("Equal", "Mixed"), halves[name], strict=True)
         if half.answered
     )
     yield (
         f"{name}: the maximum load is above its minimum in {digits_in_groups(above.count)} of "
-        f"{digits_in_groups(above.total)} groups, {above.percent_with_interval} ({parts}). "
+        f"{digits_in_groups(above.total)} groups, {above.percent_with_interval}. {parts} "
         f"The mean excess is {short_number(found.mean_excess)}\u00a0% of the minimum."
     )
     if found.unnecessary_moves_per_rebalance is not None:

@@ -35,7 +35,7 @@ def findings(**counts):
 
 def test_findings_have_a_number_and_a_scope():
     balance, moves = findings(missed=3, missed_maximum=3, excess_ppm=600_000)
-    assert "in 3 of 30 groups, 10\xa0% (3.5 to 25.6) (mixed subscriptions: 10\xa0%" in balance
+    assert "in 3 of 30 groups, 10\xa0% (3.5 to 25.6). Mixed subscriptions: 10\xa0%" in balance
     assert "mean excess is 2\xa0%" in balance
     assert "makes 0.5 unnecessary moves per rebalance, in 25\xa0% (" in moves
 
