@@ -5,11 +5,12 @@ from random import Random
 
 import pytest
 
+from kassay.experiments.implementations.installation import install
+from kassay.experiments.implementations.library_catalogue import parse_library_version
 from kassay.experiments.implementations.runner import run_on_document
 from kassay.reference.documents.family_documents import Kind, parse_family_document
-from tests.installed_library import require_library
 
-pytestmark = pytest.mark.libraries
+pytestmark = pytest.mark.kafka
 SEEDS = int(os.environ.get("KASSAY_SHARE_SEEDS", "3400"))
 
 
@@ -46,14 +47,14 @@ def changed(rng, group, answer):
 
 
 def test_the_port_equals_the_class_of_the_broker():
-    require_library("kafka-broker@4.4.0")
+    install(*parse_library_version("kafka-broker@4.4.0"))
     compared = 0
     for seed in range(SEEDS):
         rng = Random(seed)
         group = random_group(rng)
         for _ in range(3):
             document = parse_family_document(group, kind=Kind.SHARE)
-            expected = run_on_document(document, "kafka-broker@4.4.0:share")
+            expected = run_on_document(document, "kafka-broker@4.4.0@300s:share")
             found = run_on_document(document, "share")
             assert found.failed == expected.failed, (seed, group)
             if expected.answer is None:
