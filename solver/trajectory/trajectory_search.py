@@ -61,7 +61,8 @@ class TrajectorySearch:
         program = build_program(self.stream, whole, self.objective)
         size = len(program.cost)
         is_total = self.objective is TrajectoryObjective.TOTAL
-        if is_total and not self.stream.is_weighted:
+        may_round = is_total and not self.stream.is_weighted
+        if may_round and size <= _MAX_SIMPLEX:
             self._by_rounding(program)
         elif size <= _MAX_SIMPLEX:
             self._by_simplex(program)
@@ -70,6 +71,8 @@ class TrajectorySearch:
         if is_total and not self._is_over():
             found = counts_by_prices(self.stream, self.prices, self.budget.part(0.3))
             self._offer(found)
+        if may_round and size > _MAX_SIMPLEX and not self._is_over():
+            self._by_rounding(program)
         if is_total and not self._is_over():
             share = self.budget.part(0.7 if size <= _MAX_BRANCHING else 1.0)
             self._offer(improved_counts(self.stream, self.counts, self.bound, share))
