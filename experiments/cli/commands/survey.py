@@ -129,8 +129,9 @@ def survey(
     latter. Groups with equal gaps are ranked by the decrease of the spread, unnecessary moves in
     the history, the decrease of idle members, and hot members: members with a load above the
     planned maximum load. The plan has the objective of `kassay plan`. A group that cannot be
-    surveyed gives a line with the reason and the exit code 2; the survey continues. Groups of
-    other types, such as Kafka Streams applications, give a line with "skipped". Exits with 1
+    surveyed gives a line with the reason and the exit code 2; the survey continues. Share groups,
+    Streams applications and Connect clusters give a line with the verdict on their current state;
+    groups of other types give a line with "skipped". Exits with 1
     if a group meets a condition of --fail-on. After Ctrl-C, the output has the groups surveyed
     until then.
 
