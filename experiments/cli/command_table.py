@@ -13,7 +13,7 @@ COMMAND_GROUPS = {
         "compare": "Compare assignors with the proven optimum.",
         "explain": "Explain why an assignment is not optimal, as chains of transfers.",
         "assign": "Assign partitions with one of Kafka's assignors or a custom assignor.",
-        "survey": "Rank many groups by the gain of an optimal plan.",
+        "survey": "Rank many groups by the gain of a plan.",
         "anonymize": "Replace the names in group documents, so that the documents can be shared.",
         "doctor": "Check whether this machine meets the requirements of kassay.",
     },

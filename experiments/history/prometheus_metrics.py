@@ -46,16 +46,16 @@ METRICS = {
 """Metrics of a followed cluster, by column name in the rows of `metrics_text`."""
 
 _SURVEY = {
-    "gap": "Current maximum load above the maximum load of an optimal plan, relative to the plan.",
+    "gap": "Current maximum load above the planned maximum load, relative to the plan.",
     "maximum_load": "Current maximum load.",
-    "planned_maximum_load": "Maximum load after an optimal plan.",
+    "planned_maximum_load": "Maximum load after the plan.",
     "maximum_load_bound": "Lower bound on the maximum load.",
     "spread": "Current maximum load minus current minimum load.",
-    "planned_spread": "Spread after an optimal plan.",
+    "planned_spread": "Spread after the plan.",
     "idle": "Members without load.",
-    "planned_idle": "Idle members after an optimal plan.",
+    "planned_idle": "Idle members after the plan.",
     "hot": "Members with a load above the planned maximum load.",
-    "moves": "Moves of an optimal plan.",
+    "moves": "Moves of the plan.",
     "unnecessary_moves": "Unnecessary moves in the given history.",
     "members": "Members of the group.",
     "partitions": "Consumed partitions.",

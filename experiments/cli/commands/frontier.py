@@ -42,9 +42,9 @@ class FrontierOptions(TableOptions):
 def frontier(options: FrontierOptions, source: GroupSource, search: SearchOptions) -> None:
     """Find the minimum imbalance for each number of moves.
 
-    Each point of the output is a Pareto optimum of imbalance and movement. The time limit
-    applies to each group. Exits with 1 if no assignment of a group is found within the
-    capacities and the time limit.
+    Each point of the output has the lowest imbalance found for its number of moves, and lower
+    bounds; a proven point is a Pareto optimum. The time limit applies to each group. Exits with 1
+    if no assignment of a group is found within the capacities and the time limit.
 
     Example: `kassay frontier groups.jsonl --plot frontier.svg --format table`
     """

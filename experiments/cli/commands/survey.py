@@ -1,4 +1,4 @@
-"""``kassay survey``: rank many groups by the gain of an optimal plan."""
+"""``kassay survey``: rank many groups by the gain of a plan."""
 
 import os
 from collections import Counter
@@ -123,9 +123,9 @@ class SurveyOptions(TableOptions):
 def survey(
     options: SurveyOptions, source_data: SourceOptions, cluster: SampledClusterOptions
 ) -> None:
-    """Rank many groups by the gain of an optimal plan.
+    """Rank many groups by the gain of a plan.
 
-    The gap is the current maximum load minus the maximum load of an optimal plan, divided by the
+    The gap is the current maximum load minus the planned maximum load, divided by the
     latter. Groups with equal gaps are ranked by the decrease of the spread, unnecessary moves in
     the history, the decrease of idle members, and hot members: members with a load above the
     planned maximum load. The plan has the objective of `kassay plan`. A group that cannot be

@@ -1,4 +1,4 @@
-"""Survey one group: compute the gain of an optimal plan."""
+"""Survey one group: compute the gain of a plan."""
 
 from dataclasses import replace
 
@@ -38,7 +38,7 @@ def survey_group(
     limits: SearchLimits = SearchLimits(),
     seed: int = 0,
 ) -> SurveyResult:
-    """Compute the gain of an optimal plan for one group.
+    """Compute the gain of a plan for one group.
 
     The plan has the objective of `plan`. Its searches stop at the time limit; the result then
     has the best plan found and its bounds.

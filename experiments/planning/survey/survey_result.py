@@ -1,4 +1,4 @@
-"""Survey of many groups: the gain of an optimal plan per group, ranked."""
+"""Survey of many groups: the gain of a plan per group, ranked."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -49,7 +49,7 @@ class MoveHistory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SurveyedGroup:
-    """Gain of an optimal plan for one group: loads before and after the plan, and moves.
+    """Gain of a plan for one group: loads before and after the plan, and moves.
 
     Parameters
     ----------

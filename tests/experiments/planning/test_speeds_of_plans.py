@@ -14,7 +14,7 @@ from kassay.experiments.planning.plan_output.render_plan import (
     render_summary,
     render_ticket,
 )
-from kassay.reference import Group
+from kassay.reference import Group, Member, Topic
 from kassay.reference.model.metrics import loads
 from kassay.solver.limits import SearchLimits
 from tests.log_normal_groups import log_normal_group
@@ -77,3 +77,14 @@ def test_the_slider_has_the_speeds_and_the_points_of_the_frontier(result):
     points = {moves: load for moves, load, _ in data["frontier"]}
     shown = round(_relative(result.group, result.planned.loads))
     assert points[result.movement] == shown
+
+
+@pytest.mark.parametrize("speed", [1, 3])
+def test_only_equal_weights_and_speeds_have_one_optimum_for_all_measures(speed):
+    members = [
+        Member(id="a", subscription=("t",), owned=[("t", at) for at in range(6)], speed=speed),
+        Member(id="b", subscription=("t",)),
+    ]
+    group = Group(topics=(Topic(name="t", partitions=6),), members=members)
+    page = render_html(plan(group, limits=SearchLimits(time=1)))
+    assert ("implies the minimum of every other measure" in page) is (speed == 1)
