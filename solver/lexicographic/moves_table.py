@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.bounds.level_bounds import level_bound, makespan_bound
+from kassay.solver.bounds.makespan_within_moves import makespan_bound_within
 from kassay.solver.constraints import Constraint, Forbidden, MaxMoves, Pinned
 from kassay.solver.evaluation import level_value, violated
 from kassay.solver.initial_solutions import keep_owned
@@ -218,8 +219,4 @@ class MovesTable:
         if not self._is_makespan:
             is_fixed = moves == 0 and (self.problem.owner != NO_OWNER).all()
             return min(self.values[0] if is_fixed else self.lowest, most)
-        from kassay.solver.weighted.search.limited_moves import (  # noqa: PLC0415
-            makespan_bound_within,
-        )
-
         return makespan_bound_within(self.problem, moves, low=self.lowest, high=most)

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from kassay.solver import MaxMoves, Movement, SearchLimits, frontier, solve
+from kassay.solver.bounds.makespan_within_moves import makespan_bound_within
 from kassay.solver.evaluation import level_value
 from kassay.solver.frontier.frontier_points import geometric_moves
 from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.limits import SearchBudget
-from kassay.solver.weighted.search.limited_moves import LimitedMovesSearch, makespan_bound_within
+from kassay.solver.weighted.search.limited_moves import LimitedMovesSearch
 from tests import brute_force
 from tests.log_normal_groups import log_normal_group
 from tests.solver.random_cases import weighted_problems

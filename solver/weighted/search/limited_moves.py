@@ -5,16 +5,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kassay.reference.model.metrics import Measure
 from kassay.solver.bounds.level_bounds import (
     makespan_bound,
-    max_unit_loads,
-    overload_moves_bound,
 )
-from kassay.solver.evaluation import level_value
+from kassay.solver.bounds.makespan_within_moves import makespan_bound_within
 from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.limits import SearchBudget, limited_steps
-from kassay.solver.objective import Imbalance, Movement
 from kassay.solver.problem import Placement, Problem
 from kassay.solver.weighted.bounds.movement_bound import exchange_bound
 from kassay.solver.weighted.search.few_moves import FewMovesSearch
@@ -28,28 +24,6 @@ _PRICE_ROUNDS = 40
 _MAX_FAILURES = 6
 _PRECISION = 2_000
 """Reciprocal of the relative distance of value and bound at which the search ends."""
-
-
-def makespan_bound_within(
-    problem: Problem, max_moves: int, *, low: int | None = None, high: int | None = None
-) -> int:
-    """Return a lower bound on the makespan of placements with at most ``max_moves`` moves.
-
-    A member with an excess of owned load gives at least the heaviest partitions that sum to
-    the excess. With different speeds, the makespan is the maximum relative load. ``low`` is a
-    known bound, ``high`` an upper limit of the returned bound.
-    """
-    level = Imbalance(Measure.MAKESPAN)
-    low = makespan_bound(problem) if low is None else low
-    high = level_value(problem, level, keep_owned(problem)) if high is None else high
-    while low < high:
-        middle = (low + high) // 2
-        max_loads = max_unit_loads(problem, level, middle)
-        if overload_moves_bound(problem, Movement(), max_loads) <= max_moves:
-            high = middle
-        else:
-            low = middle + 1
-    return low
 
 
 def scan_load_limits(problem: Problem, budget: SearchBudget) -> list[Placement]:
