@@ -26,10 +26,6 @@ from confluent_kafka.admin import (
 from kassay.experiments.cli import main
 from kassay.experiments.planning.group_plan.plan import plan
 from kassay.experiments.planning.plan_output.plan_sentences import verdict
-from kassay.experiments.planning.preparation.planning_start import (
-    StreamsApplicationError,
-    check_planning_start,
-)
 from kassay.experiments.sources.capture_files import ImportedGroup
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
@@ -47,7 +43,9 @@ LOGIN = {
     "sasl.username": READER,
     "sasl.password": READER,
 }
-OTHERS = {"connect-workers": "connect", "streams-group": "streams"}
+CONNECT = "connect-workers"
+FAMILIES = {STREAMS: "streams", "streams-group": "streams-group"}
+"""Kind of the groups that are no groups of consumers."""
 _REFUSED_GROUP = KafkaError.GROUP_AUTHORIZATION_FAILED
 
 
@@ -63,8 +61,9 @@ def groups(site: Site) -> Mapping[str, Group]:
 
 
 def test_members_are_as_the_clients_report_them(site: Site, groups: Mapping[str, Group]) -> None:
-    assert sorted(groups) == sorted(site.groups)
-    for name, clients in site.groups.items():
+    consumers = {name: one for name, one in site.groups.items() if name != STREAMS}
+    assert sorted(groups) == sorted(consumers)
+    for name, clients in consumers.items():
         members = {member.client.id: member for member in groups[name].members}
         assert {
             client: (frozenset(m.subscription), frozenset(m.owned), m.rack, m.instance_id)
@@ -89,10 +88,6 @@ def test_plans_start_from_the_partitions_of_the_clients(
     site: Site, groups: Mapping[str, Group]
 ) -> None:
     for name, group in groups.items():
-        if name == STREAMS:
-            with pytest.raises(StreamsApplicationError, match="assignor 'stream'"):
-                check_planning_start(group)
-            continue
         result = plan(group, limits=SearchLimits(time=10))
         sizes = {len(one.partitions()) for one in site.groups[name].values()}
         text = verdict(result)
@@ -113,10 +108,10 @@ def test_the_survey_contains_every_group(
         main(["survey", *server, "--format", "jsonl", "-o", str(tmp_path), "--plans", "0"])
     assert ended.value.code == 0
     rows = {row["id"]: row for row in map(json.loads, capsys.readouterr().out.splitlines())}
-    skipped = {name: rows.pop(name)["skipped"] for name in (STREAMS, *OTHERS)}
-    assert "Kafka Streams application (classic protocol" in skipped[STREAMS]
-    for name, kind in OTHERS.items():
-        assert f"(protocol type {kind!r})" in skipped[name]
+    assert "--connect-url" in rows.pop(CONNECT)["skipped"]
+    families = {name: rows.pop(name) for name in FAMILIES}
+    assert {name: row["kind"] for name, row in families.items()} == FAMILIES
+    assert all(row["verdict"] for row in families.values())
     consumers = {name: one for name, one in site.groups.items() if name != STREAMS}
     assert {name: row["members"] for name, row in rows.items()} == {
         name: len(clients) for name, clients in consumers.items()
@@ -125,17 +120,17 @@ def test_the_survey_contains_every_group(
     assert {row["condition"] for row in rows.values()} == {None}
 
 
-def test_groups_of_other_types_are_named(site: Site) -> None:
+def test_groups_of_other_types_are_documents_or_named(site: Site) -> None:
     def imported(*names: str) -> dict[str | None, ImportedGroup]:
         live = import_live(LiveCluster(site.bootstrap, timeout=20), names, ImportOptions())
         return {one.id: one for one in live}
 
-    skipped = {name: one.skipped for name, one in imported().items() if one.group is None}
-    refused = {name: one.error for name, one in imported(*OTHERS).items()}
-    assert skipped == refused
-    assert skipped.keys() == OTHERS.keys()
-    for name, kind in OTHERS.items():
-        assert f"(protocol type {kind!r})" in str(skipped[name])
+    every, named = imported(), imported(CONNECT, *FAMILIES)
+    assert "--connect-url" in str(every[CONNECT].skipped)
+    assert named[CONNECT].error == every[CONNECT].skipped
+    for found in (every, named):
+        documents = {name: one.document for name, one in found.items() if one.document is not None}
+        assert {name: str(one.kind) for name, one in documents.items()} == FAMILIES
 
 
 def test_the_import_requires_describe_on_groups_and_topics(
