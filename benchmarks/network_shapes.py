@@ -81,6 +81,24 @@ def star(members: int) -> Group:
     return build_group([members, *[1] * members], [[0, at + 1] for at in range(members)])
 
 
+def ring(members: int) -> Group:
+    """Build a ring: neighbouring members share a topic with 2 partitions."""
+    return build_group([2] * members, [[at, (at + 1) % members] for at in range(members)])
+
+
+def nested(members: int) -> Group:
+    """Build nested consumer sets: each of 12 topics has fewer consumers than the one before."""
+    topics = [[*range(1 + at * 12 // members)] for at in range(members)]
+    return build_group([members] * 12, topics)
+
+
+def sparse(members: int) -> Group:
+    """Build a random network: each member consumes 3 of as many topics as there are members."""
+    rng = random.Random(0)
+    sizes = [rng.randint(1, 3) for _ in range(members)]
+    return build_group(sizes, [sorted(rng.sample(range(members), 3)) for _ in range(members)])
+
+
 def hub(members: int) -> Group:
     """Build a hub: one member consumes all topics, and each topic has one other consumer."""
     topics = members - 1
@@ -113,6 +131,9 @@ SHAPES: dict[str, tuple[Callable[[int], Group], tuple[int, int]]] = {
     "chain": (chain, (4_000, 16_000)),
     "path": (path, (4_000, 16_000)),
     "star": (star, (4_000, 16_000)),
+    "ring": (ring, (500, 4_000)),
+    "nested": (nested, (200, 1_000)),
+    "sparse": (sparse, (500, 5_000)),
     "hub": (hub, (4_000, 16_000)),
     "grid": (grid, (4_096, 16_129)),
     "staircase": (staircase, (1_000, 2_000)),

@@ -1,8 +1,8 @@
 """Prove the fewest moves within limits, with CP-SAT and prices of partitions.
 
-A short search of CP-SAT solves most groups. For the others, prices per weight prove a higher bound
-in about a second. They also exclude most moves from placements whose cost is the bound, so that
-CP-SAT finds such a placement, or proves that there is none.
+A short search of CP-SAT solves most groups with few members. For the others, prices per weight
+prove a higher bound in less than two seconds. They also exclude most moves from placements whose
+cost is the bound, so that CP-SAT finds such a placement, or proves that there is none.
 """
 
 from collections.abc import Sequence
@@ -20,10 +20,10 @@ from kassay.solver.objective import Level, Movement
 if TYPE_CHECKING:
     from kassay.solver.weighted.bounds.movement_bound import PricedExchanges
 
-_FIRST_LIMIT = 0.5
+_FIRST_LIMIT = 0.3
 """Deterministic time of the first search, in CP-SAT's unit of about a second."""
-_MANY_CHOICES = 5_000
-"""Number of partitions times members from which prices need less time than the first search."""
+_MANY_MEMBERS, _MANY_CHOICES = 8, 1_000
+"""Numbers of members, and of partitions times members, from which prices come first."""
 _MAX_PRICE_STEPS = 250
 """Maximum number of steps of the column generation with a deterministic limit."""
 _PRICE_SHARE = 0.5
@@ -87,7 +87,7 @@ class FewestMoves:
         """Raise the bound and add placements until both are equal, or the time is up."""
         if self.is_proven:
             return
-        if self.priced is None and not self._has_many_choices():
+        if self.priced is None and not self.prices_first:
             self._search(self._limited(budget, _FIRST_LIMIT))
             if self.is_proven or not budget.has_time:
                 return
@@ -98,9 +98,11 @@ class FewestMoves:
         else:
             self._search_at_bound(budget)
 
-    def _has_many_choices(self) -> bool:
-        problem = self.pool.problem
-        return problem.partition_count * problem.member_count >= _MANY_CHOICES
+    @property
+    def prices_first(self) -> bool:
+        """Return whether prices mostly need less time than a search without them."""
+        partitions, members = self.pool.problem.partition_count, self.pool.problem.member_count
+        return members >= _MANY_MEMBERS and partitions * members >= _MANY_CHOICES
 
     def _search_at_bound(self, budget: SearchBudget) -> None:
         """Search for placements with the bound as cost, with more and more time per search."""

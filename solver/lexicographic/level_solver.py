@@ -174,7 +174,8 @@ class LevelSolver:
 
         The minima of the loads are between their bounds and the best known values. If the fewest
         moves are equal within the tolerances of both, the minima do not matter for the last level.
-        Unless this is the last attempt, there is no search if counted bounds differ already.
+        Unless this is the last attempt, there is no search if counted bounds differ already, or if
+        the search needs prices, which are better for lower loads.
         """
         pool, unproven = self.pool, ProvenBound(0, Origin.CP_SAT)
         moves, best = pool.levels[-1], pool.value(pool.levels[index])
@@ -200,12 +201,14 @@ class LevelSolver:
                 return unproven
             loose.append((level, level.tolerance.limit(level_value(pool.problem, level, known))))
             strict.append((level, lowest))
-        counted = [level_bound(pool.problem, moves, limits) for limits in (loose, strict)]
-        if not is_last and counted[0] != counted[1]:
+        search = FewestMoves(pool, moves, loose, preferred=strict)
+        is_early = search.bound != level_bound(pool.problem, moves, strict) or (
+            search.prices_first and not search.is_proven
+        )
+        if not is_last and is_early:
             return unproven
         self.moves_searched_at = best
         within = budget.part(_FIRST_SHARE)
-        search = FewestMoves(pool, moves, loose, preferred=strict)
         search.run(within)
         if search.is_proven:
             fewest, search = search.proven, search.within(strict)
