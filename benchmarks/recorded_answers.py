@@ -17,7 +17,7 @@ from kassay.reference.documents.family_documents import Kind, parse_family_docum
 from kassay.solver.limits import SearchLimits
 from tools.insert_published_numbers import replace_numbers
 
-PAGE = Path(__file__).parents[1] / "docs" / "results" / "recorded-answers.md"
+PAGE = Path(__file__).parents[1] / "docs" / "results" / "families.md"
 PLACE = "recorded-answers"
 MEASURES = {
     Kind.SHARE: ("sum_of_squares", "slots", "movement"),
