@@ -6,14 +6,12 @@ from kassay.solver.bounds.level_bounds import (
     max_unit_loads,
     overload_moves_bound,
 )
-from kassay.solver.evaluation import level_value
-from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.objective import Imbalance, Movement
 from kassay.solver.problem import Problem
 
 
 def makespan_bound_within(
-    problem: Problem, max_moves: int, *, low: int | None = None, high: int | None = None
+    problem: Problem, max_moves: int, *, high: int, low: int | None = None
 ) -> int:
     """Return a lower bound on the makespan of placements with at most ``max_moves`` moves.
 
@@ -23,7 +21,6 @@ def makespan_bound_within(
     """
     level = Imbalance(Measure.MAKESPAN)
     low = makespan_bound(problem) if low is None else low
-    high = level_value(problem, level, keep_owned(problem)) if high is None else high
     while low < high:
         middle = (low + high) // 2
         max_loads = max_unit_loads(problem, level, middle)

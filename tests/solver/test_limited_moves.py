@@ -29,7 +29,7 @@ def test_values_and_bounds_within_a_number_of_moves_agree_with_brute_force(numbe
             search = LimitedMovesSearch(problem, moves, start, np.random.default_rng(0))
             search.run(SearchBudget(inf))
             assert level_value(problem, Movement(), search.placement) <= moves
-            assert makespan_bound_within(problem, moves) <= least
+            assert makespan_bound_within(problem, moves, high=problem.total) <= least
             assert search.bound <= least <= search.makespan
             assert search.makespan == max(problem.loads(search.placement))
             reached += search.makespan == least

@@ -64,7 +64,7 @@ class LimitedMovesSearch:
     def __post_init__(self) -> None:
         self.costs = np.ones(self.problem.partition_count, dtype=np.int64)
         self.makespan = max(self.problem.loads(self.placement), default=0)
-        self.bound = min(makespan_bound_within(self.problem, self.max_moves), self.makespan)
+        self.bound = makespan_bound_within(self.problem, self.max_moves, high=self.makespan)
 
     def run(self, budget: SearchBudget) -> None:
         """Scan load limits, then bisect between the bound and the best makespan."""
