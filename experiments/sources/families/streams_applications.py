@@ -29,7 +29,7 @@ _RECORDS = 100_000
 _NOTES = [
     f"{ASSUMED}the settings have Kafka's defaults, except standby replicas",
     f"{ASSUMED}the state of each task has {_RECORDS} records more than a process without it",
-    f"{ASSUMED}the threads report local state of every subtopology that has state",
+    f"{ASSUMED}the threads report state of every subtopology that has it, or all have it",
 ]
 
 
