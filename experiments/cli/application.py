@@ -47,14 +47,14 @@ def kassay(
         ),
     ] = False,
 ) -> None:
-    """Measure how far Kafka's partition assignment is from a proven optimum.
+    """Find why a consumer group is unbalanced, and the change with the fewest moves.
 
-    Most commands read group documents (JSON or JSON Lines) from a file or from standard
-    input and write one JSON line per group. Exit codes: 0 success; 1 a requested condition is
+    Most commands read group documents (JSON or JSON Lines) or saved output of Kafka's tools, from
+    a file or from standard input, and write one JSON line per group. Exit codes: 0 success; 1 a requested condition is
     not met; 2 bad input or usage, or a failed run; 130 interrupted. Ctrl-C keeps the best result
     found so far.
 
-    Example: `kassay import captures/ | kassay compare - --assignor sticky`
+    Example: `kassay plan captures/ --group orders`
     """
 
 
