@@ -1,7 +1,7 @@
 """Convert the REST answer ``/connectors?expand=status`` of Kafka Connect to a document."""
 
+import http.client
 import urllib.error
-import urllib.parse
 import urllib.request
 from collections.abc import Mapping
 
@@ -87,8 +87,8 @@ def read_connect_cluster(url: str, *, timeout: float, id: str | None) -> FamilyD
     InputError
         If the URL is not one of HTTP, or the answer is not one of Kafka Connect.
     """
-    parts = urllib.parse.urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.netloc:
+    host = url.partition("://")[2].partition("/")[0]
+    if not url.lower().startswith(("http://", "https://")) or not host:
         raise InputError(
             f"--connect-url must be http://HOST:PORT or https://HOST:PORT, got {url!r}"
         )
@@ -98,7 +98,7 @@ def read_connect_cluster(url: str, *, timeout: float, id: str | None) -> FamilyD
             text = answer.read().decode()
     except urllib.error.HTTPError as error:
         raise RunError(f"{address}: the answer is HTTP {error.code} {error.reason}") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", error)
         raise RunError(f"{address}: no answer: {reason}") from None
     value = parse_json(text, where=address)
@@ -106,7 +106,7 @@ def read_connect_cluster(url: str, *, timeout: float, id: str | None) -> FamilyD
         raise InputError(
             f"{address}: the answer is not one of Kafka Connect: {format_value(value)}"
         )
-    return connect_document(value, where=address, id=id or parts.netloc)
+    return connect_document(value, where=address, id=id or host)
 
 
 def _add(running: dict[str, dict[str, list[str]]], entry: JsonFields, key: str, name: str) -> None:

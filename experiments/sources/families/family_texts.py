@@ -1,7 +1,7 @@
 """Recognise and read texts that describe share groups, Streams applications and Connect."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from io import StringIO
 
 from kassay.experiments.sources.families.connect_rest import connect_document, is_connect_status
@@ -32,7 +32,8 @@ def is_family_text(text: str) -> bool:
         value = json.JSONDecoder().raw_decode(start)[0]
     except (ValueError, RecursionError):
         return False
-    return (isinstance(value, Mapping) and value.get("kind") in _KINDS) or is_connect_status(value)
+    kind = value.get("kind")
+    return (isinstance(kind, str) and kind in _KINDS) or is_connect_status(value)
 
 
 def read_family_text(

@@ -108,6 +108,7 @@ def test_a_task_without_a_worker_counts_and_does_not_run():
         ('{"a": {"status": {"connector": {}, "tasks": []}}}', "missing key 'state'"),
         ('{"a": {"status": {"tasks": []}}}', "missing key 'connector'"),
         ('{"kind": "share", "topics": {"t": -1}, "members": []}', "from 0 to"),
+        ('{"kind": [], "topics": {}, "members": []}', "kind: expected a string, got []"),
     ],
 )
 def test_damaged_input_is_one_error(kassay, tmp_path, text, message):
@@ -138,5 +139,12 @@ def test_a_url_of_another_service_is_one_error(kassay):
     refused = kassay("import", "--connect-url", "http://127.0.0.1:1", "--timeout", "1")
     assert refused.code == 2
     assert "no answer" in refused.err
+    for url, reason in (
+        ("http://w:port", "nonnumeric port: 'port'"),
+        ("http://[w", "Invalid IPv6 URL"),
+    ):
+        invalid = kassay("import", "--connect-url", url)
+        assert invalid.code == 2
+        assert f"no answer: {reason}" in invalid.err
     both = kassay("import", "--connect-url", "http://w:1", "--bootstrap-server", "b:1")
     assert "--connect-url cannot be combined" in both.err
