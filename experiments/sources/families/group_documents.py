@@ -73,16 +73,11 @@ def share_group_document(
     ]
     names = {topic for member in members for topic in member["topics"]}
     names |= {topic for member in members for topic, _ in member["owned"]}
-    missing = sorted(names - partition_counts.keys())
-    if missing:
-        raise InputError(
-            f"group {described['group_id']!r}: the cluster does not describe topic {missing[0]!r}"
-        )
     return _checked(
         {
             "kind": str(Kind.SHARE),
             "id": described["group_id"],
-            "topics": {name: partition_counts[name] for name in sorted(names)},
+            "topics": _known_counts(described, names, partition_counts),
             "members": members,
         }
     )
@@ -102,6 +97,7 @@ def streams_group_document(
     """
     members = [_streams_member(member) for member in described["members"]]
     standby = _most_copies(member["standby"] for member in members)
+    counts = _known_counts(described, topics_of_streams_group(described), partition_counts)
     return _checked(
         {
             "kind": str(Kind.STREAMS_GROUP),
@@ -110,9 +106,7 @@ def streams_group_document(
             "num_standby_replicas": standby,
             "subtopologies": {
                 one["subtopology_id"]: {
-                    "partitions": max(
-                        (partition_counts.get(topic, 0) for topic in _sources(one)), default=0
-                    ),
+                    "partitions": max((counts[topic] for topic in _sources(one)), default=0),
                     "stateful": bool(one["state_changelog_topics"]),
                 }
                 for one in _topology(described)
@@ -120,6 +114,17 @@ def streams_group_document(
             "members": members,
         }
     )
+
+
+def _known_counts(
+    described: Mapping[str, Any], topics: set[str], partition_counts: Mapping[str, int]
+) -> dict[str, int]:
+    """Return the number of partitions of each topic, if the cluster describes all of them."""
+    for name in sorted(topics - partition_counts.keys()):
+        raise InputError(
+            f"group {described['group_id']!r}: the cluster does not describe topic {name!r}"
+        )
+    return {name: partition_counts[name] for name in sorted(topics)}
 
 
 def _topology(described: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:

@@ -12,6 +12,7 @@ from uuid import UUID
 import pytest
 
 from kassay.experiments.sources.capture_files import ImportedGroup
+from kassay.experiments.sources.families.streams_applications import ThreadMember
 from kassay.experiments.sources.families.descriptions.group_descriptions import (
     ShareGroupDescribeResponse,
     StreamsGroupDescribeResponse,
@@ -20,7 +21,6 @@ from kassay.experiments.sources.families.descriptions.group_descriptions import 
 from kassay.experiments.sources.families.descriptions.kafka_python_connection import (
     UnreadableDescriptionError,
 )
-from kassay.experiments.sources.families.streams_applications import ThreadMember
 from kassay.experiments.sources.live_cluster.cluster_interface import LiveGroup, LiveTopic
 from kassay.reference.documents.family_documents import Kind
 from kassay.reference.protocol.record_codec import encode_message
@@ -207,18 +207,19 @@ def test_a_member_that_is_no_thread_is_one_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("descriptions", "message"),
+    ("kind", "descriptions", "message"),
     [
-        ({}, "cannot be read: kafka-python 3 is not installed"),
-        ({"other": SHARE}, "the coordinator does not describe the group"),
-        ({"queue": SHARE}, "the cluster does not describe topic 'u'"),
+        ("share", {}, "cannot be read: kafka-python 3 is not installed"),
+        ("share", {"other": SHARE}, "the coordinator does not describe the group"),
+        ("share", {"queue": SHARE}, "the cluster does not describe topic 'u'"),
+        ("streams", {"queue": {**STREAMS, "group_id": "queue"}}, "does not describe topic 'u'"),
     ],
 )
 def test_a_group_that_cannot_be_described_is_one_error(
-    descriptions: dict[str, Mapping[str, Any]], message: str
+    kind: str, descriptions: dict[str, Mapping[str, Any]], message: str
 ) -> None:
     tables = FamilyTables(
-        {}, {"t": LiveTopic(4)}, others={"queue": "share"}, descriptions=descriptions
+        {}, {"t": LiveTopic(4)}, others={"queue": kind}, descriptions=descriptions
     )
     [found] = read(tables)
     assert found.document is None
