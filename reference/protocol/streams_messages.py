@@ -14,6 +14,8 @@ from kassay.reference.protocol.record_schemas import Field, Schema
 RUNNING_ACTIVE = -2
 """Offset that a thread reports for a running active task."""
 _OLDEST = 7
+_ONE_PER_TASK = 10
+"""First version with an entry per task; older ones have an entry per subtopology."""
 _OFFSETS = (Field("partition", "int32"), Field("offset", "int64"))
 _SUBSCRIPTION_INFO = Schema(
     "subscription of a Streams thread",
@@ -26,10 +28,10 @@ _SUBSCRIPTION_INFO = Schema(
             "offsets",
             (
                 Field("subtopology", "int32"),
-                Field("partition", "int32", since=10),
-                Field("offset", "int64", since=10),
-                Field("topology", "string", since=10, nullable=True),
-                Field("partitions", _OFFSETS, until=9),
+                Field("partition", "int32", since=_ONE_PER_TASK),
+                Field("offset", "int64", since=_ONE_PER_TASK),
+                Field("topology", "string", since=_ONE_PER_TASK, nullable=True),
+                Field("partitions", _OFFSETS, until=_ONE_PER_TASK - 1),
             ),
         ),
         Field("unique", "int8", since=8),
@@ -78,9 +80,12 @@ def decode_thread_subscription(data: bytes) -> ThreadSubscription:
     fields = _decode(_SUBSCRIPTION_INFO, data)
     offsets: dict[str, int] = {}
     for one in fields["offsets"]:
-        for entry in one["partitions"] or (one,):
+        for entry in (one,) if fields["version"] >= _ONE_PER_TASK else one["partitions"]:
             offsets[f"{one['subtopology']}_{entry['partition']}"] = entry["offset"]
-    tags = {tag["key"].decode(): tag["value"].decode() for tag in fields["tags"]}
+    try:
+        tags = {tag["key"].decode(): tag["value"].decode() for tag in fields["tags"]}
+    except UnicodeDecodeError as error:
+        raise CorruptRecordError(f"tags: {error}") from None
     return ThreadSubscription(fields["process"], offsets, tags)
 
 
@@ -103,4 +108,4 @@ def _decode(schema: Schema, data: bytes) -> Fields:
         raise CorruptRecordError(
             f"{schema.name}: version must be from {_OLDEST} to {schema.newest}, got {version}"
         )
-    return decode_versioned(schema, version, reader)
+    return {**decode_versioned(schema, version, reader), "version": version}

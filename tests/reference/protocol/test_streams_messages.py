@@ -45,6 +45,14 @@ def test_older_subscriptions_have_the_offsets_by_partition() -> None:
     offsets = struct.pack(">iii", 1, 2, 2) + struct.pack(">iq", 0, 7) + struct.pack(">iq", 5, 9)
     found = decode_thread_subscription(subscription(8, offsets, b"\5"))
     assert found.offsets == {"2_0": 7, "2_5": 9}
+    without_partitions = struct.pack(">iii", 1, 2, 0)
+    assert decode_thread_subscription(subscription(8, without_partitions, b"\5")).offsets == {}
+
+
+def test_a_tag_that_is_not_utf_8_is_an_error() -> None:
+    tags = struct.pack(">i", 1) + text("zone") + struct.pack(">i", 1) + b"\xff"
+    with pytest.raises(CorruptRecordError, match="tags: 'utf-8' codec can't decode"):
+        decode_thread_subscription(subscription(11, b"\0" * 4, b"\5" + b"\0" * 4 + tags))
 
 
 def test_an_assignment_has_the_tasks_of_the_thread() -> None:
