@@ -16,9 +16,10 @@ from kassay.experiments.implementations.callable_server import load_callable
 from kassay.experiments.implementations.family_sequences import run_application_until_stable
 from kassay.reference import violations
 from kassay.reference.assignors import assign
-from kassay.reference.assignors.streams.client_state import ClientState, TaskId
+from kassay.reference.assignors.streams.client_state import ClientState
 from kassay.reference.assignors.streams.high_availability import AssignmentConfigs
 from kassay.reference.documents.family_documents import Kind, parse_family_document
+from kassay.reference.documents.task_ids import TaskId
 from kassay.reference.model.metrics import movement, sum_of_squares
 from tests import brute_force
 from tests.strategies import groups, valid_assignments

@@ -10,7 +10,7 @@ from math import lcm
 from typing import NamedTuple
 
 from kassay.reference.assignors.streams import high_availability
-from kassay.reference.assignors.streams.client_state import RUNNING, ClientState, TaskId
+from kassay.reference.assignors.streams.client_state import ClientState
 from kassay.reference.assignors.streams.high_availability import (
     UPSTREAM_TARGETS,
     AssignmentConfigs,
@@ -18,7 +18,9 @@ from kassay.reference.assignors.streams.high_availability import (
 )
 from kassay.reference.assignors.streams.task_movement import is_caught_up
 from kassay.reference.documents.family_documents import FamilyDocument
+from kassay.reference.documents.task_ids import TaskId
 from kassay.reference.java.hash_codes import uuid_key
+from kassay.reference.protocol.streams_messages import RUNNING
 
 _Tasks = Callable[[ClientState], set[TaskId]]
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from kassay.experiments.implementations.family_sequences import caught_up_processes
 from kassay.reference.documents.family_documents import FamilyDocument, Kind
+from kassay.reference.documents.task_ids import parse_task
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.group_annotations import Client
@@ -139,12 +140,12 @@ def read_application(document: FamilyDocument) -> Application:
     state: dict[str, list[Task]] = {one["id"]: [] for one in content["processes"]}
     for task, ids in caught_up_processes(document).items():
         for id in ids:
-            state[id].append(parse_task(task))
+            state[id].append(_task(task))
     processes = [
         Process(
             one["id"],
             tuple(f"{one['id']}/{number}" for number in range(one["threads"])),
-            tuple(map(parse_task, one.get("active", ()))),
+            tuple(map(_task, one.get("active", ()))),
             tuple(state[one["id"]]),
             _tags(one, config.get("rack_aware_assignment_tags", ())),
         )
@@ -173,7 +174,7 @@ def read_answer(application: Application, answer: Mapping[str, Any]) -> StreamsA
         return StreamsAnswer(Assignment(threads), Assignment(active), Assignment(standby))
     active, standby = (
         {
-            one.id: [*map(parse_task, answer["processes"].get(one.id, {}).get(key, ()))]
+            one.id: [*map(_task, answer["processes"].get(one.id, {}).get(key, ()))]
             for one in application.processes
         }
         for key in ("active", "standby")
@@ -187,16 +188,9 @@ def read_answer(application: Application, answer: Mapping[str, Any]) -> StreamsA
     return StreamsAnswer(Assignment(threads), Assignment(active), Assignment(standby))
 
 
-def parse_task(text: str) -> Task:
-    """Parse a task id such as ``0_1``: subtopology and partition.
-
-    Examples
-    --------
-    >>> parse_task("0_1")
-    TopicPartition(topic='0', partition=1)
-    """
-    name, _, number = text.rpartition("_")
-    return Task(name, int(number))
+def _task(text: str) -> Task:
+    subtopology, number = parse_task(text)
+    return Task(str(subtopology), number)
 
 
 def _topics(content: Mapping[str, Any], standbys: int) -> tuple[Topic, ...]:

@@ -6,6 +6,7 @@ from itertools import permutations
 from typing import Any, NamedTuple
 
 from kassay.reference.documents.family_documents import FamilyDocument, Kind, parse_family_document
+from kassay.reference.documents.task_ids import parse_task
 from kassay.reference.model.errors import InputError
 
 _MAX_COUNT = 1000
@@ -176,6 +177,10 @@ def _with_known_tasks(
     def exists(name: str, number: object) -> bool:
         return int(str(number)) < counts.get(name, 0)
 
+    def has(id: str) -> bool:
+        subtopology, number = parse_task(id)
+        return exists(str(subtopology), number)
+
     changed = dict(place)
     if kind is Kind.SHARE:
         changed["topics"] = [name for name in place.get("topics", ()) if name in counts]
@@ -185,7 +190,7 @@ def _with_known_tasks(
     for key in ("active", "standby", "warmup", "lags", "offsets", "end_offsets"):
         table = place.get(key)
         if isinstance(table, Mapping) and key == "lags":
-            changed[key] = {id: lag for id, lag in table.items() if exists(*id.split("_"))}
+            changed[key] = {id: lag for id, lag in table.items() if has(id)}
         elif isinstance(table, Mapping):
             changed[key] = {
                 name: {n: one for n, one in numbers.items() if exists(name, n)}
@@ -195,7 +200,7 @@ def _with_known_tasks(
                 if name in counts
             }
         elif table is not None:
-            changed[key] = [id for id in table if exists(*id.split("_"))]
+            changed[key] = [id for id in table if has(id)]
     return changed
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from kassay.reference.documents.family_documents import FamilyDocument
+from kassay.reference.documents.task_ids import parse_task
 from kassay.reference.model.errors import InputError
 
 
@@ -32,7 +33,7 @@ def restart_process(document: FamilyDocument, id: str) -> FamilyDocument:
     active = [
         task
         for task in restarted.get("active", ())
-        if content["subtopologies"][task.partition("_")[0]]["stateful"]
+        if content["subtopologies"][str(parse_task(task).subtopology)]["stateful"]
     ]
     lags = {task: restarted.get("lags", {}).get(task, 0) for task in active}
     changed = {

@@ -178,7 +178,7 @@ def decode_message(schema: Schema, data: bytes) -> Fields:
 def decode_versioned(schema: Schema, version: int, reader: Reader) -> Fields:
     """Decode the fields of a message after its version prefix."""
     fields: Fields = _versioned(schema, min(version, schema.newest)).decode(reader)
-    if reader.remaining and version <= schema.newest and not schema.ends_early:
+    if reader.remaining and version <= schema.newest and not schema.ignores_rest:
         raise CorruptRecordError(f"expected no bytes after the last field, got {reader.remaining}")
     return fields
 

@@ -35,7 +35,7 @@ class Schema:
     """Schema of a message or of a record value.
 
     ``newest`` is the newest known version; with ``open_ended``, newer versions are decoded as
-    this version and their remaining bytes are ignored. With ``ends_early``, bytes after the last
+    this version and their remaining bytes are ignored. With ``ignores_rest``, bytes after the last
     field are ignored. ``flexible`` is the first version with compact lengths and tagged fields.
     ``required`` is the number of fields that must be present, None for all: some clients write
     subscriptions of version 1 that end early.
@@ -46,7 +46,7 @@ class Schema:
     fields: tuple[Field, ...]
     flexible: int = NEVER
     open_ended: bool = False
-    ends_early: bool = False
+    ignores_rest: bool = False
     required: int | None = None
 
 

@@ -11,8 +11,8 @@ from kassay.reference.protocol.primitive_types import CorruptRecordError, Reader
 from kassay.reference.protocol.record_codec import Fields, decode_versioned
 from kassay.reference.protocol.record_schemas import Field, Schema
 
-RUNNING_ACTIVE = -2
-"""Offset that a thread reports for a running active task."""
+RUNNING = -2
+"""Offset and lag of an active task that processes records, upstream ``Task.LATEST_OFFSET``."""
 _OLDEST = 7
 _ONE_PER_TASK = 10
 """First version with an entry per task; older ones have an entry per subtopology."""
@@ -54,7 +54,7 @@ _ASSIGNMENT_INFO = Schema(
         Field("active", _TASK),
         Field("standby", (*_TASK, Field("partitions", _PARTITIONS))),
     ),
-    ends_early=True,
+    ignores_rest=True,
 )
 
 

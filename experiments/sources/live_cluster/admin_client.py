@@ -21,13 +21,13 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
+from kassay.experiments.sources.families.classic_streams_groups import ThreadMember
 from kassay.experiments.sources.families.descriptions.group_descriptions import (
     describe_family_groups,
 )
 from kassay.experiments.sources.families.descriptions.kafka_python_connection import (
     UnreadableDescriptionError,
 )
-from kassay.experiments.sources.families.streams_applications import ThreadMember
 from kassay.experiments.sources.live_cluster.cluster_interface import (
     LiveGroup,
     LiveTopic,

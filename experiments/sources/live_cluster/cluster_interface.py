@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from typing import Protocol as Interface
 
-from kassay.experiments.sources.families.streams_applications import ThreadMember
+from kassay.experiments.sources.families.classic_streams_groups import ThreadMember
 from kassay.experiments.sources.merge_captures import PartitionKey
 from kassay.experiments.sources.recognise_library import library_of_subscription
 from kassay.reference.documents.family_documents import Kind

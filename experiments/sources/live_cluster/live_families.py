@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from kassay.experiments.sources.families.classic_streams_groups import streams_application_document
 from kassay.experiments.sources.families.descriptions.kafka_python_connection import (
     UnreadableDescriptionError,
 )
@@ -11,7 +12,6 @@ from kassay.experiments.sources.families.group_documents import (
     streams_group_document,
     topics_of_streams_group,
 )
-from kassay.experiments.sources.families.streams_applications import streams_application_document
 from kassay.experiments.sources.live_cluster.cluster_interface import Cluster, LiveTopic
 from kassay.reference.documents.family_documents import FamilyDocument, Kind
 from kassay.reference.model.errors import InputError

@@ -5,28 +5,9 @@ Upstream: org.apache.kafka.streams.processor.internals.assignment, kafka-streams
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
+from kassay.reference.documents.task_ids import TaskId
 from kassay.reference.java.hash_codes import uuid_key
-
-RUNNING = -2
-"""Lag of an active task that processes records, upstream ``Task.LATEST_OFFSET``."""
-
-
-class TaskId(NamedTuple):
-    """Subtopology and partition of a task."""
-
-    subtopology: int
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.subtopology}_{self.partition}"
-
-
-def parse_task(text: str) -> TaskId:
-    """Parse the text of a task, such as ``0_1``."""
-    subtopology, _, partition = text.partition("_")
-    return TaskId(int(subtopology), int(partition))
 
 
 @dataclass(slots=True)

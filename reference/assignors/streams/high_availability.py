@@ -11,18 +11,14 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from kassay.reference.assignors.streams import standby_tasks
-from kassay.reference.assignors.streams.client_state import (
-    RUNNING,
-    ClientState,
-    ConstrainedPrioritySet,
-    TaskId,
-    parse_task,
-)
+from kassay.reference.assignors.streams.client_state import ClientState, ConstrainedPrioritySet
 from kassay.reference.assignors.streams.task_movement import Movements
 from kassay.reference.documents.family_documents import FamilyDocument
+from kassay.reference.documents.task_ids import TaskId, parse_task
 from kassay.reference.java.hash_codes import uuid_key
 from kassay.reference.model.assignor_result import UpstreamError
 from kassay.reference.model.errors import InputError
+from kassay.reference.protocol.streams_messages import RUNNING
 
 _TaskSet = Callable[[ClientState], set[TaskId]]
 
@@ -37,14 +33,14 @@ class AssignmentConfigs:
     rack_aware_assignment_tags: Sequence[str] = ()
 
 
-Placement = Callable[[Sequence[ClientState], Sequence[TaskId], AssignmentConfigs], None]
+PlaceTasks = Callable[[Sequence[ClientState], Sequence[TaskId], AssignmentConfigs], None]
 
 
 class Targets(NamedTuple):
     """The first two steps: they place stateful tasks without regard to their state."""
 
-    place_active: Placement
-    place_standbys: Placement
+    place_active: PlaceTasks
+    place_standbys: PlaceTasks
 
 
 def assign_document(

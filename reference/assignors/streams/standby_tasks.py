@@ -5,11 +5,8 @@ Upstream: org.apache.kafka.streams.processor.internals.assignment, kafka-streams
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from kassay.reference.assignors.streams.client_state import (
-    ClientState,
-    ConstrainedPrioritySet,
-    TaskId,
-)
+from kassay.reference.assignors.streams.client_state import ClientState, ConstrainedPrioritySet
+from kassay.reference.documents.task_ids import TaskId
 from kassay.reference.java.hash_map import HashMap
 
 Tag = tuple[str, str]

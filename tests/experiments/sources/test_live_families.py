@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 
 from kassay.experiments.sources.capture_files import ImportedGroup
-from kassay.experiments.sources.families.streams_applications import ThreadMember
+from kassay.experiments.sources.families.classic_streams_groups import ThreadMember
 from kassay.experiments.sources.families.descriptions.group_descriptions import (
     ShareGroupDescribeResponse,
     StreamsGroupDescribeResponse,

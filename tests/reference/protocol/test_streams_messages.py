@@ -7,7 +7,7 @@ import pytest
 
 from kassay.reference.protocol.primitive_types import CorruptRecordError
 from kassay.reference.protocol.streams_messages import (
-    RUNNING_ACTIVE,
+    RUNNING,
     decode_thread_assignment,
     decode_thread_subscription,
 )
@@ -33,11 +33,11 @@ def subscription(version: int, offsets: bytes, tail: bytes = b"") -> bytes:
 
 def test_a_subscription_has_the_process_the_offsets_and_the_tags() -> None:
     offsets = struct.pack(">i", 2)
-    offsets += struct.pack(">iiqh", 0, 3, RUNNING_ACTIVE, -1) + struct.pack(">iiqh", 0, 4, 50, -1)
+    offsets += struct.pack(">iiqh", 0, 3, RUNNING, -1) + struct.pack(">iiqh", 0, 4, 50, -1)
     tags = struct.pack(">i", 1) + text("zone") + text("a")
     found = decode_thread_subscription(subscription(11, offsets, b"\5" + b"\0" * 4 + tags))
     assert found.process == PROCESS
-    assert found.offsets == {"0_3": RUNNING_ACTIVE, "0_4": 50}
+    assert found.offsets == {"0_3": RUNNING, "0_4": 50}
     assert found.tags == {"zone": "a"}
 
 

@@ -10,12 +10,13 @@ from kassay.reference.documents.family_documents import (
     Kind,
     parse_family_document,
 )
+from kassay.reference.documents.task_ids import parse_task
 from kassay.reference.model.errors import InputError
 from kassay.reference.protocol.primitive_types import CorruptRecordError
 from kassay.reference.protocol.record_codec import decode_message
 from kassay.reference.protocol.record_schemas import ASSIGNMENT, SUBSCRIPTION
 from kassay.reference.protocol.streams_messages import (
-    RUNNING_ACTIVE,
+    RUNNING,
     ThreadAssignment,
     ThreadSubscription,
     decode_thread_assignment,
@@ -59,26 +60,22 @@ def streams_application_document(
         If a member is not a thread of Kafka Streams 2.6 or newer.
     """
     threads = [_thread(group, member) for member in members]
-    tasks = [task for _, one in threads for task in (*one.active, *one.standby)]
-    tasks += [task for sent, _ in threads for task in sent.offsets]
-    stateful = {task.split("_")[0] for sent, _ in threads for task in sent.offsets}
-    stateful |= {task.split("_")[0] for _, one in threads for task in one.standby}
+    standby = [task for _, one in threads for task in one.standby]
+    with_state = {*standby, *(task for sent, _ in threads for task in sent.offsets)}
+    stateful = {parse_task(task).subtopology for task in with_state}
+    tasks = {parse_task(task) for task in with_state.union(*(one.active for _, one in threads))}
     has_state = any(name.startswith(f"{group}-") and name.endswith("-changelog") for name in topics)
     if has_state and not stateful:
-        stateful = {task.split("_")[0] for task in tasks}
-    counts: dict[str, int] = {}
-    for task in tasks:
-        name, number = task.split("_")
-        counts[name] = max(counts.get(name, 0), int(number) + 1)
-    standby = [task for _, one in threads for task in one.standby]
+        stateful = {task.subtopology for task in tasks}
+    counts = {task.subtopology: task.partition + 1 for task in sorted(tasks)}
     content = {
         "kind": str(Kind.STREAMS),
         "id": group,
         "notes": _NOTES,
         "config": {"num_standby_replicas": max(map(standby.count, standby), default=0)},
         "subtopologies": {
-            name: _subtopology(count, is_stateful=name in stateful)
-            for name, count in sorted(counts.items(), key=lambda item: int(item[0]))
+            str(name): _subtopology(count, is_stateful=name in stateful)
+            for name, count in counts.items()
         },
         "processes": _processes(threads, stateful),
     }
@@ -91,7 +88,7 @@ def _subtopology(count: int, *, is_stateful: bool) -> dict[str, Any]:
 
 
 def _processes(
-    threads: Sequence[tuple[ThreadSubscription, ThreadAssignment]], stateful: set[str]
+    threads: Sequence[tuple[ThreadSubscription, ThreadAssignment]], stateful: set[int]
 ) -> list[dict[str, Any]]:
     """Join the threads of each process, in the order of the process ids."""
     offsets: dict[str, int] = {}
@@ -110,11 +107,11 @@ def _processes(
         if sent.tags:
             one["tags"] = sent.tags
         for task, offset in sent.offsets.items():
-            if task.split("_")[0] in stateful and offset != RUNNING_ACTIVE:
+            if parse_task(task).subtopology in stateful and offset != RUNNING:
                 one["lags"][task] = max(0, offsets[task] - offset)
     for one in processes.values():
         for key in ("active", "standby"):
-            one[key].sort(key=lambda task: tuple(map(int, task.split("_"))))
+            one[key].sort(key=parse_task)
         running = {*one["active"], *one["standby"]}
         one["lags"] = {task: lag for task, lag in one["lags"].items() if task not in running}
     return [processes[id] for id in sorted(processes)]
