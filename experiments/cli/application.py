@@ -50,9 +50,9 @@ def kassay(
     """Find why a consumer group is unbalanced, and the change with the fewest moves.
 
     Most commands read group documents (JSON or JSON Lines) or saved output of Kafka's tools, from
-    a file or from standard input, and write one JSON line per group. Exit codes: 0 success; 1 a requested condition is
-    not met; 2 bad input or usage, or a failed run; 130 interrupted. Ctrl-C keeps the best result
-    found so far.
+    a file or from standard input, and write one JSON line per group. Exit codes: 0 success; 1 a
+    requested condition is not met; 2 bad input or usage, or a failed run; 130 interrupted. Ctrl-C
+    keeps the best result found so far.
 
     Example: `kassay plan captures/ --group orders`
     """
