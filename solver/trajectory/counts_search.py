@@ -29,7 +29,11 @@ def counts_by_prices(stream: Stream, prices: Prices, budget: SearchBudget) -> li
         first = len(counts)
         last = _window_end(stream, first, _WINDOW_SIZE)
         window = Window(first, last, before, end_cost=later[last] if last < end else None)
-        found = optimal_counts(build_program(stream, window), budget.until(_WINDOW_SECONDS))
+        found = optimal_counts(
+            build_program(stream, window),
+            budget.until(_WINDOW_SECONDS),
+            is_exact=stream.is_weighted,
+        )
         if found is None:
             return None
         # The first half of a window is final: its later half knows the future from prices only.
@@ -77,7 +81,7 @@ def _optimised(
             after=counts[last] if last < len(counts) else None,
         ),
     )
-    found = optimal_counts(program, budget)
+    found = optimal_counts(program, budget, is_exact=stream.is_weighted)
     return [*counts[:first], *(found or counts[first:last]), *counts[last:]]
 
 

@@ -26,10 +26,11 @@ from kassay.solver.number_ranges import Arithmetic
 from kassay.solver.problem import Ints
 from kassay.solver.trajectory.linear_program import Floats, LinearProgram
 
+INTEGRALITY = 1e-6
+"""Maximum distance of a value to an integer within the precision of the simplex method."""
 _PRICE_BITS = 20
 _WEIGHTED_PRICE_BITS = 40
 _MAX_PRICE_IN_MOVES = 2**19
-_INTEGRAL = 1e-6
 _COST_SCALE = 1_000  # of CP-SAT; costs of later rebalances are fractions
 
 
@@ -123,10 +124,12 @@ def _scaled(program: LinearProgram) -> tuple[Floats, sparse.csr_matrix]:
 
 def is_integral(values: Floats) -> bool:
     """Return whether all values are integers, within the precision of the simplex method."""
-    return bool(np.abs(values - np.rint(values)).max(initial=0) <= _INTEGRAL)
+    return bool(np.abs(values - np.rint(values)).max(initial=0) <= INTEGRALITY)
 
 
-def optimal_counts(program: LinearProgram, budget: SearchBudget) -> list[Ints] | None:
+def optimal_counts(
+    program: LinearProgram, budget: SearchBudget, *, is_exact: bool
+) -> list[Ints] | None:
     """Return optimal counts of each rebalance, or the best ones found within the time.
 
     The solution of the linear program is often integer. Otherwise, branch and bound is used.
@@ -136,7 +139,7 @@ def optimal_counts(program: LinearProgram, budget: SearchBudget) -> list[Ints] |
         return None
     if is_integral(solved[0][: program.counts]):
         return program.read(solved[0])
-    return integer_counts(program, budget)[0]
+    return integer_counts(program, budget, is_exact=is_exact)[0]
 
 
 def approximate_duals(
@@ -165,15 +168,17 @@ def approximate_duals(
     return np.asarray(result.dual_solution) / row_scale
 
 
-def integer_counts(program: LinearProgram, budget: SearchBudget) -> tuple[list[Ints] | None, int]:
+def integer_counts(
+    program: LinearProgram, budget: SearchBudget, *, is_exact: bool
+) -> tuple[list[Ints] | None, int]:
     """Solve an integer program; return the counts of each rebalance and a lower bound.
 
-    HiGHS solves programs in which all coefficients are 1, and CP-SAT, with exact arithmetic,
-    programs with weights. The counts are None if no solution is found within the time.
+    CP-SAT solves the program in exact arithmetic, otherwise HiGHS. The counts are None if no
+    solution is found within the time.
     """
     if not budget.has_time:
         return None, 0
-    if abs(program.matrix).max() > 1:
+    if is_exact:
         return _by_cpsat(program, budget)
     middle = program.equations
     lower = program.limit.copy()
@@ -208,11 +213,14 @@ def _by_cpsat(program: LinearProgram, budget: SearchBudget) -> tuple[list[Ints] 
         model.add(value == limit if row < program.equations else value <= limit)
     cost = np.rint(program.cost * _COST_SCALE).astype(np.int64).tolist()
     # A variable as objective has no offset, so its integer bound is that of the program.
-    objective = model.new_int_var(0, Arithmetic.CP_SAT.value, "objective")
+    # Costs at the end of a window can be negative.
+    least = sum(min(0, one) * high for one, high in zip(cost, limits.tolist(), strict=True))
+    least = max(least, -Arithmetic.CP_SAT.value)
+    objective = model.new_int_var(least, Arithmetic.CP_SAT.value, "objective")
     model.add(objective == cp_model.LinearExpr.weighted_sum(variables, cost))
     model.minimize(objective)
     solver, status = run_cpsat(model, budget)
-    inner = max(0, int(solver.response_proto.inner_objective_lower_bound))
+    inner = max(least, int(solver.response_proto.inner_objective_lower_bound))
     bound = program.constant - (-inner // _COST_SCALE)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return None, bound

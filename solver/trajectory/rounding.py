@@ -12,12 +12,11 @@ import numpy as np
 from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
 from ortools.linear_solver import pywraplp
 
-from kassay.solver.certificate.trajectory.stream import Stream
 from kassay.solver.limits import SearchBudget
 from kassay.solver.problem import Ints
 from kassay.solver.trajectory.linear_program import Floats, LinearProgram
+from kassay.solver.trajectory.program_solvers import INTEGRALITY, is_integral
 
-_INTEGRAL = 1e-6
 _TRIES = 4
 _COST = 1_000  # of a whole unit of distance to the fractional count
 _FORCED = 10**8
@@ -26,8 +25,8 @@ _FORCED = 10**8
 class RoundedProgram:
     """Linear program whose counts are fixed to integers, one rebalance after the other."""
 
-    def __init__(self, stream: Stream, program: LinearProgram, seed: int = 0) -> None:
-        self.stream, self.program, self.rng = stream, program, Random(seed)  # noqa: S311
+    def __init__(self, program: LinearProgram, seed: int) -> None:
+        self.program, self.rng = program, Random(seed)  # noqa: S311
         self.solver = pywraplp.Solver.CreateSolver("GLOP")
         self.settings = pywraplp.MPSolverParameters()
         settings = self.settings
@@ -86,18 +85,17 @@ class RoundedProgram:
         counts = self.counts()
         for table in self.program.nodes:
             columns = table[table >= 0]
-            nearest = np.rint(counts[columns])
-            if np.abs(counts[columns] - nearest).max(initial=0) <= _INTEGRAL:
-                self._fix(columns, nearest)
+            if is_integral(counts[columns]):
+                self._fix(columns, np.rint(counts[columns]))
                 continue
             before, best, last = self.value, None, None
             for last in self._flows(table, counts):
                 self._fix(columns, last)
                 if not self.solve(budget):
                     return None
-                if best is None or self.value < best[0] - _INTEGRAL:
+                if best is None or self.value < best[0] - INTEGRALITY:
                     best = self.value, last, self.counts()
-                if self.value <= before + _INTEGRAL:
+                if self.value <= before + INTEGRALITY:
                     break
             if best is None:
                 return None
@@ -116,12 +114,12 @@ class RoundedProgram:
         """Yield counts of one rebalance: first the nearest ones, then with random changes."""
         classes, members = np.nonzero(table >= 0)
         values = counts[table[table >= 0]]
-        low = np.floor(values + _INTEGRAL)
-        parts = np.ceil(values - _INTEGRAL) - low  # 1 if the count is a fraction
+        low = np.floor(values + INTEGRALITY)
+        parts = np.ceil(values - INTEGRALITY) - low  # 1 if the count is a fraction
         supply = np.rint(np.bincount(classes, weights=values - low)).astype(np.int64)
         loads = np.bincount(members, weights=values - low, minlength=table.shape[1])
-        least = np.floor(loads + _INTEGRAL).astype(np.int64)
-        most = np.ceil(loads - _INTEGRAL).astype(np.int64)
+        least = np.floor(loads + INTEGRALITY).astype(np.int64)
+        most = np.ceil(loads - INTEGRALITY).astype(np.int64)
         heads = len(supply) + np.arange(len(loads))
         sink = len(supply) + len(loads)
         for number in range(_TRIES):

@@ -77,12 +77,13 @@ class TrajectorySearch:
             share = self.budget.part(0.7 if size <= _MAX_BRANCHING else 1.0)
             self._offer(improved_counts(self.stream, self.counts, self.bound, share))
         if not self._is_over() and size <= _MAX_BRANCHING:
-            found, bound = integer_counts(program, self.budget)
+            is_exact = self.stream.is_weighted
+            found, bound = integer_counts(program, self.budget, is_exact=is_exact)
             self._offer(found)
             self.bound = max(self.bound, min(bound, self.value))
 
     def _by_rounding(self, program: LinearProgram) -> None:
-        rounded = RoundedProgram(self.stream, program)
+        rounded = RoundedProgram(program, self.budget.seed)
         if not rounded.solve(self.budget.part(0.5)):
             return
         self._prove(program, rounded.duals())

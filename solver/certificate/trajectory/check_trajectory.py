@@ -106,7 +106,8 @@ def _least_errors(
         if levels != [Imbalance(Measure.MAKESPAN)] or evidence.least.constraints:
             yield "the certificate of the minimum makespan is about other levels or constraints"
         else:
-            yield from certificate_errors(group, best, evidence.least)
+            free = rejoin(group, Assignment({}))
+            yield from certificate_errors(free, best, evidence.least)
 
 
 def _move_costs(certificate: TrajectoryCertificate) -> Sequence[int]:
