@@ -116,6 +116,15 @@ def group_constraints(group: Group) -> tuple[Constraint, ...]:
     )
 
 
+def is_limited(group: Group, constraints: Iterable[Constraint]) -> bool:
+    """Return whether the network of all levels lacks one of the constraints.
+
+    It has the capacities of a group with several members per partition or stateful topics.
+    """
+    in_network = frozenset(group_constraints(group) if group.has_copies else ())
+    return any(rule not in in_network for rule in constraints)
+
+
 def check_constraints(group: Group, constraints: Iterable[Constraint]) -> None:
     """Check that constraints refer to members, topics and partitions of the group.
 

@@ -17,7 +17,7 @@ from kassay.solver.certificate.certificate import (
     LevelClaim,
     Origin,
 )
-from kassay.solver.constraints import Constraint, check_constraints, group_constraints
+from kassay.solver.constraints import Constraint, check_constraints, group_constraints, is_limited
 from kassay.solver.evaluation import binding_constraints, check_levels, level_value, violated
 from kassay.solver.flow import optimal_flow
 from kassay.solver.flow.flow_levels import solve_levels_by_flow
@@ -117,9 +117,8 @@ def _check_request(
     check_constraints(group, rules)
     check_levels(group, levels)
     names = [level.name for level in levels if isinstance(level, FlowLevel)]
-    is_limited = any(not group.has_copies or rule not in group_constraints(group) for rule in rules)
     if (group.has_copies or names) and (
-        is_limited or method is not Method.AUTO or not has_arc_costs(group, levels)
+        is_limited(group, rules) or method is not Method.AUTO or not has_arc_costs(group, levels)
     ):
         raise UsageError(
             "groups with several members per partition or stateful topics, and the levels "
