@@ -109,7 +109,7 @@ class MovesPlan:
         table.even_out([moves], budget)
         is_fixed = moves == 0 and (table.problem.owner != NO_OWNER).all()
         if is_fixed or table.is_complete:
-            return level_value(table.problem, _SQUARES, table.placements[0])
+            return level_value(table.problem, _SQUARES, table.placements[moves])
         counted = level_bound(table.problem, _SQUARES)
         if not budget.has_time:
             return counted
