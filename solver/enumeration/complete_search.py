@@ -63,8 +63,8 @@ def lowest_per_moves(
     """Return placements with the lowest value of a level for at most 0, 1, 2, … moves.
 
     Among equal values, they have the lowest sum of squared loads, then the lowest moved weight.
-    The list ends at ``most``
-    moves, or at the lowest value of all. Return None if there may be too many placements.
+    The list ends at ``most`` moves, or at the lowest value of all. Return None if there may be too
+    many placements.
     """
     table = list_placements(problem, constraints)
     if table is None:

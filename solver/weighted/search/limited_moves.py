@@ -5,9 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kassay.solver.bounds.level_bounds import (
-    makespan_bound,
-)
+from kassay.solver.bounds.level_bounds import makespan_bound
 from kassay.solver.bounds.makespan_within_moves import makespan_bound_within
 from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.limits import SearchBudget, limited_steps
