@@ -70,6 +70,8 @@ class EventForecast:
         level = self.fewest.certificate.levels[0]
         if not self.fewest.load_limits:
             return "minimum imbalance"
+        if not level.tolerance:
+            return "the minimum of the maximum load"
         share = 100 * float(level.tolerance.relative)
         return f"a maximum load at most {share:g} % above its minimum"
 

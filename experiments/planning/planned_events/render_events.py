@@ -58,6 +58,7 @@ def render_events(forecast: EventForecast, group: Group, *, current: str | None)
         condition=condition(group, with_racks=True),
         forecast=forecast,
         fewest=forecast.fewest,
+        is_weighted=any(one.group.is_weighted for one in forecast.rebalances),
         one_by_one=sum(forecast.fewest.one_after_the_other),
         current=next((one for one in forecast.courses if one.name == current), None),
         courses=courses,

@@ -149,6 +149,7 @@ def test_weights_limit_the_maximum_load(rebalances_of):
     assert {one.name for one in found.courses if one.uneven} >= {"range"}
     page = render_events(found, weighted, current=None)
     assert "a maximum load at most 2 % above its minimum" in page
+    assert "New partitions are assumed to have the mean weight." in page
     assert "pod-0: load" in page
 
 
@@ -158,7 +159,10 @@ def test_speeds_must_be_known(rebalances_of):
     group = replace(group, members=(fast, *group.members[1:]))
     restart = rebalances_of("events: [{at: 0s, do: restart, member: pod-0, for: 1s}]", group)
     assert [one.speed for one in restart[1].group.members] == [1, 1, 1, 3]
-    assert forecast_events(restart, assignors=["sticky"]).fewest.is_optimal
+    found = forecast_events(restart, assignors=["sticky"])
+    assert found.fewest.is_optimal
+    assert found.rule == "the minimum of the maximum load"
+    assert "mean weight" not in render_events(found, group, current=None)
     with pytest.raises(InputError, match="the speed of the new member 'p9' is unknown"):
         rebalances_of("{events: [{at: 0s, do: join, member: {id: p9, topics: [t]}}]}", group)
 
