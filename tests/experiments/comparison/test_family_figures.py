@@ -7,8 +7,6 @@ import pytest
 from tests.conftest import ROOT
 
 IMAGES = ROOT / "docs" / "images"
-SCRIPT = runpy.run_path(str(IMAGES / "draw_families.py"))
-FIGURES = SCRIPT["figures"]()
 ABOVE = {
     "family-share": ("sum_of_squares", 10, 8),
     "family-streams": ("state_moves", 2, 0),
@@ -17,16 +15,30 @@ ABOVE = {
 """Measure that the assignor misses, with its value and the proven minimum."""
 
 
-@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)
-def test_committed_figures_are_up_to_date(figure):
-    file = IMAGES / f"{figure.name}.svg"
-    assert file.read_text(encoding="utf-8") == SCRIPT["draw"](figure)
+@pytest.fixture(scope="module")
+def script():
+    return runpy.run_path(str(IMAGES / "draw_families.py"))
 
 
-@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)
-def test_the_assignor_misses_a_minimum_that_the_optimum_has(figure):
-    answer, optimum = figure.compared
-    name, value, minimum = ABOVE[figure.name]
+@pytest.fixture(scope="module")
+def figures(script):
+    return {figure.name: figure for figure in script["figures"]()}
+
+
+def test_every_figure_has_a_measure(figures):
+    assert figures.keys() == ABOVE.keys()
+
+
+@pytest.mark.parametrize("name", ABOVE)
+def test_committed_figures_are_up_to_date(script, figures, name):
+    file = IMAGES / f"{name}.svg"
+    assert file.read_text(encoding="utf-8") == script["draw"](figures[name])
+
+
+@pytest.mark.parametrize("figure", ABOVE)
+def test_the_assignor_misses_a_minimum_that_the_optimum_has(figures, figure):
+    answer, optimum = figures[figure].compared
+    name, value, minimum = ABOVE[figure]
     [missed] = [one for one in answer.measures if one.name == name]
     assert (missed.value, missed.minimum, missed.bound) == (value, minimum, minimum)
     assert not answer.invalid
