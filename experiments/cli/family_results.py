@@ -77,7 +77,7 @@ def hunt_families(search: FamilyHunt, documents: Iterable[FamilyDocument], direc
     write_text(directory / "groups.jsonl", "".join(lines))
     typer.echo(
         f"{search.searched} documents: {search.assignor} is above the minimum of {search.measure} "
-        f"on {search.short}; smallest kinds: {len(found)}"
+        f"on {search.above}; different smallest documents: {len(found)}"
     )
     rows: list[Record] = [
         {

@@ -55,7 +55,7 @@ class FamilyHunt:
     limits: SearchLimits
     attempts: int = 1_000
     searched: int = 0
-    short: int = 0
+    above: int = 0
     names: dict[str, None] = field(default_factory=dict)
 
     def search(self, documents: Iterable[FamilyDocument]) -> Iterator[FamilyCounterexample]:
@@ -71,7 +71,7 @@ class FamilyHunt:
             self.searched += 1
             if self.measured(document) is None:
                 continue
-            self.short += 1
+            self.above += 1
             smallest = self._shrink(document)
             if smallest is not None and smallest.text not in found:
                 found[smallest.text] = None

@@ -69,14 +69,20 @@ class Proportion:
         >>> Proportion(45, 50).percent_with_interval
         '90\xa0% (78.6 to 95.7)'
         """
+        text = self.interval_text
+        return self.percent if text is None else f"{self.percent} ({text})"
+
+    @property
+    def interval_text(self) -> str | None:
+        """Format the ends of the confidence interval in per cent, or return None without one."""
         if self.interval is None:
-            return self.percent
+            return None
         decimals = self._decimals
         if self.count in (0, self.total):  # the end of the interval that differs from the value
             nearest = 100 * (self.interval[1] - self.interval[0])
             decimals = max(decimals, 1 - math.floor(math.log10(nearest)))
         low, high = (_percent_text(100 * end, decimals) for end in self.interval)
-        return f"{self.percent} ({low} to {high})"
+        return f"{low} to {high}"
 
     @property
     def _decimals(self) -> int:

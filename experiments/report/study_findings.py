@@ -49,12 +49,12 @@ def _limits(found: Sequence[tuple[str, AssignorSummary]]) -> Iterator[str]:
     shares = [share for _, one in found for share in (one.missed_maximum, one.missed)]
     zeros = [share for share in shares if share.interval is not None and not share.count]
     if zeros:
-        yield _no_group_does_not_mean_none(min(zeros, key=lambda share: share.total))
+        yield _zero_share_sentence(min(zeros, key=lambda share: share.total))
 
 
-def _no_group_does_not_mean_none(share: Proportion) -> str:
+def _zero_share_sentence(share: Proportion) -> str:
     return (
         f"0\u00a0% of {digits_in_groups(share.total)} groups does not mean that there is no such "
-        f"group: the 95\u00a0% interval is {share.percent_with_interval.partition('(')[2][:-1]}"
-        "\u00a0% of the groups of these families."
+        f"group: the 95\u00a0% interval is {share.interval_text}\u00a0% of the groups of these "
+        "families."
     )

@@ -9,8 +9,8 @@ import org.apache.kafka.streams.state.Stores;
 /**
  * Kafka Streams application with two threads, which counts the keys of "orders" and reads
  * "lowrate". Arguments: bootstrap servers, application id, group protocol, directory of the state,
- * and more settings, KEY=VALUE. After each line of standard input, it prints a line per thread: the client id of its consumer and the partitions
- * of its tasks.
+ * and more settings, KEY=VALUE. After each line of standard input, it prints a line per thread:
+ * the client id of its consumer and the partitions of its tasks.
  */
 public final class StreamsApplication {
     public static void main(String[] arguments) throws Exception {

@@ -214,7 +214,9 @@ def test_the_command_writes_the_smallest_documents(tmp_path: Path) -> None:
     arguments = ["hunt", "--assignor", "share", "--groups", str(file), "-o", str(output)]
     result = CliRunner().invoke(app, [*arguments, "--measure", "slots"])
     assert result.exit_code == 0, result.output
-    assert "share is above the minimum of slots on 1; smallest kinds: 1" in result.output
+    assert (
+        "share is above the minimum of slots on 1; different smallest documents: 1" in result.output
+    )
     (line,) = (output / "groups.jsonl").read_text().splitlines()
     assert (output / "found.jsonl").read_text() == line + "\n"
     assert [one["id"] for one in json.loads(line)["members"]] == ["m0", "m1", "m2", "m3"]
