@@ -91,7 +91,7 @@ def _compared(document: FamilyDocument, port: str) -> Iterator[FamilyMeasure]:
 
 def _streams(rng: Random, event: str) -> Iterator[FamilyMeasure]:
     document = streams_events.after(event, streams_events.application(rng, standbys=0), rng)
-    result = streams_events.measure(document, streams_events.HIGH_AVAILABILITY)
+    [result] = streams_events.measure(document, [streams_events.HIGH_AVAILABILITY])
     moves, fewest = result.event.state_moves, result.fewest
     yield FamilyMeasure("state_moves", moves, fewest, fewest)
 
@@ -100,8 +100,9 @@ def _restarts(rng: Random) -> Iterator[FamilyMeasure]:
     """Yield the stopped time and the task starts of a restart, per delay and stopped task."""
     found = forecast_connect(cluster(rng, "join"), downtime_ms=DOWNTIME_MS, pause_ms=DOWNTIME_MS)
     for one in found.settings:
-        stopped, starts = one.restart.longest_ms, one.restart.task_starts
-        yield FamilyMeasure(f"{one.delay_ms}", stopped, starts, starts)
+        restart = one.restart
+        yield FamilyMeasure(f"{one.delay_ms} ms, stopped", restart.stopped_ms_per_task, None, None)
+        yield FamilyMeasure(f"{one.delay_ms} ms, starts", restart.task_starts, None, None)
 
 
 PROBLEMS: Mapping[str, Callable[[Random], Iterator[FamilyMeasure]]] = {
@@ -119,13 +120,13 @@ PROBLEMS: Mapping[str, Callable[[Random], Iterator[FamilyMeasure]]] = {
 def evaluate(problem: Row) -> Iterator[dict[str, object]]:
     """Yield the rows of one problem, given by its kind and its seed."""
     for one in PROBLEMS[problem["problems"]](Random(problem["seed"])):
-        if one.minimum is not None:
+        if one.minimum is not None or problem["problems"] == RESTARTS:
             yield {
                 **problem,
                 "measure": one.name,
                 "value": one.value,
                 "minimum": one.minimum,
-                "is_proven": one.minimum == one.bound,
+                "is_proven": one.minimum is not None and one.minimum == one.bound,
             }
 
 
@@ -163,10 +164,11 @@ def tables(rows: Iterable[Row]) -> dict[str, str]:
                 lines.append(f"| {' | '.join(map(str, cells))} |")
     restarts = ["| delay | stopped seconds per task | task starts |", "|---|--:|--:|"]
     for delay in _DELAYS:
-        listed = found[RESTARTS, str(delay)]
-        stopped = mean(row["value"] for row in listed) / 1000
-        starts = mean(row["minimum"] for row in listed)
-        restarts.append(f"| {delay / 1000:g} s | {stopped:.0f} | {starts:.1f} |")
+        stopped, starts = (
+            mean(row["value"] for row in found[RESTARTS, f"{delay} ms, {name}"])
+            for name in ("stopped", "starts")
+        )
+        restarts.append(f"| {delay / 1000:g} s | {stopped / 1000:.0f} | {starts:.1f} |")
     return {PLACE: "\n".join(lines) + "\n", RESTARTS: "\n".join(restarts) + "\n"}
 
 

@@ -49,6 +49,13 @@ def read_source(
     )
 
 
+def check_selected(file: Path, selected: set[str], known: Iterable[str | None]) -> None:
+    """Raise InputError if a selected id is not one of the known ids of a source."""
+    missing = sorted(selected.difference(known))
+    if missing:
+        raise InputError(f"{name_of(file)} contains no group {missing[0]!r}")
+
+
 def parsed_groups(
     imported: Iterable[ImportedGroup], *, is_shown: Callable[[str | None], bool]
 ) -> Iterator[ParsedGroup]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import typer
 
-from kassay.experiments.cli.family_results import compare_families
+from kassay.experiments.cli.families.comparison_results import compare_families
 from kassay.experiments.cli.options.assignor_options import (
     CustomAssignors,
     assignors_option,

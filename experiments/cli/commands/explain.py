@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from kassay.experiments.cli.family_results import explain_families
+from kassay.experiments.cli.families.comparison_results import explain_families
 from kassay.experiments.cli.interruption import STOP
 from kassay.experiments.cli.options.assignor_options import assignor_option, kind_of_assignor
 from kassay.experiments.cli.options.option_groups import option

@@ -7,10 +7,7 @@ from pathlib import Path
 import typer
 
 from kassay.experiments.cli.families.forecasts import FORECAST_LAYOUT, family_forecast
-from kassay.experiments.cli.families.other_kinds import (
-    documents_of_other_kinds,
-    process_other_kinds,
-)
+from kassay.experiments.cli.families.other_kinds import documents_of_other_kinds
 from kassay.experiments.cli.interruption import STOP
 from kassay.experiments.cli.messages import print_note
 from kassay.experiments.cli.options.option_groups import option
@@ -21,7 +18,11 @@ from kassay.experiments.cli.options.output_options import (
     format_option,
 )
 from kassay.experiments.cli.options.source_options import GroupSource
-from kassay.experiments.cli.process_groups import GroupResult, process_groups
+from kassay.experiments.cli.process_groups import (
+    GroupResult,
+    process_documents,
+    process_groups,
+)
 from kassay.experiments.cli.read_groups import read_source
 from kassay.experiments.cli.write_results import Record, TableLayout, write_text
 from kassay.experiments.planning.forecast import Forecast, RestartSettings, current_assignor
@@ -149,8 +150,8 @@ def forecast(options: ForecastOptions, source: GroupSource) -> None:
             limits=SearchLimits(time=options.time_limit, stop=STOP),
             output_format=options.output_format,
         )
-        process_other_kinds(
-            source.file, others, forecast_family, options.output_format, FORECAST_LAYOUT
+        process_documents(
+            source.file, forecast_family, others, options.output_format, FORECAST_LAYOUT
         )
         return
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from kassay.experiments.cli.family_results import family_documents, hunt_families
+from kassay.experiments.cli.families.comparison_results import family_documents, hunt_families
 from kassay.experiments.cli.messages import BAD_INPUT, print_note
 from kassay.experiments.cli.options.assignor_options import (
     CustomAssignors,

@@ -14,7 +14,7 @@ from kassay.experiments.cli.families.current_states import STATE_LAYOUT, family_
 from kassay.experiments.cli.families.other_kinds import (
     ParsedDocument,
     documents_of_other_kinds,
-    process_other_kinds,
+    select_documents,
 )
 from kassay.experiments.cli.interruption import STOP, call_interruptibly, exit_interrupted
 from kassay.experiments.cli.messages import BAD_INPUT, NOT_REACHED, print_error, print_note
@@ -24,8 +24,9 @@ from kassay.experiments.cli.options.option_groups import REQUIRED, argument, opt
 from kassay.experiments.cli.options.output_options import Format, directory_option
 from kassay.experiments.cli.options.search_options import LimitOptions
 from kassay.experiments.cli.options.source_options import SourceOptions
+from kassay.experiments.cli.process_groups import process_documents
 from kassay.experiments.cli.progress import PROGRESS
-from kassay.experiments.cli.read_groups import ParsedGroup, name_of, read_source
+from kassay.experiments.cli.read_groups import ParsedGroup, check_selected, read_source
 from kassay.experiments.cli.text_tables import without_control_characters
 from kassay.experiments.cli.write_results import error_record, json_line
 from kassay.experiments.planning.group_plan.plan import GROWTH
@@ -230,11 +231,10 @@ def _plan_other_kinds(
     if options.output is not None:
         raise typer.BadParameter("--output requires consumer groups: other kinds have no plan page")
     output_format = Format.TABLE if options.is_text else Format.JSONL
-    chosen = [one for one in others if not options.group or one[0] in options.group]
-    process_other_kinds(
+    process_documents(
         options.source,
-        chosen,
         family_state(output_format, limits.interruptible_limits()),
+        select_documents(options.source, others, set(options.group or ())),
         output_format,
         STATE_LAYOUT,
     )
@@ -255,9 +255,7 @@ def _read(
             all_valid = False
         elif not selected or id in selected:
             groups.append(parsed)
-    missing = sorted(selected - {group.id for group in groups})
-    if missing:
-        raise InputError(f"{name_of(options.source)} contains no group {missing[0]!r}")
+    check_selected(options.source, selected, (group.id for group in groups))
     return groups, all_valid
 
 

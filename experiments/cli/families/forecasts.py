@@ -71,10 +71,10 @@ def _connect_rows(record: Record) -> Iterator[Sequence[object]]:
         label = f"delay {setting['delay_ms'] / 1000:g} s"
         for event in _EVENTS:
             cost = setting[event]
-            stopped, longest = cost["stopped_ms"] / 1000, cost["longest_ms"] / 1000
+            stopped, per_task = cost["stopped_ms"] / 1000, cost["stopped_ms_per_task"] / 1000
             yield (
                 *(label, event.replace("_", " "), cost["rebalances"], cost["task_starts"]),
-                *(f"{stopped:g}", f"{longest:g}", "", "", ""),
+                *(f"{stopped:g}", f"{per_task:g}", "", "", ""),
             )
             label = ""
 

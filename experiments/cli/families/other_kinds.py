@@ -1,13 +1,10 @@
 """Separate documents of other kinds from consumer groups, for commands that read both."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
-from kassay.experiments.cli.options.output_options import Format
-from kassay.experiments.cli.process_groups import GroupResult, process_documents
-from kassay.experiments.cli.read_groups import ParsedGroup
-from kassay.experiments.cli.write_results import TableLayout
+from kassay.experiments.cli.read_groups import ParsedGroup, check_selected
 from kassay.reference.documents.family_documents import FamilyDocument, Kind, OtherKindError
 from kassay.reference.model.errors import InputError
 
@@ -17,16 +14,23 @@ ParsedDocument = tuple[str | None, FamilyDocument | InputError]
 def documents_of_other_kinds(
     groups: Iterable[ParsedGroup],
 ) -> tuple[list[ParsedDocument], Iterator[ParsedGroup]]:
-    """Return the documents of a source that starts with another kind than consumers.
+    """Return the documents of a source with another kind than consumers.
 
-    The list is empty for a source of consumer groups; the iterator then yields all groups.
+    The first valid document decides. The list is empty for a source of consumer groups; the
+    iterator then yields all groups.
     """
     stream = iter(groups)
-    first = next(stream, None)
-    if first is None or not isinstance(first[1], OtherKindError):
-        return [], stream if first is None else chain([first], stream)
+    start: list[ParsedGroup] = []
+    is_other = False
+    for id, one in stream:
+        start.append((id, one))
+        is_other = isinstance(one, OtherKindError)
+        if is_other or not isinstance(one, InputError):
+            break
+    if not is_other:
+        return [], chain(start, stream)
     found: list[ParsedDocument] = []
-    for id, one in chain([first], stream):
+    for id, one in chain(start, stream):
         if isinstance(one, OtherKindError):
             found.append((id, one.document))
         elif isinstance(one, InputError):
@@ -37,15 +41,14 @@ def documents_of_other_kinds(
     return found, iter(())
 
 
-def process_other_kinds(
-    file: Path,
-    documents: Sequence[ParsedDocument],
-    process: Callable[[FamilyDocument], GroupResult],
-    output_format: Format,
-    layout: TableLayout,
-) -> None:
-    """Process documents of other kinds than consumers, and write the results."""
-    process_documents(file, process, documents, output_format, layout)
+def select_documents(
+    file: Path, documents: Sequence[ParsedDocument], selected: set[str]
+) -> Sequence[ParsedDocument]:
+    """Return the selected documents and all errors, or all documents if none is selected."""
+    if not selected:
+        return documents
+    check_selected(file, selected, (id for id, one in documents if isinstance(one, FamilyDocument)))
+    return [(id, one) for id, one in documents if id in selected or isinstance(one, InputError)]
 
 
 def refuse(command: str, kind: Kind, reason: str) -> InputError:

@@ -4,24 +4,25 @@ The clock is simulated with the port of Kafka's incremental assignor: a rebalanc
 and only the wait for ``scheduled.rebalance.max.delay.ms`` stops a task.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any
 
 from kassay.experiments.implementations.family_sequences import measure_cluster
-from kassay.reference.assignors.family_ports import FAMILY_PORTS
+from kassay.reference.assignors.connect.cluster import DEFAULT_MAX_DELAY, assign_incrementally
 from kassay.reference.documents.family_documents import (
     FamilyDocument,
     Kind,
     parse_family_document,
 )
+from kassay.reference.model.assignor_result import UpstreamError
 from kassay.reference.model.errors import InputError
 
 DELAY = "scheduled.rebalance.max.delay.ms"
-_DEFAULT_DELAY = 300_000  # milliseconds
 _MARGIN = 10_000
 """Milliseconds by which a delay exceeds the time of a restart."""
-_PORT = "connect-incremental"
 _END = 2  # multiples of the delay after which all waits have ended
 
 
@@ -29,14 +30,15 @@ _END = 2  # multiples of the delay after which all waits have ended
 class EventCost:
     """Cost of an event: rebalances, task starts, and time in which tasks have no worker.
 
-    ``stopped_ms`` is the sum over the tasks, ``longest_ms`` the sum divided by the number of tasks
-    that the event stops, rounded up.
+    ``stopped_ms`` is the sum over the tasks, ``stopped_ms_per_task`` the sum divided by the number
+    of started tasks, rounded up, and ``longest_stop_ms`` the maximum of a task.
     """
 
     rebalances: int
     task_starts: int
     stopped_ms: int
-    longest_ms: int
+    stopped_ms_per_task: int
+    longest_stop_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +83,38 @@ def forecast_connect(
         If the cluster has no worker or no task, or uses the eager protocol.
     """
     start = _Start.of(document)
-    current: Any = document.content.get("scheduled_rebalance_max_delay_ms", _DEFAULT_DELAY)
+    current: Any = document.content.get("scheduled_rebalance_max_delay_ms", DEFAULT_MAX_DELAY)
     best = downtime_ms + _MARGIN
     delays = sorted({0, max(0, downtime_ms - _MARGIN), best, current})
     found = tuple(_forecast(start, delay, downtime_ms, pause_ms) for delay in delays)
     by_delay = {one.delay_ms: one for one in found}
     sentence = _recommendation(by_delay[current], by_delay[best], downtime_ms)
     return ConnectForecast(current, found, sentence)
+
+
+def last_step(document: FamilyDocument) -> Mapping[str, Any]:
+    """Return the last step of a Connect cluster. Raise InputError if it has no worker."""
+    steps: Any = document.content["steps"]
+    if not steps or not steps[-1]["workers"]:
+        raise InputError(f"cluster {document.id!r}: the last step has no worker")
+    last: Mapping[str, Any] = steps[-1]
+    return last
+
+
+def state_after_events(document: FamilyDocument) -> Mapping[str, Any]:
+    """Return the connectors and tasks per worker after the last step, with the incremental port.
+
+    Raises
+    ------
+    InputError
+        If the assignor fails, such as for a step without workers.
+    """
+    try:
+        answer: Any = assign_incrementally(document)
+    except UpstreamError as error:
+        raise InputError(f"cluster {document.id!r}: the assignor fails: {error}") from None
+    state: Mapping[str, Any] = answer["steps"][-1]["state"]
+    return state
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +130,10 @@ class _Start:
         where = f"cluster {document.id!r}"
         if content.get("protocol", "sessioned") == "eager":
             raise InputError(f"{where}: protocol: the eager protocol has no delay to forecast")
-        answer: Any = FAMILY_PORTS[_PORT].assign(document)
-        last = answer["steps"][-1]
-        connectors = content["steps"][-1]["connectors"]
-        if not content["steps"][-1]["workers"] or not sum(connectors.values()):
-            raise InputError(f"{where}: the last step has no worker or no task")
-        return cls(connectors, last["state"])
+        connectors = last_step(document)["connectors"]
+        if not sum(connectors.values()):
+            raise InputError(f"{where}: the last step has no task")
+        return cls(connectors, state_after_events(document))
 
     def step(self, workers: Sequence[str], wait_ms: int = 0, **keys: object) -> dict[str, object]:
         return {"workers": workers, "connectors": self.connectors, "wait_ms": wait_ms, **keys}
@@ -130,10 +155,10 @@ def _forecast(start: _Start, delay: int, downtime: int, pause: int) -> DelayFore
     ]
     return DelayForecast(
         delay,
-        max(restarts, key=lambda cost: (cost.longest_ms, cost.stopped_ms)),
+        max(restarts, key=lambda cost: (cost.stopped_ms_per_task, cost.stopped_ms)),
         _cost(start, delay, rolling),
         _cost(start, delay, [start.step([*workers, "new-worker"])]),
-        max(losses, key=lambda cost: cost.stopped_ms, default=EventCost(0, 0, 0, 0)),
+        max(losses, key=lambda cost: cost.stopped_ms, default=EventCost(0, 0, 0, 0, 0)),
     )
 
 
@@ -166,29 +191,64 @@ def _cost(start: _Start, delay: int, steps: Sequence[dict[str, object]]) -> Even
         "steps": [first, *steps, final],
     }
     document = parse_family_document(content, kind=Kind.CONNECT, where="forecast")
-    event = measure_cluster(FAMILY_PORTS[_PORT].assign(document))
-    longest = -(-event.stopped_task_ms // max(1, event.affected_tasks))
-    return EventCost(event.rebalances, event.started_tasks, event.stopped_task_ms, longest)
+    answer: Any = assign_incrementally(document)
+    event = measure_cluster(answer)
+    return EventCost(
+        event.rebalances,
+        event.started_tasks,
+        event.stopped_task_ms,
+        -(-event.stopped_task_ms // max(1, event.affected_tasks)),
+        max(_stopped_times(content["steps"], answer["steps"]).values(), default=0),
+    )
+
+
+def _stopped_times(
+    steps: Sequence[Mapping[str, Any]], states: Sequence[Mapping[str, Any]]
+) -> Counter[str]:
+    """Return the milliseconds for which each task stops after the first step."""
+    worker_of = {task: w for w, own in states[0]["state"].items() for task in own["tasks"]}
+    since: dict[str, int] = {}
+    times: Counter[str] = Counter()
+    for step, (before, state) in zip(steps[1:], pairwise(states), strict=True):
+        event = before["at_ms"] + step["wait_ms"]
+        for one in state["rounds"]:
+            # Rebalances before the event end earlier delays.
+            lost = [t for t, w in worker_of.items() if w not in step["workers"]]
+            stopped = lost if one["at_ms"] >= event else []
+            stopped += [task for own in one["revoked"].values() for task in own["tasks"]]
+            for task in stopped:
+                worker_of.pop(task, None)
+                since.setdefault(task, one["at_ms"])
+            for worker, own in one["assigned"].items():
+                for task in own["tasks"]:
+                    worker_of[task] = worker
+                    times[task] += one["at_ms"] - since.pop(task, one["at_ms"])
+    return times
 
 
 def _recommendation(current: DelayForecast, best: DelayForecast, downtime: int) -> str:
     now, then = current.restart, best.restart
-    if (now.task_starts, now.longest_ms) <= (then.task_starts, then.longest_ms):
+    restart = f"a restart of {_seconds(downtime)}"
+    if (now.task_starts, now.stopped_ms_per_task) <= (then.task_starts, then.stopped_ms_per_task):
         return (
-            f"Keep {DELAY} at {_seconds(current.delay_ms)}: a restart of {_seconds(downtime)} "
-            f"stops each task {_seconds(now.longest_ms)}."
+            f"Keep {DELAY} at {_seconds(current.delay_ms)}: {restart} stops each task {_stop(now)}."
         )
     if now.task_starts > then.task_starts:
         return (
-            f"For fewer task starts, set {DELAY} to {_seconds(best.delay_ms)}: a restart of "
-            f"{_seconds(downtime)} starts {then.task_starts} tasks instead of {now.task_starts}, "
-            f"and stops each of them {_seconds(then.longest_ms)} instead of "
-            f"{_seconds(now.longest_ms)}."
+            f"For fewer task starts, set {DELAY} to {_seconds(best.delay_ms)}: {restart} "
+            f"starts {then.task_starts} tasks instead of {now.task_starts}, "
+            f"and stops each of them {_stop(then)} instead of {_stop(now)}."
         )
     return (
-        f"Set {DELAY} to {_seconds(best.delay_ms)}: a restart of {_seconds(downtime)} stops each "
-        f"task {_seconds(then.longest_ms)} instead of {_seconds(now.longest_ms)}."
+        f"Set {DELAY} to {_seconds(best.delay_ms)}: {restart} stops each "
+        f"task {_stop(then)} instead of {_stop(now)}."
     )
+
+
+def _stop(cost: EventCost) -> str:
+    """Return the stopped time per task, which is a mean unless all tasks stop equally long."""
+    differs = cost.longest_stop_ms != cost.stopped_ms_per_task
+    return _seconds(cost.stopped_ms_per_task) + (" on average" if differs else "")
 
 
 def _seconds(milliseconds: int) -> str:

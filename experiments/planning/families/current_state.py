@@ -6,7 +6,7 @@ from typing import Any
 
 from kassay.experiments.comparison.family_comparison import compare_answer
 from kassay.experiments.comparison.family_measures import FamilyComparison, FamilyMeasure
-from kassay.reference.assignors.family_ports import FAMILY_PORTS
+from kassay.experiments.planning.families.connect_forecast import last_step, state_after_events
 from kassay.reference.documents.family_documents import FamilyDocument, Kind
 from kassay.solver.limits import SearchLimits
 
@@ -38,8 +38,19 @@ class FamilyState:
 
     @property
     def above(self) -> list[FamilyMeasure]:
-        """Return the measures that are above their proven minimum."""
-        return [one for one in self._measures() if one.bound is not None and one.value > one.bound]
+        """Return the measures that are above their best known value."""
+        return [
+            one for one in self._measures() if one.minimum is not None and one.value > one.minimum
+        ]
+
+    @property
+    def unproven(self) -> list[FamilyMeasure]:
+        """Return the measures without a better known value and without a proof."""
+        return [
+            one
+            for one in self._measures()
+            if one not in self.above and one.bound is not None and one.value > one.bound
+        ]
 
     @property
     def verdict(self) -> str:
@@ -53,6 +64,9 @@ class FamilyState:
         if invalid:
             more = f" and {len(invalid) - 1} more" if len(invalid) > 1 else ""
             return f"The current state of {size} is not valid: {invalid[0]}{more}."
+        if not self.above and self.unproven:
+            names = ", ".join(one.name.replace("_", " ") for one in self.unproven)
+            return f"{size}: no better state is known; not proven: {names}."
         if not self.above:
             return f"Nothing to do: {size}, and each measure has its minimum."
         texts = [
@@ -101,12 +115,14 @@ def _current_answer(document: FamilyDocument) -> tuple[FamilyDocument, Mapping[s
             return document, {"members": {m["id"]: _tasks(m, {}) for m in content["members"]}}
         case Kind.STREAMS:
             return document, {"processes": {p["id"]: _tasks(p, []) for p in content["processes"]}}
-    last = content["steps"][-1]
+    last = last_step(document)
     running = last.get("running")
     if running is None:
-        answer: Any = FAMILY_PORTS["connect-incremental"].assign(document)
-        running = answer["steps"][-1]["state"]
-    state = {worker: {"connectors": [], "tasks": []} for worker in last["workers"]} | running
+        running = state_after_events(document)
+    state: Any = {
+        worker: {"connectors": [], "tasks": [], **running.get(worker, {})}
+        for worker in last["workers"]
+    }
     step = {**last, "running": state}
     return FamilyDocument(document.kind, document.id, {**content, "steps": [step]}), {
         "steps": [{"state": state}]

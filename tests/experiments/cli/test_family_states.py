@@ -4,9 +4,21 @@ import json
 
 import pytest
 
+from kassay.experiments.comparison.family_measures import FamilyComparison, FamilyMeasure
+from kassay.experiments.planning.families.current_state import FamilyState
+from kassay.reference.documents.family_documents import Kind
 from tests.conftest import ROOT
 
 EXAMPLES = ROOT / "examples" / "families"
+CLUSTER = {"kind": "connect", "steps": [{"workers": ["w"], "connectors": {"a": 1}}]}
+SHARE = {"kind": "share", "id": "s", "topics": {"t": 1}, "members": [{"id": "m", "topics": ["t"]}]}
+
+
+def plan_lines(kassay, file, documents, *options):
+    """Return the result of ``kassay plan`` on documents, and its JSON lines."""
+    file.write_text("".join(json.dumps(one) + "\n" for one in documents))
+    done = kassay("plan", file, "--format", "jsonl", *options)
+    return done, [json.loads(line) for line in done.out.splitlines()]
 
 
 def test_a_plan_compares_the_current_state_with_the_optimum(kassay):
@@ -46,6 +58,49 @@ def test_other_commands_refuse_in_one_sentence(kassay, command):
     assert done.code == 2
     assert "a document of kind 'share' is no consumer group" in done.err
     assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize("steps", [[], [{"workers": [], "connectors": {"a": 1}}]])
+def test_a_cluster_without_workers_does_not_end_the_plan(kassay, tmp_path, steps):
+    bad = {"kind": "connect", "id": "bad", "steps": steps}
+    done, lines = plan_lines(kassay, tmp_path / "clusters.jsonl", [bad, CLUSTER])
+    assert done.code == 2
+    assert lines[0] == {"id": "bad", "error": "cluster 'bad': the last step has no worker"}
+    assert lines[1]["verdict"].startswith("Nothing to do: 1 workers")
+
+
+def test_keys_of_running_workers_are_optional(kassay, tmp_path):
+    step = {**CLUSTER["steps"][0], "running": {"w": {"tasks": ["a-0"]}}}
+    done, [line] = plan_lines(
+        kassay, tmp_path / "cluster.jsonl", [{"kind": "connect", "steps": [step]}]
+    )
+    assert done.code == 0, done.err
+    assert "a-0 is not assigned" in line["verdict"]
+
+
+def test_a_first_invalid_document_does_not_hide_the_others(kassay, tmp_path):
+    invalid = {**SHARE, "id": "invalid", "topics": {}}
+    done, lines = plan_lines(kassay, tmp_path / "share.jsonl", [invalid, SHARE])
+    assert done.code == 2
+    assert "expected a topic of the document" in lines[0]["error"]
+    assert lines[1]["kind"] == "share"
+
+
+@pytest.mark.parametrize("selected", [["x"], ["s", "x"]])
+def test_an_unknown_group_of_another_kind_is_an_error(kassay, tmp_path, selected):
+    options = [part for id in selected for part in ("--group", id)]
+    done, _ = plan_lines(kassay, tmp_path / "share.jsonl", [SHARE], *options)
+    assert done.code == 2
+    assert "contains no group 'x'" in done.err
+
+
+def test_a_value_at_the_best_known_one_is_not_above_the_minimum():
+    measures = tuple(
+        FamilyMeasure(name, 5, 5, bound) for name, bound in (("sum_of_squares", 4), ("slots", 5))
+    )
+    state = FamilyState("s", Kind.SHARE, 2, FamilyComparison(measures), None)
+    assert not state.above
+    assert state.verdict == "2 members: no better state is known; not proven: sum of squares."
 
 
 def test_a_plan_page_needs_consumer_groups(kassay, tmp_path):

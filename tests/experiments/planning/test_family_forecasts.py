@@ -50,7 +50,7 @@ def test_a_restart_waits_for_the_delay_and_not_for_the_worker():
     assert restarts[0].stopped_ms == 0
     assert restarts[0].task_starts > restarts[40_000].task_starts
     assert {one.scale_out.stopped_ms for one in found.settings} == {0}
-    assert by_delay[300_000].loss.longest_ms == 300_000
+    assert by_delay[300_000].loss.longest_stop_ms == 300_000
 
 
 def test_a_delay_below_the_restart_starts_tasks_twice():
@@ -59,6 +59,15 @@ def test_a_delay_below_the_restart_starts_tasks_twice():
     )
     assert found.current_ms == 20_000
     assert "starts 2 tasks instead of" in found.recommendation
+
+
+def test_a_mean_of_different_stopped_times_is_an_average():
+    steps = [{"workers": ["w0", "w1"], "connectors": {"a": 2, "b": 3}}]
+    document = cluster(steps=steps, scheduled_rebalance_max_delay_ms=20_000)
+    found = forecast_connect(document, downtime_ms=30_000, pause_ms=1)
+    [restart] = [one.restart for one in found.settings if one.delay_ms == 20_000]
+    assert restart.stopped_ms_per_task < restart.longest_stop_ms == 20_000
+    assert found.recommendation.endswith("40 s instead of 15 s on average.")
 
 
 def test_the_best_delay_is_kept():
@@ -72,7 +81,13 @@ def test_the_best_delay_is_kept():
     ("document", "message"),
     [
         (cluster(protocol="eager"), "the eager protocol has no delay"),
-        (cluster(tasks=0), "the last step has no worker or no task"),
+        (cluster(tasks=0), "the last step has no task"),
+        (cluster(workers=0), "the last step has no worker"),
+        (cluster(steps=[]), "the last step has no worker"),
+        (
+            cluster(steps=[{"workers": names, "connectors": {"a": 1}} for names in ([], ["w"])]),
+            "the assignor fails",
+        ),
     ],
 )
 def test_a_cluster_without_a_delay_or_tasks_is_refused(document, message):
