@@ -18,10 +18,7 @@ from kassay.experiments.comparison.streams_application import (
     read_answer,
     read_application,
 )
-from kassay.experiments.implementations.family_sequences import (
-    PROBING_INTERVAL_MS,
-    StreamsEvent,
-)
+from kassay.experiments.implementations.family_sequences import StreamsEvent, setting
 from kassay.reference.documents.family_documents import FamilyDocument
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.metrics import spread
@@ -32,8 +29,6 @@ from kassay.solver.objective import FlowLevel, MissingTagValues, StandbyMoves
 from kassay.solver.solve import solve
 from kassay.solver.standbys import missing_tag_values, possible_tag_values
 
-_MAX_WARMUPS = 2
-"""Default of ``max.warmup.replicas``."""
 STREAMS_LEVELS = {
     "sum_of_squares": "active_sum_of_squares",
     "stateful_sum_of_squares": "stateful_sum_of_squares",
@@ -80,9 +75,8 @@ def compare_stable_application(
     content: Any = event.application.content
     answer = {"processes": {one["id"]: one for one in content["processes"]}}
     compared = compare_streams(document, answer, limits)
-    config = content.get("config", {})
-    interval = config.get("probing_rebalance_interval_ms") or PROBING_INTERVAL_MS
-    warmups = config.get("max_warmup_replicas", _MAX_WARMUPS)
+    interval = setting(event.application, "probing_rebalance_interval_ms")
+    warmups = setting(event.application, "max_warmup_replicas")
     least = next((one.bound for one in compared.measures if one.name == "state_moves"), None)
     if least is not None:
         least = -(-least // warmups) * interval if warmups else None

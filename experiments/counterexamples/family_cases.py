@@ -5,6 +5,7 @@ from random import Random
 from typing import Any
 
 from kassay.experiments.implementations.runner import run_on_document
+from kassay.reference.assignors.connect.cluster import DEFAULT_MAX_DELAY
 from kassay.reference.documents.family_documents import FamilyDocument, Kind, parse_family_document
 
 _END_OFFSET = 50_000
@@ -145,4 +146,4 @@ def _connect_steps(rng: Random, places: int, tasks: int) -> dict[str, Any]:
             steps.append({**step, "until_stable": False})
             step = {**step, "workers": [*workers, f"w{places + number}"], "wait_ms": 30_000}
         steps.append(step)
-    return {"scheduled_rebalance_max_delay_ms": 300_000, "steps": steps}
+    return {"scheduled_rebalance_max_delay_ms": DEFAULT_MAX_DELAY, "steps": steps}

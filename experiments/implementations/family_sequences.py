@@ -4,18 +4,16 @@ A rebalance takes no time. Both functions accept ports and assignors of installe
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from kassay.experiments.implementations.convergence import MAX_ROUNDS, Ending
 from kassay.experiments.implementations.runner import FamilyRunResult, run_on_document
+from kassay.reference.assignors.streams.high_availability import AssignmentConfigs
 from kassay.reference.documents.family_documents import FamilyDocument
 
 Assign = Callable[[FamilyDocument], Mapping[str, object]]
-PROBING_INTERVAL_MS = 600_000
-"""Default of ``probing.rebalance.interval.ms``."""
-ACCEPTABLE_LAG = 10_000
-"""Default of ``acceptable.recovery.lag``, in records."""
+_DEFAULTS = {**asdict(AssignmentConfigs()), "probing_rebalance_interval_ms": 600_000}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +188,7 @@ def caught_up_processes(document: FamilyDocument) -> dict[str, list[str]]:
     A process has it if the task is active there, or if its lag is acceptable.
     """
     content: Any = document.content
-    acceptable = _number(content, "acceptable_recovery_lag", ACCEPTABLE_LAG)
+    acceptable = setting(document, "acceptable_recovery_lag")
     found: dict[str, list[str]] = {}
     for task, end in _stateful_tasks(content):
         found[task] = []
@@ -203,10 +201,11 @@ def caught_up_processes(document: FamilyDocument) -> dict[str, list[str]]:
     return found
 
 
-def _number(content: Any, key: str, default: int) -> int:
-    """Return a setting of an application. A null has the meaning of a missing key."""
-    value = content.get("config", {}).get(key)
-    return default if value is None else int(value)
+def setting(document: FamilyDocument, key: str) -> int:
+    """Return a setting of a Streams application, or its default if it is missing or null."""
+    config: Any = document.content.get("config", {})
+    value = config.get(key)
+    return int(_DEFAULTS[key] if value is None else value)
 
 
 def _active_processes(document: FamilyDocument) -> dict[str, list[str]]:
@@ -254,7 +253,7 @@ class _Application:
 
     def __init__(self, document: FamilyDocument, warmup_ms: int | None) -> None:
         content: Any = document.content
-        self.interval_ms = _number(content, "probing_rebalance_interval_ms", PROBING_INTERVAL_MS)
+        self.interval_ms = setting(document, "probing_rebalance_interval_ms")
         self.restores: dict[tuple[str, str], int] = {}
         self._document = document
         self._warmup_ms = warmup_ms

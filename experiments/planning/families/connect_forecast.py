@@ -185,10 +185,11 @@ def _cost(start: _Start, delay: int, steps: Sequence[dict[str, object]]) -> Even
     """Run the steps from the start, and add up the rebalances, starts and stopped times."""
     first = start.step(list(start.running), running=start.running)
     final = {**steps[-1], "wait_ms": _END * delay}
+    sequence = [first, *steps, final]
     content = {
         "kind": "connect",
         "scheduled_rebalance_max_delay_ms": delay,
-        "steps": [first, *steps, final],
+        "steps": sequence,
     }
     document = parse_family_document(content, kind=Kind.CONNECT, where="forecast")
     answer: Any = assign_incrementally(document)
@@ -198,7 +199,7 @@ def _cost(start: _Start, delay: int, steps: Sequence[dict[str, object]]) -> Even
         event.started_tasks,
         event.stopped_task_ms,
         -(-event.stopped_task_ms // max(1, event.affected_tasks)),
-        max(_stopped_times(content["steps"], answer["steps"]).values(), default=0),
+        max(_stopped_times(sequence, answer["steps"]).values(), default=0),
     )
 
 

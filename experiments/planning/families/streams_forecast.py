@@ -11,9 +11,9 @@ from typing import Any
 from kassay.experiments.comparison.family_comparison import compare_answer
 from kassay.experiments.implementations.convergence import Ending
 from kassay.experiments.implementations.family_sequences import (
-    PROBING_INTERVAL_MS,
     StreamsEvent,
     run_application_until_stable,
+    setting,
 )
 from kassay.reference.documents.application_events import (
     join_process,
@@ -83,14 +83,8 @@ def forecast_streams(
             f"group {document.id!r}: the application has no process or no task with state, so that "
             "a rebalance moves no state"
         )
-    config: Any = content.get("config", {})
-    current = {
-        "max_warmup_replicas": config.get("max_warmup_replicas", 2),
-        "probing_rebalance_interval_ms": config.get(
-            "probing_rebalance_interval_ms", PROBING_INTERVAL_MS
-        ),
-        _STANDBYS: config.get("num_standby_replicas", 0),
-    }
+    names = ("max_warmup_replicas", "probing_rebalance_interval_ms", _STANDBYS)
+    current = {name: setting(document, name) for name in names}
     changes = [
         {},
         {"max_warmup_replicas": stateful},

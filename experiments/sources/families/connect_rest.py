@@ -6,6 +6,7 @@ import urllib.request
 from collections.abc import Mapping
 
 from kassay.experiments.sources.tool_documents.document_rows import JsonFields
+from kassay.reference.assignors.connect.cluster import DEFAULT_MAX_DELAY
 from kassay.reference.documents.family_documents import ASSUMED, FamilyDocument, Kind
 from kassay.reference.documents.json_values import as_object, format_value, parse_json
 from kassay.reference.model.errors import InputError, RunError
@@ -14,7 +15,7 @@ _PATH = "/connectors?expand=status&expand=info"
 _STOPPED = ("UNASSIGNED", "DESTROYED")
 _NOTES = [
     f"{ASSUMED}every worker runs a connector or a task",
-    f"{ASSUMED}scheduled.rebalance.max.delay.ms is 300 s",
+    f"{ASSUMED}scheduled.rebalance.max.delay.ms is {DEFAULT_MAX_DELAY // 1000} s",
 ]
 """The REST interface shows neither idle workers nor settings of the workers."""
 

@@ -2,6 +2,8 @@
 
 import pytest
 
+from kassay.experiments.comparison.streams_comparison import compare_stable_application
+from kassay.experiments.implementations.family_sequences import run_application_until_stable
 from kassay.experiments.planning.families.connect_forecast import forecast_connect
 from kassay.experiments.planning.families.streams_forecast import forecast_streams
 from kassay.reference.documents.family_documents import Kind, parse_family_document
@@ -106,6 +108,27 @@ def test_settings_shorten_the_probing_of_a_new_process():
     assert shortest < join.probing_minutes
     assert sentence.startswith("Set probing.rebalance.interval.ms to 60000: a new process moves")
     assert "(2 suffice)" in sentence
+
+
+def test_a_null_setting_has_the_default():
+    config = dict.fromkeys(
+        ("max_warmup_replicas", "probing_rebalance_interval_ms", "num_standby_replicas")
+    )
+    found, _ = forecast_streams(application(tasks=1, **config), limits=SearchLimits(time=10))
+    assert found[0].settings == {
+        "max_warmup_replicas": 2,
+        "probing_rebalance_interval_ms": 600_000,
+        "num_standby_replicas": 0,
+    }
+
+
+def test_the_minimum_of_probing_uses_the_defaults_of_null_settings():
+    config = dict.fromkeys(("max_warmup_replicas", "probing_rebalance_interval_ms"))
+    document = application(**config)
+    event = run_application_until_stable(document, "streams-high-availability")
+    limits = SearchLimits(time=10)
+    measure = compare_stable_application(document, event, limits).measures[-1]
+    assert (measure.name, measure.minimum) == ("probing_ms", 0)
 
 
 def test_an_application_without_state_is_refused():
