@@ -99,7 +99,8 @@ class LevelSolver:
         pool = self.pool
         counted = level_bound(pool.problem, pool.levels[index], pool.limits())
         if self.fewest_moves is not None and isinstance(pool.levels[index], Movement):
-            return self.fewest_moves
+            is_counted = counted >= self.fewest_moves.value
+            return ProvenBound(counted, Origin.COUNTING) if is_counted else self.fewest_moves
         known = self.flow.bounds.get(index)
         if known is not None and (known[0] > counted or known == (counted, Origin.PRICES)):
             return ProvenBound(*known)

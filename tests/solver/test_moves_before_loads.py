@@ -17,13 +17,14 @@ from kassay.solver import (
     certificate_errors,
     solve,
 )
-from kassay.solver.bounds.level_bounds import makespan_bound
-from kassay.solver.certificate.certificate import Origin
+from kassay.solver.bounds.level_bounds import level_bound, makespan_bound
+from kassay.solver.certificate.certificate import LevelClaim, Origin
 from kassay.solver.constraints import Forbidden, MaxPartitions
 from kassay.solver.evaluation import movement_costs, violated
-from kassay.solver.incumbent_pool import IncumbentPool
+from kassay.solver.incumbent_pool import FlowLevels, IncumbentPool, LevelResult
 from kassay.solver.initial_solutions import place_within
 from kassay.solver.lexicographic.fewest_moves import FewestMoves
+from kassay.solver.lexicographic.level_solver import LevelSolver
 from kassay.solver.limits import SearchBudget, SearchLimits, limited_steps
 from kassay.solver.problem import build_problem
 from kassay.solver.weighted.bounds.movement_bound import price_by_weight
@@ -141,6 +142,25 @@ def test_prices_and_excluded_moves_give_the_fewest_moves():
         search.run(SearchBudget.start(SearchLimits()))
         assert search.is_proven
         assert search.proven.value == moves
+
+
+def test_moves_that_counting_proves_have_its_origin():
+    counted = 0
+    for _, problem, max_load, moves in limited_problems(random.Random("counted"), 20, slack=3):
+        levels = (Imbalance("makespan"), Movement())
+        limits = [(levels[0], max_load)]
+        if level_bound(problem, levels[1], limits) < moves:
+            continue
+        pool = IncumbentPool(problem, levels, (), [])
+        search = FewestMoves(pool, levels[1], limits)
+        search.run(SearchBudget.start(SearchLimits()))
+        claim = LevelClaim(levels[0], max_load, 0, Origin.CP_SAT)
+        pool.reached.append(LevelResult(claim, max_load, pool.placements[-1]))
+        solver = LevelSolver(pool, FlowLevels(), fewest_moves=search.proven)
+        solver.solve_level(1, SearchBudget.start(SearchLimits()))
+        assert pool.reached[-1].claim == LevelClaim(levels[1], moves, moves, Origin.COUNTING)
+        counted += search.has_searched
+    assert counted
 
 
 def test_searches_with_prices_end_at_a_deterministic_limit():
