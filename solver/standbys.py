@@ -8,15 +8,20 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
+from math import comb
 from typing import NamedTuple
 
 import numpy as np
 
 from kassay.reference.model.derived_values_cache import cached
+from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.solver.problem import Ints, build_problem
 
 Tags = tuple[tuple[str, str], ...]
+
+_MAX_CHOICES = 200_000
+"""Maximum number of compared sets of standbys of a group: a few seconds."""
 
 
 class HostType(NamedTuple):
@@ -42,7 +47,13 @@ class StandbyCosts:
 
 @cached
 def standby_costs(group: Group) -> StandbyCosts:
-    """Return the costs of the best standbys of each class of partitions."""
+    """Return the costs of the best standbys of each class of partitions.
+
+    Raises
+    ------
+    UsageError
+        If the tags of the hosts differ so much that there are too many choices.
+    """
     problem = build_problem(group)
     copies = problem.copies
     shape = (0 if copies is None else len(copies.topic), problem.member_count)
@@ -55,6 +66,8 @@ def standby_costs(group: Group) -> StandbyCosts:
     tags: list[Tags] = [()] * len(units.names)
     for host, index in zip(units.unit_of, problem.members, strict=True):
         tags[host] = tuple(sorted(group.members[index].tags))
+    known: dict[tuple[tuple[HostType, ...], int], dict[HostType, tuple[int, int]]] = {}
+    choices = 0
     for row, topic in enumerate(copies.topic.tolist()):
         if not group.topics[topic].is_stateful:
             continue
@@ -62,10 +75,26 @@ def standby_costs(group: Group) -> StandbyCosts:
         holds[host_of[copies.holders[row]]] = True
         hosts = [*map(HostType, tags, holds.tolist())]
         standbys = group.topics[topic].standbys
-        best = {active: best_standbys(hosts, active, standbys) for active in dict.fromkeys(hosts)}
+        key = tuple(sorted(hosts)), standbys
+        if key not in known:
+            types = dict.fromkeys(key[0])
+            choices += _number_of_choices(len(types), min(standbys, len(hosts) - 1))
+            if any(tags) and choices > _MAX_CHOICES:
+                raise UsageError(
+                    f"topics.{group.topics[topic].name}.standbys: {standbys} standbys on "
+                    f"{len(types)} kinds of hosts have too many choices; remove tags with many "
+                    "values"
+                )
+            known[key] = {active: best_standbys(hosts, active, standbys) for active in types}
+        best = known[key]
         pairs = np.array([best[host] for host in hosts], dtype=np.int64).reshape(-1, 2)
         missing[row], moves[row] = pairs[host_of].T
     return costs
+
+
+def _number_of_choices(types: int, standbys: int) -> int:
+    """Return the number of choices that `best_standbys` compares, for all active hosts."""
+    return types * comb(types + standbys - 1, standbys)
 
 
 def best_standbys(hosts: Sequence[HostType], active: HostType, standbys: int) -> tuple[int, int]:

@@ -21,13 +21,15 @@ from kassay.experiments.comparison.streams_application import (
 from kassay.experiments.implementations.family_sequences import StreamsEvent, setting
 from kassay.reference.documents.family_documents import FamilyDocument
 from kassay.reference.model.assignment import Assignment, violations
+from kassay.reference.model.errors import UsageError
+from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import spread
 from kassay.reference.model.topic_partitions import TopicPartition as Task
 from kassay.solver.certificate.certificate import value_of
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import FlowLevel, MissingTagValues, StandbyMoves
 from kassay.solver.solve import solve
-from kassay.solver.standbys import missing_tag_values, possible_tag_values
+from kassay.solver.standbys import missing_tag_values, possible_tag_values, standby_costs
 
 STREAMS_LEVELS = {
     "sum_of_squares": "active_sum_of_squares",
@@ -37,6 +39,8 @@ STREAMS_LEVELS = {
     "standby_moves": "standby_moves",
 }
 """Levels of the optimum in their order, and the names of their measures."""
+_ACTIVE_LEVELS = 3
+"""Number of levels of active tasks; they come first."""
 
 
 def compare_streams(
@@ -49,7 +53,7 @@ def compare_streams(
     if invalid or not application.processes:
         return FamilyComparison((), invalid=invalid)
     group = application.thread_group()
-    best = solve(group, levels=tuple(STREAMS_LEVELS), limits=limits)
+    best = solve(group, levels=_levels(group), limits=limits)
     chosen = {STREAMS_LEVELS[level.name]: level.value for level in best.levels}
     loads = [
         measure_level(group, found.threads, best, level, chosen, shown=STREAMS_LEVELS[level])
@@ -82,6 +86,15 @@ def compare_stable_application(
         least = -(-least // warmups) * interval if warmups else None
     probing = FamilyMeasure("probing_ms", event.probing_ms, least, least)
     return replace(compared, measures=(*compared.measures, probing), step=event.rebalances)
+
+
+def _levels(group: Group) -> tuple[str, ...]:
+    """Return the levels of the optimum, without those of standbys with too many choices."""
+    try:
+        standby_costs(group)
+    except UsageError:
+        return tuple(STREAMS_LEVELS)[:_ACTIVE_LEVELS]
+    return tuple(STREAMS_LEVELS)
 
 
 def _violations(application: Application, answer: StreamsAnswer) -> Iterator[str]:
@@ -147,7 +160,8 @@ def _standbys(
 ) -> Iterator[FamilyMeasure]:
     """Yield the measures of standbys, with the minimum for the active tasks of the answer.
 
-    The minimum is unknown if a task has another number of standbys than configured.
+    The minimum is unknown if a task has another number of standbys than configured, or if the tags
+    permit too many choices of standbys.
     """
     processes = {one.id: one for one in application.processes}
     hosts: dict[Task, list[str]] = {}
@@ -176,8 +190,9 @@ def _standbys(
         numbers.insert(0, ("missing_tag_values", values, MissingTagValues(), True))
     for name, value, level, with_tags in numbers:
         group = application.thread_group(with_tags=with_tags)
-        least = None if absent or surplus else value_of(group, answer.threads, level)
-        yield FamilyMeasure(name, value, least, least, chosen[name])
+        is_unknown = absent or surplus or (with_tags and name not in chosen)
+        least = None if is_unknown else value_of(group, answer.threads, level)
+        yield FamilyMeasure(name, value, least, least, chosen.get(name))
 
 
 def _copies(

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from kassay.experiments.cli.application import app
 from kassay.experiments.comparison.family_comparison import FamilyComparison, compare_answer
 from kassay.reference.documents.family_documents import Kind, parse_family_document
+from kassay.solver import standbys
 from kassay.solver.limits import SearchLimits
 
 
@@ -221,6 +222,17 @@ def test_standbys_are_compared_by_tags_and_moves() -> None:
     numbers = _numbers(_compared(Kind.STREAMS, document, short)[0])
     assert numbers["missing_standbys"] == (1, 0)
     assert numbers["missing_tag_values"] == (3, None)
+
+
+def test_the_minimum_of_standbys_is_unknown_if_there_are_too_many_choices(monkeypatch) -> None:
+    monkeypatch.setattr(standbys, "_MAX_CHOICES", 0)
+    document = _processes(a=["0_0"], b=["0_1"], c=["0_2", "0_3"])
+    document["config"] = {"num_standby_replicas": 1, "rack_aware_assignment_tags": ["zone"]}
+    standby = {"b": ["0_0", "0_2"], "c": ["0_1"], "a": ["0_3"]}
+    active = {"a": ["0_0"], "b": ["0_1"], "c": ["0_2", "0_3"]}
+    numbers = _numbers(_compared(Kind.STREAMS, document, _answer(standby, **active))[0])
+    assert numbers["missing_tag_values"][1] is None
+    assert numbers["standby_moves"] == (4, 4)
 
 
 @pytest.mark.parametrize(

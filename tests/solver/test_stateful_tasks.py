@@ -8,7 +8,7 @@ from itertools import combinations, combinations_with_replacement, product
 
 import pytest
 
-from kassay.reference.model.errors import InputError
+from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.group_annotations import Client
 from kassay.solver.certificate.check import certificate_errors
@@ -122,6 +122,13 @@ def _check(group: Group, levels: Sequence[str], best: list[int], label: object) 
     assert solution.assignment is not None
     assert solution.certificate is not None
     assert not list(certificate_errors(group, solution.assignment, solution.certificate)), label
+
+
+def test_standbys_with_too_many_choices_are_an_error() -> None:
+    tags = [{"id": str(process)} for process in range(60)]
+    group = _application([Topic("t0", 2, is_stateful=True, standbys=3)], [1] * 60, [[]] * 60, tags)
+    with pytest.raises(UsageError, match=r"topics\.t0\.standbys: 3 standbys on 60 kinds of hosts"):
+        solve(group, levels=["standby_moves"])
 
 
 def test_the_optimum_of_stateful_tasks_equals_brute_force() -> None:
