@@ -23,9 +23,7 @@ from kassay.experiments.cli.options.survey_conditions import Condition, parse_co
 from kassay.experiments.cli.progress import PROGRESS
 from kassay.experiments.cli.read_groups import name_of, parsed_groups, read_source
 from kassay.experiments.cli.survey_results import metric_rows, print_survey, survey_document
-from kassay.experiments.cli.write_results import (
-    write_text,
-)
+from kassay.experiments.cli.write_results import write_text
 from kassay.experiments.comparison.optimum import CaseLimits
 from kassay.experiments.history.prometheus_metrics import SURVEY_METRICS, metrics_text, replace_file
 from kassay.experiments.planning.group_plan.plan import plan
@@ -45,13 +43,15 @@ from kassay.experiments.planning.survey.survey_result import (
     UnsurveyedGroup,
 )
 from kassay.experiments.sources.capture_files import EmptyGroups
-from kassay.reference.documents.family_documents import OtherKindError
+from kassay.reference.documents.family_documents import FamilyDocument, OtherKindError
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
-from kassay.solver.limits import SearchLimits
+from kassay.solver.limits import SearchBudget, SearchLimits
 
 _MIN_SECONDS, _SECONDS_PER_GROUP = 45.0, 0.5
 """Default time limit of a survey, and of each of its groups. Most groups take less time."""
+_SEARCHES = 8
+"""Maximum number of searches for a document of another kind."""
 _PLAN_SECONDS = 20.0
 """Time limit in seconds for each plan that the survey writes."""
 
@@ -142,9 +142,9 @@ def survey(
     check_cluster_usage("SOURCE", options.source is not None, cluster, source_data)
     conditions = [parse_condition(text) for text in options.fail_on or ()]
     histories = _histories(options.history)
-    groups, others = _read(options.source, cluster, source_data)
+    groups, documents, others = _read(options.source, cluster, source_data)
     where = str(cluster.bootstrap_server if options.source is None else name_of(options.source))
-    if not groups and not others:
+    if not groups and not documents and not others:
         raise InputError(f"{where}: the input contains no group with members")
     [(repeated, count)] = Counter(group.id for group in groups).most_common(1) or [(None, 0)]
     if count > 1:
@@ -154,11 +154,14 @@ def survey(
         survey_groups,
         groups,
         histories=histories,
-        limits=SearchLimits(time=options.seconds(len(groups)), stop=STOP),
         processes=options.processes,
         seed=options.seed,
     )
-    result = call_interruptibly(lambda: _survey(survey_all, others), lost="no group is surveyed")
+    seconds = options.seconds(len(groups) + len(documents))
+    survey_others = partial(_survey_documents, documents, waiting=len(groups))
+    result = call_interruptibly(
+        lambda: _survey(survey_all, survey_others, others, seconds), lost="no group is surveyed"
+    )
     if options.metrics is not None:
         replace_file(options.metrics, metrics_text(metric_rows(result), SURVEY_METRICS))
     print_survey(result, options.output_format)
@@ -193,10 +196,11 @@ def _histories(directory: Path | None) -> dict[str, MoveHistory]:
 
 def _read(
     source: Path | None, cluster: SampledClusterOptions, source_data: SourceOptions
-) -> tuple[list[Group], list[SurveyResult]]:
-    """Read all groups without printing their notes, and the results of those without a plan."""
+) -> tuple[list[Group], list[FamilyDocument], list[SurveyResult]]:
+    """Read groups without printing notes, documents of other kinds, and results of the others."""
     options = source_data.import_options()
     groups: list[Group] = []
+    documents: list[FamilyDocument] = []
     others: list[SurveyResult] = []
     if source is not None:
         parsed = read_source(source, options, print_notes=False)
@@ -211,23 +215,41 @@ def _read(
         parsed = parsed_groups(listed, is_shown=lambda _: False)
     for id, group in parsed:
         if isinstance(group, OtherKindError):
-            others.append(survey_family(group.document))
+            documents.append(group.document)
         elif isinstance(group, InputError):
             others.append(UnsurveyedGroup(id=id, reason=str(group)))
         else:
             groups.append(group)
-    return groups, others
+    return groups, documents, others
 
 
 def _survey(
-    survey_all: Callable[..., Iterator[SurveyResult]], others: Sequence[SurveyResult]
+    survey_all: Callable[..., Iterator[SurveyResult]],
+    survey_others: Callable[[SearchBudget], Iterator[SurveyResult]],
+    others: Sequence[SurveyResult],
+    seconds: float,
 ) -> Survey:
     def progress(done: int, total: int) -> None:
         PROGRESS(f"{done} of {total} groups")
 
+    budget = SearchBudget.start(SearchLimits(time=seconds, stop=STOP))
     with PROGRESS.shown("survey"):
-        results = Survey.of([*others, *survey_all(progress=progress)])
+        states = list(survey_others(budget))
+        found = survey_all(limits=budget.rest(), progress=progress)
+        results = Survey.of([*others, *states, *found])
     return replace(results, interrupted=STOP.is_set())
+
+
+def _survey_documents(
+    documents: Sequence[FamilyDocument], budget: SearchBudget, *, waiting: int
+) -> Iterator[SurveyResult]:
+    """Survey documents of other kinds, with an equal share of the time for each waiting group."""
+    for number, document in enumerate(documents):
+        if STOP.is_set():
+            return
+        PROGRESS(f"{number} of {len(documents)} documents of other kinds")
+        seconds = budget.seconds / (len(documents) - number + waiting) / _SEARCHES
+        yield survey_family(document, limits=SearchLimits(time=seconds, stop=STOP))
 
 
 def _write_pages(

@@ -4,8 +4,11 @@ import json
 
 import pytest
 
+from kassay.experiments.cli.commands import survey
+from kassay.experiments.cli.interruption import STOP
 from kassay.experiments.comparison.family_measures import FamilyComparison, FamilyMeasure
 from kassay.experiments.planning.families.current_state import FamilyState
+from kassay.experiments.planning.survey.survey_group import survey_family
 from kassay.reference.documents.family_documents import Kind
 from tests.conftest import ROOT
 
@@ -50,6 +53,22 @@ def test_a_survey_has_one_row_per_document(kassay):
     assert document["totals"]["errors"] == 0
     table = kassay("survey", EXAMPLES, "--format", "table")
     assert "connect families: If every worker" in table.out.replace("\n", " ")
+
+
+def test_documents_of_a_survey_share_the_time_limit(kassay, tmp_path, monkeypatch):
+    given = []
+
+    def record(document, *, limits):
+        given.append(limits)
+        return survey_family(document, limits=limits)
+
+    monkeypatch.setattr(survey, "survey_family", record)
+    file = tmp_path / "share.jsonl"
+    file.write_text("".join(json.dumps({**SHARE, "id": id}) + "\n" for id in "ab"))
+    done = kassay("survey", file, "--time-limit", "4")
+    assert done.code == 0, done.err
+    assert len(given) == 2
+    assert all(limits.stop is STOP and limits.time <= 4 / 8 for limits in given)
 
 
 @pytest.mark.parametrize("command", ["what-if", "solve", "frontier"])

@@ -114,7 +114,7 @@ def test_a_null_setting_has_the_default():
     config = dict.fromkeys(
         ("max_warmup_replicas", "probing_rebalance_interval_ms", "num_standby_replicas")
     )
-    found, _ = forecast_streams(application(tasks=1, **config), limits=SearchLimits(time=10))
+    found, _ = forecast_streams(application(tasks=1, **config), limits=SearchLimits(time=0))
     assert found[0].settings == {
         "max_warmup_replicas": 2,
         "probing_rebalance_interval_ms": 600_000,
