@@ -6,7 +6,6 @@ after a worker has left, another one has joined, and a Streams process has joine
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -113,13 +112,12 @@ def test_forecasts_equal_the_rebalances_of_connect(site: FamilySite) -> None:
     delayed = {**content, "scheduled_rebalance_max_delay_ms": MAX_DELAY}
     found = forecast_connect(replace(document, content=delayed), downtime_ms=60_000, pause_ms=1)
     [expected] = [one.loss for one in found.settings if one.delay_ms == MAX_DELAY]
-    stopped, started = site.connect.processes.pop(), time.monotonic()
+    stopped = site.connect.processes.pop()
     stopped.terminate()
     stopped.wait(20)
     left = _await(site, 2)
-    # Workers need time to start tasks, so that the forecast is the lower limit.
+    # The cluster waits only if the worker was not the leader: a new leader knows no lost task.
     assert expected.longest_stop_ms == MAX_DELAY
-    assert time.monotonic() - started >= expected.longest_stop_ms / 1000
     assert _loads(left) == [3, 4]
     two = read_connect_cluster(site.connect.url, timeout=20, id="connect")
     scale_out = forecast_connect(two, downtime_ms=0, pause_ms=1).settings[0].scale_out
