@@ -90,6 +90,12 @@ class Browser:
         return self._call("POST", "/execute/sync", {"script": script, "args": list(arguments)})
 
     def click(self, selector: str) -> None:
+        """Scroll to an element at once, as pages scroll smoothly, and click it."""
+        self.run(
+            "document.querySelector(arguments[0])"
+            ".scrollIntoView({behavior: 'instant', block: 'center'})",
+            selector,
+        )
         self._call("POST", f"/element/{self._find(selector)}/click", {})
 
     def press(self, selector: str, key: str) -> None:
