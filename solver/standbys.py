@@ -52,7 +52,7 @@ def standby_costs(group: Group) -> StandbyCosts:
     Raises
     ------
     UsageError
-        If the tags of the hosts differ so much that there are too many choices.
+        If the tags of the hosts give too many choices.
     """
     problem = build_problem(group)
     copies = problem.copies
