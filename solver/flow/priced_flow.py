@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kassay.reference.model.errors import InternalError
-from kassay.solver.flow.network_flows import CostedArcs
+from kassay.solver.flow.max_and_min_cost_flows import CostedArcs
 from kassay.solver.problem import Ints
 from kassay.solver.subscription_network import SubscriptionNetwork
 

@@ -55,9 +55,9 @@ def _search_beams(table: MovesTable, budget: SearchBudget) -> None:
     `_MIN_SECONDS`, so that they end in most groups at any time limit.
     """
     # Imported here: the module adds to the start-up time of every command.
-    from kassay.solver.weighted.search.moves_beam import MovesBeam  # noqa: PLC0415
+    from kassay.solver.weighted.search.beam_search_by_moves import BeamSearchByMoves  # noqa: PLC0415
 
-    beam = MovesBeam(table.problem, table.placements[0], table.may_receive)
+    beam = BeamSearchByMoves(table.problem, table.placements[0], table.may_receive)
     fastest = min(table.problem.member_units.factors, default=1)
     heaviest_weights = (None, makespan_bound(table.problem) // (2 * fastest))
     if len(table.waiting) == len(BEAMS):
@@ -96,9 +96,9 @@ def prove_moves(table: MovesTable, counts: Sequence[int], budget: SearchBudget) 
 
 def _add_neighbours(table: MovesTable, moves: int) -> None:
     """Add placements that differ by one move from those with one move more or less."""
-    from kassay.solver.weighted.search.moves_beam import MovesBeam  # noqa: PLC0415
+    from kassay.solver.weighted.search.beam_search_by_moves import BeamSearchByMoves  # noqa: PLC0415
 
-    beam = MovesBeam(table.problem, table.placements[0], table.may_receive)
+    beam = BeamSearchByMoves(table.problem, table.placements[0], table.may_receive)
     if moves and not table.is_proven(moves):
         table.add_until_lowest(beam.with_one_more_move(table.placements[moves - 1]))
     if moves < table.top and not table.is_proven(moves):

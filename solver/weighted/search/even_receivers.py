@@ -11,7 +11,7 @@ from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.evaluation import level_value
 from kassay.solver.objective import Imbalance, Movement, MovementCost
 from kassay.solver.problem import Ints, Placement, Problem
-from kassay.solver.weighted.search.moves_beam import Loads, relative_scale
+from kassay.solver.weighted.search.beam_search_by_moves import Loads, relative_scale
 
 
 def lower_squares_within(
@@ -26,7 +26,7 @@ def lower_squares_within(
 
     Among equal sums, lighter partitions move. The result has at most as many moves as
     ``placement`` and, if ``is_limited``, at most its maximum load.
-    ``may_receive`` states whether a member may receive a partition, as in `MovesBeam`.
+    ``may_receive`` states whether a member may receive a partition, as in `BeamSearchByMoves`.
     """
     scale = relative_scale(problem)
     loads = np.array(problem.loads(placement), dtype=np.int64) * scale

@@ -51,7 +51,7 @@ class _Changes(NamedTuple):
 
 
 @dataclass(frozen=True)
-class MovesBeam:
+class BeamSearchByMoves:
     """Searches for low loads with few moves, from the owners of a problem.
 
     Loads are divided by the speeds of the members, as floating-point numbers if these differ.
