@@ -20,7 +20,7 @@ from kassay.reference.model.group import Group, Topic
 from kassay.reference.model.load_units import LoadUnits
 from kassay.reference.model.metrics import host_units, member_units, participant_indices
 from kassay.reference.model.ownership import NO_OWNER, ownership
-from kassay.reference.model.partition_index import topic_starts
+from kassay.reference.model.partition_columns import topic_starts
 from kassay.reference.model.topic_partitions import (
     NO_PARTITIONS,
     Column,

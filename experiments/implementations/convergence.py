@@ -12,7 +12,7 @@ from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.group import Group
 from kassay.reference.model.joined_groups import join_assignments, split_group
 from kassay.reference.model.ownership import rejoin
-from kassay.reference.model.partition_index import select, topic_starts
+from kassay.reference.model.partition_columns import select, topic_starts
 
 MAX_ROUNDS = 50
 

@@ -11,9 +11,9 @@ from kassay.reference.model.derived_values_cache import Results, cached_per_grou
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.group import Group
 from kassay.reference.model.ownership import NO_OWNER
-from kassay.reference.model.partition_index import (
+from kassay.reference.model.partition_columns import (
     UNKNOWN,
-    PartitionIndex,
+    PartitionColumns,
     TopicStarts,
     are_subscribed,
     consumed_partitions,
@@ -181,7 +181,7 @@ def violations(group: Group, assignment: Assignment) -> Iterator[str]:
     yield from _repeated_copies(group, starts, present)
 
 
-def _repeated_copies(group: Group, starts: TopicStarts, rows: PartitionIndex) -> Iterator[str]:
+def _repeated_copies(group: Group, starts: TopicStarts, rows: PartitionColumns) -> Iterator[str]:
     """Yield a message per partition that a member of a group with copies receives twice."""
     if not group.has_copies:
         return
@@ -202,7 +202,7 @@ def copy_limits(group: Group) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return limits[:, 0], limits[:, 1]
 
 
-def _triples(rows: PartitionIndex) -> Iterator[tuple[int, int, int]]:
+def _triples(rows: PartitionColumns) -> Iterator[tuple[int, int, int]]:
     return zip(rows.member.tolist(), rows.topic.tolist(), rows.number.tolist(), strict=True)
 
 

@@ -15,7 +15,7 @@ from kassay.reference.model.metrics import (
     participant_indices,
     spread,
 )
-from kassay.reference.model.partition_index import subscription_mask
+from kassay.reference.model.partition_columns import subscription_mask
 from kassay.reference.model.topic_partitions import TopicPartition
 
 CRUISE_CONTROL_BAND = 9  # percent

@@ -9,9 +9,9 @@ import numpy as np
 
 from kassay.reference.model.derived_values_cache import cached
 from kassay.reference.model.group import NO_GENERATION, Group
-from kassay.reference.model.partition_index import (
+from kassay.reference.model.partition_columns import (
     UNKNOWN,
-    PartitionIndex,
+    PartitionColumns,
     TopicStarts,
     are_subscribed,
     select,
@@ -152,7 +152,7 @@ def rejoin(
     return replace(group, members=members, status=replace(group.status, state=None))
 
 
-def _claims(group: Group, rows: PartitionIndex, reason: str) -> Iterator[Claim]:
+def _claims(group: Group, rows: PartitionColumns, reason: str) -> Iterator[Claim]:
     """Convert the rows of invalid claims to `Claim` objects.
 
     Only the members' lists contain the names of unknown topics.

@@ -14,7 +14,7 @@ from kassay.reference.model.topic_partitions import Column, Partitions
 UNKNOWN = -1
 
 
-class PartitionIndex(NamedTuple):
+class PartitionColumns(NamedTuple):
     """Members' lists of partitions as columns: member, topic and partition number.
 
     The rows are in the order of the lists. ``topic`` is `UNKNOWN` for a topic without metadata;
@@ -26,7 +26,7 @@ class PartitionIndex(NamedTuple):
     number: Column
 
 
-EMPTY_INDEX = PartitionIndex(*[np.zeros(0, dtype=np.int32)] * 3)
+EMPTY_COLUMNS = PartitionColumns(*[np.zeros(0, dtype=np.int32)] * 3)
 
 
 class TopicStarts:
@@ -47,19 +47,19 @@ class TopicStarts:
         """Return the number of partitions of all topics."""
         return int(self.starts[-1])
 
-    def exist(self, rows: PartitionIndex) -> NDArray[np.bool_]:
+    def exist(self, rows: PartitionColumns) -> NDArray[np.bool_]:
         """Return, for each row of a partition index, whether the partition exists."""
         known: NDArray[np.bool_] = rows.topic != UNKNOWN
         if len(self.counts):
             known &= (rows.number >= 0) & (rows.number < self.counts[rows.topic])
         return known
 
-    def flat(self, rows: PartitionIndex) -> NDArray[np.int64]:
+    def flat(self, rows: PartitionColumns) -> NDArray[np.int64]:
         """Return the consecutive number of the partition in each row. All partitions must exist."""
         return self.starts[rows.topic] + rows.number
 
-    def rows(self, lists: Iterable[tuple[int, Partitions]]) -> PartitionIndex:
-        """Convert (member index, partitions) pairs to a `PartitionIndex` in the same order."""
+    def rows(self, lists: Iterable[tuple[int, Partitions]]) -> PartitionColumns:
+        """Convert (member index, partitions) pairs to a `PartitionColumns` in the same order."""
         # Topic indices of all name tables in one list, and the start of each table in it.
         table: list[int] = []
         starts_of_tables: dict[tuple[str, ...], int] = {}
@@ -78,10 +78,10 @@ class TopicStarts:
             codes.append(partitions.codes)
             numbers.append(partitions.numbers)
         if not runs:
-            return EMPTY_INDEX
+            return EMPTY_COLUMNS
         members, starts, sizes = np.array(runs, dtype=np.int32).T
         topics = np.array(table, dtype=np.int32)
-        return PartitionIndex(
+        return PartitionColumns(
             members.repeat(sizes),
             topics[np.concatenate(codes) + starts.repeat(sizes)],
             np.concatenate(numbers),
@@ -106,9 +106,9 @@ def topic_starts(group: Group) -> TopicStarts:
     return TopicStarts(group)
 
 
-def select(rows: PartitionIndex, mask: NDArray[np.bool_]) -> PartitionIndex:
+def select(rows: PartitionColumns, mask: NDArray[np.bool_]) -> PartitionColumns:
     """Return the rows of a partition index that a mask selects."""
-    return PartitionIndex(rows.member[mask], rows.topic[mask], rows.number[mask])
+    return PartitionColumns(rows.member[mask], rows.topic[mask], rows.number[mask])
 
 
 @cached
@@ -127,7 +127,7 @@ def subscription_mask(group: Group) -> NDArray[np.bool_]:
     return table
 
 
-def are_subscribed(group: Group, rows: PartitionIndex) -> NDArray[np.bool_]:
+def are_subscribed(group: Group, rows: PartitionColumns) -> NDArray[np.bool_]:
     """Return, for each row of a partition index, whether the member subscribes to the topic."""
     topics = len(group.topics)
     if not len(rows.member):
