@@ -24,7 +24,7 @@ from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.experiments.comparison.optimum import keep_owners
 from kassay.experiments.implementations.convergence import run_until_stable
 from kassay.experiments.implementations.library_catalogue import is_library_assignor
-from kassay.experiments.planning.moves.explain_maximum_load import (
+from kassay.experiments.planning.moves.explain_weighted_assignment import (
     WeightedExplanation,
     explain_weighted,
 )

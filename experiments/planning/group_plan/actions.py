@@ -15,7 +15,7 @@ from kassay.experiments.planning.preparation.identify_assignor import (
     identify_assignor,
     runs_in_client,
 )
-from kassay.experiments.planning.preparation.verdict import count_of
+from kassay.experiments.planning.preparation.plan_verdict import count_of
 from kassay.reference.assignors import ASSIGNORS, Goal, Release
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import movement

@@ -26,8 +26,8 @@ from kassay.experiments.planning.group_plan.rack_locality import RackLocality, c
 from kassay.experiments.planning.moves.explained_steps import move_steps
 from kassay.experiments.planning.moves.move_schedule import moves_between, schedule_moves
 from kassay.experiments.planning.preparation.identify_assignor import client_assignors
+from kassay.experiments.planning.preparation.plan_verdict import Verdict, other_verdict
 from kassay.experiments.planning.preparation.planning_levels import makespan_of, planning_levels
-from kassay.experiments.planning.preparation.verdict import Verdict, other_verdict
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_annotations import WeightSource

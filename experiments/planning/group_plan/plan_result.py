@@ -13,7 +13,7 @@ from kassay.experiments.planning.group_plan.plan_alternatives import PlanOption
 from kassay.experiments.planning.group_plan.rack_locality import RackLocality
 from kassay.experiments.planning.moves.explained_steps import MoveStep
 from kassay.experiments.planning.moves.move_schedule import Move, MoveBatch
-from kassay.experiments.planning.preparation.verdict import Verdict, plan_condition
+from kassay.experiments.planning.preparation.plan_verdict import Verdict, plan_condition
 from kassay.reference.documents.csv_writer import write_csv
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from kassay.experiments.comparison.optimum import CaseLimits
 from kassay.experiments.planning.group_plan.plan_alternatives import FEW_MOVES
-from kassay.experiments.planning.preparation.verdict import count_of
+from kassay.experiments.planning.preparation.plan_verdict import count_of
 from kassay.reference.model.group import Group
 from kassay.reference.model.load_units import LoadUnits
 from kassay.reference.model.metrics import Measure

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from kassay.experiments.planning.group_plan.plan_alternatives import scheduled_measure
 from kassay.experiments.planning.group_plan.plan_result import Plan, loads_csv, moves_csv
 from kassay.experiments.planning.plan_output.plan_sentences import level_words, shown
-from kassay.experiments.planning.preparation.verdict import count_of
+from kassay.experiments.planning.preparation.plan_verdict import count_of
 from kassay.experiments.plotting.assignment_figure import draw_assignment
 from kassay.experiments.plotting.frontier_drawing import FrontierCurve, frontier_svg
 from kassay.reference.model.metrics import Measure, member_units, relative_loads

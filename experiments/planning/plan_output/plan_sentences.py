@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from kassay.experiments.planning.group_plan.host_loads import host_loads
 from kassay.experiments.planning.group_plan.plan_alternatives import FEW_MOVES, RECOMMENDED
 from kassay.experiments.planning.group_plan.plan_result import Plan
+from kassay.experiments.planning.preparation.plan_verdict import count_of
 from kassay.experiments.planning.preparation.planning_start import rebalance_caveat
-from kassay.experiments.planning.preparation.verdict import count_of
 from kassay.reference.model.group_annotations import Assumed, WeightSource
 from kassay.reference.model.load_units import LoadUnits
 from kassay.reference.model.metrics import Measure, member_units

@@ -29,8 +29,8 @@ from kassay.experiments.planning.plan_output.plan_sentences import (
 from kassay.experiments.planning.preparation.identify_assignor import (
     identify_assignor,
 )
+from kassay.experiments.planning.preparation.plan_verdict import count_of
 from kassay.experiments.planning.preparation.planning_start import target_assignment
-from kassay.experiments.planning.preparation.verdict import count_of
 from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.model.group import Member
 from kassay.reference.model.load_units import LoadUnits

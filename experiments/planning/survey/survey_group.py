@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from kassay.experiments.comparison.optimum import keep_owners
 from kassay.experiments.planning.families.current_state import current_state
+from kassay.experiments.planning.preparation.plan_verdict import Verdict, other_verdict
 from kassay.experiments.planning.preparation.planning_levels import makespan_of, planning_levels
 from kassay.experiments.planning.preparation.planning_start import (
     StreamsApplicationError,
@@ -11,7 +12,6 @@ from kassay.experiments.planning.preparation.planning_start import (
     rebalance_caveat,
     target_assignment,
 )
-from kassay.experiments.planning.preparation.verdict import Verdict, other_verdict
 from kassay.experiments.planning.survey.survey_result import (
     LoadSummary,
     MoveHistory,

@@ -5,10 +5,10 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 
 from kassay.experiments.planning.families.current_state import FamilyState
+from kassay.experiments.planning.preparation.plan_verdict import Verdict
 from kassay.experiments.planning.preparation.planning_start import (
     TargetAssignment,
 )
-from kassay.experiments.planning.preparation.verdict import Verdict
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, load_vector, measures
