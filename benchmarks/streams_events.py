@@ -16,7 +16,7 @@ from uuid import UUID
 from kassay.experiments.comparison.streams_application import read_application
 from kassay.experiments.implementations.callable_server import load_callable
 from kassay.experiments.implementations.convergence import Ending
-from kassay.experiments.implementations.family_sequences import (
+from kassay.experiments.implementations.streams_and_connect_events import (
     Assign,
     StreamsEvent,
     run_application_until_stable,

@@ -1,6 +1,6 @@
 # The documented interface: one import per name. `kassay/__init__.py` reads the names from here.
 from kassay.experiments.comparison.compare import compare as compare
-from kassay.experiments.comparison.comparison import Comparison as Comparison
+from kassay.experiments.comparison.comparison_result import Comparison as Comparison
 from kassay.experiments.planning.group_plan.plan import plan as plan
 from kassay.experiments.planning.group_plan.plan_result import Plan as Plan
 from kassay.experiments.views.figures import plot as plot

@@ -13,7 +13,9 @@ from benchmarks import remedies, streams_events
 from benchmarks.network_shapes import build_group
 from kassay import compare, load_groups
 from kassay.experiments.implementations.callable_server import load_callable
-from kassay.experiments.implementations.family_sequences import run_application_until_stable
+from kassay.experiments.implementations.streams_and_connect_events import (
+    run_application_until_stable,
+)
 from kassay.reference import violations
 from kassay.reference.assignors import assign
 from kassay.reference.assignors.streams.client_state import ClientState

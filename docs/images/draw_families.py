@@ -12,8 +12,10 @@ from typing import Any
 
 from kassay.experiments.comparison.family_comparison import compare_answer
 from kassay.experiments.comparison.family_measures import FamilyComparison
-from kassay.experiments.implementations.family_sequences import run_application_until_stable
 from kassay.experiments.implementations.runner import run_on_document
+from kassay.experiments.implementations.streams_and_connect_events import (
+    run_application_until_stable,
+)
 from kassay.reference.documents.family_documents import FamilyDocument, parse_family_document
 from kassay.solver.limits import SearchLimits
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
-from kassay.experiments.comparison.comparison import ComparedValue, Comparison, FrontDistance
-from kassay.experiments.comparison.front import front_distance
+from kassay.experiments.comparison.comparison_result import ComparedValue, Comparison, FrontDistance
+from kassay.experiments.comparison.front_distance import front_distance
 from kassay.experiments.comparison.optimum import (
     LIMITS,
     CaseLimits,

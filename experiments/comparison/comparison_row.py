@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from kassay.experiments.comparison.comparison import UNKNOWN, Comparison
+from kassay.experiments.comparison.comparison_result import UNKNOWN, Comparison
 from kassay.reference.model.metrics import MEASURES
 
 

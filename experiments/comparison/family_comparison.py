@@ -23,8 +23,10 @@ from kassay.experiments.comparison.streams_comparison import (
     compare_streams,
 )
 from kassay.experiments.implementations.convergence import Ending
-from kassay.experiments.implementations.family_sequences import run_application_until_stable
 from kassay.experiments.implementations.runner import FamilyRunResult, run_on_document
+from kassay.experiments.implementations.streams_and_connect_events import (
+    run_application_until_stable,
+)
 from kassay.reference.documents.family_documents import FamilyDocument, Kind, family_error
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.group import Group, Member, Topic

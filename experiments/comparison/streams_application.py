@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kassay.experiments.implementations.family_sequences import caught_up_processes
+from kassay.experiments.implementations.streams_and_connect_events import caught_up_processes
 from kassay.reference.documents.family_documents import FamilyDocument, Kind
 from kassay.reference.documents.task_ids import parse_task
 from kassay.reference.model.assignment import Assignment

@@ -18,7 +18,7 @@ from kassay.experiments.comparison.streams_application import (
     read_answer,
     read_application,
 )
-from kassay.experiments.implementations.family_sequences import StreamsEvent, setting
+from kassay.experiments.implementations.streams_and_connect_events import StreamsEvent, setting
 from kassay.reference.documents.family_documents import FamilyDocument
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.errors import UsageError

@@ -5,7 +5,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 from kassay.experiments.comparison.compare import Comparer
-from kassay.experiments.comparison.comparison import Comparison
+from kassay.experiments.comparison.comparison_result import Comparison
 from kassay.experiments.comparison.optimum import LIMITS, CaseLimits, solve_optimum
 from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
 from kassay.experiments.implementations.library_catalogue import repetitions_of

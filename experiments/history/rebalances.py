@@ -7,7 +7,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from kassay.experiments.comparison.compare import compare
-from kassay.experiments.comparison.comparison import UNKNOWN, Comparison
+from kassay.experiments.comparison.comparison_result import UNKNOWN, Comparison
 from kassay.experiments.comparison.optimum import LIMITS, CaseLimits
 from kassay.experiments.history.generations import (
     AssignedNumbers,

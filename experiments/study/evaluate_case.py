@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from kassay.experiments.comparison.compare import Comparer
-from kassay.experiments.comparison.comparison import Comparison
+from kassay.experiments.comparison.comparison_result import Comparison
 from kassay.experiments.comparison.comparison_row import ComparisonRow, comparison_row
 from kassay.experiments.comparison.optimum import LIMITS, CaseLimits, solve_optimum
 from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from functools import singledispatch
 from typing import TYPE_CHECKING
 
-from kassay.experiments.comparison.comparison import Comparison
+from kassay.experiments.comparison.comparison_result import Comparison
 from kassay.experiments.planning.group_plan.plan_result import MOVE_COLUMNS, Plan
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import UsageError

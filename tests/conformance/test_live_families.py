@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
-from kassay.experiments.implementations.family_sequences import run_application_until_stable
+from kassay.experiments.implementations.streams_and_connect_events import (
+    run_application_until_stable,
+)
 from kassay.experiments.planning.families.connect_forecast import forecast_connect
 from kassay.experiments.sources.families.connect_rest import read_connect_cluster
 from kassay.reference.documents.application_events import join_process

@@ -20,7 +20,7 @@ from kassay.experiments.cli.progress import PROGRESS
 from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.experiments.comparison.compare import compare as compare_with_optimum
 from kassay.experiments.comparison.compare import compare_levels
-from kassay.experiments.comparison.comparison import Comparison
+from kassay.experiments.comparison.comparison_result import Comparison
 from kassay.experiments.comparison.optimum import (
     CaseLimits,
     solve_optimum,

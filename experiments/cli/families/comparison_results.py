@@ -17,7 +17,7 @@ from kassay.experiments.cli.write_results import (
 )
 from kassay.experiments.comparison.family_comparison import compare_assignor
 from kassay.experiments.comparison.family_measures import FamilyComparison
-from kassay.experiments.counterexamples.family_hunt import FamilyCounterexample, FamilyHunt
+from kassay.experiments.counterexamples.family_document_hunt import FamilyCounterexample, FamilyHunt
 from kassay.reference.documents.family_documents import (
     FamilyDocument,
     Kind,

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
-from kassay.experiments.implementations.family_sequences import measure_cluster
+from kassay.experiments.implementations.streams_and_connect_events import measure_cluster
 from kassay.reference.assignors.connect.cluster import DEFAULT_MAX_DELAY, assign_incrementally
 from kassay.reference.documents.family_documents import (
     FamilyDocument,

@@ -10,7 +10,7 @@ from typing import Any
 
 from kassay.experiments.comparison.family_comparison import compare_answer
 from kassay.experiments.implementations.convergence import Ending
-from kassay.experiments.implementations.family_sequences import (
+from kassay.experiments.implementations.streams_and_connect_events import (
     StreamsEvent,
     run_application_until_stable,
     setting,

@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 from kassay.experiments.cli.application import app
 from kassay.experiments.comparison.family_comparison import compare_answer, compare_assignor
 from kassay.experiments.comparison.family_measures import FamilyComparison
-from kassay.experiments.counterexamples.family_cases import random_case
-from kassay.experiments.counterexamples.family_hunt import FamilyHunt
-from kassay.experiments.counterexamples.family_shrinking import document_size
+from kassay.experiments.counterexamples.family_document_cases import random_case
+from kassay.experiments.counterexamples.family_document_hunt import FamilyHunt
+from kassay.experiments.counterexamples.family_document_shrinking import document_size
 from kassay.experiments.implementations.runner import run_on_document
 from kassay.reference.documents.family_documents import (
     FamilyDocument,

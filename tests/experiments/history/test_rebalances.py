@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from kassay.experiments.comparison.comparison import Comparison
+from kassay.experiments.comparison.comparison_result import Comparison
 from kassay.experiments.history.generations import Generation, GenerationMember
 from kassay.experiments.history.history_rows import (
     compared_row,

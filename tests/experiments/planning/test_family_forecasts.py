@@ -3,7 +3,9 @@
 import pytest
 
 from kassay.experiments.comparison.streams_comparison import compare_stable_application
-from kassay.experiments.implementations.family_sequences import run_application_until_stable
+from kassay.experiments.implementations.streams_and_connect_events import (
+    run_application_until_stable,
+)
 from kassay.experiments.planning.families.connect_forecast import forecast_connect
 from kassay.experiments.planning.families.streams_forecast import forecast_streams
 from kassay.reference.documents.family_documents import Kind, parse_family_document

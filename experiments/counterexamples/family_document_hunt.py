@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from kassay.experiments.comparison.family_comparison import compare_assignor
-from kassay.experiments.counterexamples.family_shrinking import (
+from kassay.experiments.counterexamples.family_document_shrinking import (
     DocumentSize,
     document_size,
     shrink_document,

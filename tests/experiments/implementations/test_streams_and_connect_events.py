@@ -2,13 +2,13 @@
 
 import pytest
 
-from kassay.experiments.implementations import family_sequences
+from kassay.experiments.implementations import streams_and_connect_events
 from kassay.experiments.implementations.convergence import Ending
-from kassay.experiments.implementations.family_sequences import (
+from kassay.experiments.implementations.runner import FamilyRunResult, run_on_document
+from kassay.experiments.implementations.streams_and_connect_events import (
     measure_cluster,
     run_application_until_stable,
 )
-from kassay.experiments.implementations.runner import FamilyRunResult, run_on_document
 from kassay.reference.documents.application_events import (
     join_process,
     leave_process,
@@ -82,7 +82,7 @@ def answering(monkeypatch, answer):
     def run(document, name):
         return answer(document)
 
-    monkeypatch.setattr(family_sequences, "run_on_document", run)
+    monkeypatch.setattr(streams_and_connect_events, "run_on_document", run)
 
 
 def test_an_assignor_that_restores_on_the_new_process_moves_at_once(monkeypatch):

@@ -1,6 +1,6 @@
 """Distance of an assignment to the front of three criteria: imbalance, off-rack reads and moves."""
 
-from kassay.experiments.comparison.comparison import ComparedValue, FrontDistance
+from kassay.experiments.comparison.comparison_result import ComparedValue, FrontDistance
 from kassay.experiments.comparison.optimum import without_capacities
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.external_metrics import off_rack
