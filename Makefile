@@ -42,6 +42,9 @@ endif
 # Without compression of the wheel, which is temporary, the build of pyspark takes half of the time.
 NOT_COMPRESSED := --config-settings-package=pyspark:--build-option=--compression=stored
 
+# Tests start many processes of Python. Without cached byte code, each one compiles all imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 # uv accepts the certificates that the system and pip accept, as a proxy may need.
 export UV_SYSTEM_CERTS := true
 ifdef PIP_CERT

@@ -156,7 +156,7 @@ def _families(nodes: ConfigNode) -> dict[str, int | None]:
         if name == IMPORTED or name not in FAMILIES:
             node.fail(f"unknown family {name!r}, expected one of {', '.join(FAMILIES)}")
         if node.value == _ALL:
-            if FAMILIES[name].size is None:
+            if not FAMILIES[name].is_finite:
                 node.fail(f"expected a number of seeds, got {_ALL!r}: the family has no fixed size")
             seeds[name] = None
         else:
