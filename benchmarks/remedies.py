@@ -48,7 +48,7 @@ HEADER = (
     "remedy",
     "groups",
     "above minimum imbalance",
-    "above least maximum load",
+    "maximum load above minimum",
     "imbalance gap",
     "closed",
     "moves",

@@ -63,7 +63,7 @@ def place_within(
 def _new_loads(
     units: Sequence[LoadUnits], loads: Sequence[list[int]], member: int, weight: int
 ) -> tuple[int, ...]:
-    """Return the relative loads of the units of a member with an additional weight."""
+    """Return the relative loads of the load units of a member, with an additional weight."""
     return tuple(
         (load[each.unit_of[member]] + weight) * each.factors[each.unit_of[member]]
         for each, load in zip(units, loads, strict=True)

@@ -1,4 +1,4 @@
-"""Results of the releases of a client library on a group, one after the other."""
+"""Results of consecutive releases of a client library on one group."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

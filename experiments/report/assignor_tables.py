@@ -1,4 +1,4 @@
-"""Tables of results per assignor: by scope, by subscriptions, and by mix of the families."""
+"""Tables of results per assignor: by scope, subscriptions, family and weights of families."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict

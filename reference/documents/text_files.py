@@ -53,7 +53,7 @@ def open_binary(path: Path, *, stdin: TextIO | None = None) -> Iterator[io.Buffe
             yield _decompressed(data)
         except _DAMAGED as error:
             name = name_of(path)
-            raise InputError(f"{name}: the gzip file is cut or damaged: {error}") from None
+            raise InputError(f"{name}: the gzip file is truncated or damaged: {error}") from None
 
 
 @contextmanager
@@ -88,7 +88,9 @@ def decode_text(data: bytes, *, name: str) -> str:
         line = data.count(b"\n", 0, error.start) + 1
         shown = encoding.removesuffix("-sig").upper()
         byte = error.object[error.start]
-        raise InputError(f"{name}:{line}: not text in {shown}: byte 0x{byte:02x}") from None
+        raise InputError(
+            f"{name}:{line}: the file must be text in {shown}, got byte 0x{byte:02x}"
+        ) from None
 
 
 def _standard_input(stdin: TextIO | None) -> BinaryIO:

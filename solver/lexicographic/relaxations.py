@@ -29,7 +29,7 @@ _RELAXED_SHARE = 0.2
 
 @dataclass(frozen=True, slots=True)
 class RelaxableSearch:
-    """Search for the best placement on levels within constraints."""
+    """Minimise levels within constraints, after a search with fewer of both."""
 
     problem: Problem
     levels: Sequence[Level]

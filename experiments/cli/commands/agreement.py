@@ -69,7 +69,7 @@ class AgreementOptions(TableOptions):
     order_seed: int = option(0, "Random seed of the orders of the members.")
     repeat: int | None = option(
         None,
-        "Runs per group and order.",
+        "Number of runs per group and order of its members.",
         min=1,
         show_default="1, or 5 if the results of the assignor vary",
     )

@@ -126,7 +126,8 @@ def hunt(
     if kind is not Kind.CONSUMER or options.measure is not None:
         if options.measure is None or kind is Kind.CONSUMER:
             raise typer.BadParameter(
-                "--measure and an assignor of share groups, Streams or Connect require each other"
+                "--measure requires an assignor of share groups, Streams or Connect, and such an "
+                "assignor requires --measure"
             )
         search = FamilyHunt(name, options.measure, limits.case_limits())
         sizes = {"places": options.members, "tasks": options.partitions}

@@ -71,8 +71,9 @@ class SimulateOptions(TableOptions):
     )
     library: list[str] | None = option(
         None,
-        "Share of the members that use a client library, repeatable, such as sarama=50%. The "
-        "library of the leader assigns. The other members use the policy's own library.",
+        "Share of the members that use a client library, repeatable, such as sarama=50%. All "
+        "other members use the policy's own library. The library of the leader computes the "
+        "assignment.",
         metavar="LIBRARY[@VERSION]=SHARE%",
         show_default="the libraries of the script",
     )

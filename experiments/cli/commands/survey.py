@@ -197,7 +197,7 @@ def _histories(directory: Path | None) -> dict[str, MoveHistory]:
 def _read(
     source: Path | None, cluster: SampledClusterOptions, source_data: SourceOptions
 ) -> tuple[list[Group], list[FamilyDocument], list[SurveyResult]]:
-    """Read groups without printing notes, documents of other kinds, and results of the others."""
+    """Read groups, documents of other kinds, and results of unread groups; print no notes."""
     options = source_data.import_options()
     groups: list[Group] = []
     documents: list[FamilyDocument] = []

@@ -57,8 +57,8 @@ class TrajectoryOptions(TableOptions):
     )
     objective: TrajectoryObjective = option(
         TrajectoryObjective.TOTAL,
-        "Minimise the moves over all rebalances (total), or the most moves of one rebalance "
-        "(largest).",
+        "Minimise the moves over all rebalances (total), or the maximum number of moves of one "
+        "rebalance (largest).",
         metavar="NAME",
     )
     time_limit: float = option(60.0, "Time limit in seconds.", min=0)

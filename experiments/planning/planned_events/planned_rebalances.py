@@ -170,7 +170,8 @@ class _State:
             if not self.group.has_equal_speeds:
                 raise InputError(
                     f"{self.script.name}: the speed of the new member {client!r} is unknown, and "
-                    "the speeds of the group differ"
+                    "the speeds of the group differ; use a member of the group, or a group without "
+                    "speeds"
                 )
             self.plans[client] = Member(
                 id=client,

@@ -84,8 +84,9 @@ def load_librdkafka_settings(path: Path) -> dict[str, str]:
     """Read a Java properties file, and translate its properties to those of librdkafka."""
     try:
         text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: not text in UTF-8") from None
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        raise InputError(f"{path}: the file must be text in UTF-8, got byte 0x{byte:02x}") from None
     return librdkafka_settings(parse_properties(text, name=str(path)), name=str(path))
 
 

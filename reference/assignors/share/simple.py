@@ -261,7 +261,7 @@ class _Builder:
 
 
 def _capacity(size: int) -> int:
-    """Return the capacity that ``AssignorHelpers`` requests for a number of keys."""
+    """Return the capacity of a hash map that ``AssignorHelpers`` creates for some keys."""
     return capacity_for(size + 1)
 
 

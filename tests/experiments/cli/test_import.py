@@ -78,7 +78,7 @@ def test_captures_taken_at_different_times_are_an_error(run, write):
         (["nowhere.txt"], "no such file"),
         (["empty"], "the directory contains no captures"),
         (["prose.txt"], "prose.txt:1: the text contains no table and no notice"),
-        (["latin.txt"], "latin.txt:2: not text in UTF-8: byte 0xe9"),
+        (["latin.txt"], "latin.txt:2: the file must be text in UTF-8, got byte 0xe9"),
         (
             ["huge.txt"],
             "orders-2000000000: partition numbers from 1000000 on require --metadata",

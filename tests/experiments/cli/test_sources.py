@@ -172,7 +172,7 @@ def test_a_cut_gzip_file_is_one_error_line(kassay, site):
     (site / "x.txt.gz").write_bytes(gzip.compress(CAPTURE.encode())[:-20])
     done = kassay("solve", "x.txt.gz")
     assert done.code == 2
-    assert "x.txt.gz: the gzip file is cut or damaged" in done.record["error"]
+    assert "x.txt.gz: the gzip file is truncated or damaged" in done.record["error"]
 
 
 def test_records_of_consumer_offsets_get_a_hint(kassay, site):

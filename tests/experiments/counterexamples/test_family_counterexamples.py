@@ -222,4 +222,4 @@ def test_the_command_writes_the_smallest_documents(tmp_path: Path) -> None:
     assert [one["id"] for one in json.loads(line)["members"]] == ["m0", "m1", "m2", "m3"]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 2
-    assert "require each other" in " ".join(result.output.split())
+    assert "such an assignor requires --measure" in " ".join(result.output.split())

@@ -168,7 +168,7 @@ def test_an_incomplete_escape_is_rejected() -> None:
 def test_binary_files_are_rejected(tmp_path: Path) -> None:
     path = tmp_path / "c.properties"
     path.write_bytes(b"client.id=\xff")
-    with pytest.raises(InputError, match="not text in UTF-8"):
+    with pytest.raises(InputError, match="must be text in UTF-8, got byte 0xff"):
         load_librdkafka_settings(path)
 
 
