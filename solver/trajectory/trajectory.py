@@ -72,7 +72,7 @@ class Trajectory:
 
     @property
     def value(self) -> int:
-        """Return the value of the objective: all moves, or the most moves of one rebalance."""
+        """Return the value of the objective: all moves, or the maximum per rebalance."""
         return self.objective.of(self.per_rebalance)
 
     @property
@@ -114,8 +114,8 @@ def optimal_trajectory(
         without a tolerance; by default `default_levels`. If weights or speeds differ in a group,
         only ``makespan``.
     objective
-        ``total`` minimises the moves over all rebalances, ``largest`` the most moves of one
-        rebalance.
+        ``total`` minimises the moves over all rebalances, ``largest`` the maximum
+        number of moves of one rebalance.
     limits
         Limits of the search. When one is reached, the result is the best one found.
 

@@ -30,7 +30,7 @@ _KEYS = ("version", "levels", "value", "bound", "scale", "rebalances", "objectiv
 
 
 class TrajectoryObjective(StrEnum):
-    """Number that the trajectory minimises: all moves, or the most moves of one rebalance."""
+    """Number that the trajectory minimises: all moves, or the maximum per rebalance."""
 
     TOTAL = "total"
     LARGEST = "largest"
