@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field, fields, replace
 from itertools import count
-from math import inf
+from math import ceil, inf
 from threading import Event, Thread
 from typing import ClassVar, Self, TypeVar
 
@@ -149,12 +149,14 @@ class SearchBudget:
     def continuation(self, most: int) -> Callable[[], bool]:
         """Return a function that reports whether the search may continue.
 
-        With a deterministic limit, the function permits ``most`` steps and ignores the time,
-        unless the search is stopped.
+        With a deterministic limit, the function permits ``most`` steps, or fewer if the limit is
+        below 1, and ignores the time, unless the search is stopped.
         """
-        if self.limits.deterministic is None:
+        deterministic = self.limits.deterministic
+        if deterministic is None:
             return lambda: self.has_time
-        return limited_steps(most, lambda: not self.limits.is_stopped)
+        steps = ceil(most * min(deterministic, 1))
+        return limited_steps(steps, lambda: not self.limits.is_stopped)
 
 
 def limited_steps(most: int, may_continue: Callable[[], bool] = lambda: True) -> Callable[[], bool]:

@@ -1,7 +1,9 @@
 """Solve levels from the answers with fewer constraints and levels.
 
-With a deterministic limit, a constraint that such an answer meets makes it no worse. A time limit
-is shared by the searches, so that the answer can be worse.
+With a deterministic limit, constraints are added one by one until the answer meets all of them.
+An appended constraint that the answer meets therefore does not change it. An appended level, or a
+tolerance instead of none, makes it no worse, because the search starts from the answer without
+it. A time limit is shared by the searches, so that the answer can be worse.
 """
 
 from collections.abc import Sequence
@@ -17,7 +19,7 @@ from kassay.solver.lexicographic.solve_levels import (
 )
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import EXACT, Level
-from kassay.solver.problem import Problem
+from kassay.solver.problem import Placement, Problem
 
 _MAX_JOINT_LEVELS = 2
 """Number of levels that are searched together, without a search with fewer levels before."""
@@ -25,6 +27,8 @@ _MIN_SECONDS = 0.1
 """Time left below which there is no search with fewer constraints or levels."""
 _RELAXED_SHARE = 0.2
 """Share of the time left for the search with fewer constraints or levels."""
+_MAX_SINGLE_RULES = 10
+"""Number of constraints from which all violated constraints are added together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,28 +42,70 @@ class RelaxableSearch:
     budget: SearchBudget
 
     def run(self) -> LexicographicResult:
-        """Search with fewer constraints or levels first, then with all of them.
+        """Search with fewer constraints or levels first, then with all of them."""
+        if self.budget.limits.deterministic is None:
+            return self._run_within_time()
+        return self._run_in_steps()
 
-        If the first answer meets all constraints, it is the answer, or the search with fewer
+    def _run_in_steps(self) -> LexicographicResult:
+        """Add constraints one by one, until the answer meets all of them."""
+        given = []
+        if len(self.levels) > _MAX_JOINT_LEVELS:
+            fewer = replace(self, levels=self.levels[:-1]).run()
+            if fewer.conflict:
+                return fewer
+            given += self._starts(fewer, is_met=True)
+        exact = [replace(level, tolerance=EXACT) for level in self.levels]
+        if exact != [*self.levels]:
+            given += self._starts(replace(self, levels=exact).run(), is_met=False)
+        active, starts = replace(self, rules=()), given
+        while True:
+            result = active.search(*starts)
+            if result.conflict or len(active.rules) == len(self.rules):
+                return result
+            if result.placement is None:
+                return self.search(*given)
+            added = self._added_rules(active, result.placement)
+            if not added:
+                return result
+            active = replace(active, rules=(*active.rules, *added))
+            starts = [*given, *self._starts(result, is_met=False)]
+
+    def _added_rules(self, active: "RelaxableSearch", placement: Placement) -> Sequence[Constraint]:
+        """Return the next constraints that the placement of the active ones violates.
+
+        The capacities of the members are added together.
+        """
+        broken = [*violated(self.problem, self.rules, placement)]
+        implied = group_constraints(self.problem.group)
+        if broken and broken[0] in implied:
+            return [rule for rule in self.rules if rule in implied]
+        return broken[:1] if len(active.rules) < _MAX_SINGLE_RULES else broken
+
+    def _run_within_time(self) -> LexicographicResult:
+        """Use a share of the time for the search with fewer constraints or levels.
+
+        If its answer meets all constraints, it is the answer, or the search with fewer
         constraints continues. Otherwise the search with all constraints starts from its bound.
         """
-        is_timed = self.budget.limits.deterministic is None
-        is_short = is_timed and self.budget.seconds < _MIN_SECONDS
-        relaxed = None if is_short else self._relaxed()
+        relaxed = None if self.budget.seconds < _MIN_SECONDS else self._relaxed()
         if relaxed is None:
-            return self.search(self._exact_start())
-        soon = replace(relaxed, budget=self.budget.part(_RELAXED_SHARE)) if is_timed else relaxed
-        first = soon.run()
+            return self.search()
+        first = replace(relaxed, budget=self.budget.part(_RELAXED_SHARE)).run()
         if first.conflict:
             return first
         if first.placement is None:
             return self.search()
-        if not self._is_met(first) or len(relaxed.levels) < len(self.levels):
-            return self.search(_start(first, is_met=self._is_met(first)))
-        if not is_timed or all(claim.is_proven for claim in first.claims):
+        is_met = not any(violated(self.problem, self.rules, first.placement))
+        if not is_met or len(relaxed.levels) < len(self.levels):
+            return self.search(*self._starts(first, is_met=is_met))
+        if all(claim.is_proven for claim in first.claims):
             return first
-        more = relaxed.search(_start(first, is_met=True))
-        return more if self._is_met(more) else first
+        more = relaxed.search(*self._starts(first, is_met=True))
+        is_met = more.placement is not None and not any(
+            violated(self.problem, self.rules, more.placement)
+        )
+        return more if is_met else first
 
     def _relaxed(self) -> "RelaxableSearch | None":
         """Return the search with fewer constraints or levels, or None if there are no fewer."""
@@ -73,22 +119,20 @@ class RelaxableSearch:
             return replace(self, levels=self.levels[:-1])
         return None
 
-    def _exact_start(self) -> RelaxedStart | None:
-        """Return the answer without tolerances as a start.
+    def _starts(self, result: LexicographicResult, *, is_met: bool) -> list[RelaxedStart]:
+        """Return the start of a search from an answer with fewer constraints or levels.
 
-        With a time limit, there is none: the search with tolerances mostly needs less time.
+        If the answer violates constraints, only the bound of the first level is valid: the bounds
+        of further levels depend on the values of the levels before.
         """
-        exact = [replace(level, tolerance=EXACT) for level in self.levels]
-        if self.budget.limits.deterministic is None or exact == [*self.levels]:
-            return None
-        return _start(replace(self, levels=exact).run(), is_met=False)
+        if result.placement is None:
+            return []
+        best = (self.problem.to_placement(one.best) for one in result.claims if one.best)
+        placements = (result.placement, *(one for one in best if one is not None))
+        bounds = tuple((claim.bound, claim.origin) for claim in result.claims)
+        return [RelaxedStart(placements, bounds if is_met else bounds[:1])]
 
-    def _is_met(self, result: LexicographicResult) -> bool:
-        return result.placement is not None and not any(
-            violated(self.problem, self.rules, result.placement)
-        )
-
-    def search(self, start: RelaxedStart | None = None) -> LexicographicResult:
+    def search(self, *starts: RelaxedStart) -> LexicographicResult:
         """Search with all constraints and levels."""
         return solve_levels(
             self.problem,
@@ -96,17 +140,5 @@ class RelaxableSearch:
             constraints=self.rules,
             initial_assignment=self.initial_assignment,
             budget=self.budget,
-            start=start,
+            starts=starts,
         )
-
-
-def _start(result: LexicographicResult, *, is_met: bool) -> RelaxedStart | None:
-    """Return the start of a search from an answer with fewer constraints or levels.
-
-    If the answer violates constraints, only the bound of the first level is valid: the bounds of
-    further levels depend on the values of the levels before.
-    """
-    if result.placement is None:
-        return None
-    bounds = tuple((claim.bound, claim.origin) for claim in result.claims)
-    return RelaxedStart(result.placement, bounds if is_met else bounds[:1])

@@ -61,10 +61,11 @@ class LexicographicResult:
 class RelaxedStart:
     """Answer to the same problem with fewer constraints or levels.
 
+    ``placements`` are the answer and better placements on single levels with a tolerance.
     ``bounds`` are the bounds that are valid with all of them, per level, with their origins.
     """
 
-    placement: Placement
+    placements: Sequence[Placement]
     bounds: tuple[tuple[int, Origin], ...]
 
 
@@ -76,11 +77,11 @@ def solve_levels(
     initial_assignment: Assignment | None,
     budget: SearchBudget,
     flow: Callable[[], FlowLevels] | None = None,
-    start: RelaxedStart | None = None,
+    starts: Sequence[RelaxedStart] = (),
 ) -> LexicographicResult:
     """Find the best placement and return it with a value and bound per level.
 
-    The search starts with the placements and bounds of ``flow``, and of ``start``.
+    The search starts with the placements and bounds of ``flow``, and of ``starts``.
     """
     flows = FlowLevels() if flow is None else flow()
     if flows.conflict:
@@ -92,12 +93,11 @@ def solve_levels(
         )
     warm_start = None if initial_assignment is None else problem.to_placement(initial_assignment)
     given = [] if warm_start is None else [warm_start]
-    if start is not None:
-        given.append(start.placement)
+    given.extend(placement for start in starts for placement in start.placements)
     candidates = _initial_placements(
         problem, levels, constraints, flows, given=given, budget=budget
     )
-    if start is not None:
+    for start in starts:
         for index, bound in enumerate(start.bounds):
             flows.bounds[index] = max(bound, flows.bounds.get(index, bound), key=itemgetter(0))
     if problem.has_big_loads:

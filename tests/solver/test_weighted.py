@@ -45,18 +45,19 @@ def even_group(weights: list[int], members: int, owners: list[int] | None = None
     )
 
 
+@pytest.mark.parametrize(("number", "often"), short_and_long((60, 20), (120, 40)))
 @pytest.mark.parametrize("measure", BOTH)
-def test_exact_results_agree_with_brute_force(measure):
+def test_exact_results_agree_with_brute_force(measure, number, often):
     rng = random.Random(f"exact {measure}")
     answers = 0
-    for _ in range(60):
+    for _ in range(number):
         group = random_group(rng, weighted=True)
         levels = (Imbalance(measure), Movement())
         optimum = solve_components(build_problem(group), levels, seed=1)
         if optimum is not None:
             answers += 1
             assert optimum.values == brute_force.optimum(group, str(measure))
-    assert answers > 20
+    assert answers > often
 
 
 def test_reduced_costs_and_bound_are_the_cost_of_each_partitioning():

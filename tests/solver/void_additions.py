@@ -38,7 +38,10 @@ class Call:
 
 
 def medium_call(seed: int, *, partitions: int = 130, members: int = 20) -> Call:
-    """Return a random group with weights up to 2**62, half of them with racks and speeds."""
+    """Return a call with a random group with weights up to 2**62, racks, speeds and hosts.
+
+    Half of the calls have constraints that most assignments violate.
+    """
     rng = random.Random(f"void/{seed}")
     bits, count = rng.choice((10, 30, 50, 54, 58, 62)), rng.randint(2, members)
     sizes = [rng.randint(4, partitions // 2), rng.randint(7, partitions // 2)]
@@ -70,7 +73,14 @@ def medium_call(seed: int, *, partitions: int = 130, members: int = 20) -> Call:
     )
     measure = rng.choice((Measure.MAKESPAN, Measure.MAKESPAN, Measure.SUM_OF_SQUARES))
     levels = (solver.Imbalance(measure), solver.Movement())
-    return Call(Group(topics=topics, members=crew), levels)
+    rules: tuple[Constraint, ...] = ()
+    if rng.random() < 0.5:
+        rules = (
+            solver.MaxMoves(sum(sizes) // 2),
+            solver.Pinned("t0", 0, "c0"),
+            solver.Separated((("t0", 1), ("t1", 1))),
+        )[rng.randrange(3) :]
+    return Call(Group(topics=topics, members=crew), levels, rules)
 
 
 def void_additions(call: Call, answer: solver.Solution, seed: int) -> Iterator[Call]:
@@ -98,8 +108,8 @@ def void_additions(call: Call, answer: solver.Solution, seed: int) -> Iterator[C
     together = [n for t, n in placement if t == "t0" and placement.get(("t1", n)) == holder]
     if all(placement["t0", n] == placement["t1", n] for n in together) and not together:
         rules.append(solver.Colocated(("t0",)))
-    yield from (replace(call, constraints=(rule,)) for rule in rules)
-    yield replace(call, constraints=tuple(rules))
+    yield from (replace(call, constraints=(*call.constraints, rule)) for rule in rules)
+    yield replace(call, constraints=(*call.constraints, *rules))
     yield from (replace(call, levels=(*call.levels, level)) for level in FURTHER)
     first, *rest = call.levels
     loose = replace(first, tolerance=solver.Tolerance(relative=0.02))

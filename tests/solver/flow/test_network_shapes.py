@@ -17,6 +17,7 @@ from kassay.solver.improvement.explanation import explain
 from kassay.solver.problem import build_problem
 from kassay.solver.subscription_network import build_network
 from tests.random_groups import random_group
+from tests.tiers import short_and_long
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -56,10 +57,11 @@ def test_a_given_assignment_of_a_long_path_is_certified_or_improved():
     assert worse.chain or worse.is_optimal
 
 
-def test_chains_beyond_the_first_rounds_are_found(monkeypatch):
+@pytest.mark.parametrize("number", short_and_long(100, 300))
+def test_chains_beyond_the_first_rounds_are_found(monkeypatch, number):
     monkeypatch.setattr(residual_network, "_MAX_ROUNDS", 1)
     rng = random.Random(4)
-    for seed in range(100):
+    for seed in range(number):
         group = random_group(seed)
         subscribers = group.subscribers()
         lists = {member.id: [] for member in group.members}
@@ -76,12 +78,13 @@ def test_chains_beyond_the_first_rounds_are_found(monkeypatch):
         assert reached == optimum.imbalance.value
 
 
-def test_the_primal_dual_method_has_the_moves_of_the_minimum_cost_flow(monkeypatch):
+@pytest.mark.parametrize("number", short_and_long(200, 500))
+def test_the_primal_dual_method_has_the_moves_of_the_minimum_cost_flow(monkeypatch, number):
     monkeypatch.setattr(primal_dual, "_NODES_PER_EXCESS", 0.01)
     monkeypatch.setattr(primal_dual, "_FIRST_PHASES", 1_000)
     # The minimum cost flow of OR-Tools, also for small networks.
     monkeypatch.setattr(optimal_flow, "MAX_SMALL_ARCS", 0)
-    groups = [random_group(seed) for seed in range(200)] + [path(60)]
+    groups = [random_group(seed) for seed in range(number)] + [path(60)]
     for group in groups:
         network = build_network(build_problem(group))
         if network.topics:

@@ -22,6 +22,7 @@ from kassay.solver.identical_members.pattern_packing import Answer, PatternPacki
 from kassay.solver.identical_members.repacking import partition_within
 from kassay.solver.limits import SearchBudget, SearchLimits
 from tests.solver.test_weighted import even_group
+from tests.tiers import short_and_long
 
 INSTANCES = Path(__file__).parents[4] / "shared" / "fixtures" / "weighted"
 needs_instances = pytest.mark.skipif(
@@ -112,11 +113,12 @@ def test_two_or_three_weights_per_member_are_proven():
     assert (search.bound, search.makespan, search.is_bound_by_highs) == (1318, 1318, False)
 
 
+@pytest.mark.parametrize(("number", "often"), short_and_long((15, 5), (30, 10)))
 @pytest.mark.parametrize("noise", [0.0, 0.2])
-def test_a_dive_packs_each_weight_once_within_the_capacity(noise):
+def test_a_dive_packs_each_weight_once_within_the_capacity(noise, number, often):
     rng = random.Random(6)
     packed = 0
-    for _ in range(15):
+    for _ in range(number):
         weights = [rng.randint(20, 60) for _ in range(rng.randint(6, 24))]
         members = max(2, len(weights) // 3)
         capacity = -(-sum(weights) // members) + rng.randint(0, 4)
@@ -127,13 +129,14 @@ def test_a_dive_packs_each_weight_once_within_the_capacity(noise):
             assert sorted(weight for own in packing for weight in own) == sorted(weights)
             assert len(packing) <= members
             assert makespan_of(packing) <= capacity
-    assert packed > 5
+    assert packed > often
 
 
-def test_prices_exclude_no_pattern_of_a_cover():
+@pytest.mark.parametrize(("number", "often"), short_and_long((20, 2), (40, 5)))
+def test_prices_exclude_no_pattern_of_a_cover(number, often):
     rng = random.Random(8)
     excluded = 0
-    for _ in range(20):
+    for _ in range(number):
         members = rng.randint(2, 3)
         weights = [rng.randint(10, 30) for _ in range(rng.randint(5, 7))]
         capacity = optimal_makespan(weights, members)
@@ -146,7 +149,7 @@ def test_prices_exclude_no_pattern_of_a_cover():
         ]
         answer, _ = PatternPacking(problem.classes, members, kept).pack(clock())
         assert answer is Answer.YES
-    assert excluded > 2
+    assert excluded > often
 
 
 def proven_instances() -> dict[str, int]:
@@ -174,11 +177,12 @@ def test_groups_of_identical_members_are_proven(partitions):
     assert solution.imbalance.is_proven
 
 
+@pytest.mark.parametrize(("number", "often"), short_and_long((20, 10), (40, 20)))
 @pytest.mark.parametrize("largest", [6, 30, 2**61])
-def test_prices_exclude_only_capacities_below_the_optimum(largest):
+def test_prices_exclude_only_capacities_below_the_optimum(largest, number, often):
     rng = random.Random(largest)
     excluded = 0
-    for _ in range(20):
+    for _ in range(number):
         members = rng.randint(2, 3)
         weights = [rng.randint(largest // 3, largest) for _ in range(rng.randint(4, 7))]
         optimum = optimal_makespan(weights, members)
@@ -189,7 +193,7 @@ def test_prices_exclude_only_capacities_below_the_optimum(largest):
             answer = packing.relaxation(clock())
             assert answer is Answer.UNKNOWN or capacity < optimum
             excluded += answer is Answer.NO
-    assert excluded >= 10
+    assert excluded >= often
 
 
 @pytest.mark.long

@@ -52,9 +52,11 @@ def minimum_makespan(group: Group, changed: Group, *, multiple: int) -> int | No
     )
 
 
-@pytest.mark.parametrize("number_of_groups", short_and_long(4, 60))
+@pytest.mark.parametrize(("number_of_groups", "many_steps"), short_and_long((4, 4), (60, 120)))
 @pytest.mark.parametrize("is_weighted", [False, True], ids=["equal", "weighted"])
-def test_the_rungs_are_the_numbers_that_lower_the_makespan(is_weighted, number_of_groups):
+def test_the_rungs_are_the_numbers_that_lower_the_makespan(
+    is_weighted, number_of_groups, many_steps
+):
     steps = 0
     for seed in range(number_of_groups):
         group = weighted(random_group(seed), seed) if is_weighted else random_group(seed)
@@ -69,13 +71,13 @@ def test_the_rungs_are_the_numbers_that_lower_the_makespan(is_weighted, number_o
         assert [(rung.members, rung.makespan.value) for rung in ladder.rungs] == expected
         assert all(rung.is_proven and rung.makespan.is_proven for rung in ladder.rungs)
         steps += len(expected)
-    assert steps > number_of_groups
+    assert steps > many_steps
 
 
-@pytest.mark.parametrize("number_of_groups", short_and_long(25, 80))
+@pytest.mark.parametrize(("number_of_groups", "many_steps"), short_and_long((25, 12), (80, 50)))
 @pytest.mark.parametrize("is_weighted", [False, True], ids=["equal", "weighted"])
 def test_the_rungs_of_members_with_different_speeds_agree_with_brute_force(
-    is_weighted, number_of_groups
+    is_weighted, number_of_groups, many_steps
 ):
     steps = 0
     for seed in range(number_of_groups):
@@ -102,7 +104,7 @@ def test_the_rungs_of_members_with_different_speeds_agree_with_brute_force(
                 needed = members_needed(group, makespan=load, like=like.id).needed
                 assert needed.value == needed.bound == number
         steps += len(expected)
-    assert steps > number_of_groups // 2
+    assert steps > many_steps
 
 
 def test_members_of_different_speed_require_a_model_for_added_members():
