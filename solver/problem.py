@@ -18,7 +18,7 @@ from kassay.reference.model.derived_values_cache import cached
 from kassay.reference.model.errors import InputError, InternalError, UsageError
 from kassay.reference.model.group import Group, Topic
 from kassay.reference.model.load_units import LoadUnits
-from kassay.reference.model.metrics import host_units, member_units, participant_indices
+from kassay.reference.model.metrics import host_units, member_units
 from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.reference.model.partition_columns import topic_starts
 from kassay.reference.model.topic_partitions import (
@@ -262,7 +262,7 @@ def _copies(problem: Problem) -> Problem:
 @cached
 def build_problem(group: Group) -> Problem:
     """Convert a group to the arrays of an optimisation problem, once per group."""
-    members = participant_indices(group)
+    members = group.participant_indices
     member_of = _member_numbers(group, members)
     subscribers = group.subscribers()
     sets: dict[tuple[int, ...], int] = {}

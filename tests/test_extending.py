@@ -72,7 +72,7 @@ def apply_section(title: str, root: Path, *, left_out: str | None = None) -> Non
 def copied(tmp_path: Path) -> Path:
     """Return a directory with a copy of the packages, and of the random cases of the tests."""
     for folder in (*FOLDERS, "kassay"):
-        skipped = shutil.ignore_patterns("__pycache__", "notebooks")
+        skipped = shutil.ignore_patterns("notebooks")
         shutil.copytree(ROOT / folder, tmp_path / folder, symlinks=True, ignore=skipped)
     for file in TEST_FILES:
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
@@ -86,11 +86,7 @@ def run_command(directory: Path, line: str) -> subprocess.CompletedProcess[str]:
         re.sub(r"\bkassay (?=[a-z])", f"{sys.executable} -m kassay ", line),
         shell=True,
         cwd=directory,
-        env={
-            **os.environ,
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "XDG_CACHE_HOME": str(directory / "cache"),
-        },
+        env={**os.environ, "XDG_CACHE_HOME": str(directory / "cache")},
         capture_output=True,
         text=True,
         check=False,

@@ -282,7 +282,8 @@ def _read_documents(text: SourceText, options: ImportOptions) -> Iterator[Import
 def _with_options(group: Group, options: ImportOptions) -> Group:
     """Set subscriptions, hosts, speeds and weights of a group document that the options give."""
     try:
-        group = with_subscriptions(group, options)
+        if options.subscriptions is not None or options.assumed_subscriptions is not None:
+            group = with_subscriptions(group, options)
         if options.hosts is not None or options.speeds is not None:
             group = with_hosts_and_speeds(group, options)
         return group if options.weight_source is None else with_weights(group, options)

@@ -54,7 +54,6 @@ from kassay.reference.model.metrics import (
     load_vector,
     measures,
     movement_count,
-    participant_indices,
 )
 from kassay.reference.model.ownership import ownership
 from kassay.solver.solution import Solution
@@ -219,7 +218,7 @@ def _group_row(case: Case, group: Group, *, drawn: bool) -> GroupRow:
     owners = ownership(group)
     subscribers = group.subscribers()
     partitions = {topic.name: topic.partitions for topic in group.topics}
-    participants = participant_indices(group)
+    participants = group.participant_indices
     subscriptions = [
         frozenset(topic for topic in group.members[index].subscription if partitions.get(topic))
         for index in participants

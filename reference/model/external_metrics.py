@@ -12,7 +12,6 @@ from kassay.reference.model.assignment import Assignment, held_counts
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import (
     balance_score,
-    participant_indices,
     spread,
 )
 from kassay.reference.model.partition_columns import subscription_mask
@@ -39,7 +38,7 @@ def kafka_balance_score(group: Group, assignment: Assignment) -> int:
     return balance_score(
         [
             counts[index]
-            for index in participant_indices(group)
+            for index in group.participant_indices
             if counts[index] < reachable[index] or has_shared[index]
         ]
     )
@@ -54,7 +53,7 @@ def kafka_is_balanced(group: Group, assignment: Assignment) -> bool:
     """
     held = held_counts(group, assignment)
     counts = held.sum(axis=0)
-    if spread(counts[list(participant_indices(group))].tolist()) <= 1:
+    if spread(counts[list(group.participant_indices)].tolist()) <= 1:
         return True
     fullest = np.where(held > 0, counts, 0).max(axis=1)
     gains = fullest > counts[:, np.newaxis] + 1

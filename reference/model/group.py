@@ -117,6 +117,17 @@ class Group:
         return MappingProxyType({name: _merged(lists) for name, lists in parts.items()} | empty)
 
     @property
+    @cached
+    def participant_indices(self) -> tuple[int, ...]:
+        """Return the indices of the members that subscribe to a topic with partitions."""
+        with_partitions = frozenset(t.name for t in self.topics if t.partitions)
+        return tuple(
+            index
+            for index, member in enumerate(self.members)
+            if not with_partitions.isdisjoint(member.subscription)
+        )
+
+    @property
     def partition_count(self) -> int:
         """Return the number of partitions of all topics with metadata."""
         return sum(topic.partitions for topic in self.topics)

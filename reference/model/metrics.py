@@ -37,24 +37,13 @@ class Measure(StrEnum):
 @cached
 def participants(group: Group) -> tuple[str, ...]:
     """Return the ids of the members that subscribe to a topic with partitions, in group order."""
-    return tuple(group.members[index].id for index in participant_indices(group))
-
-
-@cached
-def participant_indices(group: Group) -> tuple[int, ...]:
-    """Return the indices of the members that subscribe to a topic with partitions."""
-    with_partitions = frozenset(t.name for t in group.topics if t.partitions)
-    return tuple(
-        index
-        for index, member in enumerate(group.members)
-        if not with_partitions.isdisjoint(member.subscription)
-    )
+    return tuple(group.members[index].id for index in group.participant_indices)
 
 
 @cached
 def member_units(group: Group) -> LoadUnits:
     """Return the participants of a group as load units, with their speeds."""
-    members = [group.members[index] for index in participant_indices(group)]
+    members = [group.members[index] for index in group.participant_indices]
     names, speeds = (m.id for m in members), (m.speed for m in members)
     return LoadUnits(tuple(names), tuple(range(len(members))), tuple(speeds))
 
@@ -68,7 +57,7 @@ def host_units(group: Group) -> LoadUnits:
     """
     speeds: dict[tuple[str, bool], int] = {}
     keys = []
-    for index in participant_indices(group):
+    for index in group.participant_indices:
         member = group.members[index]
         host = member.client.host
         key = (member.id, False) if host is None else (host, True)

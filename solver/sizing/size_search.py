@@ -6,7 +6,7 @@ from math import lcm
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, Member
-from kassay.reference.model.metrics import Measure, loads, participant_indices, sum_of_squares
+from kassay.reference.model.metrics import Measure, loads, sum_of_squares
 from kassay.reference.model.ownership import rejoin
 from kassay.solver.bounds.level_bounds import makespan_bound
 from kassay.solver.identical_members.lower_bounds import makespan_lower_bound
@@ -276,4 +276,4 @@ def _is_within(makespan: LevelValue, target: int | None) -> bool | None:
 
 
 def _speed_multiple(group: Group) -> int:
-    return lcm(*(group.members[index].speed for index in participant_indices(group)))
+    return lcm(*(group.members[index].speed for index in group.participant_indices))

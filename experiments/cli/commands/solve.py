@@ -43,6 +43,7 @@ def solve(
 
     Example: `kassay solve groups.jsonl --imbalance makespan --tolerance 0.01`
     """
+    limits = search.limits()
 
     def process(group: Group) -> GroupResult:
         try:
@@ -51,7 +52,7 @@ def solve(
                 levels=objective.levels(group),
                 constraints=objective.constraints(group),
                 method=options.method,
-                limits=search.limits(),
+                limits=limits,
                 seed=search.seed,
             )
         except ValueError as error:

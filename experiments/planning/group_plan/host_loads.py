@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from kassay.experiments.comparison.optimum import keep_owners
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import host_units, load_vector, participant_indices
+from kassay.reference.model.metrics import host_units, load_vector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ def host_loads(group: Group, planned: Assignment) -> tuple[HostLoad, ...]:
     if not 1 < len(hosts.names) < len(hosts.unit_of):
         return ()
     speeds = [0] * len(hosts.names)
-    for unit, index in zip(hosts.unit_of, participant_indices(group), strict=True):
+    for unit, index in zip(hosts.unit_of, group.participant_indices, strict=True):
         speeds[unit] += group.members[index].speed
     before, after = (
         hosts.loads(load_vector(group, assignment)) for assignment in (keep_owners(group), planned)
