@@ -18,7 +18,7 @@ from kassay.solver.bounds.host_and_speed_bounds import (
     max_unit_load,
     unit_imbalance_bound,
 )
-from kassay.solver.bounds.large_partitions import large_partition_moves_bound
+from kassay.solver.bounds.large_partition_moves import large_partition_moves_bound
 from kassay.solver.bounds.most_even_loads import even_loads, most_even_loads
 from kassay.solver.evaluation import (
     RackTable,

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from kassay.solver.certificate.trajectory.stream import Stream
+from kassay.solver.certificate.trajectory.rebalance_sequence import Stream
 from kassay.solver.limits import SearchBudget
 from kassay.solver.problem import Ints
 from kassay.solver.trajectory.linear_program import Window, build_program, total_moves

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from kassay.solver.certificate.trajectory.stream import Stream
+from kassay.solver.certificate.trajectory.rebalance_sequence import Stream
 from kassay.solver.certificate.trajectory.trajectory_certificate import TrajectoryObjective
 from kassay.solver.problem import Ints
 

@@ -18,7 +18,7 @@ from kassay.solver.certificate.trajectory.price_bound import (
     greatest_price,
     price_bound,
 )
-from kassay.solver.certificate.trajectory.stream import Stream
+from kassay.solver.certificate.trajectory.rebalance_sequence import Stream
 from kassay.solver.certificate.trajectory.trajectory_certificate import TrajectoryObjective
 from kassay.solver.cpsat.model import run_cpsat
 from kassay.solver.limits import SearchBudget

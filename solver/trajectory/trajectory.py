@@ -10,7 +10,7 @@ from kassay.reference.model.group_checks import require_group
 from kassay.reference.model.metrics import Measure
 from kassay.solver.certificate.certificate import Proof, weakest_proof
 from kassay.solver.certificate.trajectory.permitted_loads import trajectory_imbalance
-from kassay.solver.certificate.trajectory.stream import (
+from kassay.solver.certificate.trajectory.rebalance_sequence import (
     Stream,
     build_stream,
     check_groups,

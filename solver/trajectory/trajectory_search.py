@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from kassay.solver.certificate.trajectory.stream import Stream
+from kassay.solver.certificate.trajectory.rebalance_sequence import Stream
 from kassay.solver.certificate.trajectory.trajectory_certificate import TrajectoryObjective
 from kassay.solver.limits import SearchBudget
 from kassay.solver.problem import Ints

@@ -14,7 +14,7 @@ from kassay.reference.documents.json_codec import load_group
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.metrics import Measure, loads, measures, movement
 from kassay.solver import MaxMoves, SearchLimits, frontier, solve
-from kassay.solver.bounds.large_partitions import large_partition_moves_bound
+from kassay.solver.bounds.large_partition_moves import large_partition_moves_bound
 from kassay.solver.frontier.frontier import moves_table
 from kassay.solver.frontier.moves_plan import MovesPlan
 from kassay.solver.lexicographic.moves_table_search import prove_moves, search_moves

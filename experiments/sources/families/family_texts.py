@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from io import StringIO
 
 from kassay.experiments.sources.families.connect_rest import connect_document, is_connect_status
-from kassay.experiments.sources.families.group_documents import document_of_rows
 from kassay.experiments.sources.families.group_tool_tables import (
     MemberRow,
     is_family_table,
     read_member_rows,
 )
+from kassay.experiments.sources.families.share_and_streams_documents import document_of_rows
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.reference.documents.family_documents import (
     FamilyDocument,

@@ -7,7 +7,7 @@ from kassay.experiments.sources.families.classic_streams_groups import streams_a
 from kassay.experiments.sources.families.descriptions.kafka_python_connection import (
     UnreadableDescriptionError,
 )
-from kassay.experiments.sources.families.group_documents import (
+from kassay.experiments.sources.families.share_and_streams_documents import (
     share_group_document,
     streams_group_document,
     topics_of_streams_group,

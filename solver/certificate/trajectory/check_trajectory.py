@@ -12,7 +12,7 @@ from kassay.reference.model.ownership import rejoin
 from kassay.solver.certificate.check import certificate_errors
 from kassay.solver.certificate.trajectory.permitted_loads import Rebalance
 from kassay.solver.certificate.trajectory.price_bound import greatest_price, price_bound
-from kassay.solver.certificate.trajectory.stream import Stream, build_stream
+from kassay.solver.certificate.trajectory.rebalance_sequence import Stream, build_stream
 from kassay.solver.certificate.trajectory.trajectory_certificate import (
     TrajectoryCertificate,
     TrajectoryObjective,

@@ -10,7 +10,7 @@ import numpy as np
 
 from kassay.reference.model.errors import InputError
 from kassay.solver.certificate.trajectory.permitted_loads import LoadRange
-from kassay.solver.certificate.trajectory.stream import Stream
+from kassay.solver.certificate.trajectory.rebalance_sequence import Stream
 from kassay.solver.number_ranges import UNREACHABLE, Arithmetic
 from kassay.solver.problem import Ints
 

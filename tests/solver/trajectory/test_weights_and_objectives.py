@@ -11,7 +11,7 @@ import pytest
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.solver.certificate.certificate import Proof
 from kassay.solver.certificate.trajectory.check_trajectory import trajectory_errors
-from kassay.solver.certificate.trajectory.stream import build_stream
+from kassay.solver.certificate.trajectory.rebalance_sequence import build_stream
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import Imbalance, Movement, Tolerance
 from kassay.solver.trajectory import program_solvers
