@@ -133,7 +133,7 @@ def template_values(
 
 
 def _distributions(gaps: pd.DataFrame) -> dict[str, object]:
-    """Draw the distributions of both gaps, without imbalance gaps of groups with weights."""
+    """Draw distributions: imbalance gaps of groups without weights, and unnecessary moves."""
     unweighted, owned = gaps["scope"] != APART["weights"], gaps["owned"].fillna(value=False)
     imbalance, moves = "sum_of_squares_gap", "unnecessary_moves"
     return {

@@ -112,7 +112,10 @@ def measured_speeds(group: Group, consumed: Mapping[tuple[str, int], int]) -> di
 
 def _host_of_client_id(member: Member) -> str:
     if member.client.id is None:
-        raise InputError(f"member {member.id!r} has no client id, from which to take its host")
+        raise InputError(
+            f"member {member.id!r} has no client id; give --hosts a pattern or a file instead of "
+            f"{CLIENT_ID}"
+        )
     return member.client.id
 
 

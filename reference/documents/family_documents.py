@@ -46,7 +46,7 @@ class Kind(StrEnum):
 
 
 def family_error(kind: str, where: str) -> InputError:
-    """Build the error of a command that reads consumer groups and found another kind."""
+    """Return the error for a document of another kind where a consumer group is required."""
     return InputError(
         f"{where}: kind: a document of kind {str(kind)!r} is no consumer group; only kassay import,"
         " plan, survey and forecast, and assign, compare, explain and hunt with an assignor of its"

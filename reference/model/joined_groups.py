@@ -93,7 +93,7 @@ def split_group(group: Group) -> list[Group]:
 
 
 def join_assignments(parts: Mapping[str, Assignment]) -> Assignment:
-    """Join the assignments of groups, by group id, to one of the joined group."""
+    """Join the assignments of groups, by group id, to one assignment of the joined group."""
     return Assignment(
         {
             _with_prefix(id, member): partitions.rename_topics(partial(_with_prefix, id))

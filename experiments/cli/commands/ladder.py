@@ -52,8 +52,8 @@ class DrainOptions:
     )
     produce_rate: float = option(
         0.0,
-        "Messages per second that are appended to all partitions of the group together. This rate "
-        "is divided equally or, with --weights rate, in proportion to the weights.",
+        "Messages appended per second, summed over all partitions of the group. This rate is "
+        "divided equally or, with --weights rate, in proportion to the weights.",
         min=0,
         metavar="RATE",
     )

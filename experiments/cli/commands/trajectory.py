@@ -51,7 +51,7 @@ class TrajectoryOptions(TableOptions):
     maximum_load: int | None = option(
         None,
         "Permit each maximum load up to this number, in partitions or in the unit of the weights, "
-        "instead of minimum imbalance. A rebalance whose minimum is higher has its minimum.",
+        "instead of minimum imbalance. If the minimum of a rebalance is higher, it is permitted.",
         min=0,
         metavar="N",
     )
