@@ -73,13 +73,9 @@ def proven_moves(group: Mapping[str, Any], certificate: Mapping[str, Any], max_l
 
     Examples
     --------
-    >>> group = {
-    ...     "topics": {"t": {"partitions": 2, "weights": [3, 5]}},
-    ...     "members": [
-    ...         {"id": "a", "topics": ["t"], "owned": [["t", 0], ["t", 1]]},
-    ...         {"id": "b", "topics": ["t"]},
-    ...     ],
-    ... }
+    >>> member = {"id": "a", "topics": ["t"], "owned": [["t", 0], ["t", 1]]}
+    >>> members = [member, {"id": "b", "topics": ["t"]}]
+    >>> group = {"topics": {"t": {"partitions": 2, "weights": [3, 5]}}, "members": members}
     >>> proven_moves(group, {"prices": {"t": [1, 1]}, "scale": 1, "grain": 1}, 5)
     1
     """

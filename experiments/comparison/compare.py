@@ -116,12 +116,8 @@ class Comparer:
         within = None
         if with_moves and assignment is not None:
             within = self._fewest_moves_of(assignment, front)
-        return Comparison(
-            case=group.id or "",
-            assignor=assignor,
-            ending=str(result.ending),
-            detail=result.detail,
-            rounds=result.rounds,
+        return replace(
+            _without_values(group, assignor, result),
             measure=self._measure,
             proven=self._is_proven,
             imbalance={
@@ -226,15 +222,21 @@ def compare_levels(
         placement = problem.valid_placement(result.assignment)
         values = [level_value(problem, level, placement) for level in levels]
         broken = tuple(map(str, violated(problem, constraints, placement)))
+    return replace(
+        _without_values(group, assignor, result),
+        levels={
+            key: ComparedValue.with_optimum(value, best)
+            for key, value, best in zip_longest(keys, values, proven)
+        },
+        violated=broken,
+    )
+
+
+def _without_values(group: Group, assignor: str, result: StableResult) -> Comparison:
     return Comparison(
         case=group.id or "",
         assignor=assignor,
         ending=str(result.ending),
         detail=result.detail,
         rounds=result.rounds,
-        levels={
-            key: ComparedValue.with_optimum(value, best)
-            for key, value, best in zip_longest(keys, values, proven)
-        },
-        violated=broken,
     )

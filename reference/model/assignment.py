@@ -143,10 +143,8 @@ def violations(group: Group, assignment: Assignment) -> Iterator[str]:
     Examples
     --------
     >>> from kassay.reference.model.group import Member, Topic
-    >>> group = Group(
-    ...     topics=(Topic(name="t", partitions=2),),
-    ...     members=(Member(id="a", subscription=("t",)),),
-    ... )
+    >>> topic, member = Topic(name="t", partitions=2), Member(id="a", subscription=("t",))
+    >>> group = Group(topics=(topic,), members=(member,))
     >>> list(violations(group, Assignment({"a": [("t", 0), ("t", 0)]})))
     ["t-0 is assigned 2 times: ['a', 'a']", 't-1 is not assigned']
     """

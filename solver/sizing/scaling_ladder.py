@@ -115,10 +115,8 @@ def scaling_ladder(
     Examples
     --------
     >>> from kassay.reference.model.group import Member, Topic
-    >>> group = Group(
-    ...     topics=(Topic(name="t", partitions=10),),
-    ...     members=(Member(id="a", subscription=("t",)),),
-    ... )
+    >>> topic, member = Topic(name="t", partitions=10), Member(id="a", subscription=("t",))
+    >>> group = Group(topics=(topic,), members=(member,))
     >>> [(rung.members, rung.makespan.value) for rung in scaling_ladder(group).rungs]
     [(1, 10), (2, 5), (3, 4), (4, 3), (5, 2), (10, 1)]
     """

@@ -34,7 +34,12 @@ from kassay.experiments.planning.preparation.planning_start import (
 )
 from kassay.experiments.planning.scenarios.group_changes import MEAN_WEIGHT, added_weight
 from kassay.experiments.planning.scenarios.scenario_spec import ScenarioSpec
-from kassay.experiments.planning.scenarios.what_if import ScenarioResult, current_state, scenarios
+from kassay.experiments.planning.scenarios.what_if import (
+    Scenario,
+    ScenarioResult,
+    current_state,
+    scenarios,
+)
 from kassay.experiments.planning.scenarios.what_if import what_if as solve_scenario
 from kassay.reference.model.group import Group
 from kassay.solver.limits import SearchBudget
@@ -120,28 +125,8 @@ def what_if(
         except UnplannableGroupError as error:
             return GroupResult(error_record(group.id, error), reached=False)
         changed = scenarios(group, alternatives) if alternatives else ()
-        budget = SearchBudget.start(search.limits(), search.seed)
         all_scenarios = [*scenarios(group, ()), *changed]
-        results: list[ScenarioResult] = []
-        for index, scenario in enumerate(all_scenarios):
-            if STOP.is_set():
-                break
-            PROGRESS(scenario.name)
-            known = [one for one in results if one.scenario.group == scenario.group]
-            if known:
-                results.append(replace(known[0], scenario=scenario, seconds=0.0))
-                continue
-            results.append(
-                solve_scenario(
-                    scenario,
-                    before=group,
-                    levels=objective.planning_levels(scenario.group),
-                    constraints=objective.constraints(scenario.group),
-                    assignor=options.assignor,
-                    limits=budget.part(1 / (len(all_scenarios) - index)).rest(),
-                    seed=search.seed,
-                )
-            )
+        results = _solve_scenarios(group, all_scenarios, options.assignor, objective, search)
         if options.plot is not None:
             _plot(results, next(files), group.id)
         _print_assumed_weights(group, options.partitions or (), options.new_weight)
@@ -165,6 +150,38 @@ def what_if(
         groups=groups,
         both_readings=options.plot is None,
     )
+
+
+def _solve_scenarios(
+    group: Group,
+    alternatives: Sequence[Scenario],
+    assignor: str | None,
+    objective: ObjectiveOptions,
+    search: SearchOptions,
+) -> list[ScenarioResult]:
+    """Solve the scenarios of a group within one time limit, until Ctrl-C."""
+    budget = SearchBudget.start(search.limits(), search.seed)
+    results: list[ScenarioResult] = []
+    for index, scenario in enumerate(alternatives):
+        if STOP.is_set():
+            break
+        PROGRESS(scenario.name)
+        known = [one for one in results if one.scenario.group == scenario.group]
+        if known:
+            results.append(replace(known[0], scenario=scenario, seconds=0.0))
+            continue
+        results.append(
+            solve_scenario(
+                scenario,
+                before=group,
+                levels=objective.planning_levels(scenario.group),
+                constraints=objective.constraints(scenario.group),
+                assignor=assignor,
+                limits=budget.part(1 / (len(alternatives) - index)).rest(),
+                seed=search.seed,
+            )
+        )
+    return results
 
 
 def _result(

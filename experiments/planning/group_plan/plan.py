@@ -57,7 +57,6 @@ def plan(
     constraints: Iterable[Constraint] = (),
     batch_size: int = 1,
     growth: Iterable[Fraction] = GROWTH,
-    points: int = 60,
     limits: SearchLimits | float = LIMITS,
     seed: int = 0,
     progress: Progress | None = None,
@@ -75,8 +74,6 @@ def plan(
         Maximum number of owned partitions without a consumer at any time.
     growth
         Growth factors of the traffic to size the group for.
-    points
-        Maximum number of points of the frontier.
     limits
         Time for the whole plan; its searches share it.
     progress
@@ -106,9 +103,9 @@ def plan(
     deadline = time.monotonic() + limits.time
     clock = PlanningTime(limits, deadline, seed, progress, member_units(group))
     found = PlannedSolution(group, levels, tuple(constraints), clock)
-    request = PlanRequest(batch_size=batch_size, growth=tuple(growth), points=points)
+    request = PlanRequest(batch_size=batch_size, growth=tuple(growth))
     planner = _Planner(found, request, assignors)
-    found.find(points, None if first is None else lambda: first(planner.plan()))
+    found.find(None if first is None else lambda: first(planner.plan()))
     return planner.plan()
 
 
@@ -118,7 +115,6 @@ class PlanRequest:
 
     batch_size: int
     growth: tuple[Fraction, ...]
-    points: int
 
 
 @dataclass(slots=True)
@@ -138,7 +134,7 @@ class _Planner:
                 "; ".join(solution.conflict) or "no assignment found within the time limit"
             )
         other = self._other_verdict()
-        curve = self.found.frontier(self.request.points)
+        curve = self.found.frontier()
         measure = scheduled_measure(curve.measure)
         batches = schedule_moves(
             group, assignment, batch_size=self.request.batch_size, measure=measure

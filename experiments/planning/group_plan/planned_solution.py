@@ -28,6 +28,8 @@ from kassay.solver.solve import solve
 
 Progress = Callable[[str], None]
 """Function that is called with the name of each part of the plan when the part starts."""
+_MAX_POINTS = 60
+"""Maximum number of points of the frontier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ class PlannedSolution:
     table: MovesTable | None = field(init=False, default=None)
     is_first: bool = field(init=False, default=False)
 
-    def find(self, points: int, first: Callable[[], None] | None) -> None:
+    def find(self, first: Callable[[], None] | None) -> None:
         """Find the planned solution and the optimum; call ``first`` after the fast searches."""
         rules = without_move_limit(self.constraints)
         if has_plan_levels(self.levels):
@@ -113,7 +115,7 @@ class PlannedSolution:
         search.find_fewest_moves(self.time.budget("fewest moves", 1.0))
         moves = dict.fromkeys((search.moves, FEW_MOVES, 1))
         prove_moves(self.table, list(moves), self.time.budget("plan", 0.25))
-        counts = shown_moves(self.table, points, moves)
+        counts = shown_moves(self.table, _MAX_POINTS, moves)
         prove_points(self.table, counts, self.time.budget("frontier", 0.5))
         bound = search.even_out(self.time.budget("even loads", 1.0))
         self.solution, self.optimum = search.solution(bound), search.optimum()
@@ -142,16 +144,16 @@ class PlannedSolution:
         )
         return solution, optimum
 
-    def frontier(self, points: int) -> Frontier:
-        """Return the frontier with about a number of points, and with the planned solution."""
+    def frontier(self) -> Frontier:
+        """Return the frontier with the planned solution."""
         if self.table is not None:
             moves = (self.solution.movement.value, FEW_MOVES)
-            return table_frontier(self.table, shown_moves(self.table, points, moves))
+            return table_frontier(self.table, shown_moves(self.table, _MAX_POINTS, moves))
         return frontier(
             self.group,
             measure=Measure(self.solution.imbalance.name),
             constraints=without_move_limit(self.constraints),
-            max_points=points,
+            max_points=_MAX_POINTS,
             optimum=self.optimum,
             known=[self.solution],
             limits=self.time.share("frontier", 0.5),

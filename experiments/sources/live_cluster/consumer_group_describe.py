@@ -51,13 +51,8 @@ def describe_consumer_groups(
 ) -> dict[str, LiveGroup]:
     """Request the descriptions of groups of the consumer protocol from their coordinators.
 
-    The settings are librdkafka properties; the timeout is in seconds per request. A group that
-    its coordinator refuses to describe is missing in the result.
-
-    Raises
-    ------
-    UnreadableDescriptionError
-        If kafka-python 3 is not installed, does not support a setting, or gets no response.
+    The parameters, missing groups and errors are those of
+    `kassay.experiments.sources.families.descriptions.group_descriptions.describe_family_groups`.
     """
     with connection(bootstrap_servers, settings, timeout) as manager:
         described: dict[str, LiveGroup] = {}

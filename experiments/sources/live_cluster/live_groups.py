@@ -63,13 +63,7 @@ def import_live(
     kinds = {name: FAMILY_TYPES[kind] for name, kind in others.items() if kind in FAMILY_TYPES}
     kinds |= {name: Kind.STREAMS for name, one in readings.items() if _is_application(one)}
     families = read_live_families(cluster, kinds)
-    topic_names = {
-        topic
-        for reading in readings.values()
-        if isinstance(reading, ClusterReading)
-        for topic in reading.topic_names
-    }
-    topics = cluster.topics(sorted(topic_names)) if topic_names else {}
+    topics = _consumed_topics(cluster, readings)
     partitions = [
         (name, number)
         for name, topic in topics.items()
@@ -135,6 +129,19 @@ def build_live_group(
     # A cluster shows the offsets from which both are computed, if they are requested.
     available = (WeightSource.LAG, WeightSource.RATE)
     return replace(group, members=members, notes=notes, available_weights=available)
+
+
+def _consumed_topics(
+    cluster: Cluster, readings: Mapping[str, ClusterReading | InputError]
+) -> Mapping[str, LiveTopic | InputError]:
+    """Return the topics of all groups that were read."""
+    names = {
+        topic
+        for reading in readings.values()
+        if isinstance(reading, ClusterReading)
+        for topic in reading.topic_names
+    }
+    return cluster.topics(sorted(names)) if names else {}
 
 
 def _is_application(reading: ClusterReading | InputError) -> bool:

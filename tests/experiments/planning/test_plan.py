@@ -29,7 +29,7 @@ SCHEMA = json.loads((Path(plan_files.__file__).parent / "plan.schema.json").read
 @given(groups(weighted=True))
 @settings(max_examples=25, deadline=None)
 def test_plan_documents_match_the_schema_and_the_metrics(group):
-    result = plan(group, growth=[Fraction(1)], points=4)
+    result = plan(group, growth=[Fraction(1)])
     document = json.loads(json.dumps(plan_files.plan_document(result)))
     jsonschema.validate(document, SCHEMA)
     assert not list(violations(group, result.assignment))
