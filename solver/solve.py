@@ -122,9 +122,9 @@ def _check_request(
     ):
         raise UsageError(
             "groups with several members per partition or stateful topics, and the levels "
-            f"{', '.join(FLOW_LEVELS)}, support equal weights, the levels sum_of_squares, "
-            "host_sum_of_squares, movement and topic_spread besides, no constraints except "
-            "capacities and the method auto"
+            f"{', '.join(FLOW_LEVELS)}, require equal weights, the method auto and no constraints "
+            "except capacities; other levels must be sum_of_squares, host_sum_of_squares, movement "
+            "or topic_spread"
         )
     is_one_flow = not rules and prices_prove(group, levels)
     if method is Method.FLOW and not is_one_flow:

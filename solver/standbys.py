@@ -81,9 +81,9 @@ def standby_costs(group: Group) -> StandbyCosts:
             choices += _number_of_choices(len(types), min(standbys, len(hosts) - 1))
             if any(tags) and choices > _MAX_CHOICES:
                 raise UsageError(
-                    f"topics.{group.topics[topic].name}.standbys: {standbys} standbys on "
-                    f"{len(types)} kinds of hosts have too many choices; remove tags with many "
-                    "values"
+                    f"topics.{group.topics[topic].name}.standbys: {standbys} standbys can be "
+                    f"placed on {len(types)} kinds of hosts in too many ways; remove tags with "
+                    "many values"
                 )
             known[key] = {active: best_standbys(hosts, active, standbys) for active in types}
         best = known[key]

@@ -235,7 +235,8 @@ def _parse(text: SourceText) -> Capture:
         raise text.error
     if _RECORDS.search(text.text):
         raise UnknownFormatError(
-            f"{text.name}: contains records of kafka-dump-log.sh; read it with kassay history"
+            f"{text.name}: the file contains records of kafka-dump-log.sh; read it with kassay "
+            "history"
         )
     parse = recognise_tool(text.text)
     if parse is None:

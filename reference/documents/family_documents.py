@@ -48,9 +48,9 @@ class Kind(StrEnum):
 def family_error(kind: str, where: str) -> InputError:
     """Return the error for a document of another kind where a consumer group is required."""
     return InputError(
-        f"{where}: kind: a document of kind {str(kind)!r} is no consumer group; only kassay import,"
-        " plan, survey and forecast, and assign, compare, explain and hunt with an assignor of its"
-        " kind, read it"
+        f"{where}: kind: a document of kind {str(kind)!r} is not a consumer group; only kassay "
+        "import, plan, survey and forecast read it, and assign, compare, explain and hunt with an "
+        "assignor of its kind"
     )
 
 

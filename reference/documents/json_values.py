@@ -103,7 +103,7 @@ def _text_lines(stream: Iterable[str], name: str) -> Iterator[str]:
         yield from stream
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
-        raise InputError(f"{name}: not UTF-8 text: byte 0x{byte:02x}") from None
+        raise InputError(f"{name}: the file must be text in UTF-8, got byte 0x{byte:02x}") from None
 
 
 def _is_object(line: str) -> bool:

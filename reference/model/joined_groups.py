@@ -35,7 +35,7 @@ def join_groups(groups: Sequence[Group]) -> Group:
     ids = [group.id or "" for group in groups]
     if not groups or "" in ids:
         raise InputError(
-            "groups to balance together: at least one is required, and each must have an id"
+            "at least one group is required to balance groups together, and each must have an id"
         )
     repeated = next((id for id in ids if ids.count(id) > 1), None)
     if repeated is not None:

@@ -89,7 +89,7 @@ class ForecastOptions(TableOptions):
         None,
         "Planned events, as in a simulation script: a YAML or JSON file with the key events, and "
         "optionally topics (new topics) and settings. kassay then finds the fewest moves over all "
-        "rebalances of the events, and runs each assignor through them.",
+        "rebalances of the events, and the moves of each assignor.",
         metavar="FILE",
         rich_help_panel=_EVENTS_PANEL,
     )

@@ -64,9 +64,10 @@ class HuntOptions(TableOptions):
     )
     measure: str | None = option(
         None,
-        "Measure of share groups, Streams or Connect to search for, such as slots, state_moves or "
-        "task_topic_spread: its value is above the minimum. Required for their assignors; "
-        "--shortcoming, --family and walks then have no effect.",
+        "Measure of share groups, Streams or Connect, such as slots, state_moves or "
+        "task_topic_spread. The search finds documents on which its value is above the minimum. "
+        "Required for assignors of these kinds; --shortcoming, --family and walks then have no "
+        "effect.",
         metavar="NAME",
     )
     assignor: str | None = assignor_option(of_each_kind=True)

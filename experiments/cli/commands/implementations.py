@@ -30,7 +30,7 @@ class ImplementationsOptions(TableOptions):
     arguments: list[str] | None = argument(
         None,
         "Libraries to install. Without a version, kassay installs the newest listed version. The "
-        "word available means all libraries with their programs on PATH.",
+        "name available selects all libraries with their required programs on PATH.",
         metavar="[install LIBRARY[@VERSION]...]",
     )
     output_format: Format = format_option(Format.TABLE)

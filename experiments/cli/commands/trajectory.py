@@ -44,7 +44,7 @@ class TrajectoryOptions(TableOptions):
     )
     tolerance: float = option(
         0.0,
-        "Maximum relative excess of the maximum load over its minimum.",
+        "Maximum excess of the maximum load over its minimum, as a share such as 0.05.",
         min=0,
         metavar="FRACTION",
     )
@@ -64,7 +64,7 @@ class TrajectoryOptions(TableOptions):
     time_limit: float = option(60.0, "Time limit in seconds.", min=0)
     workers: int = option(1, "Number of threads.", min=1)
     require_optimal: bool = option(
-        False, "Exit with code 1 if the moves are not proven the fewest."
+        False, "Exit with code 1 if the value of --objective is not proven minimal."
     )
     certificate: bool = option(False, "Include a certificate of the bound.")
     file: Path = argument(

@@ -71,8 +71,8 @@ class SourceOptions:
     )
     missing_lag: int | None = option(
         None,
-        "Lag to use for partitions for which the source contains no lag; required with --weights "
-        "lag if a lag is missing.",
+        "Lag of the partitions without a lag in the source; required with --weights lag if a lag "
+        "is missing.",
         min=0,
     )
     sizes: Path | None = option(

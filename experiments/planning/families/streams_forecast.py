@@ -80,8 +80,8 @@ def forecast_streams(
     )
     if not content["processes"] or not stateful:
         raise InputError(
-            f"group {document.id!r}: the application has no process or no task with state, so that "
-            "a rebalance moves no state"
+            f"group {document.id!r}: the application has no process or no task with state, so a "
+            "rebalance moves no state"
         )
     names = ("max_warmup_replicas", "probing_rebalance_interval_ms", _STANDBYS)
     current = {name: setting(document, name) for name in names}

@@ -87,7 +87,7 @@ def forecast_events(
     assignors: Sequence[str] = COMPARED_ASSIGNORS,
     limits: SearchLimits = SearchLimits(),
 ) -> EventForecast:
-    """Find the fewest moves over planned rebalances, and run each assignor through them.
+    """Find the fewest moves over planned rebalances, and run each assignor on them.
 
     If weights differ, the maximum load may exceed its minimum by `planning_tolerance`.
     """

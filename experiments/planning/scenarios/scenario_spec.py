@@ -91,8 +91,8 @@ def _members(text: str, add: Callable[..., Group]) -> Iterable[NamedChange]:
             first, last, step = int(interval[2]), int(interval[4]), int(interval[5] or 1)
             if first > last:
                 raise UsageError(
-                    "--members: the second number of a range, without its sign, must be at least "
-                    f"the first, got {part!r}"
+                    "--members: the second number of a range must not be closer to 0 than the "
+                    f"first, got {part!r}"
                 )
             if not step:
                 raise UsageError(f"--members: the step of a range must be above 0, got {part!r}")

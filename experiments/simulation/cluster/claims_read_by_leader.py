@@ -40,7 +40,7 @@ def library_assignor(library: str, assignor: str) -> LibraryAssignor:
     if name is not None:
         raise InputError(
             f"{parsed.library.name} names its assignor {name}, "
-            "so that its members cannot join a group of other libraries"
+            "so its members cannot join a group of other libraries"
         )
     return parsed
 

@@ -86,7 +86,7 @@ def read_connect_cluster(url: str, *, timeout: float, id: str | None) -> FamilyD
     RunError
         If there is no answer, or the answer is an error.
     InputError
-        If the URL is not one of HTTP, or the answer is not one of Kafka Connect.
+        If the URL is not a URL of HTTP, or the answer is not that of a worker of Kafka Connect.
     """
     host = url.partition("://")[2].partition("/")[0]
     if not url.lower().startswith(("http://", "https://")) or not host:
@@ -105,7 +105,8 @@ def read_connect_cluster(url: str, *, timeout: float, id: str | None) -> FamilyD
     value = parse_json(text, where=address)
     if value != {} and not is_connect_status(value):
         raise InputError(
-            f"{address}: the answer is not one of Kafka Connect: {format_value(value)}"
+            f"{address}: the answer must be that of a worker of Kafka Connect, got "
+            f"{format_value(value)}"
         )
     return connect_document(value, where=address, id=id or host)
 

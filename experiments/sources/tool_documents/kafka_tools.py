@@ -119,7 +119,7 @@ def parse_reassignment(text: str, *, name: str) -> DocumentRows:
     for document in embedded_objects(text, name=name, kind="list of partitions"):
         if "partitions" not in document.table:
             raise InputError(
-                f"{document.where}: lists topics but not their partitions; "
+                f"{document.where}: the document lists topics but not their partitions; "
                 "use the output of --generate"
             )
         for row in document.each("partitions"):
@@ -130,7 +130,8 @@ def parse_reassignment(text: str, *, name: str) -> DocumentRows:
     for topic, count in counts.items():
         if len(numbers[topic]) != count:
             raise InputError(
-                f"{name}: lists {len(numbers[topic])} partitions of topic {topic!r}, but the "
-                f"highest partition number is {count - 1}; use the complete output of --generate"
+                f"{name}: the text lists {len(numbers[topic])} partitions of topic {topic!r}, but "
+                f"the highest partition number is {count - 1}; use the complete output of "
+                "--generate"
             )
     return DocumentRows(partition_counts=counts)

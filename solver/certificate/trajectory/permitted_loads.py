@@ -129,7 +129,9 @@ def permitted_loads(
         totals[at] += total
     limits = [mean_load(total, capacity[rank == at]) for at, total in enumerate(totals)]
     if any(high <= low for high, low in pairwise(limits)):
-        raise InputError(f"group {problem.group.id!r}: the loads of the sets do not decrease")
+        raise InputError(
+            f"group {problem.group.id!r}: the loads of the sets in the evidence must decrease"
+        )
     least_makespan = max(limits, default=0)
     if level.measure is Measure.MAKESPAN:
         most = np.minimum(capacity, level.tolerance.limit(least_makespan))

@@ -105,7 +105,10 @@ def build_stream(
         for member in group.members:
             members.setdefault(member.id, len(members))
     if any(isinstance(one, Assignment) != is_weighted(groups) for one in evidence):
-        raise InputError("sets of members prove equal weights, and assignments different ones")
+        raise InputError(
+            "the evidence must consist of sets of members if all weights and speeds are equal, "
+            "else of assignments"
+        )
     rebalances = tuple(
         permitted_loads(build_problem(group), level, one, members)
         for group, one in zip(groups, evidence, strict=True)

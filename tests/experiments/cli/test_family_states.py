@@ -75,7 +75,7 @@ def test_documents_of_a_survey_share_the_time_limit(kassay, tmp_path, monkeypatc
 def test_other_commands_refuse_in_one_sentence(kassay, command):
     done = kassay(command, EXAMPLES / "share-members.txt")
     assert done.code == 2
-    assert "a document of kind 'share' is no consumer group" in done.err
+    assert "a document of kind 'share' is not a consumer group" in done.err
     assert "Traceback" not in done.err
 
 

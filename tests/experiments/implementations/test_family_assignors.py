@@ -246,7 +246,7 @@ def test_other_commands_refuse_assignors_and_documents_of_a_family():
     assert result.exit_code == 2
     result = CliRunner().invoke(app, ["solve", "-"], input=json.dumps(SHARE))
     assert result.exit_code == 2
-    assert "kind 'share' is no consumer group; only kassay import" in result.output
+    assert "kind 'share' is not a consumer group; only kassay import" in result.output
     with pytest.raises(InputError, match=r"kafka-streams 4\.3\.1 has no assignor of consumer gr"):
         client_assignors("kafka-streams@4.3.1")
 

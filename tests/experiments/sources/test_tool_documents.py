@@ -265,5 +265,5 @@ def test_published_topic_lists_give_counts_or_minimum_counts(sample, counts, min
 
 @needs_samples
 def test_a_list_of_topic_names_is_rejected():
-    with pytest.raises(InputError, match=":2: lists topics but not their partitions"):
+    with pytest.raises(InputError, match=":2: the document lists topics but not their partitions"):
         load_metadata(SAMPLES / "kafka-reassign-docs-3.9-01.txt")

@@ -167,7 +167,7 @@ def test_a_document_of_another_kind_is_an_error():
 def test_a_document_of_a_family_is_no_consumer_group():
     document = VALID[Kind.SHARE] | {"kind": "share"}
     with pytest.raises(
-        InputError, match="kind 'share' is no consumer group; only kassay import, plan"
+        InputError, match="kind 'share' is not a consumer group; only kassay import, plan"
     ):
         parse_group(document)
 

@@ -241,7 +241,7 @@ def test_load_group_requires_exactly_one_document(tmp_path):
 def test_bytes_that_are_not_utf8_are_an_error(tmp_path):
     path = tmp_path / "g.json"
     path.write_bytes(b'{"id": "\xff"}')
-    with pytest.raises(InputError, match="not UTF-8 text: byte 0xff"):
+    with pytest.raises(InputError, match="must be text in UTF-8, got byte 0xff"):
         load_group(path)
 
 

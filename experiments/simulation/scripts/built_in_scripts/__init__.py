@@ -30,5 +30,5 @@ def load_script(script: str) -> Script:
         text = file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
-        raise InputError(f"{file}: not UTF-8 text: byte 0x{byte:02x}") from None
+        raise InputError(f"{file}: the file must be text in UTF-8, got byte 0x{byte:02x}") from None
     return parse_script(text, script)
