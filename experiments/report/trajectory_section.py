@@ -13,6 +13,8 @@ from kassay.experiments.report.effect_tables import (
 )
 from kassay.experiments.report.report_table import ReportTable, interval_text, number_text, p_text
 from kassay.experiments.report.sensitivity_table import sensitivity_table
+from kassay.experiments.study.families.event_streams import EventStreamFamily
+from kassay.experiments.study.families.registry import FAMILIES
 from kassay.experiments.study.output_reader import StudySummary
 from kassay.experiments.study.statistics.significance import holm
 from kassay.experiments.study.statistics.stream_rates import (
@@ -23,7 +25,8 @@ from kassay.experiments.study.statistics.stream_rates import (
     StreamTotals,
 )
 from kassay.experiments.study.summary_scopes import assignors_of, compared_assignors
-from kassay.experiments.study.trajectories import HINDSIGHT, HINDSIGHT_SIZE, OPTIMUM
+from kassay.experiments.study.trajectories import HINDSIGHT, OPTIMUM
+from kassay.reference.model.errors import InternalError
 
 _SIZES = ((2, 7), (8, 15), (16, 31), (32, 99), (100, 1000))  # members at the start of a stream
 _KINDS = ("equal", "mixed")
@@ -40,7 +43,7 @@ _TIMES = tuple(name for name in RATES if name.startswith("unowned time"))
 PRIMARY_ENDPOINT = "unnecessary moves"
 _PAIRED = (PRIMARY_ENDPOINT, "moves", "fullest member above the minimum")
 _BY_STRATUM = (_BALANCE[0], "moves", "unnecessary moves", "moves above hindsight")
-_BY_EVENT = (_BALANCE[0], "moves", "unnecessary moves", "unnecessary moves per owned partition")
+_BY_EVENT = (_BALANCE[0], "moves", "unnecessary moves", "moves above hindsight")
 _BY_POSITION = ("owned", "unnecessary moves", "unnecessary moves per owned partition")
 _FEWEST = "fewest moves at each rebalance"
 
@@ -62,7 +65,10 @@ def _section(
         name for name in assignors_of(rows["assignor"]) if name not in (OPTIMUM, HINDSIGHT)
     )
     compared = compared_assignors(names)
-    pairs, p_values = compare_pairs(totals, compared)
+    mixed = rows[rows["mixed"]]
+    primary_rates = () if mixed.empty else (PRIMARY_ENDPOINT,)
+    primary = compare_pairs(StreamTotals(mixed), compared, primary_rates)
+    pairs = compare_pairs(totals, compared)
     models = stream_models(cells, compared)
     effects = [effect.p_value for model in models for effect in model.effects]
     tables = {
@@ -70,7 +76,8 @@ def _section(
         "moves": _rate_table("moves", totals, (*names, OPTIMUM), _MOVES),
         "hindsight": _hindsight_table(totals, (OPTIMUM, *names)),
         "times": _rate_table("unowned-time", totals, (*names, OPTIMUM), _TIMES),
-        "pairs": _pair_table(pairs, p_values),
+        "primary": _pair_table("primary-endpoint", *primary),
+        "pairs": _pair_table("pairs", *pairs),
         "effects": effects_table("marginal-effects", models, holm(effects)),
         "strata": _strata_table(rows, (*compared, OPTIMUM)),
         "events": _sums_table("events", events, "event", (*compared, OPTIMUM), _BY_EVENT),
@@ -81,8 +88,7 @@ def _section(
         "family": family,
         "findings": tuple(_findings(totals, compared)),
         "streams": totals.streams,
-        "hindsight_size": HINDSIGHT_SIZE,
-        "with_hindsight": _streams_with_hindsight(rows),
+        **_hindsight_counts(family, rows),
         "primary_endpoint": PRIMARY_ENDPOINT,
         "tests": sum(not math.isnan(p_value) for p_value in effects),
         "rebalances": totals.total(OPTIMUM, "rebalances"),
@@ -108,14 +114,14 @@ def _findings(totals: StreamTotals, compared: Sequence[str]) -> Iterator[str]:
 
 
 def compare_pairs(
-    totals: StreamTotals, compared: Sequence[str]
+    totals: StreamTotals, compared: Sequence[str], rates: Sequence[str] = _PAIRED
 ) -> tuple[list[StreamPair], list[float]]:
     """Compare all pairs of assignors by each measure.
 
     The p-values are adjusted over the pairs of one measure.
     """
     pairs, p_values = [], []
-    for rate in _PAIRED:
+    for rate in rates:
         found = [totals.compare(*pair, rate) for pair in itertools.combinations(compared, 2)]
         pairs += found
         p_values += holm([pair.p_value for pair in found])
@@ -142,8 +148,16 @@ def _rate_table(
     return ReportTable.of(name, columns, rows, data=data)
 
 
-def _streams_with_hindsight(rows: pd.DataFrame) -> int:
-    return len(rows.loc[rows["assignor"] == HINDSIGHT, "seed"].drop_duplicates())
+def _hindsight_counts(family: str, rows: pd.DataFrame) -> dict[str, int]:
+    """Count the streams with a proven hindsight optimum, and those small enough for one."""
+    streams = FAMILIES[family]
+    if not isinstance(streams, EventStreamFamily):
+        raise InternalError(f"the family {family} has no event streams")
+    return {
+        "hindsight_size": streams.hindsight_size,
+        "with_hindsight": len(set(rows.loc[rows["assignor"] == HINDSIGHT, "seed"])),
+        "small_streams": sum(map(streams.has_hindsight, sorted(set(rows["seed"])))),
+    }
 
 
 def _hindsight_table(totals: StreamTotals, names: Sequence[str]) -> ReportTable:
@@ -158,7 +172,7 @@ def _hindsight_table(totals: StreamTotals, names: Sequence[str]) -> ReportTable:
     return ReportTable.of("hindsight", columns, rows)
 
 
-def _pair_table(pairs: Sequence[StreamPair], adjusted: Sequence[float]) -> ReportTable:
+def _pair_table(name: str, pairs: Sequence[StreamPair], adjusted: Sequence[float]) -> ReportTable:
     rows = tuple(
         (
             f"{pair.before} → {pair.after}",
@@ -173,7 +187,7 @@ def _pair_table(pairs: Sequence[StreamPair], adjusted: Sequence[float]) -> Repor
         *("from → to", "measure", "streams", "lower", "equal", "higher"),
         *("difference (95 %)", "p"),
     )
-    return ReportTable.of("pairs", columns, rows)
+    return ReportTable.of(name, columns, rows)
 
 
 def _strata_table(streams: pd.DataFrame, assignors: Sequence[str]) -> ReportTable:

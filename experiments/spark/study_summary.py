@@ -37,6 +37,7 @@ from kassay.experiments.study.summary_scopes import (
     assignors_of,
     compared_assignors,
 )
+from kassay.experiments.study.trajectories import HINDSIGHT
 
 _PROVEN = "c -> c.proven AND c.ending <> 'error'"
 _ANSWERED = "proven AND ending = 'ok'"
@@ -189,7 +190,8 @@ def _case_digest() -> Column:
         return f"concat_ws('\\t', {', '.join(values)})"
 
     rows = ", ".join(
-        f"transform(coalesce({table}, array()), row -> {text('row', names)})"
+        f"transform(filter(coalesce({table}, array()), row -> row.assignor <> '{HINDSIGHT}'), "
+        f"row -> {text('row', names)})"
         for table, names in RESULT_FIELDS.items()
     )
     lines = f"{text('groups', GROUP_FIELDS)}, array_sort(concat({rows}))"

@@ -1,7 +1,8 @@
 """SHA-256 digests of the results of a study, to compare them with those of another machine.
 
 The digest of a family depends on the results of all cases of the family, not on their order. It
-contains neither run times nor the text of error messages. `kassay study` computes it on Spark.
+contains neither run times nor the text of error messages, and no hindsight optimum, because its
+search has a time limit. `kassay study` computes it on Spark.
 """
 
 import hashlib
@@ -10,6 +11,7 @@ from dataclasses import fields
 
 from kassay.experiments.comparison.comparison_row import ComparisonRow
 from kassay.experiments.study.table_rows import CaseRecord, FrontDistanceRow, RebalanceRow
+from kassay.experiments.study.trajectories import HINDSIGHT
 
 GROUP_FIELDS = ("family", "seed", "start", "renaming_hash")
 RESULT_FIELDS = {
@@ -29,6 +31,7 @@ def case_digest(record: CaseRecord) -> str:
         _text(row, names)
         for table, names in RESULT_FIELDS.items()
         for row in getattr(record, table)
+        if row.assignor != HINDSIGHT
     )
     return sha256_of_lines([_text(record.group, GROUP_FIELDS), *sorted(rows)])
 

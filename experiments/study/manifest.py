@@ -21,6 +21,7 @@ def manifest(
         "versions": {"python": platform.python_version()}
         | {name: importlib.metadata.version(name) for name in _PACKAGES},
         "commit": commit(),
+        "tags": tags(),
         "rows": dict(rows),
         "run": dict(run),
     }
@@ -34,6 +35,14 @@ def commit() -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return head + ("+" if changed else "")
+
+
+def tags() -> list[str]:
+    """Return the Git tags of the commit of this checkout."""
+    try:
+        return _git("tag", "--points-at", "HEAD").split()
+    except (OSError, subprocess.SubprocessError):
+        return []
 
 
 def _git(*arguments: str) -> str:

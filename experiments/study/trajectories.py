@@ -44,10 +44,6 @@ OPTIMUM = "optimum"
 HINDSIGHT = "hindsight"
 """Name of the results with minimum imbalance and the fewest moves over the whole stream."""
 
-HINDSIGHT_SIZE = 1_500
-"""Maximum product of members and partitions at the start of a stream with a hindsight optimum."""
-
-_HINDSIGHT_SECONDS = 60.0
 _SEARCH_LIMITS = SearchLimits(time=600, deterministic=60)
 
 
@@ -146,11 +142,14 @@ def compare_trajectories(
     rows = []
     for number, step in enumerate(family.stream(seed)):
         levels: Sequence[LevelSet] | None = None
+        states: dict[Assignment, _State] = {}  # assignors with equal results share a state
         for name in names:
             start = time.perf_counter()
-            group = _with_owners(step, past[name], generation=number)
-            state = _State.of(group, levels)
-            levels = state.levels
+            state = states.get(past[name])
+            if state is None:
+                state = _State.of(_with_owners(step, past[name], generation=number), levels)
+                states[past[name]] = state
+            levels, group = state.levels, state.network.problem.group
             if name == OPTIMUM:
                 result = StableResult(ending=Ending.OK, assignment=state.optimum(), rounds=1)
             else:
@@ -168,8 +167,8 @@ def compare_trajectories(
 def hindsight_trajectory(family: EventStreamFamily, seed: int) -> Trajectories:
     """Compute the hindsight optimum of an event stream.
 
-    There are no rows if the stream is larger than `HINDSIGHT_SIZE`, its members do not keep their
-    partitions, or the fewest moves are not proven within 60 s.
+    There are no rows if `EventStreamFamily.has_hindsight` is false, or the fewest moves are not
+    proven within ``family.hindsight_seconds``.
 
     Examples
     --------
@@ -178,12 +177,11 @@ def hindsight_trajectory(family: EventStreamFamily, seed: int) -> Trajectories:
     [0, 1, 0]
     """
     start = time.perf_counter()
-    steps = list(family.stream(seed))
-    size = len(steps[0].members) * sum(topic.partitions for topic in steps[0].topics)
-    if family.random_past or size > HINDSIGHT_SIZE:
+    if not family.has_hindsight(seed):
         return Trajectories((), {})
+    steps = list(family.stream(seed))
     groups = [Group(topics=step.topics, members=step.members) for step in steps]
-    found = optimal_trajectory(groups, limits=SearchLimits(time=_HINDSIGHT_SECONDS))
+    found = optimal_trajectory(groups, limits=SearchLimits(time=family.hindsight_seconds))
     rows = []
     past = Assignment({})
     for number, (step, best) in enumerate(zip(steps, found.assignments, strict=True)):
