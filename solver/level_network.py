@@ -137,7 +137,7 @@ class LevelNetwork:
         )
 
     def _pairs(self) -> Ints:
-        """Return a number per subscription for its topic in the group and its member."""
+        """Return a number per subscription, which identifies its topic and its member."""
         names = {name: at for at, name in enumerate(dict.fromkeys(self.network.topic_names))}
         topic = np.array([names[name] for name in self.network.topic_names], dtype=np.int64)
         return topic[self.network.tail] * max(self.network.members, 1) + self.network.head

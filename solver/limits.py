@@ -132,7 +132,7 @@ class SearchBudget:
         return replace(self, deadline=max(self.deadline, end))
 
     def reproducible(self) -> "SearchBudget":
-        """Return a budget in which each question for the time takes 5 ms, for equal results.
+        """Return a budget with a clock that advances 5 ms per query, for reproducible results.
 
         Without a deterministic limit, return the budget itself.
         """

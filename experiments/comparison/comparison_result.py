@@ -1,4 +1,4 @@
-"""Result of the comparison of an assignment: its values, and the best values.
+"""Result of comparing an assignment with the optimum: its values, and the best values.
 
 A *heuristic gap* is the value of an assignment minus the optimum. It is None unless the optimum is
 proven. An *optimality gap* is the solver's value minus its bound; heuristic gaps do not include it.

@@ -16,7 +16,7 @@ from kassay.experiments.comparison.family_measures import (
     FamilyMeasure,
     UnneededMove,
     measure_level,
-    moves_not_needed,
+    unneeded_moves,
 )
 from kassay.experiments.comparison.streams_comparison import (
     compare_stable_application,
@@ -217,7 +217,7 @@ def _balance(
 def _unneeded(group: Group, answer: Assignment, solution: Solution) -> tuple[UnneededMove, ...]:
     """Return the moves that the optimum does not make, if the loads of the answer are minimum."""
     loads = value_of(group, answer, requested_levels(group, "sum_of_squares")[0])
-    return moves_not_needed(group, answer, solution) if loads <= solution.imbalance.bound else ()
+    return unneeded_moves(group, answer, solution) if loads <= solution.imbalance.bound else ()
 
 
 def _tasks(state: Mapping[str, Any]) -> Assignment:

@@ -32,7 +32,7 @@ class FamilyMeasure:
 
 @dataclass(frozen=True, slots=True)
 class UnneededMove:
-    """A partition that a member of the answer receives, but not the member of the optimum."""
+    """Unneeded move: a move of an answer that an optimum with fewer moves does not make."""
 
     partition: tuple[str, int]
     owners: tuple[str, ...]
@@ -41,7 +41,7 @@ class UnneededMove:
 
 @dataclass(frozen=True, slots=True)
 class FamilyComparison:
-    """Measures of one answer or one stable state, and the moves that were not needed."""
+    """Measures of one answer or one stable state, and the unneeded moves."""
 
     measures: tuple[FamilyMeasure, ...]
     unneeded: tuple[UnneededMove, ...] = ()
@@ -69,10 +69,10 @@ def measure_level(
     return FamilyMeasure(shown, value, level.value, level.bound, chosen.get(shown))
 
 
-def moves_not_needed(
+def unneeded_moves(
     group: Group, answer: Assignment, solution: Solution
 ) -> tuple[UnneededMove, ...]:
-    """Return the moves of an answer that a solution does not make, if it has fewer moves."""
+    """Return the moves of an answer that a solution with fewer moves does not make."""
     optimum, levels = solution.assignment, requested_levels(group, "movement")
     if optimum is None or value_of(group, answer, levels[0]) <= solution.movement.value:
         return ()

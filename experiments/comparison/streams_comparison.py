@@ -10,7 +10,7 @@ from kassay.experiments.comparison.family_measures import (
     FamilyMeasure,
     UnneededMove,
     measure_level,
-    moves_not_needed,
+    unneeded_moves,
 )
 from kassay.experiments.comparison.streams_application import (
     Application,
@@ -111,7 +111,7 @@ def _violations(application: Application, answer: StreamsAnswer) -> Iterator[str
 
 
 def _spreads(application: Application, threads: Assignment) -> Iterator[FamilyMeasure]:
-    """Yield the differences of the greatest and the least load per thread, which Kafka measures.
+    """Yield the differences of the maximum and the minimum load per thread, which Kafka measures.
 
     All threads can run all tasks, so the minimum is 0 if the number of tasks is a multiple of the
     number of threads, else 1.
@@ -134,7 +134,7 @@ def _spreads(application: Application, threads: Assignment) -> Iterator[FamilyMe
 def _moves(
     application: Application, answer: StreamsAnswer, limits: SearchLimits
 ) -> tuple[list[FamilyMeasure], tuple[UnneededMove, ...]]:
-    """Return the moves of active tasks, and those of stateful tasks that were not needed.
+    """Return the moves of active tasks, and the unneeded moves of stateful tasks.
 
     The minimum belongs to the numbers of tasks per process, or per thread, of the answer.
     """
@@ -151,7 +151,7 @@ def _moves(
         solution = solve(group, levels=("movement",), limits=limits)
         measures.append(measure_level(group, tasks, solution, "movement", {}, shown=name))
         if name == "state_moves":
-            unneeded = moves_not_needed(group, tasks, solution)
+            unneeded = unneeded_moves(group, tasks, solution)
     return measures, unneeded
 
 

@@ -1,4 +1,4 @@
-"""Search documents of a family for the smallest ones with a measure above its minimum."""
+"""Search for the smallest documents on which the answer of an assignor misses a minimum."""
 
 import json
 from collections.abc import Iterable, Iterator

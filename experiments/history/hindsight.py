@@ -1,4 +1,4 @@
-"""Fewest moves over the recorded rebalances of a group, had its assignor known the future."""
+"""Hindsight optimum of a group: fewest moves over all of its recorded rebalances."""
 
 import json
 from collections.abc import Iterable, Iterator

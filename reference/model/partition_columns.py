@@ -48,7 +48,7 @@ class TopicStarts:
         return int(self.starts[-1])
 
     def exist(self, rows: PartitionColumns) -> NDArray[np.bool_]:
-        """Return, for each row of a partition index, whether the partition exists."""
+        """Return, for each row of the columns, whether the partition exists."""
         known: NDArray[np.bool_] = rows.topic != UNKNOWN
         if len(self.counts):
             known &= (rows.number >= 0) & (rows.number < self.counts[rows.topic])
@@ -107,7 +107,7 @@ def topic_starts(group: Group) -> TopicStarts:
 
 
 def select(rows: PartitionColumns, mask: NDArray[np.bool_]) -> PartitionColumns:
-    """Return the rows of a partition index that a mask selects."""
+    """Return the rows of the columns that a mask selects."""
     return PartitionColumns(rows.member[mask], rows.topic[mask], rows.number[mask])
 
 
@@ -128,7 +128,7 @@ def subscription_mask(group: Group) -> NDArray[np.bool_]:
 
 
 def are_subscribed(group: Group, rows: PartitionColumns) -> NDArray[np.bool_]:
-    """Return, for each row of a partition index, whether the member subscribes to the topic."""
+    """Return, for each row of the columns, whether the member subscribes to the topic."""
     topics = len(group.topics)
     if not len(rows.member):
         return np.zeros(0, dtype=np.bool_)

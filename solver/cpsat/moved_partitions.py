@@ -166,7 +166,7 @@ class MovedPartitionsModel:
     def _worst_value(
         self, level: Level, limits: Sequence[LevelLimit], hint: Placement | None
     ) -> int:
-        """Return a value that the minimum does not exceed: of the hint, or of all on one member."""
+        """Return an upper bound on the minimum: the value of the hint, or of all on one member."""
         problem = self.problem
         if hint is not None and self._is_within(limits, hint):
             return level_value(problem, level, hint)

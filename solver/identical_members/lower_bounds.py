@@ -91,7 +91,7 @@ def _members_bound(ascending: Sequence[int], sums: Sequence[int], capacity: int)
 
 
 def next_reachable_load(weights: Sequence[int], load: int) -> int:
-    """Return the least subset sum of the weights that is at least ``load``.
+    """Return the minimum subset sum of the weights that is at least ``load``.
 
     The maximum load is such a sum. Large inputs return ``load`` itself.
     """

@@ -48,7 +48,7 @@ def compare_families(
 def explain_families(
     file: Path, kind: Kind, names: Sequence[str], output_format: Format, limits: SearchLimits
 ) -> None:
-    """Print the moves of each assignor that were not needed."""
+    """Print the unneeded moves of each assignor."""
     layout = TableLayout(first=("step", "unneeded move"), rows=_move_rows)
     process = _comparison(names, limits)
     process_family_documents(file, kind, process, output_format, layout)

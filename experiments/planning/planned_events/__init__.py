@@ -1,1 +1,1 @@
-"""Forecast of planned events: fewest moves over all rebalances, beside the assignors."""
+"""Forecast of planned events: fewest moves over all rebalances, compared with the assignors."""

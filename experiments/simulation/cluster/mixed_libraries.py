@@ -94,7 +94,7 @@ def _own_assignor(policy: Policy) -> LibraryAssignor:
 
 
 def with_library_shares(script: Script, shares: Mapping[str, int]) -> Script:
-    """Give shares of the members without a library, in percent, a library each.
+    """Assign a library to each share, in percent, of the members without a library.
 
     The members of each library are spread evenly over the list of members.
 

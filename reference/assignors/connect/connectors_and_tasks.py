@@ -37,7 +37,7 @@ class ConnectorsAndTasks:
         return len(self.connectors) + len(self.tasks)
 
     def copy(self) -> Self:
-        """Return a copy that can change on its own."""
+        """Return an independent copy."""
         return type(self)(dict(self.connectors), dict(self.tasks))
 
     def add(self, other: "ConnectorsAndTasks") -> None:

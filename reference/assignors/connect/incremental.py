@@ -101,7 +101,7 @@ class IncrementalCooperativeAssignor:
         return ClusterAssignment(assigned, to_revoke)
 
     def _check_previous_revocation(self, active: ConnectorsAndTasks) -> None:
-        """If a revocation had no effect, start from what the workers run."""
+        """Start from the entries that the workers run if a revocation had no effect."""
         if self._previous_revocation.common(active):
             self._previous_assignment = active
         self._previous_revocation = ConnectorsAndTasks()

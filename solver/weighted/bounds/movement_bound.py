@@ -51,7 +51,7 @@ class PricedExchanges:
     bound: int
 
     def possible_moves(self, cost: int) -> NDArray[np.bool_]:
-        """Return which moves, per partition and member, may occur within a cost of all moves."""
+        """Return, per partition and member, whether the move may occur within a total cost."""
         most = cost * SCALE
         return self.exchange.bounds_of_moves(self.prices, most) <= most
 
