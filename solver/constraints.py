@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
-from kassay.reference.model.errors import InputError
+from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.topic_partitions import TopicPartition
 
@@ -132,8 +132,15 @@ def check_constraints(group: Group, constraints: Iterable[Constraint]) -> None:
     ------
     InputError
         If a member, topic or partition is unknown, or a limit is negative.
+    UsageError
+        If an object is not a constraint.
     """
     constraints = tuple(constraints)
+    for constraint in constraints:
+        if not isinstance(constraint, Constraint):
+            raise UsageError(
+                f"a constraint must be a Constraint such as MaxMoves(3), got {constraint!r}"
+            )
     if not constraints:
         return
     members = group.member_table()

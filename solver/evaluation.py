@@ -188,7 +188,6 @@ def binding_constraints(
 
 
 def _is_void(problem: Problem, constraint: constraints.Constraint) -> bool:
-    is_void = False  # a constraint of another kind is kept
     match constraint:
         case constraints.Capacity():
             is_void = constraint.limit >= problem.total
@@ -209,6 +208,8 @@ def _is_void(problem: Problem, constraint: constraints.Constraint) -> bool:
             is_void = not colocated_partitions(problem, constraint)
         case constraints.Separated():
             is_void = len(separated_partitions(problem, constraint)) <= 1
+        case _:
+            assert_never(constraint)
     return is_void
 
 

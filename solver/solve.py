@@ -155,7 +155,7 @@ class _Request:
         if self.problem.group.has_copies:
             return True
         needs_arcs = any(isinstance(level, TopicSpread | FlowLevel) for level in self.levels)
-        is_permitted = self.method is Method.AUTO and not self.rules
+        is_permitted = self.method is Method.AUTO
         return needs_arcs and is_permitted and has_arc_costs(self.problem.group, self.levels)
 
     def has_flows(self) -> bool:
@@ -191,9 +191,10 @@ def _by_one_flow(request: _Request) -> LexicographicResult | None:
 
 
 def _by_arc_costs(request: _Request) -> LexicographicResult | None:
-    """Solve all levels by flows with convex costs, or return None if there is too little time.
+    """Solve all levels by flows with convex costs.
 
-    A group with copies has no other method: levels without a result have the bound 0.
+    Return None if there is too little time, or if the optimum violates a constraint. A group with
+    copies has no other method: levels without a result have the bound 0.
     """
     problem, levels = request.problem, request.levels
     flows = solve_ordered_levels(problem, levels, (), request.clock)
@@ -206,6 +207,8 @@ def _by_arc_costs(request: _Request) -> LexicographicResult | None:
         for placement in reversed(flows.placements)
     }
     best = min(values)
+    if any(violated(problem, request.rules, values[best])):
+        return None
     prices = None
     if flows.is_complete:
         arcs, flow, _ = price_flow(problem, levels, values[best])

@@ -160,11 +160,15 @@ def repair_overloads(
     """Add placements to the pool: with lower loads, or with fewer moves within the limits.
 
     The search proves no bound. It applies to groups with different speeds, and to weighted groups
-    with levels about hosts, if all levels about loads are makespans.
+    with levels about hosts, if all levels about loads are makespans. CP-SAT needs no such
+    placement of a small group.
     """
     problem, unproven = pool.problem, ProvenBound(0, Origin.EXCHANGE)
     has_hosts = any(isinstance(each, HostImbalance) for each in pool.levels)
-    if problem.group.has_equal_speeds and not (problem.group.is_weighted and has_hosts):
+    is_small = problem.partition_count < MIN_PARTITIONS and not problem.has_big_loads
+    if is_small or (
+        problem.group.has_equal_speeds and not (problem.group.is_weighted and has_hosts)
+    ):
         return unproven
     # numpy.random would add to the start-up time of every command.
     from kassay.solver.weighted.search.overload_repair import OverloadRepair  # noqa: PLC0415

@@ -1,12 +1,19 @@
 """Constraints, levels and tolerances that the answer already meets make it no worse."""
 
+from dataclasses import dataclass
+
+import numpy as np
 import pytest
 
 from kassay import solver
-from kassay.reference import Group, Member, Topic
-from kassay.solver.evaluation import binding_constraints
+from kassay.reference import Assignment, Group, Member, Topic
+from kassay.reference.model.errors import UsageError
+from kassay.solver.cpsat.partition_classes import symmetry_classes
+from kassay.solver.enumeration.placement_table import list_placements
+from kassay.solver.evaluation import binding_constraints, violated
 from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import build_problem
+from kassay.solver.subscription_network import build_network
 from tests.solver.void_additions import is_worse, medium_call, void_additions
 from tests.tiers import short_and_long
 
@@ -51,6 +58,42 @@ def test_the_method_does_not_depend_on_constraints_that_every_assignment_meets(r
 def test_a_constraint_that_some_assignment_violates_is_kept(rule):
     problem = build_problem(GROUP)
     assert binding_constraints(problem, [*VOID, rule]) == (rule,)
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """Constraint of a type that the solver does not know."""
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda problem, rule: list(violated(problem, [rule], np.zeros(4, dtype=np.int32))),
+        lambda problem, rule: binding_constraints(problem, [rule]),
+        lambda problem, rule: list_placements(problem, [rule]),
+        lambda problem, rule: build_network(problem, [rule]),
+        lambda problem, rule: symmetry_classes(problem, (), [rule]),
+    ],
+    ids=["evaluation", "void constraints", "enumeration", "network", "cp-sat"],
+)
+def test_a_constraint_without_a_definition_is_an_error(ask):
+    with pytest.raises(AssertionError, match="Unknown"):
+        ask(build_problem(GROUP), Unknown())
+    with pytest.raises(UsageError, match="got Unknown"):
+        solver.solve(GROUP, constraints=[Unknown()])
+
+
+@pytest.mark.parametrize("rule", [solver.MaxMoves(1), solver.Separated((("t", 0), ("t", 1)))])
+def test_an_optimum_of_flows_that_meets_a_constraint_is_the_answer(rule):
+    levels = ("sum_of_squares", "topic_spread", "movement")
+    plain, solution = (
+        solver.solve(GROUP, levels=levels, constraints=rules) for rules in ((), (rule,))
+    )
+    assert (solution.method, solution.levels) == (plain.method, plain.levels)
+    certificate = solution.certificate
+    assert list(solver.certificate_errors(GROUP, solution.assignment, certificate)) == []
+    moved = Assignment({"a": (("t", 0), ("t", 1), ("t", 2), ("own", 0)), "b": ()})
+    assert list(solver.certificate_errors(GROUP, moved, certificate)) != []
 
 
 LIMITS = SearchLimits(time=600, deterministic=0.003)
