@@ -2,7 +2,8 @@
 
 ``python -m benchmarks.judged_moves 200 --moves 20 --seconds 30`` prints one line per group, then
 a table: the gaps to the bound by size of the groups, and the cells (a group and a number of moves)
-in which a simple search or the plain CP-SAT model finds a lower maximum load.
+in which a simple search or the plain CP-SAT model finds a lower maximum load. ``--size 12x400``
+gives all groups the same size.
 """
 
 import argparse
@@ -38,12 +39,19 @@ def main() -> None:
     """Run the comparison, print its lines and its table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("groups", type=int, nargs="?", default=200)
+    parser.add_argument("--first", type=int, default=0, help="seed of the first group")
+    parser.add_argument("--size", type=_size, help="members and partitions, such as 12x400")
     parser.add_argument("--moves", type=int, default=20, help="greatest number of moves")
     parser.add_argument("--partitions", type=int, default=3_000, help="greatest number per group")
     parser.add_argument("--seconds", type=float, default=30.0, help="time limit per group")
     options = parser.parse_args()
     sizes: dict[tuple[int, int], list[_Cell]] = {size: [] for size in _SIZES}
-    for group in seeded_groups(options.groups, most_partitions=options.partitions):
+    for group in seeded_groups(
+        options.groups,
+        first=options.first,
+        most_partitions=options.partitions,
+        size=options.size,
+    ):
         start = time.monotonic()
         cells = _cells(group, options.moves, options.seconds)
         product = len(group.members) * group.partition_count
@@ -65,6 +73,11 @@ def main() -> None:
                 f"{sum(one.value > min(one.judges) for one in cells):13}  "
                 f"{sum(one.value > one.plain for one in cells):6}"
             )
+
+
+def _size(text: str) -> tuple[int, int]:
+    members, partitions = text.split("x")
+    return int(members), int(partitions)
 
 
 def _cells(group: Group, most: int, seconds: float) -> list[_Cell]:

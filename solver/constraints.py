@@ -35,7 +35,9 @@ class MaxPartitions:
     member: str | None = None
 
     def __str__(self) -> str:
-        return f"{_subject(self.member)} has at most {self.limit} partitions"
+        return (
+            f"{_subject(self.member)} has at most {self.limit} partition{'s' * (self.limit != 1)}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class MaxMoves:
     limit: int
 
     def __str__(self) -> str:
-        return f"at most {self.limit} partitions move"
+        return f"at most {self.limit} {'partition moves' if self.limit == 1 else 'partitions move'}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import jinja2
+from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from kassay.reference.documents.csv_writer import formulas_as_text
@@ -12,6 +13,25 @@ from kassay.reference.documents.csv_writer import formulas_as_text
 BLUE, ORANGE = "#0b66a8", "#c2521b"
 """Colours of HTML pages and of the figures on the pages."""
 _TEMPLATES = Path(__file__).parent / "templates"
+
+
+class _CompiledTemplates(jinja2.BytecodeCache):
+    """Compiled templates of this process: their compilation takes longer than most pages."""
+
+    def __init__(self) -> None:
+        self.code: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Load the code of a template if it is compiled."""
+        if bucket.key in self.code:
+            bucket.bytecode_from_string(self.code[bucket.key])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep the code of a template."""
+        self.code[bucket.key] = bucket.bytecode_to_string()
+
+
+_COMPILED = {autoescape: _CompiledTemplates() for autoescape in (False, True)}
 
 
 def environment(*folders: Path, autoescape: bool) -> jinja2.Environment:
@@ -23,6 +43,7 @@ def environment(*folders: Path, autoescape: bool) -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        bytecode_cache=_COMPILED[autoescape],
     )
     jinja.filters.update(
         csv_link=_csv_link, number=digits_in_groups, percent=_percent, command=_command

@@ -68,7 +68,8 @@ class LoadUnits:
         if not rest:
             return whole
         exact = relative_load / min(self.factors)
-        return round(exact, 1) if exact < _MIN_ROUNDED else round(exact)
+        shown = round(exact, 1) if exact < _MIN_ROUNDED else round(exact)
+        return round(shown) if shown == round(shown) else shown
 
     def loads(self, member_loads: Sequence[int]) -> list[int]:
         """Return the load of each load unit: the sum of the loads of its members."""

@@ -27,10 +27,11 @@ Report = Callable[[int, int, int], None]
 
 MAX_MOVES = 500
 """Default maximum number of moves of the table."""
-BEAMS = ((60, 40, 0), (6, MAX_MOVES, 4), (60, 40, 4))
+BEAMS = ((50, 40, 0), (6, MAX_MOVES, 4), (60, 40, 4))
 """Width of each beam, its maximum number of moves, and its number of exchanging states.
 
-Beams that find good entries for few moves in little time come first.
+Beams that find good entries for few moves in little time come first. A wider beam can end in worse
+entries than a narrow one, so the widths differ.
 """
 _COUNTED_MOVES = 100
 """Maximum number of moves for which the table has a bound from the start."""

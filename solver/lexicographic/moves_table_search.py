@@ -18,6 +18,8 @@ from kassay.solver.objective import Movement
 
 _MIN_SECONDS = 0.4
 """Minimum time for the greedy moves, and for one entry of the table."""
+_FEW_MOVES = 40
+"""Number of moves for which each beam searches, also if the greedy moves end earlier."""
 _BEAM_STEPS = 5_000
 """Maximum number of steps with a deterministic limit."""
 _CPSAT_SHARE = 0.6
@@ -64,19 +66,28 @@ def _search_beams(table: MovesTable, budget: SearchBudget) -> None:
         may_continue = budget.at_least(_MIN_SECONDS).continuation(_BEAM_STEPS)
         table.add_until_lowest(beam.lower_squares(table.most, may_continue))
         for heaviest in heaviest_weights:
-            most = min(table.most, table.top + 1)
+            most = _useful_moves(table, table.most)
             found = beam.search(most, 1, may_continue, heaviest=heaviest, exchanging=0)
             table.add_until_lowest(found)
     may_continue = budget.continuation(_BEAM_STEPS)
     while table.waiting and not all(map(table.is_proven, range(table.top + 1))):
         width, limit, exchanging = table.waiting[0]
         for heaviest in heaviest_weights:
-            most = min(table.most, limit, table.top + 1)
+            most = _useful_moves(table, limit)
             found = beam.search(most, width, may_continue, heaviest=heaviest, exchanging=exchanging)
             table.add_until_lowest(found)
         if not may_continue():
             return
         del table.waiting[0]
+
+
+def _useful_moves(table: MovesTable, limit: int) -> int:
+    """Return the maximum number of moves of a beam: at least `_FEW_MOVES` unless these are useless.
+
+    More moves than in the table are useless if its last entry has the lowest possible imbalance.
+    """
+    is_lowest = table.values[-1] <= table.lowest
+    return min(limit, table.most, table.top if is_lowest else max(table.top + 1, _FEW_MOVES))
 
 
 def prove_moves(table: MovesTable, counts: Sequence[int], budget: SearchBudget) -> None:

@@ -51,13 +51,15 @@ class LimitingPartition:
         carry = "carries" if self.equal == 1 else "carry"
         further = f" ({self.equal:,} more {carry} as much)" if self.equal else ""
         split = self.after_split
+        them, their = ("them", "their") if self.equal else ("it", "its")
+        member = "faster members" if self.equal else "a faster member"
         most = "" if split.gap == 0 else f"at most {split.value:,}, with the lower bound "
         return (
             f"partition {self.topic}-{self.partition} alone carries {self.weight:,}, "
             f"{self.weight / self.total:.0%} of the {noun or 'total weight'} and {ratio:.1f} times "
-            f"the mean load{further}: no assignment has a lower maximum. Split its keys, or give "
-            f"it a faster member. With its keys split in two, the lowest maximum load is "
-            f"{most}{split.bound:,}."
+            f"the mean load{further}: no assignment has a lower maximum. Split "
+            f"{their} keys, or give {them} {member}. With {their} keys split in two, the lowest "
+            f"maximum load is {most}{split.bound:,}."
         )
 
     def record(self) -> dict[str, object]:
@@ -116,7 +118,7 @@ def limiting_partition(
 
 
 def _split(group: Group, heaviest: int) -> Group:
-    """Return the group without owners and capacities, with all heaviest partitions split in two."""
+    """Return the group without owners, with all heaviest partitions split in two."""
     topics = []
     for topic in group.topics:
         weights = [topic.weight(number) for number in range(topic.partitions)]
@@ -129,5 +131,4 @@ def _split(group: Group, heaviest: int) -> Group:
                 weights=(*kept, *halves),
             )
         )
-    members = tuple(replace(member, capacity=None) for member in group.members)
-    return rejoin(replace(group, topics=tuple(topics), members=members), Assignment({}))
+    return rejoin(replace(group, topics=tuple(topics)), Assignment({}))

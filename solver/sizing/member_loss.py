@@ -1,6 +1,7 @@
 """Maximum load after the loss of one member."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import lcm
 
 import numpy as np
 
@@ -21,7 +22,8 @@ from kassay.solver.solve import solve
 class MemberLoss:
     """Effect of losing one member: minimum makespan of the others, and unserved partitions.
 
-    Unserved are partitions without subscribers among the other members.
+    If speeds differ, the makespan is the maximum relative load in the whole group. Unserved are
+    partitions without subscribers among the other members.
     """
 
     member: str
@@ -101,8 +103,15 @@ def member_loss(
         rest, unserved = _after_loss(problem, placement, lost)
         within = budget.part(1 / (problem.member_count - lost)).rest()
         solution = solve(rest, levels=(Imbalance(Measure.MAKESPAN),), limits=within, seed=seed)
-        losses.append(MemberLoss(name, solution.imbalance, unserved))
+        losses.append(MemberLoss(name, _in_units_of(problem, solution.imbalance, lost), unserved))
     return MemberLosses(tuple(losses))
+
+
+def _in_units_of(problem: Problem, makespan: LevelValue, lost: int) -> LevelValue:
+    """Convert a maximum relative load without the lost member to relative loads of all members."""
+    speeds = problem.member_units.speeds
+    factor = lcm(*speeds) // lcm(*(speed for at, speed in enumerate(speeds) if at != lost))
+    return replace(makespan, value=makespan.value * factor, bound=makespan.bound * factor)
 
 
 def _without_search(problem: Problem, placement: Placement, lost: int) -> MemberLoss:

@@ -116,12 +116,17 @@ class PlainModel:
         return round(solver.objective_value), round(solver.best_objective_bound)
 
 
-def seeded_groups(count: int, *, most_partitions: int = 3_000) -> Iterator[Group]:
-    """Yield seeded groups with different weights and owners that are not balanced."""
-    for seed in range(count):
+def seeded_groups(
+    count: int, *, first: int = 0, most_partitions: int = 3_000, size: tuple[int, int] | None = None
+) -> Iterator[Group]:
+    """Yield seeded groups with different weights and owners that are not balanced.
+
+    ``first`` is the first seed, and ``size`` the number of members and of partitions of each group.
+    """
+    for seed in range(first, first + count):
         rng = random.Random(seed)
-        members = rng.randint(12, 60)
-        partitions = rng.randint(100, most_partitions)
+        members, partitions = rng.randint(12, 60), rng.randint(100, most_partitions)
+        members, partitions = (members, partitions) if size is None else size
         topics = rng.choice([1, 1, 3, 8])
         counts = [partitions // topics] * topics
         exponent = rng.uniform(0.6, 1.2)

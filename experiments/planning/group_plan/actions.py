@@ -1,6 +1,6 @@
 """Recommended manual actions that balance a group, such as a restart of a member."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kassay.experiments.implementations.convergence import Ending, run_until_stable
@@ -9,17 +9,22 @@ from kassay.experiments.planning.group_plan.assignor_outcomes import (
     AssignmentMetrics,
     AssignorOutcome,
     assignment_metrics,
+    is_permitted,
 )
 from kassay.experiments.planning.preparation.identify_assignor import (
     Implementation,
     identify_assignor,
+    kafka_name,
     runs_in_client,
 )
 from kassay.experiments.planning.preparation.plan_verdict import count_of
 from kassay.reference.assignors import ASSIGNORS, Goal, Release
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import movement
+from kassay.reference.model.group_annotations import Protocol
+from kassay.reference.model.metrics import Measure, member_units, movement
 from kassay.reference.model.topic_partitions import NO_PARTITIONS
+from kassay.solver.constraints import Constraint
+from kassay.solver.objective import CrossRack, HostImbalance, Level
 from kassay.solver.solution import LevelValue
 
 _FEW_MOVES = frozenset(
@@ -37,15 +42,19 @@ _UNEVEN = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecommendedAction:
-    """Recommended manual action, with the resulting maximum loads and number of moves.
+    """Recommended manual action, with the loads after it and the number of moves.
 
-    ``host_makespan`` is the maximum relative load of the hosts.
+    ``metrics`` is None if the action changes the partitions.
     """
 
     text: str
-    makespan: int | None
+    metrics: AssignmentMetrics | None
     moves: int | None
-    host_makespan: int | None = None
+
+    @property
+    def makespan(self) -> int | None:
+        """Return the maximum relative load after the action."""
+        return None if self.metrics is None else self.metrics.makespan
 
 
 def effective_actions(
@@ -55,9 +64,14 @@ def effective_actions(
     planned: AssignmentMetrics,
     makespan: LevelValue,
     outcomes: Sequence[AssignorOutcome],
-    by_host: bool = False,
+    levels: Sequence[Level] = (),
+    rules: Sequence[Constraint] = (),
 ) -> tuple[RecommendedAction, ...]:
     """Find manual actions that balance a group, those with the fewest moves first.
+
+    An action almost reaches the maximum load of the plan, and the values of its other levels for
+    hosts and racks. It lowers at least one of them, or the sum of squares if the plan keeps the
+    maximum load.
 
     Parameters
     ----------
@@ -65,32 +79,49 @@ def effective_actions(
         Maximum load of the planned assignment, and a lower bound on the maximum load.
     outcomes
         Results of Kafka's assignors for the group.
-    by_host
-        Whether an action must also lower the maximum load of the hosts to that of the plan.
+    levels, rules
+        Levels and constraints of the plan, with the capacities. The results of actions meet the
+        constraints.
     """
     found = [
         *_assignor_changes(group, outcomes),
-        *_restarts(group, current),
-        *_further_partitions(group, planned, makespan),
+        *_restarts(group, current, rules),
+        *(() if rules else _further_partitions(group, planned, makespan)),
     ]
-    effective = [one for one in found if _is_effective(one, current, planned, by_host=by_host)]
+    goals = _goals(current, planned, levels)
+    effective = [one for one in found if _is_effective(one, goals)]
     return tuple(sorted(effective, key=lambda one: (one.moves is None, one.moves or 0)))
 
 
-def _is_effective(
-    action: RecommendedAction,
-    current: AssignmentMetrics,
-    planned: AssignmentMetrics,
-    *,
-    by_host: bool,
-) -> bool:
-    """Return whether an action lowers a maximum load, and almost reaches those of the plan."""
-    loads = [(action.makespan, current.makespan, planned.makespan)]
-    if by_host:
-        loads.append((action.host_makespan, current.host_makespan, planned.host_makespan))
-    known = [(load, before, after) for load, before, after in loads if load is not None]
-    is_near = all(load <= after + after // _EXCESS for load, _, after in known)
-    return is_near and (not known or any(load < before for load, before, _ in known))
+@dataclass(frozen=True, slots=True)
+class _Goal:
+    """Value that an action must almost reach, its value now, and its value after an action."""
+
+    current: int
+    planned: int
+    reached: Callable[[AssignmentMetrics], int]
+
+
+def _goals(
+    current: AssignmentMetrics, planned: AssignmentMetrics, levels: Sequence[Level]
+) -> list[_Goal]:
+    values: list[Callable[[AssignmentMetrics], int]] = [lambda one: one.makespan]
+    if planned.makespan >= current.makespan:
+        values.append(lambda one: one.measures[Measure.SUM_OF_SQUARES])
+    if any(isinstance(level, HostImbalance) for level in levels):
+        values.append(lambda one: one.host_makespan)
+    if any(isinstance(level, CrossRack) for level in levels):
+        values.append(lambda one: one.cross_rack or 0)
+    return [_Goal(value(current), value(planned), value) for value in values]
+
+
+def _is_effective(action: RecommendedAction, goals: Sequence[_Goal]) -> bool:
+    """Return whether an action lowers a value, and almost reaches the values of the plan."""
+    if action.metrics is None:
+        return True
+    values = [(goal.reached(action.metrics), goal) for goal in goals]
+    is_near = all(value <= goal.planned + goal.planned // _EXCESS for value, goal in values)
+    return is_near and any(value < goal.current for value, goal in values)
 
 
 def _assignor_changes(
@@ -100,7 +131,7 @@ def _assignor_changes(
     is_other = own.implementation is Implementation.OTHER
     has_client = any(is_library_assignor(one.assignor) for one in outcomes)
     for outcome in outcomes:
-        if outcome.metrics is None or outcome.movement is None:
+        if outcome.metrics is None or outcome.movement is None or not outcome.is_permitted:
             continue
         origin, of_library, name = "", "", outcome.assignor
         if is_library_assignor(name):
@@ -117,23 +148,35 @@ def _assignor_changes(
         if name == own.name:
             text = f"trigger a rebalance: {name}{of_library} then balances the group"
         else:
-            text = f"switch the assignor to {name}{of_library}"
-        yield _change_to(text, outcome.metrics, outcome.movement, origin)
+            text = f"{_switch(group, name)}{of_library}"
+        yield _change_to(group, text, outcome.metrics, outcome.movement, origin)
+
+
+def _switch(group: Group, name: str) -> str:
+    """Describe the change to another assignor, and to another protocol if the group needs it."""
+    own, is_client = identify_assignor(group), runs_in_client(name)
+    shown = kafka_name(name)
+    runs_classic = group.status.protocol is Protocol.CLASSIC or (
+        own.name is not None and runs_in_client(own.name)
+    )
+    if own.implementation is Implementation.BROKER and is_client:
+        return f"switch to the classic protocol with the assignor {shown}"
+    if runs_classic and not is_client:
+        return f"switch to the consumer protocol with the assignor {shown}"
+    return f"switch the assignor to {shown}{'' if is_client else ' of the consumer protocol'}"
 
 
 def _change_to(
-    text: str, metrics: AssignmentMetrics, moves: int, origin: str = ""
+    group: Group, text: str, metrics: AssignmentMetrics, moves: int, origin: str = ""
 ) -> RecommendedAction:
-    result = f"{origin}{count_of(moves, 'move')}, maximum load {metrics.makespan:,}"
-    return RecommendedAction(
-        text=f"{text} ({result})",
-        makespan=metrics.makespan,
-        moves=moves,
-        host_makespan=metrics.host_makespan,
-    )
+    load = f"{member_units(group).shown(metrics.makespan):,}"
+    result = f"{origin}{count_of(moves, 'move')}, maximum load {load}"
+    return RecommendedAction(text=f"{text} ({result})", metrics=metrics, moves=moves)
 
 
-def _restarts(group: Group, current: AssignmentMetrics) -> Iterator[RecommendedAction]:
+def _restarts(
+    group: Group, current: AssignmentMetrics, rules: Sequence[Constraint]
+) -> Iterator[RecommendedAction]:
     """Evaluate a restart of each of the members with the highest loads."""
     assignor = identify_assignor(group)
     own = assignor.port
@@ -145,7 +188,10 @@ def _restarts(group: Group, current: AssignmentMetrics) -> Iterator[RecommendedA
         stable = run_until_stable(restarted, own)
         if stable.ending is not Ending.OK or stable.assignment is None:
             continue
+        if not is_permitted(group, stable.assignment, rules):
+            continue
         yield _change_to(
+            group,
             f"restart {member}, so that {own} redistributes its partitions",
             assignment_metrics(restarted, stable.assignment),
             movement(group, stable.assignment),
@@ -170,7 +216,7 @@ def _further_partitions(
     loads, maximum = planned.loads, makespan.value
     total = sum(loads.values())
     more = maximum * len(loads) - total
-    if group.common_weight != 1 or makespan.gap or not total or more <= total // _UNEVEN:
+    if group.uniform_weight != 1 or makespan.gap or not total or more <= total // _UNEVEN:
         return
     light = [one for one in group.members if loads.get(one.id, maximum) < maximum]
     topics = [t for t in group.topics if all(t.name in one.subscription for one in light)]
@@ -178,8 +224,8 @@ def _further_partitions(
         return
     topic = max(topics, key=lambda one: (one.partitions, one.name))
     yield RecommendedAction(
-        text=f"give topic {topic.name} {count_of(more, 'more partition')}: every member then has "
-        f"{maximum:,} partitions (keys move between partitions)",
-        makespan=None,
+        text=f"give topic {topic.name} {count_of(more, 'more partition')}: every member can then "
+        f"have {count_of(maximum, 'partition')} (keys move between partitions)",
+        metrics=None,
         moves=None,
     )

@@ -14,6 +14,9 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, host_units, load_vector, loads, measures
 from kassay.reference.model.metrics import movement as count_moves
+from kassay.solver.constraints import Constraint
+from kassay.solver.evaluation import violated
+from kassay.solver.problem import build_problem
 from kassay.solver.solution import Solution
 
 
@@ -43,6 +46,7 @@ class AssignorOutcome:
 
     ``detail`` is the error message of an assignor that failed; it has no metrics.
     ``minimum_movement`` is the minimum for an equal or lower imbalance, None if not proven.
+    ``is_permitted`` states whether the result meets the constraints of the plan.
     """
 
     assignor: str
@@ -52,6 +56,7 @@ class AssignorOutcome:
     metrics: AssignmentMetrics | None
     movement: int | None
     minimum_movement: int | None
+    is_permitted: bool = True
 
     def record(self) -> dict[str, object]:
         """Return the outcome as a JSON object."""
@@ -82,11 +87,17 @@ def assignment_metrics(group: Group, assignment: Assignment) -> AssignmentMetric
 
 
 def assignor_outcomes(
-    group: Group, optimum: Solution, limits: CaseLimits, *, client: Sequence[str] = ()
+    group: Group,
+    optimum: Solution,
+    limits: CaseLimits,
+    *,
+    client: Sequence[str] = (),
+    rules: Sequence[Constraint] = (),
 ) -> Iterator[AssignorOutcome]:
     """Run the assignors of a client library and of Kafka on a group, and yield the results.
 
-    Assignors of the old ZooKeeper consumer are skipped.
+    Assignors of the old ZooKeeper consumer are skipped. ``rules`` are the constraints of the plan,
+    with the capacities, which no assignor knows.
 
     If the search is stopped, the outcomes of further ports are missing.
     """
@@ -99,7 +110,8 @@ def assignor_outcomes(
         if stable.ending is Ending.OK and stable.assignment is not None:
             metrics = assignment_metrics(group, stable.assignment)
             movement = count_moves(group, stable.assignment)
-            minimum = _minimum_movement(group, metrics, optimum, limits)
+            if not rules:
+                minimum = _minimum_movement(group, metrics, optimum, limits)
         yield AssignorOutcome(
             assignor=assignor,
             ending=str(stable.ending),
@@ -108,13 +120,24 @@ def assignor_outcomes(
             metrics=metrics,
             movement=movement,
             minimum_movement=minimum,
+            is_permitted=is_permitted(group, stable.assignment, rules),
         )
+
+
+def is_permitted(group: Group, assignment: Assignment | None, rules: Sequence[Constraint]) -> bool:
+    """Return whether an assignment of all partitions meets constraints."""
+    if assignment is None or not rules:
+        return True
+    problem = build_problem(group)
+    placement = problem.to_placement(assignment)
+    return placement is not None and not any(violated(problem, rules, placement))
 
 
 def _minimum_movement(
     group: Group, metrics: AssignmentMetrics, optimum: Solution, limits: CaseLimits
 ) -> int | None:
-    if optimum.imbalance.gap or optimum.movement.gap:
+    is_measured = optimum.imbalance.name in metrics.measures
+    if optimum.imbalance.gap or optimum.movement.gap or not is_measured:
         return None
     imbalance = metrics.measures[optimum.imbalance.name]
     brief = replace(limits, time=min(limits.time, SECONDARY_SECONDS))

@@ -34,13 +34,9 @@ from kassay.reference.model.group_annotations import WeightSource
 from kassay.reference.model.group_checks import require_group
 from kassay.reference.model.metrics import member_units, participants
 from kassay.reference.model.ownership import NO_OWNER, ownership, rejoin
-from kassay.solver.constraints import Constraint
+from kassay.solver.constraints import Constraint, group_constraints
 from kassay.solver.limits import SearchLimits
-from kassay.solver.objective import (
-    HostImbalance,
-    Level,
-    requested_levels,
-)
+from kassay.solver.objective import Level, requested_levels
 from kassay.solver.sizing.limiting_partition import LimitingPartition, limiting_partition
 from kassay.solver.sizing.member_loss import MemberLosses, member_loss
 from kassay.solver.sizing.members_needed import members_needed
@@ -141,7 +137,8 @@ class _Planner:
         )
         planned, consuming = assignment_metrics(group, assignment), participants(group)
         before = assignment_metrics(group, current)
-        makespan = makespan_of(group, solution) or LevelValue("makespan", 0, 0)
+        makespan = makespan_of(group, solution, self.found.constraints)
+        makespan = makespan or LevelValue("makespan", 0, 0)
         outcomes = self._assignor_outcomes()
         is_brief = self.found.time.is_stopped or self.found.is_first
         return Plan(
@@ -171,7 +168,8 @@ class _Planner:
                 planned=planned,
                 makespan=makespan,
                 outcomes=outcomes,
-                by_host=any(isinstance(one, HostImbalance) for one in self.found.levels),
+                levels=self.found.levels,
+                rules=self._rules,
             ),
             growth_sizings=self._growth_sizings(planned.makespan),
             member_losses=self._member_losses(assignment),
@@ -195,7 +193,15 @@ class _Planner:
             return ()
         limits = self.found.time.share("assignors", 0.2, parts=8)
         client = self.client_assignors
-        return tuple(assignor_outcomes(self.found.group, self.found.optimum, limits, client=client))
+        found, rules = self.found, self._rules
+        return tuple(
+            assignor_outcomes(found.group, found.optimum, limits, client=client, rules=rules)
+        )
+
+    @property
+    def _rules(self) -> tuple[Constraint, ...]:
+        """Constraints of the plan, with the capacities."""
+        return (*group_constraints(self.found.group), *self.found.constraints)
 
     def _growth_sizings(self, makespan: int) -> tuple[GrowthSizing, ...]:
         group, factors = self.found.group, self.request.growth

@@ -14,8 +14,9 @@ from kassay.solver.frontier.frontier_points import Frontier, FrontierPoint
 from kassay.solver.solution import LevelValue, Solution, value_and_bound
 
 FEW_MOVES = 10
-"""Maximum number of moves of the option ``ten best moves``."""
-RECOMMENDED, BEST_MOVES, BALANCED = "plan", "ten best moves", "perfect balance"
+"""Maximum number of moves of the option `FEWER_MOVES`."""
+RECOMMENDED, FEWER_MOVES = "plan", "at most ten moves"
+BALANCED, ALMOST_BALANCED = "minimum imbalance", "lowest imbalance found"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +59,11 @@ def plan_options(
     few = [point for point in frontier.points if point.movement.value <= FEW_MOVES]
     top = optimum.movement.value
     if few and top > FEW_MOVES and few[-1].movement.value != solution.movement.value:
-        found.append((BEST_MOVES, few[-1]))
+        found.append((FEWER_MOVES, few[-1]))
     planned = (solution.imbalance.value, solution.movement.value)
     if planned != (optimum.imbalance.value, top):
-        found.append((BALANCED, optimum))
+        is_proven = optimum.imbalance.gap == 0
+        found.append((BALANCED if is_proven else ALMOST_BALANCED, optimum))
     return tuple(
         PlanOption(
             name=name,

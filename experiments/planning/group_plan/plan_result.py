@@ -130,7 +130,7 @@ class Plan:
     @property
     def verdict(self) -> Verdict:
         """Return the result of the plan, with the condition under which it holds."""
-        return Verdict.of(self.group, self.solution, self.makespan, self.levels)
+        return Verdict.of(self.group, self.solution, self.makespan, self.levels, self.constraints)
 
     @property
     def condition(self) -> str | None:
@@ -151,10 +151,11 @@ class Plan:
 
     def move_rows(self) -> Iterator[tuple[object, ...]]:
         """Yield the values of `MOVE_COLUMNS` for each move, in execution order."""
+        units = member_units(self.group)
         for number, batch in enumerate(self.batches, 1):
             for move in batch.moves:
                 key = (move.topic, move.partition, move.source, move.target, move.weight)
-                yield (number, *key, batch.makespan)
+                yield (number, *key, units.shown(batch.makespan))
 
 
 def moves_csv(plan: Plan) -> str:

@@ -111,7 +111,7 @@ class PlannedSolution:
             self.is_first = True
             first()
             self.is_first = False
-        search.find_lowest(self.time.budget("perfect balance", 1.0))
+        search.find_lowest(self.time.budget("minimum imbalance", 1.0))
         search.find_fewest_moves(self.time.budget("fewest moves", 1.0))
         moves = dict.fromkeys((search.moves, FEW_MOVES, 1))
         prove_moves(self.table, list(moves), self.time.budget("plan", 0.25))
@@ -129,7 +129,7 @@ class PlannedSolution:
             self.group,
             levels=self.levels if is_exact else exact,
             constraints=rules,
-            limits=self.time.share("perfect balance", 0.5 if is_exact else 0.25),
+            limits=self.time.share("minimum imbalance", 0.5 if is_exact else 0.25),
             seed=self.time.seed,
         )
         if is_exact or optimum.assignment is None:

@@ -84,13 +84,14 @@ def schedule_moves(
     batch_size: int = 1,
     measure: Measure = Measure.MAKESPAN,
 ) -> tuple[MoveBatch, ...]:
-    """Divide the moves to an assignment into batches, with the most effective moves first.
+    """Divide the moves to an assignment into batches that lower the highest loads first.
 
     Partitions without an owner form the first batch, because they have no consumer yet. Then each
-    move takes a partition from the member with the highest load, among the members whose load a
-    move can lower. Of this member's moves, the move with the lowest maximum load of old and new
-    owner comes first. The moves can therefore stop after any batch. This order is a heuristic, not
-    an optimum. At most ``batch_size`` owned partitions have no consumer at any time.
+    move takes a partition from the member with the highest relative load, among the members whose
+    load a move can lower. Of this member's moves, the move with the lowest maximum load of old and
+    new owner comes first. This order is a heuristic, not an optimum: a batch can raise the maximum
+    load if a later one lowers it. At most ``batch_size`` owned partitions have no consumer at any
+    time.
 
     Examples
     --------
@@ -112,10 +113,11 @@ def schedule_moves(
     current = owned_loads(group)
     moves = moves_between(group, assignment)
     placed = [move for move in moves if move.source is None]
-    start = dict(current)
+    factors = metrics.relative_loads(group, dict.fromkeys(current, 1))
+    start = metrics.relative_loads(group, current)
     for move in placed:
-        start[move.target] += move.weight
-    moved = list(_most_effective_first([m for m in moves if m.source is not None], start))
+        start[move.target] += move.weight * factors[move.target]
+    moved = list(_highest_loads_first([m for m in moves if m.source is not None], start, factors))
     slices = [placed] if placed else []
     slices += [moved[first : first + batch_size] for first in range(0, len(moved), batch_size)]
     consuming, units = metrics.participants(group), metrics.member_units(group)
@@ -136,8 +138,13 @@ def schedule_moves(
     return tuple(batches)
 
 
-def _most_effective_first(moves: Sequence[Move], current: dict[str, int]) -> Iterator[Move]:
-    """Yield moves, those from members with the highest load first, and update ``current``."""
+def _highest_loads_first(
+    moves: Sequence[Move], current: dict[str, int], factors: dict[str, int]
+) -> Iterator[Move]:
+    """Yield moves, those from members with the highest load first, and update ``current``.
+
+    ``current`` has relative loads, and ``factors`` the factor from load to relative load.
+    """
     pending: dict[str, list[Move]] = {}
     for move in sorted(moves, key=lambda move: (-move.weight, move.topic, move.partition)):
         pending.setdefault(move.source or "", []).append(move)
@@ -146,13 +153,13 @@ def _most_effective_first(moves: Sequence[Move], current: dict[str, int]) -> Ite
     heapify(heap)
     search = len(moves) <= _MAX_SEARCHED_MOVES
     while pending:
-        move = _next_move(heap, pending, current, search=search)
+        move = _next_move(heap, pending, current, factors, search=search)
         source = move.source or ""
         pending[source].remove(move)
         if not pending[source]:
             del pending[source]
-        current[move.target] += move.weight
-        current[source] -= move.weight
+        current[move.target] += move.weight * factors[move.target]
+        current[source] -= move.weight * factors[source]
         for member in (source, move.target):
             if member in pending:
                 heappush(heap, (-current[member], member))
@@ -163,6 +170,7 @@ def _next_move(
     heap: list[tuple[int, str]],
     pending: dict[str, list[Move]],
     current: dict[str, int],
+    factors: dict[str, int],
     *,
     search: bool,
 ) -> Move:
@@ -180,7 +188,16 @@ def _next_move(
         visited.append(entry)
         candidates = pending[source][:_MAX_CANDIDATES]
         highest, best = min(
-            ((max(current[m.target] + m.weight, load - m.weight), m) for m in candidates),
+            (
+                (
+                    max(
+                        current[m.target] + m.weight * factors[m.target],
+                        load - m.weight * factors[source],
+                    ),
+                    m,
+                )
+                for m in candidates
+            ),
             key=lambda pair: pair[0],
         )
         if least is None or highest < least[0]:

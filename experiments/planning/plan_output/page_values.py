@@ -7,8 +7,9 @@ from markupsafe import Markup
 
 from kassay.experiments.planning.group_plan.plan_alternatives import scheduled_measure
 from kassay.experiments.planning.group_plan.plan_result import Plan, loads_csv, moves_csv
-from kassay.experiments.planning.plan_output.plan_sentences import level_words, shown
+from kassay.experiments.planning.plan_output.plan_sentences import shown
 from kassay.experiments.planning.preparation.plan_verdict import count_of
+from kassay.experiments.planning.preparation.planning_levels import level_words
 from kassay.experiments.plotting.assignment_figure import draw_assignment
 from kassay.experiments.plotting.frontier_drawing import FrontierCurve, frontier_svg
 from kassay.reference.model.metrics import Measure, member_units, relative_loads
@@ -42,6 +43,7 @@ def page_context(plan: Plan, names: Mapping[str, str]) -> dict[str, object]:
         )
         if len(plan.frontier.points) > 1
         else "",
+        "has_prefixes": len(_prefixes(plan)) > 1,
         "prefix_gaps": list(_prefix_gaps(plan)),
         "frontier_csv": "moves,imbalance,bound\n"
         + "".join(
@@ -77,7 +79,10 @@ def _move_choice(plan: Plan, members: Sequence[str]) -> Markup | None:
         measure is Measure.SUM_OF_SQUARES and units.has_equal_speeds
     )
     points = [
-        (row.moves, *(shown(measure, one, units) for one in (row.imbalance, row.imbalance_bound)))
+        (
+            row.moves,
+            *(shown(measure, one, plan.group) for one in (row.imbalance, row.imbalance_bound)),
+        )
         for row in plan.frontier.table()
         if has_points
     ]
@@ -124,12 +129,12 @@ def _prefixes(plan: Plan) -> list[tuple[int, int]]:
 def _prefix_gaps(plan: Plan) -> Iterator[str]:
     """Compare the first moves of the list with the points of the frontier."""
     lowest = {row.moves: row.imbalance for row in plan.frontier.table()}
-    measure, units = plan.frontier.measure, member_units(plan.group)
+    measure = plan.frontier.measure
     name = level_words(measure)
     for moves, imbalance in _prefixes(plan):
         if moves in _COMPARED_PREFIXES and moves < plan.movement and moves in lowest:
             excess = (imbalance - lowest[moves]) / max(1, lowest[moves])
-            value, best = (shown(measure, one, units) for one in (imbalance, lowest[moves]))
+            value, best = (shown(measure, one, plan.group) for one in (imbalance, lowest[moves]))
             yield (
                 f"After {count_of(moves, 'move')} of the list: {name} {value:,}, "
                 f"{excess:.1%} above the point with {count_of(moves, 'move')} ({best:,})."

@@ -7,22 +7,16 @@ from kassay.experiments.planning.group_plan.host_loads import host_loads
 from kassay.experiments.planning.group_plan.plan_alternatives import FEW_MOVES, RECOMMENDED
 from kassay.experiments.planning.group_plan.plan_result import Plan
 from kassay.experiments.planning.preparation.plan_verdict import count_of
+from kassay.experiments.planning.preparation.planning_levels import level_words
 from kassay.experiments.planning.preparation.planning_start import rebalance_caveat
+from kassay.reference.model.group import Group
 from kassay.reference.model.group_annotations import Assumed, WeightSource
-from kassay.reference.model.load_units import LoadUnits
-from kassay.reference.model.metrics import Measure, member_units
+from kassay.reference.model.metrics import Measure, host_units, member_units
 from kassay.solver.objective import HOST_LEVELS, Movement
 from kassay.solver.solution import LevelValue
 
-EQUAL_SPEEDS = LoadUnits((), (), ())
-"""Load units that do not convert loads."""
 _RELATIVE_MEASURES = frozenset(Measure) - {Measure.DEVIATION, Measure.LEXIMAX}
 """Measures that are multiples of the common multiple of the speeds."""
-_WORDS = {
-    "makespan": "maximum load",
-    "host_makespan": "maximum load of hosts",
-    "movement": "moves",
-}
 MEASURE_DEFINITIONS = {
     Measure.SUM_OF_SQUARES: "sum of the squared loads",
     Measure.SPREAD: "maximum load minus minimum load",
@@ -59,18 +53,7 @@ def quality(plan: Plan) -> str:
     return text if plan.condition is None else f"{text}, if {plan.condition}"
 
 
-def level_words(name: str) -> str:
-    """Return the words for a level or a measure: its name, or the name that users know.
-
-    Examples
-    --------
-    >>> level_words("makespan"), level_words("host_makespan"), level_words("sum_of_squares")
-    ('maximum load', 'maximum load of hosts', 'sum of squares')
-    """
-    return _WORDS.get(name, name.replace("_", " "))
-
-
-def proofs(levels: Iterable[LevelValue], units: LoadUnits = EQUAL_SPEEDS) -> str:
+def proofs(levels: Iterable[LevelValue], group: Group | None = None) -> str:
     """Describe which levels of a solution are proven, and the bounds of the others.
 
     A sum of squares after other levels is proven at the maximum load and moves of the solution.
@@ -90,47 +73,62 @@ def proofs(levels: Iterable[LevelValue], units: LoadUnits = EQUAL_SPEEDS) -> str
         if level.is_proven:
             proven.append(f"{name} within its tolerance" if level.gap else name)
         else:
-            value = f"{shown(level.name, level.value, units):,}"
-            others.append(f"{name} {value} ({bound_text(level, units)})")
+            others.append(f"{name} {value_text(level, group)}")
     parts = (("proven", proven), ("not proven", others))
     return "; ".join(f"{state}: {', '.join(names)}" for state, names in parts if names)
 
 
 def option_summary(plan: Plan) -> Iterator[str]:
     """Yield one line of text per option of the plan, with its moves and imbalance."""
-    units = member_units(plan.group)
+    group = plan.group
     for option in plan.options:
         name = "this plan" if option.name == RECOMMENDED else option.name
-        measure = f"maximum load {units.shown(option.metrics.makespan):,}"
-        if option.imbalance.name != Measure.MAKESPAN:
+        measure = f"maximum load {shown('makespan', option.metrics.makespan, group):,}"
+        if option.imbalance.name not in (Measure.MAKESPAN, Measure.LEXIMAX):
             measure += f", {level_words(option.imbalance.name)} "
-            measure += f"{shown(option.imbalance.name, option.imbalance.value, units):,}"
+            measure += f"{shown(option.imbalance.name, option.imbalance.value, group):,}"
         further = ""
         if option.name == RECOMMENDED:
             known = (*Measure, Movement.name)
             further = "".join(
-                f", {level_words(level.name)} {level.value:,} ({bound_text(level)})"
+                f", {level_words(level.name)} {value_text(level, group)}"
                 for level in plan.solution.levels
                 if level.name not in known
             )
         yield (
             f"{name}: {count_of(option.movement.value, 'move')} ({bound_text(option.movement)}), "
-            f"{measure} ({bound_text(option.imbalance, units)}){further}"
+            f"{measure} ({bound_text(option.imbalance, group)}){further}"
         )
 
 
-def shown(name: str, value: int, units: LoadUnits) -> int | float:
-    """Convert the value of a level for a text: relative loads to the unit of the loads."""
-    return units.shown(value) if name in _RELATIVE_MEASURES else value
+def shown(name: str, value: int, group: Group | None) -> int | float:
+    """Convert the value of a level for a text: relative loads to the unit of the loads.
+
+    Without a group, all values stay.
+    """
+    measure = name.removeprefix("host_")
+    if group is None or measure not in _RELATIVE_MEASURES:
+        return value
+    units = member_units(group) if measure == name else host_units(group)
+    return units.shown(value)
 
 
-def bound_text(level: LevelValue | None, units: LoadUnits = EQUAL_SPEEDS) -> str:
+def value_text(level: LevelValue, group: Group | None = None) -> str:
+    """Format the value of a level and its bound; the rank of leximax loads is not shown."""
+    if level.name.endswith(Measure.LEXIMAX):
+        return "(proven)" if level.gap == 0 else "(not proven)"
+    return f"{shown(level.name, level.value, group):,} ({bound_text(level, group)})"
+
+
+def bound_text(level: LevelValue | None, group: Group | None = None) -> str:
     """Format the lower bound of a value, or ``proven`` if the value is optimal."""
     if level is None:
         return "not found within the time limit"
     if level.gap == 0:
         return "proven"
-    return f"lower bound {shown(level.name, level.bound, units):,}"
+    if level.name.endswith(Measure.LEXIMAX):
+        return "not proven"
+    return f"lower bound {shown(level.name, level.bound, group):,}"
 
 
 def not_considered(plan: Plan) -> list[str]:
@@ -148,10 +146,11 @@ def not_considered(plan: Plan) -> list[str]:
         ignored.append(f"racks: the source does not show the racks of {members}")
     hosts = host_loads(plan.group, plan.assignment)
     if names.isdisjoint(HOST_LEVELS) and hosts:
-        current = max(one.relative_current for one in hosts)
-        planned = max(one.relative_planned for one in hosts)
+        current = shown("host_makespan", plan.current.host_makespan, plan.group)
+        planned = shown("host_makespan", plan.planned.host_makespan, plan.group)
+        relative = "" if host_units(plan.group).has_equal_speeds else ", relative to its speed,"
         ignored.append(
-            f"hosts: the maximum relative load of a host is {current:,} now and {planned:,} in "
+            f"hosts: the maximum load of a host{relative} is {current:,} now and {planned:,} in "
             "this plan; balance hosts with --by-host"
         )
     if len(plan.group.topics) > 1 and "topic_spread" not in names:

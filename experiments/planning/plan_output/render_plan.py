@@ -17,12 +17,12 @@ from kassay.experiments.planning.plan_output.plan_sentences import (
     MEASURE_DEFINITIONS,
     bound_text,
     further_commands,
-    level_words,
     not_considered,
     option_summary,
     proofs,
     quality,
     shown,
+    value_text,
     verdict,
     weight_text,
 )
@@ -30,10 +30,10 @@ from kassay.experiments.planning.preparation.identify_assignor import (
     identify_assignor,
 )
 from kassay.experiments.planning.preparation.plan_verdict import count_of
+from kassay.experiments.planning.preparation.planning_levels import level_words
 from kassay.experiments.planning.preparation.planning_start import target_assignment
 from kassay.experiments.plotting.page_templates import environment
-from kassay.reference.model.group import Member
-from kassay.reference.model.load_units import LoadUnits
+from kassay.reference.model.group import Group, Member
 from kassay.reference.model.metrics import host_units, member_units
 from kassay.reference.model.short_text import shorten_middle
 from kassay.solver.objective import HostImbalance
@@ -81,7 +81,7 @@ def render_summary(
 
 def _summary(plan: Plan, short: Mapping[str, str], commands: Sequence[str]) -> dict[str, object]:
     """Return the values at the top of the page, of the ticket and of the text summary."""
-    units = member_units(plan.group)
+    group = plan.group
     return {
         "verdict": _shorten(verdict(plan), short),
         "quality": quality(plan),
@@ -100,17 +100,16 @@ def _summary(plan: Plan, short: Mapping[str, str], commands: Sequence[str]) -> d
         "not_considered": not_considered(plan),
         "weights": weight_text(plan),
         "assignor": identify_assignor(plan.group, client=plan.client),
-        "levels": ", then ".join(_level_text(level, units) for level in plan.solution.levels),
-        "proofs": proofs(plan.solution.levels, units),
+        "levels": ", then ".join(_level_text(level, group) for level in plan.solution.levels),
+        "proofs": proofs(plan.solution.levels, group),
         "commands": commands,
     }
 
 
-def _level_text(level: LevelValue, units: LoadUnits) -> str:
-    name, slack = level_words(level.name), shown(level.name, level.slack, units)
+def _level_text(level: LevelValue, group: Group) -> str:
+    name, slack = level_words(level.name), shown(level.name, level.slack, group)
     tolerance = f", {slack:,} above the bound allowed" if level.slack else ""
-    value = f"{shown(level.name, level.value, units):,}"
-    return f"{name} {value} ({bound_text(level, units)}{tolerance})"
+    return f"{name} {value_text(level, group).removesuffix(')')}{tolerance})"
 
 
 def _context(
@@ -169,8 +168,9 @@ def _shorten(text: str, short: Mapping[str, str]) -> str:
 def _environment(plan: Plan, *, autoescape: bool) -> jinja2.Environment:
     templates, units = environment(_TEMPLATES, autoescape=autoescape), member_units(plan.group)
     templates.filters["load"] = units.shown
-    templates.filters["shown"] = lambda value, name: shown(name, value, units)
-    templates.filters["proof"] = partial(bound_text, units=units)
+    templates.filters["commas"] = "{:,}".format
+    templates.filters["shown"] = lambda value, name: shown(name, value, plan.group)
+    templates.filters["proof"] = partial(bound_text, group=plan.group)
     templates.filters["words"] = level_words
     templates.filters["md"] = escape_markdown
     templates.filters["code"] = markdown_code

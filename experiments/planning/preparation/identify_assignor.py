@@ -96,10 +96,9 @@ class IdentifiedAssignor:
             is_known = self.implementation in {Implementation.BROKER, Implementation.JAVA}
             return text if is_known else f"{text} {self._results('each assignor')}"
         if self.implementation is Implementation.BROKER:
-            own = (
-                "range (kassay's name: server-range)" if self.name == "server-range" else self.name
-            )
-            return f"The broker assigns the partitions, with {own}."
+            own = kafka_name(self.name)
+            alias = "" if own == self.name else f" (kassay's name: {self.name})"
+            return f"The broker assigns the partitions, with {own}{alias}."
         text = f"The group runs {self.name}{self._origin}."
         if self.port is None:
             return f"{text} kassay has no port of this assignor."
@@ -131,6 +130,11 @@ class IdentifiedAssignor:
             f"The results of {name} in this output are those of the Java client; "
             f"{other or 'another library'} can assign other partitions."
         )
+
+
+def kafka_name(name: str) -> str:
+    """Return Kafka's name of a ported assignor, as in the configuration of broker and client."""
+    return name.removeprefix("server-")
 
 
 def runs_in_client(name: str) -> bool:

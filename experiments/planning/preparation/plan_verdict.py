@@ -4,17 +4,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kassay.experiments.comparison.optimum import keep_owners
-from kassay.experiments.planning.preparation.planning_levels import makespan_of
+from kassay.experiments.planning.preparation.planning_levels import level_words, makespan_of
 from kassay.experiments.planning.preparation.planning_start import is_rebalancing
+from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assumptions import condition, other_reading
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_annotations import Protocol
 from kassay.reference.model.load_units import LoadUnits
 from kassay.reference.model.metrics import Measure, measures, member_units, movement
 from kassay.reference.model.ownership import ownership
-from kassay.solver.constraints import Constraint
+from kassay.solver.constraints import Constraint, group_constraints
+from kassay.solver.evaluation import level_value
 from kassay.solver.limits import SearchLimits
-from kassay.solver.objective import CrossRack, Level, Tolerance
+from kassay.solver.objective import (
+    Colocation,
+    CrossRack,
+    Imbalance,
+    Level,
+    MembersUsed,
+    Tolerance,
+    TopicSpread,
+)
+from kassay.solver.problem import build_problem
 from kassay.solver.solution import LevelValue, Solution, Status
 from kassay.solver.solve import solve
 
@@ -32,11 +43,15 @@ class Verdict:
     placed
         Partitions without an owner, which the plan assigns.
     tolerance
-        Tolerance of the imbalance, if any.
+        Words for the tolerances of the levels, None if all are exact.
     condition
         Condition under which the result holds; None for a group without assumed data.
     is_rebalancing
         Whether the owners change without the plan.
+    restriction
+        Words for the constraints or capacities that restrict the plan; empty without any.
+    benefit
+        Words for a level other than the maximum load that the plan lowers; None without any.
     empty
         Description of a group without members; None for all other groups.
     units
@@ -48,15 +63,22 @@ class Verdict:
     moves: int
     placed: int
     status: Status
-    tolerance: Tolerance | None
+    tolerance: str | None
     condition: str | None
     is_rebalancing: bool
+    restriction: str
+    benefit: str | None
     empty: str | None
     units: LoadUnits
 
     @classmethod
     def of(
-        cls, group: Group, solution: Solution, makespan: LevelValue, levels: Sequence[Level]
+        cls,
+        group: Group,
+        solution: Solution,
+        makespan: LevelValue,
+        levels: Sequence[Level],
+        constraints: Sequence[Constraint] = (),
     ) -> "Verdict":
         """Return the verdict on a solution that has an assignment."""
         assignment = solution.assignment
@@ -76,16 +98,24 @@ class Verdict:
             moves=moved,
             placed=unowned,
             status=solution.status,
-            tolerance=next((level.tolerance for level in levels if level.tolerance), None),
+            tolerance=_tolerance(levels),
             condition=plan_condition(group, levels),
             is_rebalancing=is_rebalancing(group),
+            restriction=" under the constraints"
+            if constraints
+            else " within the capacities"
+            if group_constraints(group)
+            else "",
+            benefit=_benefit(group, assignment, levels),
             empty=_without_members(group),
             units=member_units(group),
         )
 
     def __str__(self) -> str:
         """Return the sentence."""
-        if not self.moves and not self.placed:
+        if not self.moves and not self.placed and not self._is_known:
+            text = "No better assignment was found; optimality is not proven."
+        elif not self.moves and not self.placed:
             joint = ":" if self.condition is None else ";"
             text = f"Nothing to do{joint} {self._unchanged}."
         else:
@@ -106,10 +136,11 @@ class Verdict:
         """Describe how far the planned maximum load is from the proven minimum."""
         bound = self.makespan.bound
         if self.makespan.gap == 0:
-            return "the maximum load is the proven minimum"
+            return f"the maximum load is the proven minimum{self.restriction}"
         if not bound:
             return "the minimum is not known"
-        return f"that is at most {self.makespan.gap / bound:.1%} above the minimum"
+        excess = f"{self.makespan.gap / bound:.1%} above the minimum{self.restriction}"
+        return f"that is at most {excess}"
 
     @property
     def _shown_loads(self) -> tuple[int | float, int | float]:
@@ -124,32 +155,37 @@ class Verdict:
         if self.placed:
             parts.append(f"{count_of(self.placed, 'partition')} without an owner")
         gain = f" ({(after - before) / before:+.0%})" if before and after != before else ""
-        one = self.moves + self.placed == 1
+        s = "s" if self.moves + self.placed == 1 else ""
         change = (
-            f"{'lowers' if one else 'lower'} the maximum load from {before:,} to {after:,}{gain}"
+            f"get{s} a member, with a maximum load of {after:,}"
+            if not self.moves
+            else f"lower{s} the maximum load from {before:,} to {after:,}{gain}"
             if after < before
-            else f"{'keeps' if one else 'keep'} the maximum load at {after:,} and "
-            f"{'evens' if one else 'even'} out the other loads"
-            if after == before
-            else f"{'gives' if one else 'give'} a maximum load of {after:,}"
+            else f"give{s} a maximum load of {after:,}"
+            if after > before
+            else f"keep{s} the maximum load at {after:,}"
+            if self.benefit is None
+            else f"keep{s} the maximum load at {after:,} and lower{s} {self.benefit}"
         )
         return f"{' and '.join(parts)} {change}"
+
+    @property
+    def _is_known(self) -> bool:
+        """Whether the reason why the plan has no moves is known."""
+        return self.empty is not None or self.status is Status.OPTIMAL
 
     @property
     def _unchanged(self) -> str:
         if self.empty is not None:
             return self.empty
-        if self.status is not Status.OPTIMAL:
-            return "no better assignment was found; optimality is not proven"
         if self.is_rebalancing:
             return (
                 "no moves improve the assignment that the members have now, but the group is still "
                 "rebalancing"
             )
-        if self.tolerance is not None:
-            share = f"{float(self.tolerance.relative):.0%}"
-            return f"the current assignment is within {share} of the minimum imbalance, with proof"
-        return "the current assignment is optimal, with proof"
+        return (
+            f"the current assignment is {self.tolerance or 'optimal'}{self.restriction}, with proof"
+        )
 
     def record(self) -> dict[str, object]:
         """Return the verdict as a JSON object."""
@@ -170,6 +206,32 @@ class Verdict:
 def plan_condition(group: Group, levels: Sequence[Level]) -> str | None:
     """Return the condition of a plan. Racks count only if a level uses them."""
     return condition(group, with_racks=any(isinstance(level, CrossRack) for level in levels))
+
+
+def _tolerance(levels: Sequence[Level]) -> str | None:
+    """Describe an assignment that is optimal within the tolerances of the levels."""
+    inexact = [level for level in levels if level.tolerance]
+    match inexact:
+        case []:
+            return None
+        case [Imbalance(tolerance=Tolerance(absolute=0, up_to=None) as tolerance)]:
+            return f"within {float(tolerance.relative) * 100:.3g}% of the minimum imbalance"
+    return "optimal within the tolerances of the levels"
+
+
+def _benefit(group: Group, assignment: Assignment, levels: Sequence[Level]) -> str | None:
+    """Return words for the first level that an assignment lowers, compared with the owners."""
+    problem = build_problem(group)
+    before, after = (problem.to_placement(one) for one in (keep_owners(group), assignment))
+    if before is None or after is None:
+        return None
+    for level in (*levels, Imbalance()):
+        values = [level_value(problem, level, one) for one in (before, after)]
+        if values[1] < values[0]:
+            name = level_words(level.name)
+            is_count = isinstance(level, CrossRack | TopicSpread | MembersUsed | Colocation)
+            return f"{name} from {values[0]:,} to {values[1]:,}" if is_count else f"the {name}"
+    return None
 
 
 def _without_members(group: Group) -> str | None:
@@ -196,8 +258,10 @@ def other_verdict(
     if other is None:
         return None
     solution = solve(other, levels=levels, constraints=constraints, limits=limits, seed=seed)
-    makespan = makespan_of(other, solution)
-    return None if makespan is None else Verdict.of(other, solution, makespan, levels)
+    makespan = makespan_of(other, solution, constraints)
+    if makespan is None:
+        return None
+    return Verdict.of(other, solution, makespan, levels, constraints)
 
 
 def count_of(number: int, noun: str) -> str:

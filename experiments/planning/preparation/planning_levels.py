@@ -1,8 +1,11 @@
 """Levels of a plan, which are objectives that are minimised in order, and its maximum load."""
 
+from collections.abc import Iterable
+
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, measures
 from kassay.solver.bounds.level_bounds import level_bound
+from kassay.solver.constraints import Capacity, Constraint, Forbidden, MaxPartitions, Pinned
 from kassay.solver.objective import (
     Imbalance,
     Level,
@@ -12,6 +15,15 @@ from kassay.solver.objective import (
 )
 from kassay.solver.problem import build_problem
 from kassay.solver.solution import LevelValue, Solution
+
+_SEPARABLE = Capacity | MaxPartitions | Pinned | Forbidden
+"""Constraints on members or single partitions: the possible loads have one optimum."""
+_WORDS = {
+    "makespan": "maximum load",
+    "host_makespan": "maximum load of hosts",
+    "movement": "moves",
+    "cross_rack": "reads across racks",
+}
 
 
 def planning_levels(
@@ -29,12 +41,15 @@ def planning_levels(
     return default_levels(group, measure=measure, tolerance=tolerance)
 
 
-def makespan_of(group: Group, solution: Solution) -> LevelValue | None:
+def makespan_of(
+    group: Group, solution: Solution, constraints: Iterable[Constraint] = ()
+) -> LevelValue | None:
     """Return the maximum load of a solution, with a lower bound.
 
     If members differ in speed, it is the maximum relative load. With equal weights and speeds,
-    minimum sum of squares implies minimum makespan (docs/problem.md). For any other measure, and
-    if another level precedes imbalance, the bound is computed without search.
+    minimum sum of squares implies minimum makespan (docs/problem.md), unless a constraint limits
+    moves or relates partitions. For any other measure, and if another level precedes imbalance,
+    the bound is computed without search.
     """
     if solution.assignment is None:
         return None
@@ -42,8 +57,24 @@ def makespan_of(group: Group, solution: Solution) -> LevelValue | None:
     first = solution.levels[0]
     if first.name == Measure.MAKESPAN:
         bound = first.bound
-    elif first.name in list(Measure) and first.gap == 0 and group.uniform_weight is not None:
+    elif (
+        first.name in (Measure.SUM_OF_SQUARES, Measure.LEXIMAX)
+        and first.gap == 0
+        and group.uniform_weight is not None
+        and all(isinstance(one, _SEPARABLE) for one in constraints)
+    ):
         bound = value
     else:
         bound = level_bound(build_problem(group), Imbalance(Measure.MAKESPAN))
     return LevelValue("makespan", value, min(value, bound))
+
+
+def level_words(name: str) -> str:
+    """Return the words for a level or a measure: its name, or the name that users know.
+
+    Examples
+    --------
+    >>> level_words("makespan"), level_words("host_makespan"), level_words("sum_of_squares")
+    ('maximum load', 'maximum load of hosts', 'sum of squares')
+    """
+    return _WORDS.get(name, name.replace("_", " "))

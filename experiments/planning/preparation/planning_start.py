@@ -6,7 +6,7 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import KassayError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_annotations import Protocol
-from kassay.reference.model.metrics import Measure, measures, movement
+from kassay.reference.model.metrics import Measure, measures, member_units, movement
 from kassay.reference.model.ownership import rejoin
 
 _STREAMS_ASSIGNOR = "stream"
@@ -66,8 +66,8 @@ def rebalance_caveat(group: Group) -> str | None:
         return (
             "The group is reconciling: the broker completes its target assignment without any "
             f"action, with {target.moves:,} {'move' if target.moves == 1 else 'moves'} and a "
-            f"maximum load of {target.makespan:,}. Results start from the partitions that the "
-            "members own now."
+            f"maximum load of {member_units(group).shown(target.makespan):,}. Results start from "
+            "the partitions that the members own now."
         )
     return (
         f"The group is rebalancing ({group.status.state}): results start from the owners before "

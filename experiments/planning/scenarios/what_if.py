@@ -153,7 +153,7 @@ def what_if(
     ``before`` is the unchanged group. The default assignor is the port with the name of the
     assignor that the group runs, see `identify_assignor`.
     """
-    group = scenario.group
+    group, constraints = scenario.group, tuple(constraints)
     begin = perf_counter()
     solution = solve(
         group,
@@ -173,7 +173,7 @@ def what_if(
         members=len(participants(group)),
         partitions=partitions,
         status=solution.status,
-        makespan=makespan_of(group, solution),
+        makespan=makespan_of(group, solution, constraints),
         movement=None if solution.assignment is None else solution.movement,
         placed=partitions - owned,
         topics_without_subscribers=tuple(

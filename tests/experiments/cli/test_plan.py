@@ -35,7 +35,7 @@ def test_without_output_the_plan_is_printed_with_its_moves(kassay, groups, tmp_p
     before = sorted(tmp_path.iterdir())
     done = kassay("plan", groups)
     assert done.code == 0
-    assert "Moves, the most effective ones first:" in done.out
+    assert "Moves in order:" in done.out
     assert f"kassay plan {groups} -o plan" in done.out
     assert sorted(tmp_path.iterdir()) == before
     line = kassay("plan", groups, "--format", "jsonl").record

@@ -41,9 +41,9 @@ def test_the_options_and_the_frontier_read_the_same_table(plans):
     points = {point.movement.value: point.imbalance for point in plans[-1].frontier.points}
     assert points[1].value == 11_245
     for name, moves, load in (
-        ("ten best moves", 10, 9_938),
+        ("at most ten moves", 10, 9_938),
         ("plan", 26, 9_308),
-        ("perfect balance", 32, 9_152),
+        ("minimum imbalance", 32, 9_152),
     ):
         option = options[name]
         assert (option.movement.value, option.imbalance.value) == (moves, load)
