@@ -9,7 +9,9 @@ import pytest
 
 from kassay.reference.assignors import ASSIGNORS
 from tests.goldens.cases import MISMATCHES, PINNED, ported, read, recorded
+from tests.tiers import short_and_long
 
+Cases = dict[str, list[dict[str, Any]]]
 CLIENT = ("range", "roundrobin", "sticky", "cooperative-sticky")
 BROKER = ("uniform", "server-range")
 # The shared fixtures were recorded in October 2024. KAFKA-18688 (4.1.0) changed which
@@ -45,24 +47,37 @@ def test_recorded_results_contain_exceptions_and_nontermination() -> None:
     assert any(not result["terminated"] for result in results)
 
 
+@pytest.fixture(scope="module")
+def october_2024(shared_fixtures: Path) -> Cases:
+    """Return the cases that were recorded in October 2024, by assignor."""
+    cases: Cases = {}
+    for name in ("golden_public.jsonl.gz", "edge_cases.jsonl"):
+        for case in read(shared_fixtures / name):
+            cases.setdefault(case["assignor"], []).append(case)
+    assert all(len(cases[assignor]) >= 2000 for assignor in CLIENT + BROKER)
+    return cases
+
+
+@pytest.mark.parametrize("step", short_and_long(4, 1))
 @pytest.mark.parametrize("assignor", [*CLIENT, "server-range"])
 def test_port_reproduces_the_results_recorded_in_october_2024(
-    assignor: str, shared_fixtures: Path
+    assignor: str, step: int, october_2024: Cases
 ) -> None:
-    assert _mismatches(_october_2024(shared_fixtures, assignor), assignor) == []
+    assert _mismatches(october_2024[assignor][::step], assignor) == []
 
 
+@pytest.mark.parametrize("step", short_and_long(4, 1))
 def test_uniform_4_0_reproduces_the_results_recorded_in_october_2024(
-    shared_fixtures: Path,
+    step: int, october_2024: Cases
 ) -> None:
-    assert _mismatches(_october_2024(shared_fixtures, "uniform"), BEFORE_KAFKA_18688) == []
+    assert _mismatches(october_2024["uniform"][::step], BEFORE_KAFKA_18688) == []
 
 
 @pytest.mark.long
 def test_uniform_differs_from_the_2024_results_only_for_equal_subscriptions(
-    shared_fixtures: Path,
+    october_2024: Cases,
 ) -> None:
-    cases = _october_2024(shared_fixtures, "uniform")
+    cases = october_2024["uniform"]
     differing = set(_mismatches(cases, "uniform"))
     branches = Counter(c["expected"].get("branch") for c in cases if c["id"] in differing)
     assert branches == {"homogeneous": CHANGED_BY_KAFKA_18688}
@@ -78,17 +93,6 @@ def test_results_do_not_depend_on_the_order_of_calls(assignor: str) -> None:
 def test_assignor_names_are_complete() -> None:
     names = {*CLIENT, *BROKER, BEFORE_KAFKA_18688, "legacy-range", "legacy-roundrobin"}
     assert set(ASSIGNORS) == names
-
-
-def _october_2024(folder: Path, assignor: str) -> list[dict[str, Any]]:
-    cases = [
-        case
-        for name in ("golden_public.jsonl.gz", "edge_cases.jsonl")
-        for case in read(folder / name)
-        if case["assignor"] == assignor
-    ]
-    assert len(cases) >= 2000
-    return cases
 
 
 def _mismatches(cases: list[dict[str, Any]], assignor: str) -> list[str]:
