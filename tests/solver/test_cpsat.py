@@ -19,15 +19,17 @@ from tests.solver.random_cases import (
     random_constraint,
     random_group,
 )
+from tests.tiers import short_and_long
 
 TOLERANCES = (Tolerance(), Tolerance(absolute=3), Tolerance(relative=0.1))
 
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["equal", "weighted"])
 @pytest.mark.parametrize("measure", Measure)
-def test_both_levels_agree_with_brute_force(measure, weighted):
+@pytest.mark.parametrize("count", short_and_long(20, 60))
+def test_both_levels_agree_with_brute_force(count, measure, weighted):
     rng = random.Random(f"{measure} {weighted}")
-    for _ in range(60):
+    for _ in range(count):
         group = random_group(rng, weighted=weighted)
         tolerance = Tolerance() if measure == "leximax" else rng.choice(TOLERANCES)
         levels = [Imbalance(measure, tolerance), Movement()]

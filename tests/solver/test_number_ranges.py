@@ -107,7 +107,8 @@ def test_a_capacity_below_a_total_beyond_60_bits_has_a_value_and_a_bound(method)
     group = big_group(3, 20)
     problem = build_problem(group)
     rules = [Capacity(problem.total // 2)]
-    assert_valid(solve(group, constraints=rules, method=method, limits=LIMITS))
+    limits = SearchLimits(time=600, deterministic=0.02)
+    assert_valid(solve(group, constraints=rules, method=method, limits=limits))
 
 
 @pytest.mark.long
