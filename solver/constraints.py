@@ -4,6 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.topic_partitions import TopicPartition
@@ -181,3 +184,23 @@ def _errors(
 
 def _subject(member: str | None) -> str:
     return "every member" if member is None else repr(member)
+
+
+def mean_load(total: int, limits: int | NDArray[np.int64]) -> int:
+    """Return the smallest load limit with room for a total; ignore subscriptions.
+
+    Parameters
+    ----------
+    limits
+        Number of members, or the capacity of each.
+    """
+    if isinstance(limits, int):
+        return -(-total // limits)
+    low, high = 0, total
+    while low < high:
+        middle = (low + high) // 2
+        if int(np.minimum(limits, middle).sum()) >= total:
+            high = middle
+        else:
+            low = middle + 1
+    return low

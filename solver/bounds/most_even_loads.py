@@ -103,26 +103,6 @@ def _loads_with_sums(sums: Mapping[int, int]) -> list[int]:
     ]
 
 
-def mean_load(total: int, limits: int | NDArray[np.int64]) -> int:
-    """Return the smallest load limit with room for a total; ignore subscriptions.
-
-    Parameters
-    ----------
-    limits
-        Number of members, or the capacity of each.
-    """
-    if isinstance(limits, int):
-        return -(-total // limits)
-    low, high = 0, total
-    while low < high:
-        middle = (low + high) // 2
-        if int(np.minimum(limits, middle).sum()) >= total:
-            high = middle
-        else:
-            low = middle + 1
-    return low
-
-
 def even_loads(total: int, parts: int) -> list[int]:
     """Split a total load into integer loads that differ by at most one, in descending order.
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kassay.solver.bounds.most_even_loads import mean_load
+from kassay.solver.constraints import mean_load
 from kassay.solver.flow.max_and_min_cost_flows import MaximumFlow, maximum_flow
 from kassay.solver.limits import FlowClock
 from kassay.solver.problem import Ints

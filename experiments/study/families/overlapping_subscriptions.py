@@ -5,8 +5,7 @@ from enum import StrEnum
 from random import Random
 
 from kassay.experiments.study.families.family import Family, Range
-from kassay.experiments.study.families.group_events import join, leave
-from kassay.experiments.study.families.seeded_groups import random_even_assignment
+from kassay.experiments.study.families.seeded_groups import join, leave, random_even_assignment
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.ownership import rejoin
 

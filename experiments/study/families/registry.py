@@ -6,10 +6,9 @@ from kassay.experiments.study.families.benchmark_grid import JMH, JMH_SMALL, WIN
 from kassay.experiments.study.families.event_streams import EVENT_STREAMS, RANDOM_PAST
 from kassay.experiments.study.families.exhaustive_groups import EXHAUSTIVE_FAMILIES
 from kassay.experiments.study.families.family import Family, Range
-from kassay.experiments.study.families.group_events import MembershipEvent
 from kassay.experiments.study.families.hand_written_groups import NamedFamily
 from kassay.experiments.study.families.overlapping_subscriptions import OVERLAPS
-from kassay.experiments.study.families.seeded_groups import LARGE, SeededFamily
+from kassay.experiments.study.families.seeded_groups import LARGE, MembershipEvent, SeededFamily
 from kassay.experiments.study.families.simulated_groups import SimulatedFamily
 from kassay.experiments.study.families.weights_and_racks import RACKS, WEIGHTED
 

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.metrics import Measure, load_vector
-from kassay.solver.bounds.most_even_loads import mean_load
-from kassay.solver.constraints import group_constraints
+from kassay.solver.constraints import group_constraints, mean_load
 from kassay.solver.objective import Imbalance, Level, Movement, MovementCost
 from kassay.solver.problem import Ints, Problem
 from kassay.solver.subscription_network import build_network

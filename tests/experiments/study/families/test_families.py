@@ -7,10 +7,9 @@ import pytest
 from kassay.experiments.implementations.convergence import Ending, StableResult
 from kassay.experiments.study.case import Case, cases_of, imported_cases
 from kassay.experiments.study.families.family import Range
-from kassay.experiments.study.families.group_events import MembershipEvent
 from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
 from kassay.experiments.study.families.registry import FAMILIES, USUAL
-from kassay.experiments.study.families.seeded_groups import SeededFamily
+from kassay.experiments.study.families.seeded_groups import MembershipEvent, SeededFamily
 from kassay.experiments.study.renaming_hash import renaming_hash
 from kassay.reference import InputError, violations
 from kassay.reference.assignors import assign
