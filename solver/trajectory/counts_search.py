@@ -1,88 +1,102 @@
-"""Search for integer counts with few moves over all rebalances, window by window."""
+"""Search for integer counts with a low value of the objective, window by window."""
 
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from kassay.solver.certificate.trajectory.rebalance_sequence import Stream
+from kassay.solver.certificate.trajectory.trajectory_certificate import TrajectoryObjective
 from kassay.solver.limits import SearchBudget
 from kassay.solver.problem import Ints
 from kassay.solver.trajectory.linear_program import Window, build_program, total_moves
-from kassay.solver.trajectory.program_solvers import Prices, optimal_counts
+from kassay.solver.trajectory.program_solvers import (
+    INTEGRALITY,
+    exact_duals,
+    integer_counts,
+    is_integral,
+)
 
-# Variables of the first windows, and seconds per window.
-_WINDOW_SIZE = 3_000
-_WINDOW_SECONDS = 10.0
-# Windows become longer if a pass over all of them saves less than one move in this number of moves.
-_FEW_SAVED = 100
-
-
-def counts_by_prices(stream: Stream, prices: Prices, budget: SearchBudget) -> list[Ints] | None:
-    """Choose counts from the first to the last rebalance; prices estimate the later moves.
-
-    The result is None if there is too little time.
-    """
-    later = prices.costs_to_go(stream)
-    end, before = len(stream.rebalances), stream.start
-    counts: list[Ints] = []
-    while len(counts) < end:
-        first = len(counts)
-        last = _window_end(stream, first, _WINDOW_SIZE)
-        window = Window(first, last, before, end_cost=later[last] if last < end else None)
-        found = optimal_counts(
-            build_program(stream, window),
-            budget.until(_WINDOW_SECONDS),
-            is_exact=stream.is_weighted,
-        )
-        if found is None:
-            return None
-        # The first half of a window is final: its later half knows the future from prices only.
-        kept = found if last == end else found[: max(1, (last - first) // 2)]
-        counts += kept
-        before = counts[-1]
-    return counts
+# Variables of the first windows, and seconds per linear program and per integer program.
+_WINDOW_SIZE = 1_500
+_LINEAR_SECONDS, _INTEGER_SECONDS = 30.0, 3.0
 
 
 def improved_counts(
-    stream: Stream, counts: Sequence[Ints], bound: int, budget: SearchBudget
+    stream: Stream,
+    counts: Sequence[Ints],
+    objective: TrajectoryObjective,
+    bound: int,
+    budget: SearchBudget,
 ) -> list[Ints]:
-    """Optimise overlapping windows of the counts, and then longer ones if few moves were saved.
+    """Optimise overlapping windows of the counts, and then windows of twice the length.
 
     The search ends if a window contains all rebalances, or the bound or the time limit is reached.
     """
-    best, value, size = list(counts), sum(total_moves(stream, counts)), _WINDOW_SIZE
-    while value > bound:
-        before = value
+    best, moves, size = list(counts), total_moves(stream, counts), _WINDOW_SIZE
+    while objective.of(moves) > bound:
         windows = list(_windows(stream, size))
-        for window in windows:
-            if value <= bound or not budget.has_time:
+        for first, end in windows:
+            if objective.of(moves) <= bound or not budget.has_time:
                 return best
-            changed = _optimised(stream, best, window, budget.until(_WINDOW_SECONDS))
-            moves = sum(total_moves(stream, changed))
-            if moves < value:
-                best, value = changed, moves
+            value = objective.of(moves[first : end + 1])
+            if objective.of(moves) > value and objective is TrajectoryObjective.LARGEST:
+                continue
+            window = Window(
+                first,
+                end,
+                before=best[first - 1] if first else stream.start,
+                after=best[end] if end < len(best) else None,
+            )
+            found = _optimal_counts(stream, window, objective, value, budget)
+            changed = [*best[:first], *(found or best[first:end]), *best[end:]]
+            if _rank(stream, changed, objective) <= _rank(stream, best, objective):
+                best, moves = changed, total_moves(stream, changed)
         if len(windows) == 1:
             return best
-        if (before - value) * _FEW_SAVED < before:
-            size *= 2
+        size *= 2
     return best
 
 
-def _optimised(
-    stream: Stream, counts: Sequence[Ints], window: tuple[int, int], budget: SearchBudget
-) -> list[Ints]:
-    first, last = window
-    program = build_program(
-        stream,
-        Window(
-            first,
-            last,
-            before=counts[first - 1] if first else stream.start,
-            after=counts[last] if last < len(counts) else None,
-        ),
+def is_permitted(stream: Stream, first: int, counts: Sequence[Ints]) -> bool:
+    """Return whether counts keep the limits of the loads, from a rebalance on."""
+    return all(
+        one.contains(stream.loads(at, table))
+        for at, table in enumerate(counts, start=first)
+        for one in stream.rebalances[at].ranges
     )
-    found = optimal_counts(program, budget, is_exact=stream.is_weighted)
-    return [*counts[:first], *(found or counts[first:last]), *counts[last:]]
+
+
+def _rank(
+    stream: Stream, counts: Sequence[Ints], objective: TrajectoryObjective
+) -> tuple[int, int]:
+    moves = total_moves(stream, counts)
+    return objective.of(moves), sum(moves)
+
+
+def _optimal_counts(
+    stream: Stream,
+    window: Window,
+    objective: TrajectoryObjective,
+    value: int,
+    budget: SearchBudget,
+) -> list[Ints] | None:
+    """Return counts of a window with a value of at most ``value``; None if none are found.
+
+    The solution of the linear program is often integer. Otherwise, branch and bound is used if the
+    value can fall.
+    """
+    program = build_program(stream, window, objective)
+    solved = exact_duals(program, budget.until(_LINEAR_SECONDS).seconds)
+    if solved is None:
+        return None
+    if is_integral(solved[0][: program.counts]):
+        found: list[Ints] | None = program.read(solved[0])
+    elif program.cost @ solved[0] + program.constant > value - 1 + INTEGRALITY:
+        return None
+    else:
+        limited = budget.until(_INTEGER_SECONDS)
+        found, _ = integer_counts(program, limited, is_exact=stream.is_weighted)
+    return found if found and is_permitted(stream, window.first, found) else None
 
 
 def _windows(stream: Stream, size: int) -> Iterator[tuple[int, int]]:

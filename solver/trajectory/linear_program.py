@@ -29,15 +29,12 @@ class Window:
         Partitions per class and member, directly before the first rebalance.
     after
         The same at the rebalance ``end``; None if the partitions may be anywhere.
-    end_cost
-        Cost per partition of a class that a member has at the end of the window.
     """
 
     first: int
     end: int
     before: Ints
     after: Ints | None = None
-    end_cost: Floats | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +76,10 @@ class LinearProgram:
         return [
             np.where(table >= 0, np.rint(values[table]), 0).astype(np.int64) for table in self.nodes
         ]
+
+    def fractions(self, values: Floats) -> list[Floats]:
+        """Return the counts per class and member of each rebalance, without rounding."""
+        return [np.where(table >= 0, values[table], 0) for table in self.nodes]
 
 
 class _Builder:
@@ -149,8 +150,6 @@ def build_program(
     if window.after is not None:
         _add_departures_to(builder, stream, window.end, last, window.after)
     cost, move_rows = builder.add_objective(objective)
-    if window.end_cost is not None:
-        np.add.at(cost, last[last >= 0], window.end_cost[last >= 0])
     parts = [part for entries in builder.entries for part in entries]
     shift = [0] * len(builder.entries[0]) + [builder.rows[0]] * len(builder.entries[1])
     rows = [part[0] + more for part, more in zip(parts, shift, strict=True)]

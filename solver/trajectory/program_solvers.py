@@ -14,7 +14,6 @@ from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 from kassay.solver.certificate.trajectory.price_bound import (
-    costs_to_go,
     greatest_price,
     price_bound,
 )
@@ -31,7 +30,6 @@ INTEGRALITY = 1e-6
 _PRICE_BITS = 20
 _WEIGHTED_PRICE_BITS = 40
 _MAX_PRICE_IN_MOVES = 2**19
-_COST_SCALE = 1_000  # of CP-SAT; costs of later rebalances are fractions
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +78,6 @@ class Prices:
         """Return the lower bound that the prices prove."""
         return price_bound(stream, self.loads, self.moves, self.scale)
 
-    def costs_to_go(self, stream: Stream) -> list[Floats]:
-        """Return the cost of the later rebalances per class and previous owner, in moves."""
-        costs = costs_to_go(stream, self.loads, self.moves)
-        return [owned / self.scale for owned, _ in costs]
-
 
 def _scale(stream: Stream) -> int:
     """Return the units of a price per move: more for weights, as prices per unit are smaller."""
@@ -127,25 +120,10 @@ def is_integral(values: Floats) -> bool:
     return bool(np.abs(values - np.rint(values)).max(initial=0) <= INTEGRALITY)
 
 
-def optimal_counts(
-    program: LinearProgram, budget: SearchBudget, *, is_exact: bool
-) -> list[Ints] | None:
-    """Return optimal counts of each rebalance, or the best ones found within the time.
-
-    The solution of the linear program is often integer. Otherwise, branch and bound is used.
-    """
-    solved = exact_duals(program, budget.seconds) if budget.has_time else None
-    if solved is None:
-        return None
-    if is_integral(solved[0][: program.counts]):
-        return program.read(solved[0])
-    return integer_counts(program, budget, is_exact=is_exact)[0]
-
-
-def approximate_duals(
+def approximate_solution(
     program: LinearProgram, seconds: float, *, precision: float, workers: int
-) -> Floats:
-    """Solve a linear program approximately; return its dual values."""
+) -> tuple[Floats, Floats]:
+    """Solve a linear program approximately; return its variables and dual values."""
     from ortools.pdlp import solvers_pb2  # noqa: PLC0415
     from ortools.pdlp.python import pdlp  # noqa: PLC0415
 
@@ -165,7 +143,7 @@ def approximate_duals(
     criteria.simple_optimality_criteria.eps_optimal_relative = precision
     criteria.time_sec_limit = max(seconds, 0.01)
     result = pdlp.primal_dual_hybrid_gradient(model, settings)
-    return np.asarray(result.dual_solution) / row_scale
+    return np.asarray(result.primal_solution), np.asarray(result.dual_solution) / row_scale
 
 
 def integer_counts(
@@ -211,17 +189,13 @@ def _by_cpsat(program: LinearProgram, budget: SearchBudget) -> tuple[list[Ints] 
         factors = matrix.data[start:end].astype(np.int64).tolist()
         value = cp_model.LinearExpr.weighted_sum(terms, factors)
         model.add(value == limit if row < program.equations else value <= limit)
-    cost = np.rint(program.cost * _COST_SCALE).astype(np.int64).tolist()
     # A variable as objective has no offset, so its integer bound is that of the program.
-    # Costs at the end of a window can be negative.
-    least = sum(min(0, one) * high for one, high in zip(cost, limits.tolist(), strict=True))
-    least = max(least, -Arithmetic.CP_SAT.value)
-    objective = model.new_int_var(least, Arithmetic.CP_SAT.value, "objective")
+    objective = model.new_int_var(0, Arithmetic.CP_SAT.value, "objective")
+    cost = program.cost.astype(np.int64).tolist()
     model.add(objective == cp_model.LinearExpr.weighted_sum(variables, cost))
     model.minimize(objective)
     solver, status = run_cpsat(model, budget)
-    inner = max(least, int(solver.response_proto.inner_objective_lower_bound))
-    bound = program.constant - (-inner // _COST_SCALE)
+    bound = program.constant + max(0, int(solver.response_proto.inner_objective_lower_bound))
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return None, bound
     values = np.array([solver.value(variable) for variable in variables], dtype=np.float64)

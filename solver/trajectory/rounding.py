@@ -9,17 +9,16 @@ from collections.abc import Iterator
 from random import Random
 
 import numpy as np
-from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
 from ortools.linear_solver import pywraplp
 
 from kassay.solver.limits import SearchBudget
 from kassay.solver.problem import Ints
 from kassay.solver.trajectory.linear_program import Floats, LinearProgram
 from kassay.solver.trajectory.program_solvers import INTEGRALITY, is_integral
+from kassay.solver.trajectory.rebalance_flows import cheapest_flow
 
 _TRIES = 4
 _COST = 1_000  # of a whole unit of distance to the fractional count
-_FORCED = 10**8
 
 
 class RoundedProgram:
@@ -115,26 +114,17 @@ class RoundedProgram:
         classes, members = np.nonzero(table >= 0)
         values = counts[table[table >= 0]]
         low = np.floor(values + INTEGRALITY)
-        parts = np.ceil(values - INTEGRALITY) - low  # 1 if the count is a fraction
+        # 1 if the count is a fraction
+        parts = (np.ceil(values - INTEGRALITY) - low).astype(np.int64)
         supply = np.rint(np.bincount(classes, weights=values - low)).astype(np.int64)
         loads = np.bincount(members, weights=values - low, minlength=table.shape[1])
         least = np.floor(loads + INTEGRALITY).astype(np.int64)
         most = np.ceil(loads - INTEGRALITY).astype(np.int64)
-        heads = len(supply) + np.arange(len(loads))
-        sink = len(supply) + len(loads)
         for number in range(_TRIES):
             noise = np.array([self.rng.random() for _ in values]) if number else 0.0
             cost = np.rint(_COST * (low - values + noise)).astype(np.int64)
-            flow = SimpleMinCostFlow()
-            arcs = flow.add_arcs_with_capacity_and_unit_cost(
-                classes, heads[members], parts.astype(np.int64), cost
+            flow = cheapest_flow(
+                (classes, members), parts[None], cost[None], supply=supply, loads=(least, most)
             )
-            # The first units of a load are forced, because they pay more than a path can cost.
-            for capacity, paid in ((least, -_FORCED), (most - least, 0)):
-                flow.add_arcs_with_capacity_and_unit_cost(
-                    heads, np.full_like(heads, sink), capacity, np.full_like(heads, paid)
-                )
-            flow.set_nodes_supplies(np.arange(len(supply)), supply)
-            flow.set_node_supply(sink, -int(supply.sum()))
-            if flow.solve() == SimpleMinCostFlow.OPTIMAL:
-                yield low + flow.flows(arcs)
+            if flow is not None:
+                yield low + flow

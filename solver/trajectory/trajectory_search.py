@@ -6,7 +6,7 @@ from kassay.solver.certificate.trajectory.rebalance_sequence import Stream
 from kassay.solver.certificate.trajectory.trajectory_certificate import TrajectoryObjective
 from kassay.solver.limits import SearchBudget
 from kassay.solver.problem import Ints
-from kassay.solver.trajectory.counts_search import counts_by_prices, improved_counts
+from kassay.solver.trajectory.counts_search import improved_counts, is_permitted
 from kassay.solver.trajectory.linear_program import (
     Floats,
     LinearProgram,
@@ -16,18 +16,19 @@ from kassay.solver.trajectory.linear_program import (
 )
 from kassay.solver.trajectory.program_solvers import (
     Prices,
-    approximate_duals,
+    approximate_solution,
     exact_duals,
     integer_counts,
     is_integral,
 )
+from kassay.solver.trajectory.rebalance_flows import counts_near
 from kassay.solver.trajectory.rounding import RoundedProgram
 
-# Numbers of variables up to which the whole program is solved by the simplex method, and by
-# branch and bound.
+# Numbers of variables up to which the whole program is solved by the simplex method first, and up
+# to which it is solved by branch and bound.
 _MAX_SIMPLEX = 12_000
 _MAX_BRANCHING = 40_000
-_PRECISION = 1e-5  # of approximate dual values, relative
+_PRECISION = 1e-5  # of an approximate solution, relative
 
 
 class TrajectorySearch:
@@ -54,50 +55,51 @@ class TrajectorySearch:
         self.bound = 0
 
     def run(self) -> None:
-        """Search until the moves are proven the fewest, or the time is over."""
+        """Search until the value is proven the lowest, or the time is over."""
         if self._is_over():
             return
         whole = Window(0, len(self.counts), self.stream.start)
         program = build_program(self.stream, whole, self.objective)
         size = len(program.cost)
         is_total = self.objective is TrajectoryObjective.TOTAL
-        may_round = is_total and not self.stream.is_weighted
-        if may_round and size <= _MAX_SIMPLEX:
-            self._by_rounding(program)
+        has_flows = is_total and not self.stream.is_weighted
+        values: Floats | None = None
+        if has_flows and size <= _MAX_SIMPLEX:
+            values = self._by_rounding(program)
         elif size <= _MAX_SIMPLEX:
             self._by_simplex(program)
         if not self.certified and not self._is_over():
-            self._by_pdlp(program)
-        if is_total and not self._is_over():
-            found = counts_by_prices(self.stream, self.prices, self.budget.part(0.3))
-            self._offer(found)
-        if may_round and size > _MAX_SIMPLEX and not self._is_over():
+            values = self._by_pdlp(program)
+        if has_flows and values is not None and not self._is_over():
+            near = program.fractions(values)
+            self._offer(counts_near(self.stream, near, self.counts, self.budget.part(0.4)))
+        if not self._is_over():
+            part = self.budget.part(0.6 if size <= _MAX_BRANCHING else 1.0)
+            bound = self.bound
+            self._offer(improved_counts(self.stream, self.counts, self.objective, bound, part))
+        if has_flows and _MAX_SIMPLEX < size <= _MAX_BRANCHING and not self._is_over():
             self._by_rounding(program)
-        if is_total and not self._is_over():
-            share = self.budget.part(0.7 if size <= _MAX_BRANCHING else 1.0)
-            self._offer(improved_counts(self.stream, self.counts, self.bound, share))
         if not self._is_over() and size <= _MAX_BRANCHING:
             is_exact = self.stream.is_weighted
             found, bound = integer_counts(program, self.budget, is_exact=is_exact)
             self._offer(found)
             self.bound = max(self.bound, min(bound, self.value))
 
-    def _by_rounding(self, program: LinearProgram) -> None:
+    def _by_rounding(self, program: LinearProgram) -> Floats | None:
+        """Round an optimal solution of the program, and return the solution."""
         rounded = RoundedProgram(program, self.budget.seed)
         if not rounded.solve(self.budget.part(0.5)):
-            return
+            return None
+        values = rounded.counts()
         self._prove(program, rounded.duals())
-        self._offer(rounded.round(self.budget))
+        self._offer(rounded.round(self.budget.part(0.5)))
+        return values
 
     def _is_over(self) -> bool:
         return self.value <= self.bound or not self.budget.has_time
 
     def _offer(self, counts: Sequence[Ints] | None) -> None:
-        if counts is None or not all(
-            one.contains(self.stream.loads(at, table))
-            for at, table in enumerate(counts)
-            for one in self.stream.rebalances[at].ranges
-        ):
+        if counts is None or not is_permitted(self.stream, 0, counts):
             return
         value = self.objective.of(total_moves(self.stream, counts))
         if value < self.value:
@@ -112,10 +114,14 @@ class TrajectorySearch:
             self._offer(program.read(values))
         self._prove(program, duals)
 
-    def _by_pdlp(self, program: LinearProgram) -> None:
+    def _by_pdlp(self, program: LinearProgram) -> Floats:
+        """Solve the program approximately, and return the solution."""
         seconds, workers = self.budget.part(0.4).seconds, self.budget.limits.workers
-        duals = approximate_duals(program, seconds, precision=_PRECISION, workers=workers)
+        values, duals = approximate_solution(
+            program, seconds, precision=_PRECISION, workers=workers
+        )
         self._prove(program, duals)
+        return values
 
     def _prove(self, program: LinearProgram, duals: Floats) -> None:
         """Keep the prices if they prove a higher bound."""

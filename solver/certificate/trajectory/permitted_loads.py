@@ -93,6 +93,14 @@ class Rebalance:
             most[one.members] = one.high
         return most
 
+    @cached_property
+    def least(self) -> Ints:
+        """Minimum load per member of the stream."""
+        least = np.zeros(self.permitted.shape[1], dtype=np.int64)
+        for one in self.ranges:
+            least[one.members] = one.low
+        return least
+
 
 def permitted_loads(
     problem: Problem, level: Imbalance, evidence: LoadEvidence, members: Mapping[str, int]

@@ -45,7 +45,7 @@ def price_bound(stream: Stream, prices: Ints, move_costs: Sequence[int], scale: 
         raise InputError(
             f"prices, costs and scale must be at most {most}, and the scale at least 1"
         )
-    owned_cost, free_cost = costs_to_go(stream, prices, move_costs)[0]
+    owned_cost, free_cost = _path_costs(stream, prices, move_costs)
     total = 0
     for row, count in enumerate(stream.count.tolist()):
         owned = stream.start[row]
@@ -58,16 +58,15 @@ def price_bound(stream: Stream, prices: Ints, move_costs: Sequence[int], scale: 
     return -(-total // scale)
 
 
-def costs_to_go(stream: Stream, prices: Ints, move_costs: Sequence[int]) -> list[tuple[Ints, Ints]]:
-    """Return the costs of cheapest paths from each rebalance to the last one.
+def _path_costs(stream: Stream, prices: Ints, move_costs: Sequence[int]) -> tuple[Ints, Ints]:
+    """Return the costs of cheapest paths over all rebalances.
 
-    Per rebalance, the first array has the cost by class and previous owner, the second one the
-    cost by class of a partition without a previous owner. The last entry is for the end.
+    The first array has the cost by class and owner at the start, the second one the cost by class
+    of a partition without an owner.
     """
     classes, members = stream.start.shape
     owned_cost = np.zeros((classes, members), dtype=np.int64)
     free_cost = np.zeros(classes, dtype=np.int64)
-    result = [(owned_cost, free_cost)]
     for at in reversed(range(len(stream.rebalances))):
         priced = owned_cost + stream.weight[:, at, None] * prices[at]
         paths = np.where(stream.permitted(at), priced, _NOT_PERMITTED)
@@ -77,8 +76,7 @@ def costs_to_go(stream: Stream, prices: Ints, move_costs: Sequence[int]) -> list
         owned_cost = np.where(
             stream.subscribed(at), np.minimum(paths, moved[:, None]), free_cost[:, None]
         )
-        result.append((owned_cost, free_cost))
-    return result[::-1]
+    return owned_cost, free_cost
 
 
 def _highest_value(one: LoadRange, price: Ints) -> int:

@@ -153,6 +153,27 @@ def random_stream(seed: int) -> list[Group]:
     return groups
 
 
+def churning_stream(seed: int, *, members: int, partitions: int, rebalances: int) -> list[Group]:
+    """Return a stream in which members with random subscriptions leave and join."""
+    rng = Random(seed)
+    shares = [rng.paretovariate(1.2) for _ in range(6)]
+    topics = tuple(
+        Topic(name=f"t{at}", partitions=max(1, round(partitions * share / sum(shares))))
+        for at, share in enumerate(shares)
+    )
+    names = [topic.name for topic in topics]
+    consumed = {f"m{at}": _subscription(rng, names) for at in range(members)}
+    groups = []
+    for at in range(rebalances):
+        if rng.random() < 0.5:
+            del consumed[rng.choice([*consumed])]
+        else:
+            consumed[f"r{at}"] = _subscription(rng, names)
+        own = tuple(Member(id=name, subscription=topics) for name, topics in consumed.items())
+        groups.append(Group(topics=topics, members=own))
+    return groups
+
+
 def weighted_stream(seed: int, *, partitions: int, members: int, most: int = 9) -> list[Group]:
     """Return a random stream of small groups with weights and speeds, and with first owners."""
     rng = Random(f"weighted/{seed}")

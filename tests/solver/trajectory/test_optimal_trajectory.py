@@ -14,8 +14,10 @@ from kassay.solver.certificate.trajectory.check_trajectory import trajectory_err
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance, Movement, Tolerance, TopicSpread
 from kassay.solver.solve import solve
+from kassay.solver.trajectory import trajectory_search
 from kassay.solver.trajectory.trajectory import Trajectory, optimal_trajectory
 from tests.solver.trajectory.reference_optima import (
+    churning_stream,
     fewest_moves,
     fewest_moves_by_integer_program,
     random_stream,
@@ -149,3 +151,11 @@ def test_unsupported_input_is_a_usage_error() -> None:
 
 def _even(groups: Sequence[Group]) -> list[dict[str, object]]:
     return [dict(solve(group).assignment or {}) for group in groups]
+
+
+def test_large_streams_reach_the_bound_by_flows_and_windows(monkeypatch) -> None:
+    monkeypatch.setattr(trajectory_search, "_MAX_SIMPLEX", 0)
+    monkeypatch.setattr(trajectory_search, "_MAX_BRANCHING", 0)
+    groups = churning_stream(0, members=8, partitions=80, rebalances=12)
+    found = checked(groups, optimal_trajectory(groups))
+    assert found.moves == found.bound < sum(found.one_after_the_other)

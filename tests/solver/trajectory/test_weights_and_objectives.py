@@ -1,22 +1,17 @@
 """Trajectories with weights, speeds and other objectives, against exhaustive search."""
 
-import math
 import random
 from collections.abc import Sequence
 from fractions import Fraction
 
-import numpy as np
 import pytest
 
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.solver.certificate.certificate import Proof
 from kassay.solver.certificate.trajectory.check_trajectory import trajectory_errors
-from kassay.solver.certificate.trajectory.rebalance_sequence import build_stream
-from kassay.solver.limits import SearchBudget, SearchLimits
+from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance, Movement, Tolerance
 from kassay.solver.trajectory import program_solvers
-from kassay.solver.trajectory.linear_program import Window, build_program
-from kassay.solver.trajectory.program_solvers import integer_counts
 from kassay.solver.trajectory.trajectory import Trajectory, optimal_trajectory
 from tests.solver.trajectory.reference_optima import fewest_moves, random_stream, weighted_stream
 from tests.tiers import short_and_long
@@ -62,19 +57,6 @@ def test_no_program_of_a_stream_with_different_speeds_is_solved_by_highs(monkeyp
         rng = random.Random(seed)
         groups = [group(*(rng.randint(1, 3) for _ in range(3))) for _ in range(3)]
         assert checked(groups, optimal_trajectory(groups, objective="largest")).is_optimal
-
-
-def test_the_costs_at_the_end_of_a_window_can_be_negative() -> None:
-    groups = weighted_stream(1, partitions=5, members=3)
-    levels = makespan(Fraction(0))
-    found = optimal_trajectory(groups, levels=levels)
-    evidence = [one.loads for one in found.certificate.rebalances]
-    stream = build_stream(groups, levels, evidence)
-    cost = np.full((len(stream.blocks), len(stream.members)), -1.5)
-    program = build_program(stream, Window(0, len(groups), stream.start, end_cost=cost))
-    counts, bound = integer_counts(program, SearchBudget.start(SearchLimits()), is_exact=True)
-    assert counts is not None
-    assert bound == math.ceil(found.moves - 1.5 * stream.count.sum())
 
 
 def test_the_largest_number_of_moves_is_at_most_that_of_the_fewest_in_total() -> None:
