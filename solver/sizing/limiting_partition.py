@@ -45,7 +45,7 @@ class LimitingPartition:
     after_split: LevelValue
 
     def __str__(self) -> str:
-        """Return the reason for the maximum load, and the remedies, in one text."""
+        """Describe the lower limit of the maximum load, and the remedies, in one text."""
         noun = "total weight" if self.weight_source is None else _NOUNS.get(self.weight_source)
         ratio = float(Fraction(self.weight * self.members, self.total))
         carry = "carries" if self.equal == 1 else "carry"
