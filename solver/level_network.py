@@ -23,41 +23,27 @@ from kassay.reference.model.errors import InternalError
 from kassay.reference.model.group import Group
 from kassay.reference.model.load_units import LoadUnits
 from kassay.reference.model.metrics import Measure
+from kassay.solver import objective
 from kassay.solver.evaluation import level_value, pair_costs
 from kassay.solver.number_ranges import Arithmetic, Weights
-from kassay.solver.objective import (
-    FlowLevel,
-    HostImbalance,
-    IdleMembers,
-    Imbalance,
-    Level,
-    MembersPerPartition,
-    MissingTagValues,
-    Movement,
-    MovementCost,
-    Slots,
-    StandbyMoves,
-    StatefulImbalance,
-    TopicSpread,
-)
 from kassay.solver.problem import Ints, Placement, Problem
 from kassay.solver.subscription_network import SubscriptionNetwork, build_network
 
 
-def has_arc_costs(group: Group, levels: Sequence[Level]) -> bool:
+def has_arc_costs(group: Group, levels: Sequence[objective.Level]) -> bool:
     """Return whether convex costs of arcs express all levels of a group with equal weights."""
     return bool(group.common_weight) and not any(
         level.tolerance or not _has_arc_costs(level) for level in levels
     )
 
 
-def _has_arc_costs(level: Level) -> bool:
+def _has_arc_costs(level: objective.Level) -> bool:
     match level:
-        case Imbalance(measure=measure) | HostImbalance(measure=measure):
+        case objective.Imbalance(measure=measure) | objective.HostImbalance(measure=measure):
             return measure is Measure.SUM_OF_SQUARES
-        case Movement(cost=cost):
-            return cost is MovementCost.COUNT
-        case TopicSpread() | FlowLevel():
+        case objective.Movement(cost=cost):
+            return cost is objective.MovementCost.COUNT
+        case objective.TopicSpread() | objective.FlowLevel():
             return True
         case _:
             return False
@@ -172,74 +158,79 @@ class LevelNetwork:
         flow[self.unused] = (network.supply - placed)[self._unused_topics]
         return flow
 
-    def part_of(self, level: Level) -> slice:
+    def part_of(self, level: objective.Level) -> slice:
         """Return the part of the arcs that have the costs of a level."""
         part = self.members
         match level:
-            case Movement():
+            case objective.Movement():
                 part = self.moved
-            case HostImbalance():
+            case objective.HostImbalance():
                 part = self.hosts
-            case TopicSpread():
+            case objective.TopicSpread():
                 part = self.sums
-            case StatefulImbalance():
+            case objective.StatefulImbalance():
                 part = self.stateful
-            case MissingTagValues() | StandbyMoves():
+            case objective.MissingTagValues() | objective.StandbyMoves():
                 part = slice(self.moved.start, self.kept.stop)
-            case MembersPerPartition():
+            case objective.MembersPerPartition():
                 part = self.unused
         return part
 
-    def unit_cost(self, level: Level, unit: Ints) -> Ints:
+    def unit_cost(self, level: objective.Level, unit: Ints) -> Ints:
         """Return the cost of a unit of flow on each arc of the level's part.
 
         ``unit`` is the number of the unit, from 1.
         """
         match level:
-            case Imbalance() | HostImbalance() | TopicSpread() | StatefulImbalance():
+            case (
+                objective.Imbalance()
+                | objective.HostImbalance()
+                | objective.TopicSpread()
+                | objective.StatefulImbalance()
+            ):
                 cost = self._factors(level) * (2 * unit - 1)
-            case MembersPerPartition():
+            case objective.MembersPerPartition():
                 partitions = self.network.partitions[self._unused_topics]
                 used = self.network.supply[self._unused_topics] - unit
                 cost = -(2 * (used // partitions) + 1)
-            case IdleMembers():
+            case objective.IdleMembers():
                 cost = -(unit == 1).astype(np.int64)
-            case Slots():
+            case objective.Slots():
                 cost = np.ones_like(unit)
-            case Movement():
+            case objective.Movement():
                 owned = np.zeros(self.network.topics, dtype=np.int64)
                 np.add.at(owned, self.network.tail, self.network.owned)
                 cost = (owned[self.network.tail] > 0).astype(np.int64)
-            case MissingTagValues() | StandbyMoves():
+            case objective.MissingTagValues() | objective.StandbyMoves():
                 cost = np.tile(self._pair_costs(level), 2)
             case _:
                 raise InternalError(f"arcs have no cost for the level {level.name!r}")
         return cost
 
-    def _pair_costs(self, level: FlowLevel) -> Ints:
+    def _pair_costs(self, level: objective.FlowLevel) -> Ints:
         """Return the costs of the standbys for an active task, per subscription."""
         if self.network.problem.copies is None:
             return np.zeros(len(self.network.tail), dtype=np.int64)
         return pair_costs(self.network.problem, level)[self.network.tail, self.network.head]
 
-    def _greatest_pair_cost(self, level: Level) -> int:
-        if isinstance(level, MissingTagValues | StandbyMoves):
+    def _greatest_pair_cost(self, level: objective.Level) -> int:
+        if isinstance(level, objective.MissingTagValues | objective.StandbyMoves):
             return int(self._pair_costs(level).max(initial=0))
         return 0
 
-    def _factors(self, level: Level) -> Ints:
+    def _factors(self, level: objective.Level) -> Ints:
         """Return the factors of the squares of a level, which differ if the speeds differ."""
         problem = self.network.problem
         match level:
-            case Imbalance():
+            case objective.Imbalance():
                 return np.array(problem.member_units.factors, dtype=np.int64)
-            case HostImbalance():
+            case objective.HostImbalance():
                 return np.array(problem.host_units.factors, dtype=np.int64)
             case _:
                 part = self.part_of(level)
                 return np.ones(part.stop - part.start, dtype=np.int64)
 
-    def weights(self, levels: Sequence[Level]) -> list[int]:
+    def weights(self, levels: Sequence[objective.Level]) -> list[int]:
         """Return weights of the levels, each above the range of all later levels together."""
         problem, total = self.network.problem, int(self.network.supply.sum())
         factors = [1, *problem.member_units.factors, *problem.host_units.factors]
@@ -248,18 +239,18 @@ class LevelNetwork:
         for level in reversed(levels):
             weights.append(later + 1)
             match level:
-                case Movement() | Slots():
+                case objective.Movement() | objective.Slots():
                     most = total
-                case IdleMembers():
+                case objective.IdleMembers():
                     most = self.network.members
-                case MissingTagValues() | StandbyMoves():
+                case objective.MissingTagValues() | objective.StandbyMoves():
                     most = total * self._greatest_pair_cost(level)
                 case _:
                     most = squares
             later += weights[-1] * most
         return weights[::-1]
 
-    def costs(self, levels: Sequence[Level], flow: Ints) -> tuple[Weights, Weights]:
+    def costs(self, levels: Sequence[objective.Level], flow: Ints) -> tuple[Weights, Weights]:
         """Return, per arc, the weighted cost of the next and of the last unit of a flow."""
         weights, problem = self.weights(levels), self.network.problem
         factor = max([1, *problem.member_units.factors, *problem.host_units.factors])
@@ -278,7 +269,7 @@ class LevelNetwork:
             both.append(costs)
         return both[0], both[1]
 
-    def prices(self, levels: Sequence[Level], flow: Ints) -> list[int] | None:
+    def prices(self, levels: Sequence[objective.Level], flow: Ints) -> list[int] | None:
         """Return the prices of the nodes that prove a flow optimal, or None if it is not.
 
         The prices are shortest distances in the residual network (Bellman-Ford).
@@ -301,7 +292,7 @@ class LevelNetwork:
         return None if len(starts) else [0] * (self.sink + 1)
 
     def price_errors(
-        self, levels: Sequence[Level], flow: Ints, prices: Sequence[int]
+        self, levels: Sequence[objective.Level], flow: Ints, prices: Sequence[int]
     ) -> Iterator[str]:
         """Yield a message per arc that violates complementary slackness."""
         more, less = self.costs(levels, flow)
@@ -319,20 +310,20 @@ class LevelNetwork:
 
 
 def level_network(
-    problem: Problem, levels: Sequence[Level], network: SubscriptionNetwork | None = None
+    problem: Problem, levels: Sequence[objective.Level], network: SubscriptionNetwork | None = None
 ) -> LevelNetwork:
     """Build the network of some levels."""
-    has_hosts = any(isinstance(level, HostImbalance) for level in levels)
+    has_hosts = any(isinstance(level, objective.HostImbalance) for level in levels)
     return LevelNetwork(
         build_network(problem) if network is None else network,
         hosts=problem.host_units if has_hosts else None,
-        has_sums=any(isinstance(level, TopicSpread) for level in levels),
-        has_stateful_sums=any(isinstance(level, StatefulImbalance) for level in levels),
+        has_sums=any(isinstance(level, objective.TopicSpread) for level in levels),
+        has_stateful_sums=any(isinstance(level, objective.StatefulImbalance) for level in levels),
     )
 
 
 def price_flow(
-    problem: Problem, levels: Sequence[Level], placement: Placement
+    problem: Problem, levels: Sequence[objective.Level], placement: Placement
 ) -> tuple[LevelNetwork, Ints, str | None]:
     """Return the network and the flow of a placement, and an error if the flow hides a cost.
 

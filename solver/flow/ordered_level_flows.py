@@ -14,6 +14,7 @@ import numpy as np
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.load_units import LoadUnits
 from kassay.reference.model.metrics import Measure
+from kassay.solver import objective
 from kassay.solver.bounds.level_bounds import level_bound
 from kassay.solver.certificate.certificate import Origin
 from kassay.solver.constraints import Constraint
@@ -27,27 +28,13 @@ from kassay.solver.incumbent_pool import FlowLevels
 from kassay.solver.level_network import LevelNetwork, level_network
 from kassay.solver.limits import FlowClock
 from kassay.solver.number_ranges import Arithmetic
-from kassay.solver.objective import (
-    HostImbalance,
-    IdleMembers,
-    Imbalance,
-    Level,
-    MembersPerPartition,
-    MissingTagValues,
-    Movement,
-    MovementCost,
-    Slots,
-    StandbyMoves,
-    StatefulImbalance,
-    TopicSpread,
-)
 from kassay.solver.problem import Ints, Problem
 from kassay.solver.subscription_network import build_network
 
 
 def solve_ordered_levels(
     problem: Problem,
-    levels: Sequence[Level],
+    levels: Sequence[objective.Level],
     constraints: Sequence[Constraint],
     clock: FlowClock,
 ) -> FlowLevels:
@@ -121,20 +108,25 @@ class _OrderedFlows:
             self.flow = flow
         return flow is not None
 
-    def minimise(self, level: Level) -> int | None:
+    def minimise(self, level: objective.Level) -> int | None:
         """Minimise one level, and keep only the flows within a limit of this level.
 
         Return this limit, or None if flows cannot minimise the level within the time limit.
         """
         match level:
-            case Movement(cost=MovementCost()) | Slots() | MissingTagValues() | StandbyMoves():
+            case (
+                objective.Movement(cost=objective.MovementCost())
+                | objective.Slots()
+                | objective.MissingTagValues()
+                | objective.StandbyMoves()
+            ):
                 return self._minimise_sum(level)
-            case TopicSpread() | StatefulImbalance():
+            case objective.TopicSpread() | objective.StatefulImbalance():
                 part = self.arcs.part_of(level)
                 return self._minimise_squares(level, np.ones(part.stop - part.start, dtype=int))
-            case IdleMembers() | MembersPerPartition():
+            case objective.IdleMembers() | objective.MembersPerPartition():
                 return self._minimise_pieces(level)
-            case Imbalance() | HostImbalance():
+            case objective.Imbalance() | objective.HostImbalance():
                 units = load_units(self.problem, level)
                 if level.measure is Measure.MAKESPAN:
                     return self._minimise_makespan(level, units)
@@ -142,10 +134,10 @@ class _OrderedFlows:
                     return self._minimise_squares(level, np.array(units.factors, dtype=np.int64))
         return None
 
-    def _value(self, level: Level) -> int:
+    def _value(self, level: objective.Level) -> int:
         return level_value(self.problem, level, self.arcs.network.place(self.counts))
 
-    def _minimise_makespan(self, level: Level, units: LoadUnits) -> int | None:
+    def _minimise_makespan(self, level: objective.Level, units: LoadUnits) -> int | None:
         """Find the minimum makespan by bisection over the values that one load can have."""
         part = self.arcs.part_of(level)
         weight = int(self.problem.weight[0])
@@ -195,7 +187,7 @@ class _OrderedFlows:
         flow = CostedArcs(arcs.tail, arcs.head, room, cost).min_cost_flow(self._supply())
         return None if flow is None else self.low + flow
 
-    def _minimise_squares(self, level: Level, factors: Ints) -> int | None:
+    def _minimise_squares(self, level: objective.Level, factors: Ints) -> int | None:
         """Minimise the sum of load times relative load, with one arc per unit of load.
 
         Only the units of load in a window around the current load have arcs of their own. The
@@ -221,14 +213,14 @@ class _OrderedFlows:
             windows = LoadWindows(np.maximum(windows.low - 1, 0), windows.high + 1)
         return None
 
-    def _minimise_pieces(self, level: Level) -> int | None:
+    def _minimise_pieces(self, level: objective.Level) -> int | None:
         """Minimise a level with few different costs per arc."""
         if not self.clock.may_start():
             return None
         part = self.arcs.part_of(level)
         low, high = self.low[part], self.high[part]
         arcs = np.arange(len(low))
-        if isinstance(level, MembersPerPartition):
+        if isinstance(level, objective.MembersPerPartition):
             step = self.arcs.network.partitions[self.arcs.tail[part]]
             ends = -(-high // step)
         else:
@@ -272,7 +264,7 @@ class _OrderedFlows:
         self._keep_optimal(np.flatnonzero(outside), reduced[:others])
         self.low[part], self.high[part] = low, high
 
-    def _minimise_sum(self, level: Level) -> int | None:
+    def _minimise_sum(self, level: objective.Level) -> int | None:
         """Minimise a level with one cost per arc."""
         arcs, part = self.arcs, self.arcs.part_of(level)
         cost = np.zeros_like(self.high)

@@ -26,10 +26,10 @@ from kassay.solver.objective import Imbalance, Level, Movement, default_measure
 from kassay.solver.solution import Solution
 from kassay.solver.solve import solve
 
-Progress = Callable[[str], None]
-"""Function that is called with the name of each part of the plan when the part starts."""
 _MAX_POINTS = 60
 """Maximum number of points of the frontier."""
+Progress = Callable[[str], None]
+"""Function that is called with the name of each part of the plan when the part starts."""
 
 
 @dataclass(frozen=True, slots=True)
