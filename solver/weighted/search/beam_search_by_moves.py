@@ -82,9 +82,11 @@ class BeamSearchByMoves:
     def lower_squares(self, most: int, may_continue: Callable[[], bool]) -> Iterator[Placement]:
         """Yield the placements after each move with the largest drop of the sum of squares."""
         state, weight = self._state(self.start), self.problem.weight.astype(np.float64)
-        scale = self.scale
+        scale, may_receive = self.scale, self.may_receive
         movable = self.movable.copy()
-        sets, set_of = np.unique(self.may_receive, axis=0, return_inverse=True)
+        numbers: dict[bytes, int] = {}
+        set_of = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in may_receive])
+        sets = may_receive[np.unique(set_of, return_index=True)[1]]
         for _ in range(most):
             if not may_continue():
                 return
