@@ -1,17 +1,14 @@
 """State moves and probing rebalances of Streams applications after an event.
 
-``python -m benchmarks.streams_events --applications 150`` prints a table. All subtopologies are
-stateful, each process has two threads, and the application is stable under high availability before
-the event. The state of a warm-up task is complete at the next probing rebalance.
+``python -m benchmarks.streams_events --applications 150`` prints a table for the applications of
+`StreamsApplications`. The state of a warm-up task is complete at the next probing rebalance.
 """
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from random import Random
 from statistics import mean
-from uuid import UUID
 
 from kassay.experiments.comparison.streams_application import read_application
 from kassay.experiments.implementations.callable_server import load_callable
@@ -21,16 +18,15 @@ from kassay.experiments.implementations.streams_and_connect_events import (
     StreamsEvent,
     run_application_until_stable,
 )
-from kassay.reference.documents.application_events import (
-    join_process,
-    leave_process,
-    restart_process,
+from kassay.experiments.study.families.documents import (
+    HIGH_AVAILABILITY,
+    JOIN,
+    LEAVE,
+    RESTART,
+    WARMUPS,
+    StreamsApplications,
 )
-from kassay.reference.documents.family_documents import (
-    FamilyDocument,
-    Kind,
-    parse_family_document,
-)
+from kassay.reference.documents.family_documents import FamilyDocument
 from kassay.reference.model.metrics import sum_of_squares
 from kassay.solver.solve import solve
 from tools.insert_published_numbers import replace_numbers
@@ -39,16 +35,13 @@ ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "remedies" / "streams.py"
 PAGE = ROOT / "docs" / "results" / "streams-events.md"
 PLACE = "streams-events"
-THREADS = 2
-WARMUPS = 2
 INTERVAL_MINUTES = 10
-HIGH_AVAILABILITY = "streams-high-availability"
 ASSIGNORS: Mapping[str, str | Assign] = {
     HIGH_AVAILABILITY: HIGH_AVAILABILITY,
     "remedy, active tasks": load_callable(f"{EXAMPLE}:assign_active"),
     "remedy": load_callable(f"{EXAMPLE}:assign"),
 }
-EVENTS = ("join", "leave", "restart")
+EVENTS = (JOIN, LEAVE, RESTART)
 HEADER = (
     "| event | standbys | assignor | rebalances (max) | probing minutes | at least | state moves"
     " | fewest | applications above |\n|---|--:|---|--:|--:|--:|--:|--:|--:|"
@@ -61,39 +54,6 @@ class Result:
 
     event: StreamsEvent
     fewest: int
-
-
-def application(rng: Random, *, standbys: int) -> FamilyDocument:
-    """Return a stable application of 2 to 6 processes and 1 to 3 subtopologies."""
-    subtopologies = {}
-    for number in range(rng.randint(1, 3)):
-        partitions = rng.randint(3, 12)
-        subtopologies[str(number)] = {
-            "partitions": partitions,
-            "stateful": True,
-            "end_offsets": [50_000] * partitions,
-        }
-    processes = [{"id": _uuid(rng), "threads": THREADS} for _ in range(rng.randint(2, 6))]
-    document = {
-        "kind": "streams",
-        "subtopologies": subtopologies,
-        "config": {"num_standby_replicas": standbys, "max_warmup_replicas": WARMUPS},
-        "processes": processes,
-    }
-    fresh = parse_family_document(document, kind=Kind.STREAMS)
-    return run_application_until_stable(fresh, HIGH_AVAILABILITY).application
-
-
-def after(event: str, document: FamilyDocument, rng: Random) -> FamilyDocument:
-    """Apply an event to an application."""
-    processes: Sequence[Mapping[str, str]] = document.content["processes"]  # type: ignore[assignment]
-    chosen = rng.choice(processes)["id"]
-    changes: Mapping[str, Callable[[], FamilyDocument]] = {
-        "join": lambda: join_process(document, _uuid(rng), threads=THREADS),
-        "leave": lambda: leave_process(document, chosen),
-        "restart": lambda: restart_process(document, chosen),
-    }
-    return changes[event]()
 
 
 def measure(document: FamilyDocument, assignors: Iterable[str | Assign]) -> list[Result]:
@@ -126,11 +86,10 @@ def rows(applications: int, assignors: Mapping[str, str | Assign]) -> Iterator[s
     yield HEADER
     for event in EVENTS:
         for standbys in (0, 1):
-            results = []
-            for seed in range(applications):
-                rng = Random(seed)
-                changed = after(event, application(rng, standbys=standbys), rng)
-                results.append(measure(changed, assignors.values()))
+            family = StreamsApplications(name=event, event=event, standbys=standbys)
+            results = [
+                measure(family.document(seed), assignors.values()) for seed in range(applications)
+            ]
             for name, column in zip(assignors, zip(*results, strict=True), strict=True):
                 yield _row((event, standbys, name), column)
 
@@ -147,10 +106,6 @@ def _row(labels: tuple[object, ...], results: Sequence[Result]) -> str:
         str(sum(one.event.state_moves > one.fewest for one in results)),
     ]
     return f"| {' | '.join(cells)} |"
-
-
-def _uuid(rng: Random) -> str:
-    return str(UUID(int=rng.getrandbits(128)))
 
 
 def main() -> None:

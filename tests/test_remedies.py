@@ -16,6 +16,7 @@ from kassay.experiments.implementations.callable_server import load_callable
 from kassay.experiments.implementations.streams_and_connect_events import (
     run_application_until_stable,
 )
+from kassay.experiments.study.families.documents import StreamsApplications
 from kassay.reference import violations
 from kassay.reference.assignors import assign
 from kassay.reference.assignors.streams.client_state import ClientState
@@ -116,11 +117,9 @@ def test_the_benchmark_measures_no_gap_without_limits():
 @pytest.mark.parametrize("event", streams_events.EVENTS)
 @pytest.mark.parametrize("standbys", [0, 1])
 def test_the_remedy_of_high_availability_needs_the_fewest_state_moves(event, standbys):
+    family = StreamsApplications(name=event, event=event, standbys=standbys)
     for seed in range(3):
-        rng = Random(seed)
-        application = streams_events.application(rng, standbys=standbys)
-        changed = streams_events.after(event, application, rng)
-        results = streams_events.measure(changed, streams_events.ASSIGNORS.values())
+        results = streams_events.measure(family.document(seed), streams_events.ASSIGNORS.values())
         upstream, active, both = (one.event for one in results)
         fewest = results[0].fewest
         assert (

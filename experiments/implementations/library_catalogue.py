@@ -16,6 +16,7 @@ from kassay.experiments.implementations.custom_assignor_names import (
     parse_time_limit,
 )
 from kassay.reference.assignors import RebalanceProtocol, is_cooperative
+from kassay.reference.assignors.family_ports import FAMILY_PORTS
 from kassay.reference.documents.family_documents import Kind
 from kassay.reference.model.errors import InputError
 
@@ -179,6 +180,15 @@ def is_library_assignor(name: str) -> bool:
 
 
 @cache
+def kind_of_assignor(name: str) -> Kind:
+    """Return the kind of the documents that an assignor reads."""
+    if name in FAMILY_PORTS:
+        return FAMILY_PORTS[name].kind
+    return (
+        parse_library_assignor(name).assignor.kind if is_library_assignor(name) else Kind.CONSUMER
+    )
+
+
 def parse_library_assignor(name: str) -> LibraryAssignor:
     """Parse the name of an assignor of a library.
 

@@ -124,7 +124,7 @@ def run_application_until_stable(
         result = _run(before, assignor)
         answer: Any = result.answer
         if answer is None or answer.get("error", "NONE") != "NONE":
-            ending, detail = _ending(result)
+            ending, detail = ending_without_answer(result)
             break
         restored += application.apply(answer["processes"], now)
         if not answer.get("followup_rebalance", False):
@@ -208,6 +208,15 @@ def setting(document: FamilyDocument, key: str) -> int:
     return int(_DEFAULTS[key] if value is None else value)
 
 
+def ending_without_answer(result: FamilyRunResult) -> tuple[Ending, str]:
+    """Return the ending of a run that has no valid answer, and its reason."""
+    if result.livelock is not None:
+        return Ending.NONTERMINATING, result.livelock
+    if result.answer is not None:
+        return Ending.INVALID, str(result.answer["error"])
+    return Ending.FAILED, ": ".join(filter(None, (result.failed, result.reason)))
+
+
 def _active_processes(document: FamilyDocument) -> dict[str, list[str]]:
     """Return the processes with the active task, per stateful task."""
     content: Any = document.content
@@ -238,14 +247,6 @@ def _run(document: FamilyDocument, assignor: str | Assign) -> FamilyRunResult:
     if isinstance(assignor, str):
         return run_on_document(document, assignor)
     return FamilyRunResult(answer=assignor(document))
-
-
-def _ending(result: FamilyRunResult) -> tuple[Ending, str]:
-    if result.livelock is not None:
-        return Ending.NONTERMINATING, result.livelock
-    if result.answer is not None:
-        return Ending.INVALID, str(result.answer["error"])
-    return Ending.FAILED, ": ".join(filter(None, (result.failed, result.reason)))
 
 
 class _Application:

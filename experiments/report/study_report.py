@@ -26,6 +26,7 @@ from kassay.experiments.report.assignor_tables import (
 )
 from kassay.experiments.report.effect_tables import effect_section
 from kassay.experiments.report.family_table import family_table
+from kassay.experiments.report.measure_section import measure_section
 from kassay.experiments.report.rack_section import rack_section
 from kassay.experiments.report.report_table import ReportTable
 from kassay.experiments.report.statistics_section import statistics_section
@@ -40,6 +41,7 @@ from kassay.experiments.report.study_findings import study_findings
 from kassay.experiments.report.trajectory_section import trajectory_sections
 from kassay.experiments.report.worst_groups import named_groups, worst_groups
 from kassay.experiments.study.case import IMPORTED
+from kassay.experiments.study.families.registry import DOCUMENT_FAMILIES
 from kassay.experiments.study.output_reader import StudySummary
 from kassay.experiments.study.summary_scopes import APART, assignors_of, compared_assignors
 
@@ -86,12 +88,14 @@ def template_values(
 ) -> dict[str, object]:
     """Compute the values for the report's templates from the summary of a study."""
     trajectories = trajectory_sections(results)
+    measures = measure_section(results)
     common = {
         "manifest": results.manifest,
         "counts": group_counts(results),
         "trajectories": trajectories,
+        "measures": measures,
     }
-    if results.outcomes.empty and trajectories:
+    if results.outcomes.empty and (trajectories or measures):
         return {**common, "overall": {}, "worst_groups": (), "named_groups": ()}
     outcomes = results.outcomes
     scopes = by_scope(outcomes)
@@ -155,7 +159,9 @@ def described_families(results: StudySummary) -> list[Mapping[str, object]]:
 def group_counts(results: StudySummary) -> dict[str, int]:
     """Count the groups of a study without event streams, and their proven optima."""
     families = results.families
-    families = families[~families["family"].isin(results.trajectories["family"])]
+    families = families[
+        ~families["family"].isin([*results.trajectories["family"], *DOCUMENT_FAMILIES])
+    ]
     imported = families["family"] == IMPORTED
     sums = families.drop(columns=["family", "sha256"]).sum()
     return {

@@ -126,6 +126,24 @@ def front_sums(cases: DataFrame) -> DataFrame:
     return values.groupBy("family", "assignor").agg(*map(F.expr, formulas))
 
 
+def measure_sums(cases: DataFrame) -> DataFrame:
+    """Sum the measures of share groups, Streams applications and Connect clusters.
+
+    The excess above the minimum is known if the minimum is proven.
+    """
+    excess = "if(minimum = bound, value - minimum, null)"
+    formulas = (
+        "count(*) AS answers",
+        "sum(value) AS value",
+        f"count({excess}) AS proven",
+        f"count_if({excess} > 0) AS above",
+        f"coalesce(sum({excess}), 0) AS excess",
+        f"coalesce(max({excess}), 0) AS largest_excess",
+    )
+    rows = cases.selectExpr("groups.family", "inline(measures)")
+    return rows.groupBy("family", "assignor", "measure").agg(*map(F.expr, formulas))
+
+
 def solved_pairs(cases: DataFrame) -> DataFrame:
     """Return one row per case and pair of assignors that both have a result.
 

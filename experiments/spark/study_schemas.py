@@ -38,9 +38,10 @@ TABLES: Mapping[str, pa.Schema] = {
     "timings": schema_of(table_rows.TimingRow),
     "rebalances": schema_of(table_rows.RebalanceRow),
     "front_distances": schema_of(table_rows.FrontDistanceRow),
+    "measures": schema_of(table_rows.MeasureRow),
 }
 
-LISTS = ("assignments", "comparisons", "timings", "rebalances", "front_distances")
+LISTS = ("assignments", "comparisons", "timings", "rebalances", "front_distances", "measures")
 """Tables with any number of rows per case."""
 
 KEY = "case"

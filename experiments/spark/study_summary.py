@@ -17,6 +17,7 @@ from kassay.experiments.spark.output_files import PARQUET_OPTIONS
 from kassay.experiments.spark.result_sums import (
     covariate_cells,
     front_sums,
+    measure_sums,
     pair_counts,
     rebalance_sums,
     solved_pairs,
@@ -62,6 +63,7 @@ def write_summary(cases: DataFrame, uri: str) -> dict[str, int]:
         "profiles": _profiles(rows),
         "worst": _worst(rows, compared),
         "fronts": front_sums(cases),
+        "measures": measure_sums(cases),
         "trajectories": rebalance_sums(cases, "seed", "start_members"),
         "events": rebalance_sums(cases, "event", "period"),
         "cells": covariate_cells(rows, cases, [*{*compared, *COMPARED_ASSIGNORS}]),

@@ -10,7 +10,10 @@ from functools import cached_property, reduce
 from itertools import accumulate
 from operator import xor
 
-from kassay.experiments.study.families.registry import FAMILIES
+from kassay.experiments.implementations.library_catalogue import kind_of_assignor
+from kassay.experiments.study.families.registry import DOCUMENT_FAMILIES, FAMILIES, STUDIED
+from kassay.reference.assignors.family_ports import FAMILY_PORTS
+from kassay.reference.documents.family_documents import Kind
 from kassay.reference.documents.json_codec import parse_group
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
@@ -29,7 +32,7 @@ class Case:
     'mixed-churn/7@uniform'
     """
 
-    family: str  # a name in `FAMILIES`, or `IMPORTED`
+    family: str  # a name in `STUDIED`, or `IMPORTED`
     seed: int  # random seed; for an imported group, the id of its document
     assignors: tuple[str, ...]
     start: str | None = None  # assignor whose results the members own
@@ -178,7 +181,7 @@ def cases_of(
 
 def divided_seeds(families: Sequence[str], seeds: int) -> dict[str, int | None]:
     """Divide seeds evenly among the families without a fixed size; None for the other families."""
-    unlimited = [name for name in families if FAMILIES[name].size is None]
+    unlimited = [name for name in families if STUDIED[name].size is None]
     divided: dict[str, int | None] = dict.fromkeys(families)
     for number, name in enumerate(unlimited):
         divided[name] = seeds // len(unlimited) + (number < seeds % len(unlimited))
@@ -194,7 +197,7 @@ def family_cases(
     """
     parts = []
     for name, seeds in families.items():
-        size, first = FAMILIES[name].size, first_seed
+        size, first = STUDIED[name].size, first_seed
         number = size if seeds is None else seeds
         if number is None:
             raise UsageError(
@@ -203,9 +206,26 @@ def family_cases(
         if size is not None:
             first, number = 0, min(number, size)
         parts.append(
-            Stratum(family=name, first_seed=first, seeds=number, assignors=tuple(assignors))
+            Stratum(
+                family=name,
+                first_seed=first,
+                seeds=number,
+                assignors=_assignors_of(name, assignors),
+            )
         )
     return JoinedCases(tuple(parts))
+
+
+def _assignors_of(family: str, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the assignors that read the documents of a family; by default, all ports of a kind."""
+    documents = DOCUMENT_FAMILIES.get(family)
+    kind = Kind.CONSUMER if documents is None else documents.kind
+    found = tuple(name for name in names if kind_of_assignor(name) is kind)
+    if documents is not None:
+        return found or tuple(name for name, port in FAMILY_PORTS.items() if port.kind is kind)
+    if names and not found:
+        raise UsageError(f"family {family!r}: none of the assignors is one of consumer groups")
+    return found
 
 
 def imported_cases(documents: Iterable[str], *, assignors: Sequence[str]) -> ListedCases:

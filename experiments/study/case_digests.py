@@ -10,7 +10,12 @@ from collections.abc import Iterable
 from dataclasses import fields
 
 from kassay.experiments.comparison.comparison_row import ComparisonRow
-from kassay.experiments.study.table_rows import CaseRecord, FrontDistanceRow, RebalanceRow
+from kassay.experiments.study.table_rows import (
+    CaseRecord,
+    FrontDistanceRow,
+    MeasureRow,
+    RebalanceRow,
+)
 from kassay.experiments.study.trajectories import HINDSIGHT
 
 GROUP_FIELDS = ("family", "seed", "start", "renaming_hash")
@@ -20,6 +25,7 @@ RESULT_FIELDS = {
         ("comparisons", ComparisonRow),
         ("rebalances", RebalanceRow),
         ("front_distances", FrontDistanceRow),
+        ("measures", MeasureRow),
     )
 }
 """Fields of the results in a digest, by table."""

@@ -13,8 +13,9 @@ from kassay.experiments.implementations.library_catalogue import (
 )
 from kassay.experiments.study.batches import BATCH_CASES
 from kassay.experiments.study.case import IMPORTED, Cases, ImportedCases, family_cases
-from kassay.experiments.study.families.registry import FAMILIES
+from kassay.experiments.study.families.registry import STUDIED
 from kassay.reference.assignors import ASSIGNORS
+from kassay.reference.assignors.family_ports import FAMILY_PORTS
 from kassay.reference.documents.config_nodes import ConfigNode, read_nodes
 from kassay.reference.model.errors import InputError
 
@@ -85,7 +86,7 @@ class StudyConfig(StudySettings):
 
         Imported groups are described by the bitwise XOR of the ids of their documents.
         """
-        families = [FAMILIES[name].parameters() for name in self.families]
+        families = [STUDIED[name].parameters() for name in self.families]
         described: dict[str, object] = {
             "seeds": len(self.cases()) if self.seeds is None else self.seeds,
             "first_seed": self.first_seed,
@@ -153,10 +154,10 @@ def read_config(text: str, name: str, *, directory: Path = Path()) -> StudyConfi
 def _families(nodes: ConfigNode) -> dict[str, int | None]:
     seeds: dict[str, int | None] = {}
     for name, node in nodes.items().items():
-        if name == IMPORTED or name not in FAMILIES:
-            node.fail(f"unknown family {name!r}, expected one of {', '.join(FAMILIES)}")
+        if name == IMPORTED or name not in STUDIED:
+            node.fail(f"unknown family {name!r}, expected one of {', '.join(STUDIED)}")
         if node.value == _ALL:
-            if not FAMILIES[name].is_finite:
+            if not STUDIED[name].is_finite:
                 node.fail(f"expected a number of seeds, got {_ALL!r}: the family has no fixed size")
             seeds[name] = None
         else:
@@ -170,9 +171,10 @@ def _assignors(nodes: ConfigNode) -> tuple[str, ...]:
         name = node.text()
         if is_library_assignor(name):
             name = _library_assignor(node, name)
-        elif name not in ASSIGNORS:
+        elif name not in ASSIGNORS and name not in FAMILY_PORTS:
             node.fail(
-                f"unknown assignor {name!r}, expected one of {', '.join(ASSIGNORS)}, "
+                f"unknown assignor {name!r}, expected one of "
+                f"{', '.join((*ASSIGNORS, *FAMILY_PORTS))}, "
                 "LIBRARY[@VERSION]:ASSIGNOR"
             )
         if name in names:

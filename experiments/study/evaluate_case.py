@@ -18,8 +18,9 @@ from kassay.experiments.implementations.convergence import Ending, StableResult,
 from kassay.experiments.implementations.installation import NotInstalledError
 from kassay.experiments.implementations.subprocess_assignor import NotReadyError
 from kassay.experiments.study.case import Case
+from kassay.experiments.study.evaluate_document import evaluate_document
 from kassay.experiments.study.families.event_streams import EventStreamFamily
-from kassay.experiments.study.families.registry import FAMILIES
+from kassay.experiments.study.families.registry import DOCUMENT_FAMILIES, FAMILIES
 from kassay.experiments.study.renaming_hash import renaming_hash
 from kassay.experiments.study.table_rows import (
     AssignmentRow,
@@ -32,6 +33,7 @@ from kassay.experiments.study.table_rows import (
 )
 from kassay.experiments.study.trajectories import (
     OPTIMUM,
+    Trajectories,
     compare_trajectories,
     hindsight_trajectory,
 )
@@ -89,10 +91,16 @@ def evaluate_case(
     >>> record.optimum.loads, record.assignments[0].loads
     ('1/1/1', '2/1/0')
     """
+    is_drawn = drawn is None or case.seed < drawn
+    documents = DOCUMENT_FAMILIES.get(case.family)
+    if documents is not None:
+        evaluate = partial(evaluate_document, case, documents, limits=limits, drawn=is_drawn)
+        record, error = _attempt(evaluate)
+        return record or failed_record(case, str(error))
     group, error = _attempt(case.build)
     if group is None:
         return failed_record(case, str(error))
-    is_drawn = (drawn is None or case.seed < drawn) and _is_drawable(group)
+    is_drawn &= group.partition_count <= DRAWN_PARTITIONS and len(group.members) <= DRAWN_MEMBERS
     row, error = _attempt(partial(_group_row, case, group, drawn=is_drawn))
     if row is None:
         return failed_record(case, str(error))
@@ -119,17 +127,23 @@ def evaluate_case(
 
 def _evaluate_trajectories(case: Case, family: EventStreamFamily, row: GroupRow) -> CaseRecord:
     """Run each assignor and the optimum through the event stream of a case, also with hindsight."""
-    found, error = _attempt(partial(compare_trajectories, family, case.seed, case.assignors))
+
+    def run() -> tuple[Trajectories, Trajectories]:
+        return (
+            compare_trajectories(family, case.seed, case.assignors),
+            hindsight_trajectory(family, case.seed),
+        )
+
+    found, error = _attempt(run)
     if found is None:
-        return failed_record(case, str(error))
-    hindsight, error = _attempt(partial(hindsight_trajectory, family, case.seed))
-    if hindsight is None:
         return failed_record(case, str(error))
     timings = (
         TimingRow(case=case.name, contestant=name, seconds=seconds)
-        for name, seconds in (found.seconds | hindsight.seconds).items()
+        for one in found
+        for name, seconds in one.seconds.items()
     )
-    return CaseRecord(group=row, timings=tuple(timings), rebalances=found.rows + hindsight.rows)
+    rows = tuple(row for one in found for row in one.rows)
+    return CaseRecord(group=row, timings=tuple(timings), rebalances=rows)
 
 
 def _evaluate_assignor(
@@ -289,10 +303,6 @@ def _loads_text(group: Group, assignment: Assignment | None) -> str | None:
 
 def _assignment_text(assignment: Assignment | None) -> str | None:
     return None if assignment is None else _json(assignment_document(assignment))
-
-
-def _is_drawable(group: Group) -> bool:
-    return group.partition_count <= DRAWN_PARTITIONS and len(group.members) <= DRAWN_MEMBERS
 
 
 def _json(document: Mapping[str, object]) -> str:

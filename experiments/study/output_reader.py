@@ -19,9 +19,9 @@ MANIFESTS = "manifest"
 """Name of the folder with the manifests of an output directory, one per run."""
 _COUNTS = (
     *("families", "outcomes", "gaps", "pairs", "profiles"),
-    *("trajectories", "events", "cells", "fronts"),
+    *("trajectories", "events", "cells", "fronts", "measures"),
 )
-_LATER = ("fronts",)  # not in the summaries of earlier versions
+_LATER = ("fronts", "measures")  # not in the summaries of earlier versions
 _SCHEMES = ("hdfs", "viewfs", "s3a", "gs", "abfs", "abfss", "wasb", "wasbs", "o3fs", "ofs", "oss")
 _SHOWN_FILES = 5
 
@@ -50,6 +50,7 @@ class StudySummary:
     events: pd.DataFrame
     cells: pd.DataFrame
     fronts: pd.DataFrame
+    measures: pd.DataFrame
     worst: Sequence[Mapping[str, Any]]
     manifest: Mapping[str, Any]
 

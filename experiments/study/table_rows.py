@@ -160,6 +160,20 @@ class RebalanceRow:
     fewest_moves_within: int | None = None  # to at most the imbalance of the assignor
 
 
+@dataclass(frozen=True, slots=True)
+class MeasureRow:
+    """Row of the table ``measures``: a measure of an answer, and the minimum of the measure.
+
+    Only share groups, Streams applications and Connect clusters have rows.
+    """
+
+    assignor: str
+    measure: str
+    value: int
+    minimum: int | None  # best known value; None if the answer does not meet the condition
+    bound: int | None  # proven lower bound of the minimum
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseRecord:
     """Result of one case of a study: its rows of all tables."""
@@ -171,3 +185,4 @@ class CaseRecord:
     timings: tuple[TimingRow, ...] = ()
     rebalances: tuple[RebalanceRow, ...] = ()
     front_distances: tuple[FrontDistanceRow, ...] = ()
+    measures: tuple[MeasureRow, ...] = ()

@@ -8,7 +8,6 @@ from pathlib import Path
 from kassay.experiments.cli.options.assignor_options import (
     CustomAssignors,
     assignor_option,
-    kind_of_assignor,
 )
 from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
 from kassay.experiments.cli.options.source_options import GroupSource
@@ -18,7 +17,10 @@ from kassay.experiments.cli.process_groups import (
     process_groups,
 )
 from kassay.experiments.cli.write_results import Record, TableLayout
-from kassay.experiments.implementations.library_catalogue import uses_cooperative_protocol
+from kassay.experiments.implementations.library_catalogue import (
+    kind_of_assignor,
+    uses_cooperative_protocol,
+)
 from kassay.experiments.implementations.runner import RunResult, run, run_on_document
 from kassay.reference.assignors import ASSIGNORS
 from kassay.reference.documents.family_documents import FamilyDocument, Kind

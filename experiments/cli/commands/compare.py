@@ -9,7 +9,6 @@ from kassay.experiments.cli.families.comparison_results import compare_families
 from kassay.experiments.cli.options.assignor_options import (
     CustomAssignors,
     assignors_option,
-    kind_of_assignor,
 )
 from kassay.experiments.cli.options.objective_options import ObjectiveOptions
 from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
@@ -28,6 +27,7 @@ from kassay.experiments.comparison.optimum import (
 )
 from kassay.experiments.implementations.convergence import StableResult, run_until_stable
 from kassay.experiments.implementations.custom_assignor_names import is_custom_assignor
+from kassay.experiments.implementations.library_catalogue import kind_of_assignor
 from kassay.reference.documents.family_documents import Kind
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, leximax, loads, measures

@@ -8,7 +8,7 @@ import typer
 
 from kassay.experiments.cli.families.comparison_results import explain_families
 from kassay.experiments.cli.interruption import STOP
-from kassay.experiments.cli.options.assignor_options import assignor_option, kind_of_assignor
+from kassay.experiments.cli.options.assignor_options import assignor_option
 from kassay.experiments.cli.options.option_groups import option
 from kassay.experiments.cli.options.output_options import (
     Format,
@@ -23,7 +23,10 @@ from kassay.experiments.cli.process_groups import GroupResult, process_groups
 from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.experiments.comparison.optimum import keep_owners
 from kassay.experiments.implementations.convergence import run_until_stable
-from kassay.experiments.implementations.library_catalogue import is_library_assignor
+from kassay.experiments.implementations.library_catalogue import (
+    is_library_assignor,
+    kind_of_assignor,
+)
 from kassay.experiments.planning.moves.explain_weighted_assignment import (
     WeightedExplanation,
     explain_weighted,

@@ -13,7 +13,6 @@ from kassay.experiments.cli.messages import BAD_INPUT, print_note
 from kassay.experiments.cli.options.assignor_options import (
     CustomAssignors,
     assignor_option,
-    kind_of_assignor,
 )
 from kassay.experiments.cli.options.option_checks import known_names
 from kassay.experiments.cli.options.option_groups import option
@@ -31,6 +30,7 @@ from kassay.experiments.counterexamples.gallery_page import render_gallery
 from kassay.experiments.counterexamples.shortcomings import CounterexampleOptions, Shortcoming
 from kassay.experiments.counterexamples.shrinking import size_of
 from kassay.experiments.implementations.custom_assignor_names import is_custom_assignor
+from kassay.experiments.implementations.library_catalogue import kind_of_assignor
 from kassay.experiments.spark.counterexample_search import search_cases
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.study.case import Cases, JoinedCases, ListedCases, cases_of, imported_cases

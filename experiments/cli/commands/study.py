@@ -23,12 +23,13 @@ from kassay.experiments.cli.options.spark_options import SparkOptions, tasks_opt
 from kassay.experiments.cli.read_groups import name_of, read_group_documents
 from kassay.experiments.cli.write_results import print_table
 from kassay.experiments.report.assignor_summary import by_scope
+from kassay.experiments.report.measure_section import measure_section
 from kassay.experiments.spark.output_files import delete_abandoned_runs, read_summary
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.spark.study_pipeline import read_documents, study_digest, write_study
 from kassay.experiments.study.case import ImportedCases, JoinedCases, divided_seeds
 from kassay.experiments.study.configuration import StudyConfig, read_config
-from kassay.experiments.study.families.registry import FAMILIES, USUAL
+from kassay.experiments.study.families.registry import STUDIED, USUAL
 from kassay.experiments.study.manifest import manifest
 from kassay.experiments.study.output_reader import (
     StudySummary,
@@ -61,12 +62,12 @@ class StudiedGroups(LimitOptions):
     )
     family: list[str] | None = option(
         None,
-        f"Family of generated groups, repeatable: {', '.join(FAMILIES)}.",
-        callback=known_names("family", list(FAMILIES), USUAL),
+        f"Family of generated groups, repeatable: {', '.join(STUDIED)}.",
+        callback=known_names("family", list(STUDIED), USUAL),
         show_default=f"{USUAL[0]} to {USUAL[-1]}",
     )
     cases: int = cases_option(1000)
-    assignor: list[str] | None = assignors_option()
+    assignor: list[str] | None = assignors_option(of_each_kind=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +204,13 @@ def _config_of_file(context: typer.Context, path: Path, custom: list[str]) -> St
             )
     with open_text(path) as stream:
         config = read_config(stream.read(), name_of(path), directory=path.parent)
-    return replace(config, assignors=(*map(known_assignor, config.assignors), *custom))
+    return replace(
+        config,
+        assignors=(
+            *(known_assignor(name, of_each_kind=True) for name in config.assignors),
+            *custom,
+        ),
+    )
 
 
 def _print_summary(results: StudySummary) -> None:
@@ -232,6 +239,11 @@ def _print_summary(results: StudySummary) -> None:
             for name, summary in summaries.items()
         ]
     print_table(rows, title="Kafka's assignors and the optimum")
+    measures = measure_section(results, only_main=True)
+    if measures is not None:
+        table = measures.table
+        rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+        print_table(rows, title="Share groups, Streams and Connect")
     streams = StreamTotals(results.trajectories)
     estimates = [
         {"assignor": name, "rebalances": streams.total(name, "rebalances")}

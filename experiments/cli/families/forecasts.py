@@ -6,10 +6,10 @@ import typer
 
 from kassay.experiments.cli.families.other_kinds import refuse
 from kassay.experiments.cli.messages import print_note
-from kassay.experiments.cli.options.assignor_options import kind_of_assignor
 from kassay.experiments.cli.options.output_options import Format
 from kassay.experiments.cli.process_groups import GroupResult
 from kassay.experiments.cli.write_results import Record, TableLayout
+from kassay.experiments.implementations.library_catalogue import kind_of_assignor
 from kassay.experiments.planning.families.connect_forecast import forecast_connect
 from kassay.experiments.planning.families.streams_forecast import forecast_streams
 from kassay.reference.documents.family_documents import FamilyDocument, Kind

@@ -21,11 +21,11 @@ from kassay.experiments.implementations.custom_assignor_names import (
 from kassay.experiments.implementations.installation import driver_command
 from kassay.experiments.implementations.library_catalogue import (
     is_library_assignor,
+    kind_of_assignor,
     parse_library_assignor,
 )
 from kassay.reference.assignors import ASSIGNORS, DEFAULT_ASSIGNORS
 from kassay.reference.assignors.family_ports import FAMILY_PORTS
-from kassay.reference.documents.family_documents import Kind
 from kassay.reference.model.errors import InputError, UsageError
 
 
@@ -53,15 +53,6 @@ def known_assignor(name: str, *, of_each_kind: bool = False) -> str:
     except InputError as error:
         raise typer.BadParameter(str(error)) from None
     return str(assignor)
-
-
-def kind_of_assignor(name: str) -> Kind:
-    """Return the kind of the documents that an assignor reads."""
-    if name in FAMILY_PORTS:
-        return FAMILY_PORTS[name].kind
-    return (
-        parse_library_assignor(name).assignor.kind if is_library_assignor(name) else Kind.CONSUMER
-    )
 
 
 def _known_assignor(name: str | None) -> str | None:

@@ -20,8 +20,8 @@ class Range(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Family(ABC):
-    """Base class of families. A family generates one group per seed."""
+class SeededCases(ABC):
+    """Base class of families. A family generates one group or document per seed."""
 
     name: str
 
@@ -33,7 +33,7 @@ class Family(ABC):
     @property
     def is_finite(self) -> bool:
         """Return whether the family has a fixed number of groups, so that none is a sample."""
-        return type(self).size is not Family.size
+        return type(self).size is not SeededCases.size
 
     @property
     def own_history(self) -> bool:
@@ -43,6 +43,11 @@ class Family(ABC):
     def parameters(self) -> dict[str, object]:
         """Return the parameters of the family, for the manifest of a study."""
         return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family(SeededCases):
+    """Base class of families of consumer groups."""
 
     @abstractmethod
     def build(self, seed: int, *, start: str | None = None) -> Group:

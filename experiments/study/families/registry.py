@@ -1,11 +1,12 @@
-"""Registry of all families, which generate groups for studies, by name."""
+"""Registry of all families, which generate the cases of studies, by name."""
 
 from dataclasses import replace
 
 from kassay.experiments.study.families.benchmark_grid import JMH, JMH_SMALL, WINDOWS_SMALL
+from kassay.experiments.study.families.documents import DOCUMENTS, DocumentFamily
 from kassay.experiments.study.families.event_streams import EVENT_STREAMS, RANDOM_PAST
 from kassay.experiments.study.families.exhaustive_groups import EXHAUSTIVE_FAMILIES
-from kassay.experiments.study.families.family import Family, Range
+from kassay.experiments.study.families.family import Family, Range, SeededCases
 from kassay.experiments.study.families.hand_written_groups import NamedFamily
 from kassay.experiments.study.families.overlapping_subscriptions import OVERLAPS
 from kassay.experiments.study.families.seeded_groups import LARGE, MembershipEvent, SeededFamily
@@ -47,7 +48,13 @@ _OTHERS: tuple[Family, ...] = (
     RANDOM_PAST,
 )
 FAMILIES: dict[str, Family] = {family.name: family for family in (*_USUAL, *_OTHERS)}
-"""All families by name."""
+"""All families of consumer groups by name."""
+
+DOCUMENT_FAMILIES: dict[str, DocumentFamily] = {family.name: family for family in DOCUMENTS}
+"""All families of share groups, Streams applications and Connect clusters by name."""
+
+STUDIED: dict[str, SeededCases] = {**FAMILIES, **DOCUMENT_FAMILIES}
+"""All families that a study can have, by name."""
 
 USUAL: tuple[str, ...] = tuple(family.name for family in _USUAL)
 """Names of the families in a study without a configuration."""
