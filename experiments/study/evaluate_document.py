@@ -10,12 +10,12 @@ from kassay.experiments.comparison.family_comparison import compare_answer
 from kassay.experiments.comparison.family_measures import FamilyMeasure
 from kassay.experiments.comparison.streams_comparison import compare_stable_application
 from kassay.experiments.implementations.convergence import Ending
+from kassay.experiments.implementations.runner import run_on_document
 from kassay.experiments.implementations.streams_and_connect_events import (
     ending_without_answer,
     measure_cluster,
     run_application_until_stable,
 )
-from kassay.experiments.implementations.runner import run_on_document
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.families.documents import DocumentFamily
 from kassay.experiments.study.table_rows import (

@@ -17,6 +17,7 @@ from kassay.experiments.cli.options.output_options import (
     directory_option,
     format_option,
 )
+from kassay.experiments.cli.options.search_options import downtime_option, pause_option
 from kassay.experiments.cli.options.source_options import GroupSource
 from kassay.experiments.cli.process_groups import (
     GroupResult,
@@ -71,12 +72,8 @@ class ForecastOptions(TableOptions):
         min=1,
         show_default="1",
     )
-    downtime: float = option(
-        10.0, "Time during which the process of a restarting member does not run.", min=0
-    )
-    pause: float = option(
-        30.0, "Time from the start of a restarted member to the stop of the next one.", min=0.1
-    )
+    downtime: float = downtime_option()
+    pause: float = pause_option()
     session_timeout: float = option(45.0, "Session timeout of the members.", min=1)
     criterion: Criterion = option(
         Criterion.UNOWNED,

@@ -4,6 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import typer
+
+from kassay.experiments.cli.families.forecasts import FORECAST_LAYOUT
+from kassay.experiments.cli.families.other_kinds import ParsedDocument, documents_of_other_kinds
+from kassay.experiments.cli.families.setting_changes import family_what_if
 from kassay.experiments.cli.interruption import STOP
 from kassay.experiments.cli.messages import print_note
 from kassay.experiments.cli.options.assignor_options import assignor_option
@@ -20,10 +25,12 @@ from kassay.experiments.cli.options.search_options import (
     SearchOptions,
     allow_lag_option,
     capacity_option,
+    downtime_option,
     like_option,
+    pause_option,
 )
 from kassay.experiments.cli.options.source_options import GroupSource
-from kassay.experiments.cli.process_groups import GroupResult, process_groups
+from kassay.experiments.cli.process_groups import GroupResult, process_documents, process_groups
 from kassay.experiments.cli.progress import PROGRESS
 from kassay.experiments.cli.read_groups import read_source
 from kassay.experiments.cli.write_results import Record, TableLayout, error_record
@@ -42,7 +49,7 @@ from kassay.experiments.planning.scenarios.what_if import (
 )
 from kassay.experiments.planning.scenarios.what_if import what_if as solve_scenario
 from kassay.reference.model.group import Group
-from kassay.solver.limits import SearchBudget
+from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.solution import Status
 
 
@@ -77,6 +84,16 @@ class WhatIfOptions(TableOptions):
         metavar="mean|N",
     )
     capacity: int | None = capacity_option()
+    settings: list[str] | None = option(
+        None,
+        "Setting of Kafka Streams (max.warmup.replicas, probing.rebalance.interval.ms, "
+        "num.standby.replicas, task.assignor.class) or Kafka Connect "
+        "(scheduled.rebalance.max.delay.ms), with one or several values; repeatable.",
+        "--set",
+        metavar="KEY=VALUE,...",
+    )
+    downtime: float = downtime_option()
+    pause: float = pause_option()
     assignor: str | None = assignor_option()
     plot: Path | None = plot_option()
     output_format: Format = format_option(Format.JSONL)
@@ -109,13 +126,23 @@ def what_if(
     the group's client library. For weighted groups, the default of --tolerance is 2 %. Exits
     with 1 if no assignment of a scenario is found within the capacities and the time limit.
 
+    For a Streams application or a Connect cluster, --set changes settings. The result has the costs
+    of a restart, a new and a lost process or worker with the current and the changed settings.
+
+    Example: `kassay what-if connect.json --set scheduled.rebalance.max.delay.ms=40000`
+
     Example: `kassay what-if groups.jsonl --members +0..+5 --growth 1,1.5 --format table`
     """
     # A file of weights is a change: the first scenario is the current group without it.
     table = source.weight_file
     if table is not None:
         source = replace(source, weights="none")
-    groups = read_source(source.file, source.import_options())
+    others, groups = documents_of_other_kinds(read_source(source.file, source.import_options()))
+    if others:
+        _change_settings(options, source, others, search.limits())
+        return
+    if options.settings:
+        raise typer.BadParameter("--set requires documents of Kafka Streams or Kafka Connect")
     alternatives = options.specification(table).alternatives()
     files = numbered(options.plot)
 
@@ -182,6 +209,23 @@ def _solve_scenarios(
             )
         )
     return results
+
+
+def _change_settings(
+    options: WhatIfOptions,
+    source: GroupSource,
+    documents: Sequence[ParsedDocument],
+    limits: SearchLimits,
+) -> None:
+    """Compare the costs of events with the current and the changed settings of each document."""
+    process = family_what_if(
+        options.settings or (),
+        downtime_ms=round(1000 * options.downtime),
+        pause_ms=round(1000 * options.pause),
+        limits=limits,
+        output_format=options.output_format,
+    )
+    process_documents(source.file, process, documents, options.output_format, FORECAST_LAYOUT)
 
 
 def _result(

@@ -10,8 +10,8 @@ from kassay.experiments.cli.options.output_options import Format
 from kassay.experiments.cli.process_groups import GroupResult
 from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.experiments.implementations.library_catalogue import kind_of_assignor
-from kassay.experiments.planning.families.connect_forecast import forecast_connect
-from kassay.experiments.planning.families.streams_forecast import forecast_streams
+from kassay.experiments.planning.families.connect_forecast import ConnectForecast, forecast_connect
+from kassay.experiments.planning.families.streams_forecast import StreamsForecast, forecast_streams
 from kassay.reference.documents.family_documents import FamilyDocument, Kind
 from kassay.solver.limits import SearchLimits
 
@@ -39,26 +39,45 @@ def family_forecast(
             raise typer.BadParameter(f"--assignor: {name} is no assignor of Kafka Streams")
 
     def process(document: FamilyDocument) -> GroupResult:
-        record: dict[str, object] = {"id": document.id, "kind": str(document.kind)}
         if document.kind is Kind.CONNECT:
             connect = forecast_connect(document, downtime_ms=downtime_ms, pause_ms=pause_ms)
-            record["current_delay_ms"] = connect.current_ms
-            record["settings"] = [one.record() for one in connect.settings]
-            sentence = connect.recommendation
+            record, sentence = connect_record(document, connect)
         elif document.kind is Kind.STREAMS:
-            streams, sentence = forecast_streams(
-                document, assignors=tuple(assignors), limits=limits
-            )
-            record["settings"] = [one.record() for one in streams]
+            streams = forecast_streams(document, assignors=tuple(assignors), limits=limits)
+            record, sentence = streams_record(document, *streams)
         else:
             raise refuse("forecast", document.kind, _REASONS[document.kind])
-        if document.condition is not None:
-            sentence = f"If {document.condition}: {sentence}"
         if output_format is Format.TABLE:
             print_note(f"{document.id}: {sentence}")
         return GroupResult({**record, "recommendation": sentence})
 
     return process
+
+
+def connect_record(
+    document: FamilyDocument, forecast: ConnectForecast
+) -> tuple[dict[str, object], str]:
+    """Return the forecast of a Connect cluster as JSON, and its result in one sentence."""
+    record = {
+        "id": document.id,
+        "kind": str(document.kind),
+        "current_delay_ms": forecast.current_ms,
+        "settings": [one.record() for one in forecast.settings],
+    }
+    return record, _with_condition(document, forecast.recommendation)
+
+
+def streams_record(
+    document: FamilyDocument, forecasts: Sequence[StreamsForecast], sentence: str
+) -> tuple[dict[str, object], str]:
+    """Return the forecasts of a Streams application as JSON, and their result in sentences."""
+    settings = [one.record() for one in forecasts]
+    record = {"id": document.id, "kind": str(document.kind), "settings": settings}
+    return record, _with_condition(document, sentence)
+
+
+def _with_condition(document: FamilyDocument, sentence: str) -> str:
+    return sentence if document.condition is None else f"If {document.condition}: {sentence}"
 
 
 def _rows(record: Record) -> Iterator[Sequence[object]]:
@@ -71,6 +90,8 @@ def _connect_rows(record: Record) -> Iterator[Sequence[object]]:
         label = f"delay {setting['delay_ms'] / 1000:g} s"
         for event in _EVENTS:
             cost = setting[event]
+            if cost is None:
+                continue
             stopped, per_task = cost["stopped_ms"] / 1000, cost["stopped_ms_per_task"] / 1000
             yield (
                 *(label, event.replace("_", " "), cost["rebalances"], cost["task_starts"]),

@@ -79,6 +79,18 @@ def like_option() -> Any:
     )
 
 
+def downtime_option() -> Any:
+    """Declare the time of a restart."""
+    return option(10.0, "Time during which the process of a restarting member does not run.", min=0)
+
+
+def pause_option() -> Any:
+    """Declare the time between the restarts of a rolling restart."""
+    return option(
+        30.0, "Time from the start of a restarted member to the stop of the next one.", min=0.1
+    )
+
+
 def capacity_option() -> Any:
     """Declare the default capacity of members."""
     return option(

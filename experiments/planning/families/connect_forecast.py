@@ -11,7 +11,11 @@ from itertools import pairwise
 from typing import Any
 
 from kassay.experiments.implementations.streams_and_connect_events import measure_cluster
-from kassay.reference.assignors.connect.cluster import DEFAULT_MAX_DELAY, assign_incrementally
+from kassay.reference.assignors.connect.cluster import (
+    DEFAULT_MAX_DELAY,
+    assign_eagerly,
+    assign_incrementally,
+)
 from kassay.reference.documents.family_documents import (
     FamilyDocument,
     Kind,
@@ -46,14 +50,15 @@ class DelayForecast:
     """Costs of the events with one setting of the delay.
 
     ``restart`` is the worker with the highest cost, ``rolling_restart`` a restart of one worker
-    after the other, ``scale_out`` a new worker, ``loss`` a worker that does not come back.
+    after the other, ``scale_out`` a new worker, ``loss`` a worker that does not come back; None if
+    it is the only worker.
     """
 
     delay_ms: int
     restart: EventCost
     rolling_restart: EventCost
     scale_out: EventCost
-    loss: EventCost
+    loss: EventCost | None
 
     def record(self) -> dict[str, object]:
         """Return the forecast as a JSON object."""
@@ -70,12 +75,22 @@ class ConnectForecast:
 
 
 def forecast_connect(
-    document: FamilyDocument, *, downtime_ms: int, pause_ms: int
+    document: FamilyDocument,
+    *,
+    downtime_ms: int,
+    pause_ms: int,
+    delays_ms: Sequence[int] | None = None,
 ) -> ConnectForecast:
     """Forecast the events from the last step of a document of kind connect.
 
-    ``downtime_ms`` is the time from the stop of a worker to its return, ``pause_ms`` the time from
-    its return to the stop of the next one.
+    Parameters
+    ----------
+    downtime_ms, pause_ms
+        Time from the stop of a worker to its return, and from its return to the stop of the next
+        worker.
+    delays_ms
+        Settings to compare with the current one. By default 0, and 10 s below and above
+        ``downtime_ms``; the last one is recommended unless the current setting is as good.
 
     Raises
     ------
@@ -84,11 +99,13 @@ def forecast_connect(
     """
     start = _Start.of(document)
     current: Any = document.content.get("scheduled_rebalance_max_delay_ms", DEFAULT_MAX_DELAY)
-    best = downtime_ms + _MARGIN
-    delays = sorted({0, max(0, downtime_ms - _MARGIN), best, current})
+    compared = delays_ms or (0, max(0, downtime_ms - _MARGIN), downtime_ms + _MARGIN)
+    delays = sorted({*compared, current})
     found = tuple(_forecast(start, delay, downtime_ms, pause_ms) for delay in delays)
     by_delay = {one.delay_ms: one for one in found}
-    sentence = _recommendation(by_delay[current], by_delay[best], downtime_ms)
+    candidates = compared if delays_ms else compared[-1:]
+    best = min((by_delay[delay] for delay in candidates), key=_restart_cost)
+    sentence = _recommendation(by_delay[current], best, downtime_ms)
     return ConnectForecast(current, found, sentence)
 
 
@@ -102,15 +119,18 @@ def last_step(document: FamilyDocument) -> Mapping[str, Any]:
 
 
 def state_after_events(document: FamilyDocument) -> Mapping[str, Any]:
-    """Return the connectors and tasks per worker after the last step, with the incremental port.
+    """Return the connectors and tasks per worker after the last step of a cluster.
+
+    They are those of the port that belongs to the protocol of the document.
 
     Raises
     ------
     InputError
         If the assignor fails, such as for a step without workers.
     """
+    is_eager = document.content.get("protocol") == "eager"
     try:
-        answer: Any = assign_incrementally(document)
+        answer: Any = (assign_eagerly if is_eager else assign_incrementally)(document)
     except UpstreamError as error:
         raise InputError(f"cluster {document.id!r}: the assignor fails: {error}") from None
     state: Mapping[str, Any] = answer["steps"][-1]["state"]
@@ -141,8 +161,10 @@ class _Start:
 
 def _forecast(start: _Start, delay: int, downtime: int, pause: int) -> DelayForecast:
     workers = list(start.running)
+    alone_ms = downtime if len(workers) == 1 else 0
     restarts = [
-        _cost(start, delay, _restart(start, workers, worker, downtime, 0)) for worker in workers
+        _cost(start, delay, _restart(start, workers, worker, downtime, 0), alone_ms)
+        for worker in workers
     ]
     rolling: list[dict[str, object]] = []
     present = workers
@@ -156,9 +178,9 @@ def _forecast(start: _Start, delay: int, downtime: int, pause: int) -> DelayFore
     return DelayForecast(
         delay,
         max(restarts, key=lambda cost: (cost.stopped_ms_per_task, cost.stopped_ms)),
-        _cost(start, delay, rolling),
+        _cost(start, delay, rolling, alone_ms),
         _cost(start, delay, [start.step([*workers, "new-worker"])]),
-        max(losses, key=lambda cost: cost.stopped_ms, default=EventCost(0, 0, 0, 0, 0)),
+        max(losses, key=lambda cost: cost.stopped_ms, default=None),
     )
 
 
@@ -169,7 +191,7 @@ def _restart(
     others = [one for one in workers if one != worker]
     back = [_renamed(one) if one == worker else one for one in workers]
     if not others:
-        # A cluster of one worker has no leader during the restart.
+        # A cluster of one worker has no leader during the restart, so its tasks only wait for it.
         return [start.step(back, wait + downtime, new_leader=True)]
     return [
         start.step(others, wait, until_stable=False),
@@ -181,8 +203,13 @@ def _renamed(worker: str) -> str:
     return f"{worker} (restarted)"
 
 
-def _cost(start: _Start, delay: int, steps: Sequence[dict[str, object]]) -> EventCost:
-    """Run the steps from the start, and add up the rebalances, starts and stopped times."""
+def _cost(
+    start: _Start, delay: int, steps: Sequence[dict[str, object]], alone_ms: int = 0
+) -> EventCost:
+    """Run the steps from the start, and add up the rebalances, starts and stopped times.
+
+    ``alone_ms`` is the time in which the cluster has no worker, so that all tasks are stopped.
+    """
     first = start.step(list(start.running), running=start.running)
     final = {**steps[-1], "wait_ms": _END * delay}
     sequence = [first, *steps, final]
@@ -197,9 +224,9 @@ def _cost(start: _Start, delay: int, steps: Sequence[dict[str, object]]) -> Even
     return EventCost(
         event.rebalances,
         event.started_tasks,
-        event.stopped_task_ms,
-        -(-event.stopped_task_ms // max(1, event.affected_tasks)),
-        max(_stopped_times(sequence, answer["steps"]).values(), default=0),
+        event.stopped_task_ms + alone_ms * sum(start.connectors.values()),
+        -(-event.stopped_task_ms // max(1, event.affected_tasks)) + alone_ms,
+        max(_stopped_times(sequence, answer["steps"]).values(), default=0) + alone_ms,
     )
 
 
@@ -227,10 +254,14 @@ def _stopped_times(
     return times
 
 
+def _restart_cost(forecast: DelayForecast) -> tuple[int, int]:
+    return forecast.restart.task_starts, forecast.restart.stopped_ms_per_task
+
+
 def _recommendation(current: DelayForecast, best: DelayForecast, downtime: int) -> str:
     now, then = current.restart, best.restart
     restart = f"a restart of {_seconds(downtime)}"
-    if (now.task_starts, now.stopped_ms_per_task) <= (then.task_starts, then.stopped_ms_per_task):
+    if _restart_cost(current) <= _restart_cost(best):
         return (
             f"Keep {DELAY} at {_seconds(current.delay_ms)}: {restart} stops each task {_stop(now)}."
         )

@@ -4,7 +4,7 @@ The clock is simulated: a rebalance takes no time, and a process restores the st
 60 s. Only the port of the high availability assignor runs without Java.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -27,9 +27,19 @@ from kassay.solver.limits import SearchLimits
 HIGH_AVAILABILITY = "streams-high-availability"
 _NEW_PROCESS = "ffffffff-ffff-4fff-bfff-fffffffffff0"
 _STANDBYS = "num_standby_replicas"
+SETTINGS = ("max_warmup_replicas", "probing_rebalance_interval_ms", _STANDBYS)
+"""Settings of an application that change the costs of its events."""
 _SHORT_INTERVAL_MS = 60_000
 RESTORE_MS = 60_000
 """Time in milliseconds in which a process restores the state of a task."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsChange:
+    """Changed settings of a Streams application, by the names in `SETTINGS`, and the assignor."""
+
+    settings: Mapping[str, int]
+    assignor: str = HIGH_AVAILABILITY
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +72,29 @@ class StreamsForecast:
 
 
 def forecast_streams(
-    document: FamilyDocument, *, assignors: tuple[str, ...] = (), limits: SearchLimits
+    document: FamilyDocument,
+    *,
+    changes: Sequence[StreamsChange] | None = None,
+    assignors: tuple[str, ...] = (),
+    limits: SearchLimits,
 ) -> tuple[tuple[StreamsForecast, ...], str]:
     """Forecast a restart, a new process and a lost process of a document of kind streams.
 
     Each setting starts from its own stable assignment. The restart and the loss are those of the
-    process with the highest cost. The second result is the recommendation in one sentence.
+    process with the highest cost.
+
+    Parameters
+    ----------
+    changes
+        Changes to compare with the current settings. By default, one of each of `SETTINGS`.
+    assignors
+        Further assignors, with the current settings.
+
+    Returns
+    -------
+    tuple
+        The forecasts, that of the current settings first; and the differences of the given
+        changes, or else the recommendation, in sentences.
 
     Raises
     ------
@@ -83,21 +110,23 @@ def forecast_streams(
             f"group {document.id!r}: the application has no process or no task with state, so a "
             "rebalance moves no state"
         )
-    names = ("max_warmup_replicas", "probing_rebalance_interval_ms", _STANDBYS)
-    current = {name: setting(document, name) for name in names}
-    changes = [
-        {},
-        {"max_warmup_replicas": stateful},
-        {"probing_rebalance_interval_ms": _SHORT_INTERVAL_MS},
-        {_STANDBYS: current[_STANDBYS] + 1},
+    current = {name: setting(document, name) for name in SETTINGS}
+    compared = changes or [
+        *(
+            StreamsChange({name: value})
+            for name, value in zip(
+                SETTINGS, (stateful, _SHORT_INTERVAL_MS, current[_STANDBYS] + 1), strict=True
+            )
+            if current[name] != value
+        ),
+        *(StreamsChange({}, name) for name in assignors),
     ]
     found = [
-        _forecast(document, HIGH_AVAILABILITY, {**current, **change}, limits)
-        for change in changes
-        if not change or any(current[key] != value for key, value in change.items())
+        _forecast(document, change.assignor, {**current, **change.settings}, limits)
+        for change in (StreamsChange({}), *compared)
     ]
-    found += [_forecast(document, name, current, limits) for name in assignors]
-    return tuple(found), _recommendation(found)
+    sentences = [_difference(found[0], one) for one in found[1:]] if changes else []
+    return tuple(found), " ".join(sentences) or _recommendation(found)
 
 
 def _forecast(
@@ -172,16 +201,41 @@ def _recommendation(found: list[StreamsForecast]) -> str:
     moves = f"moves {join.state_moves} tasks with state{fewest}"
     if best is now:
         return f"Keep the settings: no compared setting is better; a new process {moves}."
-    changed = [
-        f"{key.replace('_', '.')} to {value}"
-        for key, value in best.settings.items()
-        if now.settings[key] != value
-    ] or [f"task.assignor.class to the class of {best.assignor}"]
     instead = "" if join.state_moves == before.state_moves else f" instead of {before.state_moves}"
     return (
-        f"Set {' and '.join(changed)}: a new process {moves}{instead}, and the assignment is "
+        f"Set {_changes(now, best, ' to ')}: a new process {moves}{instead}, and the assignment is "
         f"stable after {join.probing_minutes:g} minutes instead of {before.probing_minutes:g}."
     )
+
+
+def _changes(now: StreamsForecast, other: StreamsForecast, to: str = " ") -> str:
+    changed = [
+        f"{key.replace('_', '.')}{to}{value}"
+        for key, value in other.settings.items()
+        if now.settings[key] != value
+    ]
+    if other.assignor != now.assignor:
+        changed.append(f"task.assignor.class{to}the class of {other.assignor}")
+    return " and ".join(changed)
+
+
+def _difference(now: StreamsForecast, other: StreamsForecast) -> str:
+    """Describe the costs of the events that a change of settings changes."""
+    changes = _changes(now, other)
+    if not changes:
+        return "The settings are the current ones."
+    events = []
+    for name, cost in other.events.items():
+        before = now.events[name]
+        pairs = {
+            "state moves": (cost.state_moves, before.state_moves),
+            "restored copies": (cost.restored_copies, before.restored_copies),
+            "minutes until it is stable": (cost.probing_minutes, before.probing_minutes),
+        }
+        parts = [f"{a:g} {text} instead of {b:g}" for text, (a, b) in pairs.items() if a != b]
+        if parts:
+            events.append(f"a {name} has {', '.join(parts)}")
+    return f"With {changes}, {'; '.join(events) or 'no event has another cost'}."
 
 
 def _sizes(forecast: StreamsForecast) -> Iterator[tuple[float, ...]]:

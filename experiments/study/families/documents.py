@@ -11,8 +11,10 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
-from kassay.experiments.implementations.streams_and_connect_events import run_application_until_stable
 from kassay.experiments.implementations.runner import run_on_document
+from kassay.experiments.implementations.streams_and_connect_events import (
+    run_application_until_stable,
+)
 from kassay.experiments.study.families.family import SeededCases
 from kassay.reference.assignors.connect.cluster import DEFAULT_MAX_DELAY
 from kassay.reference.documents.application_events import (

@@ -6,11 +6,17 @@ from kassay.experiments.comparison.streams_comparison import compare_stable_appl
 from kassay.experiments.implementations.streams_and_connect_events import (
     run_application_until_stable,
 )
-from kassay.experiments.planning.families.connect_forecast import forecast_connect
-from kassay.experiments.planning.families.streams_forecast import forecast_streams
+from kassay.experiments.planning.families.connect_forecast import (
+    forecast_connect,
+    state_after_events,
+)
+from kassay.experiments.planning.families.current_state import current_state
+from kassay.experiments.planning.families.streams_forecast import StreamsChange, forecast_streams
 from kassay.reference.documents.family_documents import Kind, parse_family_document
 from kassay.reference.model.errors import InputError
 from kassay.solver.limits import SearchLimits
+
+LIMITS = SearchLimits(time=10)
 
 
 def cluster(workers=3, tasks=6, **keys):
@@ -97,6 +103,48 @@ def test_the_best_delay_is_kept():
 def test_a_cluster_without_a_delay_or_tasks_is_refused(document, message):
     with pytest.raises(InputError, match=message):
         forecast_connect(document, downtime_ms=1, pause_ms=1)
+
+
+def test_the_tasks_of_the_only_worker_stop_until_it_is_back():
+    found = forecast_connect(cluster(workers=1, tasks=4), downtime_ms=30_000, pause_ms=60_000)
+    for one in found.settings:
+        assert (one.restart.stopped_ms, one.restart.longest_stop_ms) == (120_000, 30_000)
+        assert one.rolling_restart == one.restart
+        assert (one.scale_out.stopped_ms, one.loss) == (0, None)
+    assert found.recommendation.endswith("a restart of 30 s stops each task 30 s.")
+
+
+def test_the_state_of_an_eager_cluster_is_that_of_the_eager_assignor():
+    """The eager assignor deals connectors and tasks in one circle."""
+    steps = [{"workers": ["w0", "w1"], "connectors": {"a": 1, "b": 2}}]
+    document = cluster(protocol="eager", steps=steps)
+    measures = {one.name: one for one in current_state(document, limits=LIMITS).comparison.measures}
+    assert measures["task_topic_spread"].value == measures["task_topic_spread"].minimum
+    steps[0] |= {"workers": ["w0", "w1", "w2"], "connectors": {"a": 2, "b": 1}}
+    placed = state_after_events(cluster(protocol="eager", steps=steps))
+    assert placed["w2"] == {"connectors": [], "tasks": ["a-0"]}
+
+
+def test_requested_delays_are_compared_with_the_current_one():
+    found = forecast_connect(
+        cluster(), downtime_ms=30_000, pause_ms=60_000, delays_ms=[20_000, 60_000]
+    )
+    assert [one.delay_ms for one in found.settings] == [20_000, 60_000, 300_000]
+    assert "to 60 s: a restart of 30 s stops each task 60 s instead of 300 s" in (
+        found.recommendation
+    )
+
+
+def test_requested_changes_of_an_application_are_compared_with_its_settings():
+    changes = [StreamsChange({"max_warmup_replicas": 6}), StreamsChange({})]
+    found, text = forecast_streams(application(), changes=changes, limits=SearchLimits(time=10))
+    assert [one.settings["max_warmup_replicas"] for one in found] == [2, 6, 2]
+    join, before = found[1].events["join"], found[0].events["join"]
+    assert (
+        f"With max.warmup.replicas 6, a join has {join.probing_minutes:g} minutes until it is "
+        f"stable instead of {before.probing_minutes:g}." in text
+    )
+    assert text.endswith("The settings are the current ones.")
 
 
 def test_settings_shorten_the_probing_of_a_new_process():
