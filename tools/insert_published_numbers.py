@@ -4,8 +4,8 @@
 text between the two comments that mark the place of the numbers. The results of event streams and
 those of single groups have their own places. A page with the place ``headline``, such as
 docs/results/demo.md, gets the table in practical units instead. A study of
-libraries, or of groups with racks, has a
-place with the name of its configuration file.
+libraries, of groups with racks, or of other groups than those of consumers, has a place with the
+name of its configuration file.
 """
 
 import sys
@@ -16,6 +16,7 @@ from pathlib import Path
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.report import TEMPLATES
 from kassay.experiments.report.family_table import family_table
+from kassay.experiments.report.measure_section import measure_section
 from kassay.experiments.report.report_table import ReportTable
 from kassay.experiments.report.study_report import (
     described_families,
@@ -32,6 +33,8 @@ IMAGES = "images"
 TRAJECTORIES, HEADLINE = "trajectories", "headline"
 RACKS = "racks"
 """Name of the study configuration of groups with racks, and of their place on a page."""
+MEASURES = ("share", "streams", "connect")
+"""Names of the study configurations of other groups than those of consumers."""
 LIBRARIES = ("implementations", "implementations-slow")
 """Names of the study configurations whose assignors are those of libraries."""
 _GROUPS = "numbers"
@@ -70,6 +73,12 @@ def _with_separators(cells: Sequence[str]) -> tuple[str, ...]:
 def render_racks(results: StudySummary) -> str:
     """Render the results of a study on groups with racks as Markdown tables."""
     return _render(results, "racks_place.md.j2")
+
+
+def render_measures(results: StudySummary) -> str:
+    """Render the results of share groups, Streams applications or Connect clusters as a table."""
+    section = measure_section(results, only_main=True)
+    return _fill("measures_place.md.j2", measures=section, manifest=results.manifest)
 
 
 def _render(results: StudySummary, template: str) -> str:
@@ -135,6 +144,8 @@ def render_places(results: StudySummary, page: str) -> dict[str, str]:
         return {configuration: render_libraries(results)}
     if configuration == RACKS and BEGIN.replace(_GROUPS, RACKS) in page:
         return {RACKS: render_racks(results)}
+    if configuration in MEASURES and not results.measures.empty:
+        return {configuration: render_measures(results)}
     found = {}
     if not results.outcomes.empty:
         found[_GROUPS] = render_numbers(results)

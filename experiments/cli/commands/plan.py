@@ -41,6 +41,7 @@ from kassay.experiments.planning.preparation.planning_start import (
     target_assignment,
 )
 from kassay.experiments.planning.scenarios.scenario_spec import parse_growth
+from kassay.reference.documents.family_documents import FamilyDocument
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_checks import parts_without_effect
@@ -228,13 +229,17 @@ def _plan_other_kinds(
     options: PlanOptions, others: Sequence[ParsedDocument], limits: LimitOptions
 ) -> None:
     """Compare the current state of documents of other kinds with the optimum."""
-    if options.output is not None:
-        raise typer.BadParameter("--output requires consumer groups: other kinds have no plan page")
     output_format = Format.TABLE if options.is_text else Format.JSONL
+    documents = select_documents(options.source, others, set(options.group or ()))
+    directories = None
+    if options.output is not None:
+        ids = [one.id for _, one in documents if isinstance(one, FamilyDocument)]
+        parts = directory_names(ids) if len(ids) > 1 else [""]
+        directories = (options.output / part for part in parts)
     process_documents(
         options.source,
-        family_state(output_format, limits.interruptible_limits()),
-        select_documents(options.source, others, set(options.group or ())),
+        family_state(output_format, limits.interruptible_limits(), directories=directories),
+        documents,
         output_format,
         STATE_LAYOUT,
     )

@@ -1,24 +1,49 @@
 """Print the current state of share groups, Streams applications and Connect clusters."""
 
+import json
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
+from kassay.experiments.cli.families.forecasts import FORECAST_LAYOUT, family_forecast
 from kassay.experiments.cli.messages import print_note
 from kassay.experiments.cli.options.output_options import Format
 from kassay.experiments.cli.process_groups import GroupResult
-from kassay.experiments.cli.write_results import Record, TableLayout
-from kassay.experiments.planning.families.current_state import current_state
-from kassay.reference.documents.family_documents import FamilyDocument
+from kassay.experiments.cli.write_results import Record, TableLayout, write_text
+from kassay.experiments.planning.families.current_state import FamilyState, current_state
+from kassay.experiments.planning.families.family_page import PageTable, render_family_page
+from kassay.experiments.planning.plan_output.plan_files import PLAN_PAGE
+from kassay.reference.documents.family_documents import FamilyDocument, Kind
+from kassay.reference.model.errors import InputError
 from kassay.solver.limits import SearchLimits
+
+_RESTART_MS = 30_000
+_ASSUMPTIONS = {
+    Kind.CONNECT: "Simulated events: a worker is back 30 s after its stop, and the next worker of "
+    "a rolling restart stops 30 s later. A rebalance takes no time.",
+    Kind.STREAMS: "Simulated events: the process with the highest cost restarts or leaves, and a "
+    "new process joins. A rebalance takes no time, and a process restores the state of a task "
+    "within 60 s.",
+}
 
 
 def family_state(
-    output_format: Format, limits: SearchLimits
+    output_format: Format,
+    limits: SearchLimits,
+    *,
+    directories: Iterator[Path] | None = None,
 ) -> Callable[[FamilyDocument], GroupResult]:
-    """Return the function that compares the current state of one document with the optimum."""
+    """Return the function that compares the current state of one document with the optimum.
+
+    ``directories`` has one directory per document, for a page and ``plan.json``.
+    """
 
     def process(document: FamilyDocument) -> GroupResult:
+        directory = None if directories is None else next(directories)
         state = current_state(document, limits=limits)
         record = state.record()
+        if directory is not None:
+            _write_page(document, state, directory, limits)
+            record["directory"] = str(directory)
         if output_format is Format.TABLE:
             # The verdict contains the condition.
             print_note(f"{document.id}: {state.verdict}")
@@ -26,6 +51,47 @@ def family_state(
         return GroupResult(record)
 
     return process
+
+
+def _write_page(
+    document: FamilyDocument, state: FamilyState, directory: Path, limits: SearchLimits
+) -> None:
+    """Write the page of a state, with the costs of events if kassay can simulate them."""
+    record, events, recommendation = state.record(), None, None
+    assumption = _ASSUMPTIONS.get(document.kind)
+    if assumption is not None:
+        simulate = family_forecast(
+            downtime_ms=_RESTART_MS,
+            pause_ms=_RESTART_MS,
+            assignors=(),
+            limits=limits,
+            output_format=Format.JSONL,
+        )
+        try:
+            forecast = simulate(document).record
+        except InputError as error:
+            assumption = f"kassay simulates no event: {error}."
+        else:
+            recommendation = forecast["recommendation"]
+            record |= {"settings": forecast["settings"], "recommendation": recommendation}
+            events = _events(forecast)
+    page = render_family_page(
+        state, events=events, recommendation=recommendation, assumption=assumption
+    )
+    write_text(directory / PLAN_PAGE, page)
+    write_text(directory / "plan.json", json.dumps(record, indent=2) + "\n")
+
+
+def _events(forecast: Record) -> PageTable:
+    """Return the costs of events, without the columns of other kinds of documents."""
+    table = FORECAST_LAYOUT.table([forecast])
+    columns = list(zip((*table.first, *table.numbers), *table.rows, strict=True))[1:]
+    titles, *rows = zip(*(one for one in columns if any(one[1:])), strict=True)
+    named, label = [], ""
+    for row in rows:
+        label = row[0] or label
+        named.append((label, *row[1:]))
+    return PageTable([title.replace("\n", " ") for title in titles], named)
 
 
 def _rows(record: Record) -> Iterator[Sequence[object]]:

@@ -58,7 +58,7 @@ def connect_record(
     document: FamilyDocument, forecast: ConnectForecast
 ) -> tuple[dict[str, object], str]:
     """Return the forecast of a Connect cluster as JSON, and its result in one sentence."""
-    record = {
+    record: dict[str, object] = {
         "id": document.id,
         "kind": str(document.kind),
         "current_delay_ms": forecast.current_ms,
@@ -72,7 +72,11 @@ def streams_record(
 ) -> tuple[dict[str, object], str]:
     """Return the forecasts of a Streams application as JSON, and their result in sentences."""
     settings = [one.record() for one in forecasts]
-    record = {"id": document.id, "kind": str(document.kind), "settings": settings}
+    record: dict[str, object] = {
+        "id": document.id,
+        "kind": str(document.kind),
+        "settings": settings,
+    }
     return record, _with_condition(document, sentence)
 
 
@@ -104,7 +108,9 @@ def _streams_rows(record: Record) -> Iterator[Sequence[object]]:
     base = record["settings"][0]["settings"]
     for setting in record["settings"]:
         changed = [f"{k} {v}" for k, v in setting["settings"].items() if base[k] != v]
-        label = ", ".join(changed) or setting["assignor"]
+        if not changed or setting["assignor"] != record["settings"][0]["assignor"]:
+            changed.insert(0, setting["assignor"])
+        label = ", ".join(changed)
         for event, cost in setting["events"].items():
             fewest = "–" if cost["fewest_moves"] is None else cost["fewest_moves"]
             yield (

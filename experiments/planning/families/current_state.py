@@ -1,6 +1,6 @@
 """Compare the current state of a share group, Streams application or Connect cluster."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,27 +28,28 @@ _COSTS = ("movement", "moves", "stopped_ms")
 
 @dataclass(frozen=True, slots=True)
 class FamilyState:
-    """Current state of a group of another kind than consumers, with the minimum per measure."""
+    """Current state of a group of another kind than consumers, with the minimum per measure.
+
+    ``loads`` has the numbers of partitions, tasks or connectors per member, process or worker.
+    """
 
     id: str | None
     kind: Kind
-    places: int
+    loads: Sequence[tuple[str, Mapping[str, int]]]
     comparison: FamilyComparison
     condition: str | None
 
     @property
     def above(self) -> list[FamilyMeasure]:
         """Return the measures that are above their best known value."""
-        return [
-            one for one in self._measures() if one.minimum is not None and one.value > one.minimum
-        ]
+        return [one for one in self.measures if one.minimum is not None and one.value > one.minimum]
 
     @property
     def unproven(self) -> list[FamilyMeasure]:
         """Return the measures without a better known value and without a proof."""
         return [
             one
-            for one in self._measures()
+            for one in self.measures
             if one not in self.above and one.bound is not None and one.value > one.bound
         ]
 
@@ -60,7 +61,7 @@ class FamilyState:
     @property
     def _result(self) -> str:
         invalid = self.comparison.invalid
-        size = f"{self.places} {_PLACES[self.kind]}"
+        size = f"{len(self.loads)} {_PLACES[self.kind]}"
         if invalid:
             more = f" and {len(invalid) - 1} more" if len(invalid) > 1 else ""
             return f"The current state of {size} is not valid: {invalid[0]}{more}."
@@ -80,16 +81,18 @@ class FamilyState:
         return {
             "id": self.id,
             "kind": str(self.kind),
-            _PLACES[self.kind]: self.places,
+            _PLACES[self.kind]: len(self.loads),
             "verdict": self.verdict,
             "condition": self.condition,
             "measures": {
                 one.name: {"value": one.value, "minimum": one.minimum, "bound": one.bound}
-                for one in self._measures()
+                for one in self.measures
             },
         }
 
-    def _measures(self) -> list[FamilyMeasure]:
+    @property
+    def measures(self) -> list[FamilyMeasure]:
+        """Return the measures that need no event."""
         return [one for one in self.comparison.measures if not one.name.endswith(_COSTS)]
 
 
@@ -99,7 +102,7 @@ def current_state(document: FamilyDocument, *, limits: SearchLimits) -> FamilySt
     return FamilyState(
         document.id,
         document.kind,
-        _places(document),
+        tuple(_loads(document.kind, answer)),
         compare_answer(document, answer, limits=limits)[-1],
         document.condition,
     )
@@ -133,11 +136,16 @@ def _tasks(place: Mapping[str, Any], default: object) -> dict[str, object]:
     return {role: place.get(role, default) for role in ("active", "standby")}
 
 
-def _places(document: FamilyDocument) -> int:
-    content: Any = document.content
-    if document.kind is Kind.CONNECT:
-        return len(content["steps"][-1]["workers"])
-    return len(content.get("members") or content.get("processes") or ())
+def _loads(kind: Kind, answer: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, int]]]:
+    """Yield the name of each member, process or worker, and its numbers by what it has."""
+    places = answer["steps"][-1]["state"] if kind is Kind.CONNECT else answer[_PLACES[kind]]
+    for name, own in places.items():
+        if kind is Kind.SHARE:
+            yield name, {"partitions": len(own)}
+        elif kind is Kind.STREAMS_GROUP:
+            yield name, {role: sum(map(len, own[role].values())) for role in own}
+        else:
+            yield name, {role: len(entries) for role, entries in own.items()}
 
 
 def _minimum(measure: FamilyMeasure) -> str:

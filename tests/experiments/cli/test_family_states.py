@@ -1,6 +1,8 @@
 """Commands for operators on share groups, Streams groups and Connect clusters."""
 
+import html
 import json
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +16,7 @@ from tests.conftest import ROOT
 
 EXAMPLES = ROOT / "examples" / "families"
 CLUSTER = {"kind": "connect", "steps": [{"workers": ["w"], "connectors": {"a": 1}}]}
+LOADS = (("a", {"partitions": 1}), ("b", {"partitions": 1}))
 SHARE = {"kind": "share", "id": "s", "topics": {"t": 1}, "members": [{"id": "m", "topics": ["t"]}]}
 
 
@@ -71,7 +74,7 @@ def test_documents_of_a_survey_share_the_time_limit(kassay, tmp_path, monkeypatc
     assert all(limits.stop is STOP and limits.time <= 4 / 8 for limits in given)
 
 
-@pytest.mark.parametrize("command", ["what-if", "solve", "frontier"])
+@pytest.mark.parametrize("command", ["solve", "frontier"])
 def test_other_commands_refuse_in_one_sentence(kassay, command):
     done = kassay(command, EXAMPLES / "share-members.txt")
     assert done.code == 2
@@ -117,12 +120,93 @@ def test_a_value_at_the_best_known_one_is_not_above_the_minimum():
     measures = tuple(
         FamilyMeasure(name, 5, 5, bound) for name, bound in (("sum_of_squares", 4), ("slots", 5))
     )
-    state = FamilyState("s", Kind.SHARE, 2, FamilyComparison(measures), None)
+    state = FamilyState("s", Kind.SHARE, LOADS, FamilyComparison(measures), None)
     assert not state.above
     assert state.verdict == "2 members: no better state is known; not proven: sum of squares."
 
 
-def test_a_plan_page_needs_consumer_groups(kassay, tmp_path):
-    done = kassay("plan", EXAMPLES / "share-members.txt", "-o", tmp_path)
+def test_a_plan_page_has_the_state_and_the_costs_of_events(kassay, tmp_path):
+    done = kassay("plan", EXAMPLES, "-o", tmp_path, "--format", "jsonl")
+    assert done.code == 0, done.err
+    directories = [Path(json.loads(line)["directory"]) for line in done.out.splitlines()]
+    assert len(set(directories)) == len(directories) > 1
+    plans = [json.loads((one / "plan.json").read_text(encoding="utf-8")) for one in directories]
+    for directory, plan in zip(directories, plans, strict=True):
+        page = (directory / "report.html").read_text(encoding="utf-8")
+        assert html.escape(plan["verdict"]) in page.replace("&#39;", "&#x27;")
+        assert ("Costs of events" in page) == (plan["kind"] == "connect")
+    [cluster] = [plan for plan in plans if plan["kind"] == "connect"]
+    assert "kassay forecast" in cluster["verdict"]
+    assert {one["delay_ms"] for one in cluster["settings"]} == {0, 20_000, 40_000, 300_000}
+
+
+def test_a_page_states_why_no_event_is_simulated(kassay, tmp_path):
+    eager = {**CLUSTER, "id": "old", "protocol": "eager"}
+    done, [line] = plan_lines(kassay, tmp_path / "cluster.jsonl", [eager], "-o", tmp_path / "out")
+    assert done.code == 0, done.err
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "the eager protocol has no delay to forecast" in page
+    assert line["directory"] == str(tmp_path / "out")
+
+
+def test_what_if_compares_a_setting_of_connect(kassay):
+    file = EXAMPLES / "connect-status.json"
+    setting = "scheduled.rebalance.max.delay.ms=40000"
+    done = kassay("what-if", file, "--set", setting, "--downtime", "30")
+    record = json.loads(done.out)
+    assert [one["delay_ms"] for one in record["settings"]] == [40_000, 300_000]
+    assert record["difference"].endswith(
+        "Set scheduled.rebalance.max.delay.ms to 40 s: a restart of 30 s stops each task 40 s "
+        "instead of 300 s."
+    )
+
+
+def test_what_if_compares_each_combination_of_settings_of_streams(kassay, tmp_path):
+    topology = {"partitions": 6, "stateful": True, "end_offsets": [50_000] * 6}
+    processes = [
+        {"id": f"00000000-0000-0000-0000-00000000000{n}", "threads": 1, "active": active}
+        for n, active in enumerate((["0_0", "0_1", "0_2"], ["0_3", "0_4", "0_5"]))
+    ]
+    document = {"kind": "streams", "id": "app", "subtopologies": {"0": topology}}
+    file = tmp_path / "app.json"
+    file.write_text(json.dumps({**document, "processes": processes}))
+    options = ("--set", "max.warmup.replicas=4,6", "--set", "num.standby.replicas=1")
+    record = json.loads(kassay("what-if", file, *options).out)
+    chosen = [
+        (one["settings"]["max_warmup_replicas"], one["settings"]["num_standby_replicas"])
+        for one in record["settings"]
+    ]
+    assert chosen == [(2, 0), (4, 1), (6, 1)]
+    assert "With max.warmup.replicas 4 and num.standby.replicas 1, " in record["difference"]
+    name = "org.apache.kafka.streams.processor.internals.assignment.HighAvailabilityTaskAssignor"
+    same = json.loads(kassay("what-if", file, "--set", f"task.assignor.class={name}").out)
+    assert same["difference"] == "The settings are the current ones."
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "need --set with a change of scheduled.rebalance.max.delay.ms"),
+        (("--set", "delay=1"), "unknown setting 'delay' of kind 'connect'"),
+        (("--set", "scheduled.rebalance.max.delay.ms=-1"), "at least 0, got '-1'"),
+        (("--set", "scheduled.rebalance.max.delay.ms"), "must be KEY=VALUE"),
+    ],
+)
+def test_what_if_explains_invalid_settings(kassay, options, message):
+    done = kassay("what-if", EXAMPLES / "connect-status.json", *options)
     assert done.code == 2
-    assert "--output requires consumer groups" in done.err
+    assert message in " ".join(done.err.split())
+
+
+def test_what_if_has_no_settings_of_consumer_groups(kassay, tmp_path):
+    file = tmp_path / "group.json"
+    file.write_text('{"topics": {"t": 1}, "members": [{"id": "m", "topics": ["t"]}]}')
+    done = kassay("what-if", file, "--set", "max.warmup.replicas=4")
+    assert done.code == 2
+    assert "--set requires documents of Kafka Streams or Kafka Connect" in done.err
+
+
+def test_what_if_refuses_share_groups_with_the_reason(kassay):
+    done = kassay("what-if", EXAMPLES / "share-members.txt", "--set", "a=1")
+    assert done.code == 2
+    assert "no setting changes the answer" in done.out + done.err
