@@ -12,6 +12,7 @@ from ortools.sat.python import cp_model
 
 from kassay.reference import Group, Member, Topic
 from kassay.solver.problem import Problem
+from tests.random_groups import group_with_owners
 
 
 def by_maximum(problem: Problem, most: int) -> list[int]:
@@ -233,18 +234,7 @@ def few_partitions_with_a_heavy_one(seed: int) -> Group:
     weights = [rng.randint(1, 12) for _ in range(count)]
     weights[rng.randrange(count)] = rng.randint(8, 30)
     owner = [rng.choice([0, 0, 0, 1, 2, rng.randrange(members)]) for _ in range(count)]
-    return Group(
-        topics=(Topic(name="t", partitions=count, weights=tuple(weights)),),
-        members=tuple(
-            Member(
-                id=f"c{member}",
-                subscription=("t",),
-                owned=[("t", at) for at in range(count) if owner[at] == member],
-                generation=1,
-            )
-            for member in range(members)
-        ),
-    )
+    return group_with_owners(weights, owner, members)
 
 
 def is_badly_received(problem: Problem, placement: np.ndarray) -> bool:

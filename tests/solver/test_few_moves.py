@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.few_moves.instances import instance
 from benchmarks.weighted_groups import dealt_in_turn
-from kassay.reference import Group, Member, Topic
+from kassay.reference import Group
 from kassay.reference.model.assignment import Assignment
 from kassay.solver import Imbalance, Movement, Tolerance, solve
 from kassay.solver.bounds.level_bounds import makespan_bound, overload_moves_bound
@@ -21,6 +21,7 @@ from kassay.solver.weighted.search.exchange_beam import ExchangeBeam
 from kassay.solver.weighted.search.few_moves import FewMovesSearch
 from kassay.solver.weighted.search.overload_annealing import OverloadAnnealing
 from tests import brute_force
+from tests.random_groups import group_with_owners
 from tests.solver.random_cases import limited_problems, weighted_problems
 from tests.tiers import short_and_long
 
@@ -29,18 +30,7 @@ def crowded(seed: int, partitions: int, members: int) -> Group:
     rng = random.Random(seed)
     weights = tuple(max(1, round(100 * rng.lognormvariate(0, 1))) for _ in range(partitions))
     owners = [rng.randrange(members) for _ in range(partitions)]
-    return Group(
-        topics=(Topic(name="t", partitions=partitions, weights=weights),),
-        members=tuple(
-            Member(
-                id=f"c{member}",
-                subscription=("t",),
-                owned=[("t", p) for p in range(partitions) if owners[p] == member],
-                generation=1,
-            )
-            for member in range(members)
-        ),
-    )
+    return group_with_owners(weights, owners, members)
 
 
 @pytest.mark.parametrize(("number", "often"), short_and_long((25, 2), (150, 20)))
