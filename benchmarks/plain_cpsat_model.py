@@ -4,7 +4,7 @@ One search per level, without heuristics, counted bounds or warm starts.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ortools.sat.python import cp_model
@@ -12,14 +12,16 @@ from ortools.sat.python import cp_model
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.ownership import NO_OWNER
+from kassay.reference.model.topic_partitions import TopicPartition
+from kassay.solver.constraints import Capacity, Constraint, Pinned
 from kassay.solver.cpsat.level_expressions import level_terms
 from kassay.solver.cpsat.model import AssignmentModel, minimise
 from kassay.solver.cpsat.model_ranges import load_scale
 from kassay.solver.cpsat.partition_classes import symmetry_classes
-from kassay.solver.evaluation import level_value
+from kassay.solver.evaluation import RackTable, level_value, load_units
 from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.limits import SearchBudget, SearchLimits
-from kassay.solver.objective import Level
+from kassay.solver.objective import CrossRack, Level
 from kassay.solver.problem import Problem, build_problem
 from kassay.solver.solution import LevelValue, Solution
 
@@ -77,28 +79,41 @@ class FewestMoves:
     bound: int
 
 
-def plain_fewest_moves(problem: Problem, max_load: int, *, seconds: float) -> FewestMoves:
-    """Minimise the moves within a maximum load, with a variable per partition and new member."""
+def plain_fewest_moves(
+    problem: Problem,
+    limits: Iterable[tuple[Level, int]],
+    *,
+    rules: Iterable[Constraint] = (),
+    seconds: float,
+) -> FewestMoves:
+    """Minimise the moves within limits, with a variable per partition and new member.
+
+    The limits are about loads and racks, the rules are capacities and pinned partitions.
+    """
     model = cp_model.CpModel()
     moved: list[cp_model.IntVar] = []
-    loads: list[list[tuple[cp_model.IntVar, int]]] = [[] for _ in range(problem.member_count)]
-    owned = [0] * problem.member_count
-    for partition, (weight, owner) in enumerate(
-        zip(problem.weight.tolist(), problem.owner.tolist(), strict=True)
-    ):
-        consumers = problem.consumer_sets[problem.consumer_set[partition]].tolist()
+    chosen: list[dict[int, cp_model.LinearExprT]] = []
+    """Whether a member has the partition, per partition."""
+    for owner, index in zip(problem.owner.tolist(), problem.consumer_set.tolist(), strict=True):
+        consumers = problem.consumer_sets[index].tolist()
         received = {at: model.new_bool_var("") for at in consumers if at != owner}
-        for member, variable in received.items():
-            loads[member].append((variable, weight))
         if owner == NO_OWNER:
             model.add_exactly_one(received.values())
-            continue
-        model.add_at_most_one(received.values())
-        moved += received.values()
-        owned[owner] += weight
-        loads[owner] += [(variable, -weight) for variable in received.values()]
-    for load, terms in zip(owned, loads, strict=True):
-        model.add(load + sum(variable * weight for variable, weight in terms) <= max_load)
+            chosen.append({**received})
+        else:
+            model.add_at_most_one(received.values())
+            chosen.append({**received, owner: 1 - sum(received.values())})
+            moved += received.values()
+    _add_limits(model, problem, chosen, limits)
+    loads = _loads(problem, chosen)
+    for rule in rules:
+        if isinstance(rule, Capacity) and rule.member is not None:
+            model.add(loads[problem.member_index[rule.member]] <= rule.limit)
+        elif isinstance(rule, Pinned):
+            partition = problem.partition_index[TopicPartition(rule.topic, rule.partition)]
+            model.add(chosen[partition][problem.member_index[rule.member]] == 1)
+        else:
+            raise UsageError(f"the plain model does not support the constraint: {rule}")
     model.minimize(sum(moved))
     solver = cp_model.CpSolver()
     solver.parameters.max_time_in_seconds, solver.parameters.num_workers = seconds, 1
@@ -106,3 +121,37 @@ def plain_fewest_moves(problem: Problem, max_load: int, *, seconds: float) -> Fe
     found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
     bound = max(int(solver.response_proto.inner_objective_lower_bound), 0)
     return FewestMoves(round(solver.objective_value) if found else None, bound)
+
+
+def _add_limits(
+    model: cp_model.CpModel,
+    problem: Problem,
+    chosen: Sequence[dict[int, cp_model.LinearExprT]],
+    limits: Iterable[tuple[Level, int]],
+) -> None:
+    loads = _loads(problem, chosen)
+    for level, limit in limits:
+        if isinstance(level, CrossRack):
+            is_far = RackTable(problem).is_cross_rack
+            crossing = [
+                term
+                for partition, terms in enumerate(chosen)
+                for member, term in terms.items()
+                if is_far(partition, member)
+            ]
+            model.add(sum(crossing) <= limit)
+            continue
+        units = load_units(problem, level)
+        for unit, factor in enumerate(units.factors):
+            members = [at for at, its_unit in enumerate(units.unit_of) if its_unit == unit]
+            model.add(sum(loads[at] for at in members) <= limit // factor)
+
+
+def _loads(
+    problem: Problem, chosen: Sequence[dict[int, cp_model.LinearExprT]]
+) -> list[cp_model.LinearExprT]:
+    loads: list[list[cp_model.LinearExprT]] = [[] for _ in range(problem.member_count)]
+    for weight, terms in zip(problem.weight.tolist(), chosen, strict=True):
+        for member, term in terms.items():
+            loads[member].append(term * weight)
+    return [sum(terms) for terms in loads]

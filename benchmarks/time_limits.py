@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from threading import Timer
 
 from benchmarks.timing import KASSAY, Timing, run_alone
-from benchmarks.typical_weights import zipf_group
+from benchmarks.typical_groups import zipf_group
 from benchmarks.weighted_groups import log_normal
 from kassay.experiments.comparison.compare import compare
 from kassay.experiments.planning.group_plan.plan import plan

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.timing import KASSAY, Timing
-from benchmarks.typical_weights import LIVE_RATES, random_groups
+from benchmarks.typical_groups import LIVE_RATES, random_groups
 from kassay.reference.documents.json_codec import group_document
 
 _SEEDED, _SEEDED_IN_BENCH = 20, 4

@@ -2,6 +2,7 @@
 
 import heapq
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -41,7 +42,7 @@ def place_within(
     permitted = _permitted_members(problem, rules)
     units = units or (problem.member_units,)
     placement = np.full(problem.partition_count, NO_OWNER, dtype=np.int32)
-    loads, room = [each.loads([0] * problem.member_count) for each in units], _Room(problem, rules)
+    loads, room = [each.loads([0] * problem.member_count) for each in units], Room(problem, rules)
     weights = problem.weight.tolist()
     for partition in sorted(
         range(problem.partition_count), key=lambda at: (len(permitted[at]) > 1, -weights[at], at)
@@ -70,6 +71,21 @@ def _new_loads(
     )
 
 
+def within_pins(problem: Problem, rules: Sequence[Constraint]) -> Problem:
+    """Return the problem in which partitions have only the consumers that pins permit.
+
+    Exclusions count as pins. Owners need not be consumers.
+    """
+    sets: dict[tuple[int, ...], int] = {}
+    rows = (tuple(members) for members in _permitted_members(problem, rules))
+    permitted = [sets.setdefault(members, len(sets)) for members in rows]
+    return replace(
+        problem,
+        permitted=np.array(permitted, dtype=np.int32),
+        consumer_sets=tuple(np.array(members, dtype=np.int32) for members in sets),
+    )
+
+
 def _permitted_members(problem: Problem, rules: Sequence[Constraint]) -> list[list[int]]:
     """Return the members that each partition may get by its subscriptions, pins and exclusions."""
     consumers = [members.tolist() for members in problem.consumer_sets]
@@ -83,7 +99,7 @@ def _permitted_members(problem: Problem, rules: Sequence[Constraint]) -> list[li
     return permitted
 
 
-class _Room:
+class Room:
     """Free capacity and free number of partitions per member."""
 
     def __init__(self, problem: Problem, rules: Sequence[Constraint]) -> None:

@@ -52,6 +52,7 @@ class Problem:
     consumer_sets: tuple[Column, ...]  # distinct, each in ascending order
     consumer_set_of_topic: Column  # -1 for topics without partitions to assign
     copies: "Copies | None" = None  # None if each partition has one member
+    permitted: Column | None = None  # set of consumers per partition, if it is not that of a topic
 
     @property
     def partition_count(self) -> int:
@@ -66,6 +67,8 @@ class Problem:
     @cached_property
     def consumer_set(self) -> Column:
         """Return, per partition, the index of its set of consumers in ``consumer_sets``."""
+        if self.permitted is not None:
+            return self.permitted
         return self.consumer_set_of_topic[self.topic] if self.partition_count else self.topic
 
     @cached_property

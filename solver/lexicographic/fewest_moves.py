@@ -15,12 +15,12 @@ from kassay.solver.evaluation import level_value, movement_costs
 from kassay.solver.incumbent_pool import IncumbentPool
 from kassay.solver.lexicographic.load_searches import ProvenBound
 from kassay.solver.limits import SearchBudget
-from kassay.solver.objective import Level, Movement
+from kassay.solver.objective import Imbalance, Level, Movement
 
 if TYPE_CHECKING:
     from kassay.solver.weighted.bounds.movement_bound import PricedExchanges
 
-_FIRST_LIMIT = 0.3
+_FIRST_LIMIT, _FIRST_LIMIT_WITH_RULES = 0.3, 3.0
 """Deterministic time of the first search, in CP-SAT's unit of about a second."""
 _MANY_MEMBERS, _MANY_CHOICES = 8, 1_000
 """Numbers of members, and of partitions times members, from which prices come first."""
@@ -88,7 +88,8 @@ class FewestMoves:
         if self.is_proven:
             return
         if self.priced is None and not self.prices_first:
-            self._search(self._limited(budget, _FIRST_LIMIT))
+            limit = _FIRST_LIMIT_WITH_RULES if self._has_rules else _FIRST_LIMIT
+            self._search(self._limited(budget, limit))
             if self.is_proven or not budget.has_time:
                 return
         if self.priced is None:
@@ -102,17 +103,32 @@ class FewestMoves:
     def prices_first(self) -> bool:
         """Return whether prices mostly need less time than a search without them."""
         partitions, members = self.pool.problem.partition_count, self.pool.problem.member_count
-        return members >= _MANY_MEMBERS and partitions * members >= _MANY_CHOICES
+        is_large = members >= _MANY_MEMBERS and partitions * members >= _MANY_CHOICES
+        return is_large and not self._has_rules
+
+    @property
+    def _has_rules(self) -> bool:
+        """Return whether there are constraints or limits besides member loads.
+
+        Prices ignore them.
+        """
+        return bool(self.pool.constraints) or not all(
+            isinstance(level, Imbalance) for level, _ in self.limits
+        )
 
     def _search_at_bound(self, budget: SearchBudget) -> None:
-        """Search for placements with the bound as cost, with more and more time per search."""
-        limit, most = _FIRST_LIMIT, budget.limits.deterministic
+        """Search for placements with the bound as cost, with more and more time per search.
+
+        If there are none, search for all placements that cost less than the best one.
+        """
+        limit, most, target = _FIRST_LIMIT, budget.limits.deterministic, self.bound
         while not self.is_proven and budget.has_time:
             bound, limit = self.bound, 2 * limit
-            if not self._search(self._limited(budget, limit)):
+            if not self._search(self._limited(budget, limit), target):
                 return
             if self.bound > bound:
-                limit = _FIRST_LIMIT
+                limit, target = _FIRST_LIMIT, self.bound + self.bound // 2
+                target = min(target, (self._cost() or target + 1) - 1)
             elif most is not None and limit >= most:
                 return
 
@@ -122,21 +138,21 @@ class FewestMoves:
         least = deterministic if known is None else min(known, deterministic)
         return replace(budget, limits=replace(budget.limits, deterministic=least))
 
-    def _search(self, budget: SearchBudget) -> bool:
-        """Search once with CP-SAT, among the moves that the prices permit at the bound.
+    def _search(self, budget: SearchBudget, target: int = 0) -> bool:
+        """Search once with CP-SAT, among the moves that the prices permit at the target cost.
 
         Return whether a search was possible.
         """
         from kassay.solver.cpsat.moved_partitions import MovedPartitionsModel  # noqa: PLC0415
 
-        pool, target, limits = self.pool, self.bound, self.limits
+        pool, limits, target = self.pool, self.limits, max(target, self.bound)
         model = MovedPartitionsModel(pool.problem, pool.constraints, self.level)
         if self.priced is not None:
             possible = self.priced.possible_moves(target)
             model = replace(model, possible=possible, interleaves=True)
             limits = self.preferred or limits
         found = model.fewest_moves(
-            limits, budget=budget, hint=pool.best(self.level, limits), bound=target
+            limits, budget=budget, hint=pool.best(self.level, limits), bound=self.bound
         )
         if found.placement is not None:
             pool.add(found.placement)

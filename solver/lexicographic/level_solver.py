@@ -1,7 +1,7 @@
 """Choose and run the searches that minimise one level of the objective."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from typing import assert_never
@@ -12,12 +12,12 @@ from kassay.solver.bounds.level_bounds import level_bound
 from kassay.solver.certificate.certificate import LevelClaim, Origin
 from kassay.solver.evaluation import level_value
 from kassay.solver.incumbent_pool import FlowLevels, IncumbentPool, LevelResult
-from kassay.solver.lexicographic.fewest_moves import FewestMoves
+from kassay.solver.lexicographic.fewest_moves import FewestMoves, LevelLimit
 from kassay.solver.lexicographic.load_searches import (
     MIN_PARTITIONS,
     ProvenBound,
     balance_loads,
-    fill_capacities,
+    fill_members,
     is_large_enough,
     limit_moves,
     pack_identical,
@@ -67,6 +67,8 @@ class LevelSolver:
     """Fewest moves of the last level, if they are proven before the minimum of the level before."""
     moves_searched_at: int | None = None
     """Best known value of the level before, when the fewest moves were last searched."""
+    moves_search: FewestMoves | None = None
+    """Last search for the fewest moves. The limits of later ones are not higher."""
 
     def solve_level(self, index: int, budget: SearchBudget) -> None:
         """Minimise one level within the limits of the finished levels.
@@ -145,7 +147,7 @@ class LevelSolver:
                     [balance, exact] if level.measure is Measure.MAKESPAN else [exact, balance]
                 )
                 timed = [
-                    lambda _: fill_capacities(pool, level),
+                    lambda _: fill_members(pool, level),
                     repair,
                     *chain.from_iterable(in_order),
                     lambda _: limit_moves(pool, level, budget),
@@ -159,7 +161,7 @@ class LevelSolver:
                 search = MovementSearch(pool, level, budget, self.progress)
                 untimed = [search.run, search_by_cpsat]
             case HostImbalance():
-                timed = [search_moves_first, repair, enumerate_subsets]
+                timed = [search_moves_first, repair, search_moves_first, enumerate_subsets]
             case CrossRack() | TopicSpread() | MembersUsed() | Colocation():
                 timed = [repair, enumerate_subsets]
             case FlowLevel():
@@ -202,7 +204,7 @@ class LevelSolver:
                 return unproven
             loose.append((level, level.tolerance.limit(level_value(pool.problem, level, known))))
             strict.append((level, lowest))
-        search = FewestMoves(pool, moves, loose, preferred=strict)
+        search = replace(self._moves_search(moves, loose), preferred=strict)
         is_early = search.bound != level_bound(pool.problem, moves, strict) or (
             search.prices_first and not search.is_proven
         )
@@ -211,6 +213,7 @@ class LevelSolver:
         self.moves_searched_at = best
         within = budget.part(_FIRST_SHARE)
         search.run(within)
+        self.moves_search = search
         if search.is_proven:
             fewest, search = search.proven, search.within(strict)
             search.run(within)
@@ -231,9 +234,18 @@ class LevelSolver:
         """
         if not self._has_few_choices():
             return ProvenBound(0, Origin.CP_SAT)
-        search = FewestMoves(self.pool, level, self.pool.limits(), bound)
+        search = self._moves_search(level, self.pool.limits(), bound)
         search.run(budget.part(_FIRST_SHARE))
         return search.proven
+
+    def _moves_search(
+        self, level: Movement, limits: Sequence[LevelLimit], bound: int = 0
+    ) -> FewestMoves:
+        """Return a search for the fewest moves, with the bound and prices of the last one."""
+        if self.moves_search is None:
+            return FewestMoves(self.pool, level, limits, bound)
+        known = self.moves_search.within(limits)
+        return replace(known, bound=max(known.bound, bound))
 
     def _search_by_cpsat(self, level: Level, bound: int, budget: SearchBudget) -> ProvenBound:
         if not budget.has_time:

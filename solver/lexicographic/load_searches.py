@@ -12,15 +12,15 @@ from kassay.reference.model.metrics import Measure
 from kassay.solver.bounds.host_and_speed_bounds import greatest_true
 from kassay.solver.bounds.level_bounds import makespan_bound
 from kassay.solver.certificate.certificate import Origin
-from kassay.solver.constraints import Capacity, MaxMoves
+from kassay.solver.constraints import Capacity, Forbidden, MaxMoves, Pinned
 from kassay.solver.evaluation import imbalance_of, level_value, load_units, movement_costs
 from kassay.solver.incumbent_pool import IncumbentPool
-from kassay.solver.initial_solutions import keep_owned
+from kassay.solver.initial_solutions import Room, keep_owned, within_pins
 from kassay.solver.lexicographic.moves_table import MovesTable
 from kassay.solver.lexicographic.moves_table_search import prove_moves, search_moves
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import HostImbalance, Imbalance, Level, Movement
-from kassay.solver.problem import Problem
+from kassay.solver.problem import Placement, Problem
 
 if TYPE_CHECKING:
     from kassay.solver.weighted.search.overload_repair import LoadLimit
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 MIN_PARTITIONS = 12
 _MAX_BALANCING_STEPS = 5_000
 """Maximum number of steps of the local search with a deterministic limit."""
+
+_SHARES_ABOVE_BOUND = (0, 0.002, 0.005, 0.01, 0.02)
+"""Maximum loads of the local search within capacities, above the bound."""
 
 _FIRST_SHARE_OF_LIMITED_MOVES, _LIMITED_MOVES_SHARE = 0.25, 0.9
 """Shares of the searches with few moves: before integer programs, and of the remaining time."""
@@ -56,16 +59,11 @@ def is_large_enough(problem: Problem) -> bool:
     return problem.partition_count >= MIN_PARTITIONS and problem.group.has_equal_speeds
 
 
-def fill_capacities(pool: IncumbentPool, level: Imbalance) -> ProvenBound:
-    """Bound the makespan: the total load must fit, with each member within its capacity."""
+def fill_members(pool: IncumbentPool, level: Imbalance) -> ProvenBound:
+    """Bound the makespan: the total load must fit, within capacities and pins."""
     problem, unit = pool.problem, pool.problem.weight_unit
-    room = [problem.total] * problem.member_count
-    for rule in pool.constraints:
-        if isinstance(rule, Capacity):
-            for member in range(problem.member_count):
-                if rule.member in (None, problem.member_id(member)):
-                    room[member] = min(room[member], rule.limit)
-    if level.measure is not Measure.MAKESPAN or min(room, default=problem.total) >= problem.total:
+    room = Room(problem, pool.constraints).loads
+    if level.measure is not Measure.MAKESPAN or not pool.constraints:
         return ProvenBound(0, Origin.PACKING)
     factors = problem.member_units.factors
 
@@ -74,7 +72,10 @@ def fill_capacities(pool: IncumbentPool, level: Imbalance) -> ProvenBound:
         return sum(load // unit for load in loads) < problem.total // unit
 
     highest = pool.value(level)
-    return ProvenBound(min(greatest_true(is_too_low, highest) + 1, highest), Origin.PACKING)
+    filled = min(greatest_true(is_too_low, highest) + 1, highest)
+    return ProvenBound(
+        max(filled, makespan_bound(within_pins(problem, pool.constraints))), Origin.PACKING
+    )
 
 
 def pack_identical(
@@ -111,25 +112,50 @@ def pack_identical(
 
 
 def balance_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> ProvenBound:
-    """Improve the best placement on the first level by local search, which proves no bound."""
+    """Improve the best placement on the first level by local search, which proves no bound.
+
+    Constraints are pins, exclusions and, for the makespan, capacities.
+    """
     problem, unproven = pool.problem, ProvenBound(0, Origin.COUNTING)
-    if pool.reached or pool.constraints or not is_large_enough(problem):
+    is_makespan = level.measure is Measure.MAKESPAN
+    supported = (Pinned, Forbidden, Capacity) if is_makespan else (Pinned, Forbidden)
+    if (
+        pool.reached
+        or not is_large_enough(problem)
+        or not all(isinstance(rule, supported) for rule in pool.constraints)
+    ):
         return unproven
     from kassay.solver.weighted.search.load_local_search import LoadBalancer  # noqa: PLC0415
 
-    best = pool.value(level)
-    start = min(
+    if pool.constraints:
+        problem = within_pins(problem, pool.constraints)
+    rng, within = np.random.default_rng(budget.seed), budget.part(1 / 2)
+    may_continue = within.continuation(_MAX_BALANCING_STEPS)
+    room = Room(problem, pool.constraints).loads
+    least = max(makespan_bound(problem), fill_members(pool, level).value)
+    for share in _SHARES_ABOVE_BOUND if min(room) < problem.total else (0,):
+        # A member with a capacity has a further load, so that it is full at the target.
+        target = least + int(least * share)
+        start = _most_even(pool, level).copy()
+        base = [max(target - most, 0) for most in room]
+        balancer = LoadBalancer(problem, start, rng, base)
+        balancer.lower_makespan(target, may_continue)
+        balancer.even_out(may_continue)
+        if not is_makespan:
+            balancer.balance_random_pairs(may_continue)
+        pool.add(balancer.placement)
+        if max(balancer.loads) <= target:
+            break
+    return unproven
+
+
+def _most_even(pool: IncumbentPool, level: Imbalance) -> Placement:
+    """Return the best placement on a level with the lowest sum of squared loads."""
+    problem, best = pool.problem, pool.value(level)
+    return min(
         (one for one in pool.placements if level_value(problem, level, one) == best),
         key=lambda one: imbalance_of(Measure.SUM_OF_SQUARES, problem.loads(one)),
     )
-    balancer = LoadBalancer(problem, start.copy(), np.random.default_rng(budget.seed))
-    may_continue = budget.part(1 / 2).continuation(_MAX_BALANCING_STEPS)
-    balancer.lower_makespan(makespan_bound(problem), may_continue)
-    balancer.even_out(may_continue)
-    if level.measure is not Measure.MAKESPAN:
-        balancer.balance_random_pairs(may_continue)
-    pool.placements.append(balancer.placement)
-    return unproven
 
 
 def limit_moves(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> ProvenBound:

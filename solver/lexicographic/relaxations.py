@@ -25,8 +25,8 @@ _MAX_JOINT_LEVELS = 2
 """Number of levels that are searched together, without a search with fewer levels before."""
 _MIN_SECONDS = 0.1
 """Time left below which there is no search with fewer constraints or levels."""
-_RELAXED_SHARE = 0.2
-"""Share of the time left for the search with fewer constraints or levels."""
+_DIRECT_SHARE, _RELAXED_SHARE = 0.2, 0.2
+"""Shares of the time left for a first search, and for that with fewer constraints or levels."""
 _MAX_SINGLE_RULES = 10
 """Number of constraints from which all violated constraints are added together."""
 
@@ -40,6 +40,8 @@ class RelaxableSearch:
     rules: Sequence[Constraint]
     initial_assignment: Assignment | None
     budget: SearchBudget
+    known: tuple[RelaxedStart, ...] = ()
+    """Answers from which each search starts."""
 
     def run(self) -> LexicographicResult:
         """Search with fewer constraints or levels first, then with all of them."""
@@ -83,23 +85,29 @@ class RelaxableSearch:
         return broken[:1] if len(active.rules) < _MAX_SINGLE_RULES else broken
 
     def _run_within_time(self) -> LexicographicResult:
-        """Use a share of the time for the search with fewer constraints or levels.
+        """Use shares of the time for a first search, and with fewer constraints or levels.
 
-        If its answer meets all constraints, it is the answer, or the search with fewer
-        constraints continues. Otherwise the search with all constraints starts from its bound.
+        The answer of the first search is the answer if it is proven. If the answer with fewer
+        constraints meets all of them, it is the answer, or its search continues. Otherwise the
+        search with all constraints starts from its bound.
         """
         relaxed = None if self.budget.seconds < _MIN_SECONDS else self._relaxed()
         if relaxed is None:
             return self.search()
+        direct = replace(self, budget=self.budget.part(_DIRECT_SHARE)).search()
+        if direct.conflict or _is_proven(direct):
+            return direct
+        starts = self._starts(direct, is_met=False)
+        relaxed = replace(relaxed, known=tuple(replace(one, bounds=()) for one in starts))
         first = replace(relaxed, budget=self.budget.part(_RELAXED_SHARE)).run()
         if first.conflict:
             return first
-        if first.placement is None:
-            return self.search()
-        is_met = not any(violated(self.problem, self.rules, first.placement))
+        is_met = first.placement is not None and not any(
+            violated(self.problem, self.rules, first.placement)
+        )
         if not is_met or len(relaxed.levels) < len(self.levels):
-            return self.search(*self._starts(first, is_met=is_met))
-        if all(claim.is_proven for claim in first.claims):
+            return self.search(*starts, *self._starts(first, is_met=is_met))
+        if _is_proven(first):
             return first
         more = relaxed.search(*self._starts(first, is_met=True))
         is_met = more.placement is not None and not any(
@@ -140,5 +148,9 @@ class RelaxableSearch:
             constraints=self.rules,
             initial_assignment=self.initial_assignment,
             budget=self.budget,
-            starts=starts,
+            starts=(*self.known, *starts),
         )
+
+
+def _is_proven(result: LexicographicResult) -> bool:
+    return result.placement is not None and all(claim.is_proven for claim in result.claims)

@@ -90,7 +90,9 @@ def test_the_load_balancer_reaches_the_mean_of_many_partitions():
     rng = random.Random(2)
     problem = build_problem(even_group([rng.randint(1, 1000) for _ in range(300)], 25))
     placement = longest_processing_time(problem)
-    balancer = LoadBalancer(problem, placement, np.random.default_rng(0))
+    balancer = LoadBalancer(
+        problem, placement, np.random.default_rng(0), [0] * problem.member_count
+    )
     balancer.lower_makespan(makespan_bound(problem), lambda: True)
     assert balancer.loads.tolist() == problem.loads(placement)
     assert balancer.loads.max() == makespan_bound(problem)

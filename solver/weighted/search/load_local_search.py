@@ -1,6 +1,6 @@
 """Local search for balanced loads: repeated exact reassignment among few members."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,16 +21,20 @@ _MAX_PAIR_FAILURES = 200
 
 @dataclass
 class LoadBalancer:
-    """Local search for balanced loads; it changes the placement in place."""
+    """Local search for balanced loads; it changes the placement in place.
+
+    ``base`` is an additional load per member, which does not move.
+    """
 
     problem: Problem
     placement: Placement
     rng: np.random.Generator
+    base: Sequence[int]
     loads: Weights = field(init=False)
 
     def __post_init__(self) -> None:
-        loads = self.problem.loads(self.placement)
-        self.loads = np.array(loads, dtype=self.problem.weight.dtype)
+        loads = map(sum, zip(self.problem.loads(self.placement), self.base, strict=True))
+        self.loads = np.array([*loads], dtype=self.problem.weight.dtype)
 
     def lower_makespan(self, target: int, may_continue: Callable[[], bool]) -> None:
         """Lower the makespan until it reaches a target or cannot be lowered further."""
@@ -102,7 +106,7 @@ class LoadBalancer:
         partitions = np.flatnonzero(np.isin(self.placement, members))
         subproblem = Subproblem(
             self.problem.weight[partitions],
-            (0,) * len(members),
+            tuple(self.base[at] for at in members),
             allowed_items(self.problem, partitions, members),
             np.zeros((len(members), len(partitions)), dtype=np.int64),
             may_continue,
