@@ -1,4 +1,4 @@
-"""Insert the findings into README.md and docs/findings.md, and draw their figures.
+"""Insert the findings into README.md and the pages in docs, and draw their figures.
 
 ``python -m tools.insert_findings`` reads each number from the tables in docs/results, which the
 commands of the studies write.
@@ -14,7 +14,11 @@ from tools.published_tables import cell, number, tables
 
 ROOT = Path(__file__).parents[1]
 PLACE = "findings"
-PAGES = {"README.md": "readme_findings.md.j2", "docs/findings.md": "findings.md.j2"}
+PAGES = {
+    "README.md": "readme_findings.md.j2",
+    "docs/findings.md": "findings.md.j2",
+    "docs/results/event-streams.md": "stream_assumptions.md.j2",
+}
 """Template of the findings by page."""
 SINGLE_GROUPS = ("single-groups", "Equal and mixed subscriptions")
 KINDS = ("sticky | equal", "sticky | mixed")

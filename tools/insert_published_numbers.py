@@ -82,7 +82,8 @@ def render_measures(results: StudySummary) -> str:
 
 
 def _render(results: StudySummary, template: str) -> str:
-    return _fill(template, **template_values(results))
+    digests = results.families.sort_values("family").to_dict("records")
+    return _fill(template, digests=digests, **template_values(results))
 
 
 def _fill(template: str, **values: object) -> str:

@@ -29,6 +29,7 @@ from kassay.experiments.study.trajectories import HINDSIGHT, OPTIMUM
 from kassay.reference.model.errors import InternalError
 
 _SIZES = ((2, 7), (8, 15), (16, 31), (32, 99), (100, 1000))  # members at the start of a stream
+_ALL_SIZES = (2, 1000)
 _KINDS = ("equal", "mixed")
 _BALANCE = (
     "fullest member above the minimum",
@@ -60,7 +61,9 @@ def trajectory_sections(results: StudySummary) -> tuple[Mapping[str, object], ..
 def _section(
     family: str, rows: pd.DataFrame, events: pd.DataFrame, cells: pd.DataFrame
 ) -> Mapping[str, object]:
-    totals = StreamTotals(rows)
+    streams, totals = FAMILIES[family], StreamTotals(rows)
+    if not isinstance(streams, EventStreamFamily):
+        raise InternalError(f"the family {family} has no event streams")
     names = tuple(
         name for name in assignors_of(rows["assignor"]) if name not in (OPTIMUM, HINDSIGHT)
     )
@@ -74,7 +77,7 @@ def _section(
     tables = {
         "balance": _rate_table("balance", totals, names, _BALANCE),
         "moves": _rate_table("moves", totals, (*names, OPTIMUM), _MOVES),
-        "hindsight": _hindsight_table(totals, (OPTIMUM, *names)),
+        "hindsight": _hindsight_table(streams, rows, (OPTIMUM, *compared)),
         "times": _rate_table("unowned-time", totals, (*names, OPTIMUM), _TIMES),
         "primary": _pair_table("primary-endpoint", *primary),
         "pairs": _pair_table("pairs", *pairs),
@@ -88,7 +91,7 @@ def _section(
         "family": family,
         "findings": tuple(_findings(totals, compared)),
         "streams": totals.streams,
-        **_hindsight_counts(family, rows),
+        "hindsight_size": streams.hindsight_size,
         "primary_endpoint": PRIMARY_ENDPOINT,
         "tests": sum(not math.isnan(p_value) for p_value in effects),
         "rebalances": totals.total(OPTIMUM, "rebalances"),
@@ -148,28 +151,28 @@ def _rate_table(
     return ReportTable.of(name, columns, rows, data=data)
 
 
-def _hindsight_counts(family: str, rows: pd.DataFrame) -> dict[str, int]:
-    """Count the streams with a proven hindsight optimum, and those small enough for one."""
-    streams = FAMILIES[family]
-    if not isinstance(streams, EventStreamFamily):
-        raise InternalError(f"the family {family} has no event streams")
-    return {
-        "hindsight_size": streams.hindsight_size,
-        "with_hindsight": len(set(rows.loc[rows["assignor"] == HINDSIGHT, "seed"])),
-        "small_streams": sum(map(streams.has_hindsight, sorted(set(rows["seed"])))),
-    }
+def _hindsight_table(
+    streams: EventStreamFamily, rows: pd.DataFrame, names: Sequence[str]
+) -> ReportTable:
+    """Create a table of the moves above the hindsight optimum, by subscriptions and members.
 
-
-def _hindsight_table(totals: StreamTotals, names: Sequence[str]) -> ReportTable:
-    """Create a table of the moves over all streams with a hindsight optimum."""
-    known = totals.total(OPTIMUM, "hindsight_moves")
-    rows = [("hindsight optimum", str(known), "0", "0")]
-    for name in names:
-        above = totals.total(name, "above_hindsight")
-        share = _text(totals.estimate(name, RATES[ABOVE_HINDSIGHT]))
-        rows.append((_label(name), str(known + above), str(above), share))
-    columns = ("assignments", "moves", "above hindsight", "above hindsight, %")
-    return ReportTable.of("hindsight", columns, rows)
+    A stream has mixed subscriptions if they are mixed at one of its rebalances.
+    """
+    proven = set(rows.loc[rows["assignor"] == HINDSIGHT, "seed"])
+    found = rows.groupby("seed")[["mixed", "start_members"]].max()
+    found = found[[streams.has_hindsight(seed) for seed in found.index]]
+    table = []
+    for kind, (low, high) in itertools.product(_KINDS, (*_SIZES, _ALL_SIZES)):
+        is_in = (found["mixed"] == (kind == "mixed")) & found["start_members"].between(low, high)
+        seeds = [seed for seed in found.index[is_in] if seed in proven]
+        if seeds:
+            totals = StreamTotals(rows[rows["seed"].isin(seeds)])
+            size = "all" if (low, high) == _ALL_SIZES else f"{low}–{high} members"
+            above = [_text(totals.estimate(name, RATES[ABOVE_HINDSIGHT])) for name in names]
+            moves = str(totals.total(OPTIMUM, "hindsight_moves"))
+            table.append((f"{kind}, {size}", f"{len(seeds)} of {is_in.sum()}", moves, *above))
+    columns = ("streams", "proven", "moves with hindsight", *map(_label, names))
+    return ReportTable.of("hindsight", columns, table)
 
 
 def _pair_table(name: str, pairs: Sequence[StreamPair], adjusted: Sequence[float]) -> ReportTable:

@@ -33,7 +33,7 @@ OPTIMAL = COUNTS | {"moves": 10, "known": 10, "unnecessary_moves": 0}
 def summary(rows):
     streams = [
         KEYS | {"assignor": name, "seed": seed, "start_members": members} | counts
-        for seed, members in ((0, 5), (1, 20))
+        for seed, members in ((3, 5), (5, 20))
         for name, counts in rows.items()
     ]
     events = [
@@ -122,6 +122,16 @@ def test_moves_are_split_by_subscriptions_beside_the_fewest_at_each_rebalance(se
     ]
 
 
+def test_the_primary_endpoint_has_only_rebalances_with_mixed_subscriptions():
+    rows = {"sticky": COUNTS, "uniform": COUNTS | {"unnecessary_moves": 0}, "optimum": OPTIMAL}
+    equal, mixed = summary(rows), summary({**rows, "uniform": COUNTS})
+    both = pd.concat([equal.trajectories, mixed.trajectories.assign(mixed=True)])
+    found = SimpleNamespace(trajectories=both, events=equal.events, cells=equal.cells)
+    [section] = trajectory_sections(found)
+    [row] = section["primary"].rows
+    assert row[:7] == ("sticky → uniform", "unnecessary moves", "2", "0", "2", "0", "0")
+
+
 def test_the_pairs_of_each_measure_are_adjusted_as_their_own_family():
     totals = SimpleNamespace(compare=lambda *_: SimpleNamespace(p_value=0.01))
     pairs, p_values = compare_pairs(totals, ("a", "b", "c"))
@@ -165,7 +175,11 @@ def test_a_study_without_streams_has_no_section():
 def test_moves_above_hindsight_are_summed_over_the_streams_that_have_one():
     rows = {"sticky": COUNTS, "optimum": OPTIMAL, "hindsight": OPTIMAL | {"above_hindsight": 0}}
     found, names = trajectory_sections(summary(rows))[0], ("sticky", "optimum")
-    assert found["with_hindsight"] == 2
-    assert found["hindsight"].rows[0] == ("hindsight optimum", "16", "0", "0")
-    assert found["hindsight"].rows[-1] == ("sticky", "20", "4", "25.0")
+    # Both streams are small enough: 16 moves with hindsight, 4 more by `sticky`.
+    assert found["hindsight"].columns[3:] == ("fewest moves at each rebalance", "sticky")
+    assert [row[:3] + row[4:] for row in found["hindsight"].rows] == [
+        ("equal, 2–7 members", "1 of 1", "8", "25.0"),
+        ("equal, 16–31 members", "1 of 1", "8", "25.0"),
+        ("equal, all", "2 of 2", "16", "25.0"),
+    ]
     assert found["judged"] == 20 * (len(names) - 1)
