@@ -1,5 +1,6 @@
 """Constraints, levels and tolerances that the answer already meets make it no worse."""
 
+import random
 from dataclasses import dataclass
 
 import numpy as np
@@ -96,16 +97,17 @@ def test_an_optimum_of_flows_that_meets_a_constraint_is_the_answer(rule):
     assert list(solver.certificate_errors(GROUP, moved, certificate)) != []
 
 
-LIMITS = SearchLimits(time=600, deterministic=0.003)
+LIMITS = SearchLimits(time=600, deterministic=0.0005)
 
 
 @pytest.mark.parametrize("seed", short_and_long(0, 1, 2, 3, 4, 5, 6, 7))
 def test_a_void_addition_makes_the_answer_no_worse(seed):
     call = medium_call(seed, partitions=18, members=5)
     before = call.solve(LIMITS)
+    additions = random.Random(seed).sample([*void_additions(call, before, seed)], 5)
     worse = [
         (added.levels, added.constraints, after.levels)
-        for added in void_additions(call, before, seed)
+        for added in additions
         if is_worse(call, before, after := added.solve(LIMITS))
     ]
     assert worse == []

@@ -117,11 +117,14 @@ def void_additions(call: Call, answer: solver.Solution, seed: int) -> Iterator[C
 
 
 def is_worse(call: Call, before: solver.Solution, after: solver.Solution) -> bool:
-    """Return whether the answer after an addition is worse on the levels of the call."""
+    """Return whether the answer after an addition is worse on the levels of the call.
+
+    With a tolerance, more moves are worse unless the first level is lower.
+    """
     if after.assignment is None or (before.is_optimal and not after.levels[0].is_proven):
         return True
     shared = len(call.levels)
     values = [[level.value for level in one.levels[:shared]] for one in (before, after)]
     if after.levels[0].slack:
-        return after.levels[1].value > before.levels[1].value
+        return values[1][0] >= values[0][0] and values[1][1:] > values[0][1:]
     return values[1] > values[0]
