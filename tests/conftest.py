@@ -33,12 +33,13 @@ for_type_by_name(
     lambda group, printer, _: printer.text(f"parse_group({group_document(group)})"),
 )
 
-_FIRST_GROUPS = {"spark": 0, "documentation": 1}
+_LONG_GROUPS = ("spark", "documentation", "tests/test_wheel.py", "tests/test_extending.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Sort the groups of tests that take longest to the front."""
-    items.sort(key=lambda item: _FIRST_GROUPS.get(_group(item.nodeid), len(_FIRST_GROUPS)))
+    place = {name: index for index, name in enumerate(_LONG_GROUPS)}
+    items.sort(key=lambda item: place.get(_group(item.nodeid), len(place)))
 
 
 class _Groups(LoadScopeScheduling):
