@@ -82,7 +82,7 @@ def test_a_conflict_is_described_as_text():
     solution = solve(group, constraints=constraints, method="cp-sat")
     assert solution.assignment is None
     assert set(solution.conflict) == {
-        "at most 1 partitions move",
+        "at most 1 partition moves",
         "every member has at most 2 partitions",
     }
 

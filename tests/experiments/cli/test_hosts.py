@@ -130,7 +130,7 @@ def test_assignors_run_for_each_of_the_joined_groups(kassay, groups):
     ]
     (comparison,) = together["comparisons"]
     assert comparison["levels"]["movement"]["greedy"] == sum(moves)
-    assert comparison["violated"] == ["at most 1 partitions move"]
+    assert comparison["violated"] == ["at most 1 partition moves"]
 
 
 def test_groups_with_different_weights_cannot_be_joined(kassay, write_groups):

@@ -60,7 +60,7 @@ def test_an_infeasible_group_exits_with_1_and_names_the_conflict(run):
     done = run(LOPSIDED_GROUP, "--max-partitions", 1)
     record = done.record
     assert (done.code, record["status"], record["assignment"]) == (1, "infeasible", None)
-    assert record["conflict"] == ["every member has at most 1 partitions"]
+    assert record["conflict"] == ["every member has at most 1 partition"]
 
 
 @pytest.mark.parametrize(

@@ -204,7 +204,7 @@ def test_a_conflict_must_be_part_of_the_constraints():
         (None, ["the certificate has no conflict"]),
         (
             Conflict((MaxPartitions(1),), Origin.CASES),
-            ["the constraints do not include that every member has at most 1 partitions"],
+            ["the constraints do not include that every member has at most 1 partition"],
         ),
         (
             Conflict((MaxMoves(3),), Origin.CASES),
