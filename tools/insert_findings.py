@@ -10,7 +10,7 @@ from pathlib import Path
 from kassay.experiments.plotting.page_templates import environment
 from tools import findings_figures
 from tools.insert_published_numbers import replace_numbers
-from tools.published_tables import cell, number, tables
+from tools.published_tables import cell, number
 
 ROOT = Path(__file__).parents[1]
 PLACE = "findings"
@@ -34,7 +34,6 @@ def page(name: str) -> str:
         cell=cell,
         grouped=lambda text: f"{int(text):,}",
         share_after_new_members=share_after_new_members,
-        proven_streams=proven_streams(),
         single_groups=sum(int(number(*SINGLE_GROUPS, kind, "groups")) for kind in KINDS),
     )
     text = "\n".join(map(_wrap, text.strip().splitlines())) + "\n"
@@ -47,12 +46,6 @@ def _wrap(line: str) -> str:
     return textwrap.fill(
         line, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
-
-
-def proven_streams() -> str:
-    """Return the number of streams with a proven hindsight optimum."""
-    titles = (table.title for table in tables(findings_figures.HINDSIGHT))
-    return next(title.split("optimum: ")[1].split(",")[0] for title in titles if "proven" in title)
 
 
 def share_after_new_members(assignor: str) -> int:
