@@ -73,7 +73,8 @@ def apply_section(title: str, root: Path, *, left_out: str | None = None) -> Non
 def copied(tmp_path: Path) -> Path:
     """Return a directory with a copy of the packages, and of the random cases of the tests."""
     for folder in (*FOLDERS, "kassay"):
-        skipped = shutil.ignore_patterns("notebooks")
+        # Other processes write files such as module.pyc.123, and rename them.
+        skipped = shutil.ignore_patterns("notebooks", "*.pyc.*")
         shutil.copytree(ROOT / folder, tmp_path / folder, symlinks=True, ignore=skipped)
     for file in TEST_FILES:
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
