@@ -103,7 +103,7 @@ study: setup ## Run small versions of all parts of the published study; write re
 	for part in quick streams; do $(BIN)/kassay report out/$$part; done
 
 .PHONY: study-published
-study-published: setup ## Run all parts of the published study (hours), and write its pages in docs/results
+study-published: setup ## Run all parts of the published study (3 hours), and write its pages; pack its rows
 	$(BIN)/kassay study $(CONFIGURATIONS)/trajectories.yaml --output out/trajectories
 	$(BIN)/kassay study $(CONFIGURATIONS)/published.yaml --output out/study
 	$(BIN)/kassay study $(CONFIGURATIONS)/racks.yaml --output out/racks
@@ -111,6 +111,8 @@ study-published: setup ## Run all parts of the published study (hours), and writ
 	$(BIN)/python -m tools.insert_published_numbers out/trajectories docs/results/event-streams.md
 	$(BIN)/python -m tools.insert_published_numbers out/study docs/results/single-groups.md
 	$(BIN)/python -m tools.insert_published_numbers out/racks docs/results/racks.md
+	$(BIN)/python -m tools.insert_findings
+	tar -czf out/published-rows.tar.gz -C out trajectories study racks
 
 .PHONY: finite-families
 finite-families: setup ## Compute the finite families again, and compare with the committed results
