@@ -1,7 +1,7 @@
 """Initial placements of a search, computed by greedy rules."""
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -10,7 +10,7 @@ import numpy as np
 from kassay.reference.model.load_units import LoadUnits
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.constraints import Capacity, Constraint, Forbidden, MaxPartitions, Pinned
-from kassay.solver.evaluation import topic_partitions
+from kassay.solver.evaluation import RackTable, topic_partitions
 from kassay.solver.problem import Placement, Problem
 
 # A queue takes about this many times as long per entry as a scan.
@@ -74,14 +74,32 @@ def _new_loads(
 def within_pins(problem: Problem, rules: Sequence[Constraint]) -> Problem:
     """Return the problem in which partitions have only the consumers that pins permit.
 
-    Exclusions count as pins. Owners need not be consumers.
+    Exclusions count as pins. Partitions without their owner among these consumers are unowned.
     """
+    return _restricted(problem, _permitted_members(problem, rules))
+
+
+def within_racks(problem: Problem) -> Problem:
+    """Return the problem in which partitions stay in the racks of their replicas, if possible."""
+    racks, consumers = RackTable(problem), [each.tolist() for each in problem.consumer_sets]
+    near = (
+        [member for member in consumers[index] if not racks.is_cross_rack(at, member)]
+        or consumers[index]
+        for at, index in enumerate(problem.consumer_set.tolist())
+    )
+    return _restricted(problem, near)
+
+
+def _restricted(problem: Problem, permitted: Iterable[Sequence[int]]) -> Problem:
     sets: dict[tuple[int, ...], int] = {}
-    rows = (tuple(members) for members in _permitted_members(problem, rules))
-    permitted = [sets.setdefault(members, len(sets)) for members in rows]
+    owners, rows, owner = problem.owner.tolist(), [], problem.owner.copy()
+    for at, members in enumerate(permitted):
+        rows.append(sets.setdefault(tuple(members), len(sets)))
+        owner[at] = owners[at] if owners[at] in members else NO_OWNER
     return replace(
         problem,
-        permitted=np.array(permitted, dtype=np.int32),
+        owner=owner,
+        permitted=np.array(rows, dtype=np.int32),
         consumer_sets=tuple(np.array(members, dtype=np.int32) for members in sets),
     )
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 _FIRST_LIMIT, _FIRST_LIMIT_WITH_RULES = 0.3, 3.0
 """Deterministic time of the first search, in CP-SAT's unit of about a second."""
-_MANY_MEMBERS, _MANY_CHOICES = 8, 1_000
-"""Numbers of members, and of partitions times members, from which prices come first."""
+_MANY_MEMBERS, _MANY_CHOICES = 8, 3_000
+"""Numbers of members, and of partitions and their consumers, from which prices come first."""
 _MAX_PRICE_STEPS = 250
 """Maximum number of steps of the column generation with a deterministic limit."""
 _PRICE_SHARE = 0.5
@@ -102,8 +102,9 @@ class FewestMoves:
     @property
     def prices_first(self) -> bool:
         """Return whether prices mostly need less time than a search without them."""
-        partitions, members = self.pool.problem.partition_count, self.pool.problem.member_count
-        is_large = members >= _MANY_MEMBERS and partitions * members >= _MANY_CHOICES
+        problem = self.pool.problem
+        choices = int(problem.may_consume[problem.consumer_set].sum())
+        is_large = problem.member_count >= _MANY_MEMBERS and choices >= _MANY_CHOICES
         return is_large and not self._has_rules
 
     @property

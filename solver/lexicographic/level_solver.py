@@ -67,8 +67,8 @@ class LevelSolver:
     """Fewest moves of the last level, if they are proven before the minimum of the level before."""
     moves_searched_at: int | None = None
     """Best known value of the level before, when the fewest moves were last searched."""
-    moves_search: FewestMoves | None = None
-    """Last search for the fewest moves. The limits of later ones are not higher."""
+    moves_searches: list[FewestMoves] = field(default_factory=list)
+    """Searches for the fewest moves, with their bounds and prices."""
 
     def solve_level(self, index: int, budget: SearchBudget) -> None:
         """Minimise one level within the limits of the finished levels.
@@ -213,10 +213,11 @@ class LevelSolver:
         self.moves_searched_at = best
         within = budget.part(_FIRST_SHARE)
         search.run(within)
-        self.moves_search = search
+        self.moves_searches.append(search)
         if search.is_proven:
             fewest, search = search.proven, search.within(strict)
             search.run(within)
+            self.moves_searches.append(search)
             if search.is_proven and search.bound == fewest.value:
                 self.fewest_moves = fewest
         if search.has_searched:
@@ -241,10 +242,16 @@ class LevelSolver:
     def _moves_search(
         self, level: Movement, limits: Sequence[LevelLimit], bound: int = 0
     ) -> FewestMoves:
-        """Return a search for the fewest moves, with the bound and prices of the last one."""
-        if self.moves_search is None:
+        """Return a search for the fewest moves, which starts from one with higher limits."""
+        permitted = dict(limits)
+        looser = [
+            one
+            for one in self.moves_searches
+            if all(permitted.get(limited, limit + 1) <= limit for limited, limit in one.limits)
+        ]
+        if not looser:
             return FewestMoves(self.pool, level, limits, bound)
-        known = self.moves_search.within(limits)
+        known = max(looser, key=lambda one: one.bound).within(limits)
         return replace(known, bound=max(known.bound, bound))
 
     def _search_by_cpsat(self, level: Level, bound: int, budget: SearchBudget) -> ProvenBound:

@@ -25,7 +25,7 @@ _MAX_JOINT_LEVELS = 2
 """Number of levels that are searched together, without a search with fewer levels before."""
 _MIN_SECONDS = 0.1
 """Time left below which there is no search with fewer constraints or levels."""
-_DIRECT_SHARE, _RELAXED_SHARE = 0.2, 0.2
+_DIRECT_SHARE, _RELAXED_SHARE = 0.4, 0.2
 """Shares of the time left for a first search, and for that with fewer constraints or levels."""
 _MAX_SINGLE_RULES = 10
 """Number of constraints from which all violated constraints are added together."""

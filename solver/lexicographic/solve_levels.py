@@ -19,12 +19,18 @@ from kassay.solver.constraints import Capacity, Constraint
 from kassay.solver.enumeration.complete_search import search_all
 from kassay.solver.evaluation import level_value, load_units, violated
 from kassay.solver.incumbent_pool import FlowLevels, IncumbentPool
-from kassay.solver.initial_solutions import keep_owned, longest_processing_time, place_within
+from kassay.solver.initial_solutions import (
+    keep_owned,
+    longest_processing_time,
+    place_within,
+    within_racks,
+)
 from kassay.solver.lexicographic.level_solver import LevelSolver
 from kassay.solver.lexicographic.movement_search import add_few_moves
 from kassay.solver.limits import SearchBudget
 from kassay.solver.number_ranges import Arithmetic, Scale, scale_to_fit
 from kassay.solver.objective import (
+    CrossRack,
     HostImbalance,
     Imbalance,
     Level,
@@ -38,7 +44,7 @@ from kassay.solver.solution import ProgressPoint, UsedMethod
 # Finding any placement at all may take this many seconds, whatever the limit.
 _MIN_SECONDS = 1.0
 _MAX_CHOICES = 200_000
-"""Partitions times members up to which a greedy rule for constraints takes less than a second."""
+"""Partitions times members up to which a greedy rule for constraints or racks takes a second."""
 _SECONDS_PER_CHOICE = 1e-5
 """Time of this rule per choice on a busy machine."""
 
@@ -160,6 +166,8 @@ def _initial_placements(
         placements.append(longest_processing_time(problem, units))
     placements.extend(given)
     choices = problem.partition_count * problem.member_count
+    if choices <= _MAX_CHOICES and any(isinstance(level, CrossRack) for level in levels):
+        placements.append(longest_processing_time(within_racks(problem), units))
     if (
         constraints
         and choices <= _MAX_CHOICES

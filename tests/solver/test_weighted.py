@@ -1,17 +1,22 @@
 """Weighted groups: exact method, load balancer and degenerate groups."""
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from kassay.reference import Group, Member, Topic, violations
 from kassay.solver import (
+    Capacity,
+    CrossRack,
+    Forbidden,
     Imbalance,
     MaxMoves,
     Measure,
     MembersUsed,
     Movement,
+    Pinned,
     Tolerance,
     TopicSpread,
     solve,
@@ -96,6 +101,30 @@ def test_the_load_balancer_reaches_the_mean_of_many_partitions():
     balancer.lower_makespan(makespan_bound(problem), lambda: True)
     assert balancer.loads.tolist() == problem.loads(placement)
     assert balancer.loads.max() == makespan_bound(problem)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_local_search_balances_loads_within_capacities_and_pins(seed):
+    rng = random.Random(seed)
+    weights = [round(1000 * rng.lognormvariate(0, 1)) for _ in range(60)]
+    group = even_group(weights, 8)
+    one, *_, last = (member.id for member in group.members)
+    rules = (Capacity(sum(weights) // 11, one), Pinned("t", 7, last), Forbidden(last, "t", 8))
+    levels, limits = [Imbalance(Measure.MAKESPAN)], SearchLimits(deterministic=0.1)
+    level = solve(group, levels=levels, constraints=rules, limits=limits).imbalance
+    assert (sum(weights) - sum(weights) // 11) / 7 <= level.bound
+    assert level.value <= 1.001 * level.bound
+
+
+def test_a_greedy_rule_keeps_partitions_in_their_racks():
+    rng = random.Random(0)
+    weights = [rng.randint(1, 1000) for _ in range(60)]
+    group = even_group(weights, 6, [rng.randrange(6) for _ in weights])
+    racks = tuple((f"r{rng.randrange(3)}",) for _ in weights)
+    members = tuple(replace(one, rack=f"r{at % 3}") for at, one in enumerate(group.members))
+    group = replace(group, topics=(replace(group.topics[0], racks=racks),), members=members)
+    solution = solve(group, levels=[CrossRack()], limits=SearchLimits(deterministic=0))
+    assert solution.levels[0].value == solution.levels[0].bound == 0
 
 
 def test_sums_of_weights_beyond_64_bits_are_exact():
