@@ -5,11 +5,16 @@ that a placement must meet all loads exactly. The number of placements with k mo
 coefficient of a product over the partitions: a partition stays, or adds its weight to another
 member and one to the moves. The saddle point method estimates this coefficient (Daniels, 1954).
 Below the number of moves at which the estimate reaches 1, a placement probably does not exist.
+
+The last columns count exactly in how many ways a member can meet its load, with at most two
+partitions given away, and one or two received: fewest and median over the members.
 """
 
 import math
 from bisect import bisect_left
 from dataclasses import dataclass
+from itertools import combinations
+from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,15 +95,45 @@ class ExactFits:
         return bisect_left(range(len(self.weight) // 2), 0, lo=1, key=self.log_count)
 
 
+def fitting_exchanges(problem: Problem, max_load: int, received: int) -> list[int]:
+    """Count, per member, the exchanges after which all members can be within the maximum load.
+
+    A member gives at most two partitions away, and receives a number of partitions. Then its load
+    is below the maximum by at most the free capacity of all members together.
+
+    Examples
+    --------
+    >>> problem = build_problem(dealt_in_turn(1, 60, 4))
+    >>> fitting_exchanges(problem, makespan_bound(problem), 2)
+    [4, 2, 2, 3]
+    """
+    weight, free = problem.weight, max_load * problem.member_count - problem.total
+    counts = []
+    for member in range(problem.member_count):
+        own, other = weight[problem.owner == member], weight[problem.owner != member]
+        gains = other
+        if received > 1:
+            gains = np.add.outer(other, other)[np.triu_indices(len(other), 1)]
+        gains = np.sort(gains)
+        given = [sum(some) for count in range(3) for some in combinations(own.tolist(), count)]
+        most = max_load - int(own.sum()) + np.array(given)
+        ends = [np.searchsorted(gains, most + 1 - more).sum() for more in (0, free + 1)]
+        counts.append(int(ends[0] - ends[1]))
+    return counts
+
+
 def main() -> None:
     """Print the estimates of seeded groups as a Markdown table."""
-    print("| partitions x members, seed | moves at which the estimated number of placements is 1 |")
-    print("|---|--:|")
+    print("| partitions x members, seed | estimate | exchanges, 1 received | 2 received |")
+    print("|---|--:|--:|--:|")
     for partitions, members in _SIZES:
         for seed in _SEEDS:
             problem = build_problem(dealt_in_turn(seed, partitions, members))
-            fits = ExactFits(problem, makespan_bound(problem))
-            print(f"| {partitions} x {members}, {seed} | {fits.threshold()} |", flush=True)
+            max_load = makespan_bound(problem)
+            counts = [fitting_exchanges(problem, max_load, received) for received in (1, 2)]
+            cells = " | ".join(f"{min(each):,}, {median(each):,}" for each in counts)
+            threshold = ExactFits(problem, max_load).threshold()
+            print(f"| {partitions} x {members}, {seed} | {threshold} | {cells} |", flush=True)
 
 
 if __name__ == "__main__":
