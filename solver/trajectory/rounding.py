@@ -68,7 +68,8 @@ class RoundedProgram:
             return False
         self.solver.SetTimeLimit(max(1, int(1000 * budget.seconds)))
         is_optimal = bool(self.solver.Solve(self.settings) == pywraplp.Solver.OPTIMAL)
-        self.value = float(self.solver.Objective().Value())
+        if is_optimal:  # OR-Tools prints an error for a value without a solution
+            self.value = float(self.solver.Objective().Value())
         return is_optimal
 
     def duals(self) -> Floats:

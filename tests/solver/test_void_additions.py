@@ -100,6 +100,17 @@ def test_an_optimum_of_flows_that_meets_a_constraint_is_the_answer(rule):
 LIMITS = SearchLimits(time=600, deterministic=0.0005)
 
 
+@pytest.mark.parametrize(
+    ("seed", "number"), short_and_long((16, 7), (0, 2), (84, 7), (86, 12), (144, 6))
+)
+def test_an_appended_constraint_after_violated_ones_makes_the_answer_no_worse(seed, number):
+    call = medium_call(seed)
+    before = call.solve(LIMITS)
+    added = [*void_additions(call, before, seed)][number]
+    assert len(call.constraints) >= 2
+    assert not is_worse(call, before, added.solve(LIMITS))
+
+
 @pytest.mark.parametrize("seed", short_and_long(0, 1, 2, 3, 4, 5, 6, 7))
 def test_a_void_addition_makes_the_answer_no_worse(seed):
     call = medium_call(seed, partitions=18, members=5)
