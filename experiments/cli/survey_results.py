@@ -89,8 +89,8 @@ def _row(rank: int, group: SurveyedGroup) -> dict[str, object]:
         "state": group.state or "",
         "rank": rank,
         "gap": f"{float(group.gap):.0%}{limit}{' *' if group.remarks else ''}",
-        "maximum load": _change(before.makespan, after.makespan),
-        "spread": _change(before.spread, after.spread),
+        "maximum load": _change(group.shown(before.makespan), group.shown(after.makespan)),
+        "spread": _change(group.shown(before.spread), group.shown(after.spread)),
         "idle": _change(before.idle, after.idle),
         "hot": group.hot,
         "moves": group.moves.value,
@@ -100,5 +100,5 @@ def _row(rank: int, group: SurveyedGroup) -> dict[str, object]:
     }
 
 
-def _change(before: int, after: int) -> str:
+def _change(before: float, after: float) -> str:
     return str(before) if before == after else f"{before} → {after}"

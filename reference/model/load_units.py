@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from math import gcd, lcm
 
@@ -53,10 +54,11 @@ class LoadUnits:
         multiple = lcm(*self.speeds)
         return tuple(multiple // speed for speed in self.speeds)
 
-    def shown(self, relative_load: int) -> int | float:
+    def shown(self, relative_load: int, scale: Fraction | int = 1) -> int | float:
         """Convert a relative load to the unit of the loads of the fastest load unit.
 
         The result has one decimal if it is below 100 and not an integer, and none otherwise.
+        ``scale`` multiplies it, for example by the ratio to another speed.
 
         Examples
         --------
@@ -64,10 +66,10 @@ class LoadUnits:
         >>> [units.shown(load) for load in units.relative_loads([5, 5])]
         [7.5, 5]
         """
-        whole, rest = divmod(relative_load, min(self.factors, default=1))
-        if not rest:
-            return whole
-        exact = relative_load / min(self.factors)
+        fraction = Fraction(relative_load, min(self.factors, default=1)) * scale
+        if fraction.denominator == 1:
+            return fraction.numerator
+        exact = float(fraction)
         shown = round(exact, 1) if exact < _MIN_ROUNDED else round(exact)
         return round(shown) if shown == round(shown) else shown
 

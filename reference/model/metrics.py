@@ -175,6 +175,22 @@ def imbalance_of(measure: Measure, loads: Sequence[int], units: LoadUnits) -> in
     return MEASURES[measure](relative)
 
 
+RELATIVE_MEASURES = frozenset(Measure) - {Measure.DEVIATION, Measure.LEXIMAX}
+"""Measures that are multiples of the common multiple of the speeds."""
+
+
+def shown(name: str, value: int, group: Group | None) -> int | float:
+    """Convert the value of a level for a text: relative loads to the unit of the loads.
+
+    Without a group, all values stay.
+    """
+    measure = name.removeprefix("host_")
+    if group is None or measure not in RELATIVE_MEASURES:
+        return value
+    units = member_units(group) if measure == name else host_units(group)
+    return units.shown(value)
+
+
 def imbalance(
     group: Group, assignment: Assignment, *, measure: Measure = Measure.SUM_OF_SQUARES
 ) -> int:

@@ -17,20 +17,20 @@ class Explanation:
     Parameters
     ----------
     members
-        Number of partitions of every member in the chain: (member, before, after).
+        Load of every member in the chain: (member, before, after).
     moves
         Change in movement.
     imbalance
-        Sum of squared numbers of partitions: (before, after).
+        Sum of squared numbers of partitions, or maximum load: (before, after).
     """
 
     transfers: tuple[Transfer, ...]
-    members: tuple[tuple[str, int, int], ...]
+    members: tuple[tuple[str, float, float], ...]
     moves: int
-    imbalance: tuple[int, int]
+    imbalance: tuple[float, float]
 
     @property
-    def loads(self) -> tuple[tuple[str, int, int], ...]:
+    def loads(self) -> tuple[tuple[str, float, float], ...]:
         """Return the members with a changed load, with their loads before and after."""
         return tuple(member for member in self.members if member[1] != member[2])
 

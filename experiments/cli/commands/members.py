@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import lcm
 
 import typer
 
@@ -30,7 +31,11 @@ class MembersOptions(TableOptions):
     """Command-line options of ``kassay members``."""
 
     makespan: int | None = option(
-        None, "Target for the maximum load of a member.", "--maximum-load", "--makespan", min=0
+        None,
+        "Target for the maximum load of a member; if speeds differ, of the fastest member.",
+        "--maximum-load",
+        "--makespan",
+        min=0,
     )
     capacity: int | None = capacity_option()
     first: int | None = option(None, "Smallest number of members to show.", "--from", min=0)
@@ -72,7 +77,7 @@ def members(options: MembersOptions, source: GroupSource, search: SearchOptions)
         also = (len(group.members),) if options.resilience else ()
         sizing = members_needed(
             group,
-            makespan=options.makespan,
+            makespan=_relative_target(group, options.makespan),
             capacity=options.capacity,
             like=options.like,
             sweep=None if sweep is None else (*sweep, *also),
@@ -96,6 +101,14 @@ def members(options: MembersOptions, source: GroupSource, search: SearchOptions)
         rows=_rows,
     )
     process_groups(source.file, process, options.output_format, layout, source.import_options())
+
+
+def _relative_target(group: Group, maximum_load: int | None) -> int | None:
+    """Convert a target in the unit of the loads of the fastest member to a relative load."""
+    if maximum_load is None:
+        return None
+    speeds = [group.members[index].speed for index in group.participant_indices] or [1]
+    return maximum_load * lcm(*speeds) // max(speeds)
 
 
 def _record(group: Group, sizing: Sizing, sweep: range | None) -> dict[str, object]:

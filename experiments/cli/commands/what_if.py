@@ -50,7 +50,7 @@ from kassay.experiments.planning.scenarios.what_if import (
 from kassay.experiments.planning.scenarios.what_if import what_if as solve_scenario
 from kassay.reference.model.group import Group
 from kassay.solver.limits import SearchBudget, SearchLimits
-from kassay.solver.solution import Status
+from kassay.solver.solution import LevelValue, Status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +176,7 @@ def what_if(
         layout=layout,
         groups=groups,
         both_readings=options.plot is None,
+        has_input_units=True,
     )
 
 
@@ -271,7 +272,11 @@ def _plot(results: Sequence[ScenarioResult], file: Path, title: str | None) -> N
     for result in results:
         lost = len(result.topics_without_subscribers)
         label = result.scenario.name + (f" ({lost} topics without subscribers)" if lost else "")
-        bars.append(ScenarioBars(label=label, makespan=result.makespan, movement=result.movement))
+        load = result.shown(result.makespan)
+        makespan = None
+        if load is not None:
+            makespan = LevelValue("makespan", round(load["value"]), round(load["bound"]))
+        bars.append(ScenarioBars(label=label, makespan=makespan, movement=result.movement))
     draw_scenarios(bars, file, title=title)
 
 

@@ -7,7 +7,14 @@ from kassay.experiments.planning.moves.move_schedule import Move, moves_between,
 from kassay.experiments.planning.preparation.planning_levels import planning_levels
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import Measure, loads, measures, relative_loads
+from kassay.reference.model.load_units import LoadUnits
+from kassay.reference.model.metrics import (
+    Measure,
+    loads,
+    measures,
+    member_units,
+    relative_loads,
+)
 from kassay.reference.model.ownership import NO_OWNER, ownership, rejoin
 from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.solver.bounds.level_bounds import max_unit_loads, overload_moves_bound
@@ -30,6 +37,8 @@ class MoveReason:
         Load of the owner if this partition alone stayed with it.
     makespan
         Maximum load of the assignment.
+    units
+        Members as load units, which convert the loads for the text.
     """
 
     partition: TopicPartition
@@ -37,6 +46,7 @@ class MoveReason:
     assignee: str
     load: int
     makespan: int
+    units: LoadUnits
 
     @property
     def is_unnecessary(self) -> bool:
@@ -48,7 +58,8 @@ class MoveReason:
         kind = "unnecessary move" if self.is_unnecessary else "move"
         return (
             f"{kind} of {self.partition} from {self.owner} to {self.assignee}: with the partition, "
-            f"the load of {self.owner} is {self.load:,}; the maximum load is {self.makespan:,}"
+            f"the load of {self.owner} is {self.units.shown(self.load):,}; the maximum load is "
+            f"{self.units.shown(self.makespan):,}"
         )
 
 
@@ -144,6 +155,7 @@ def _move_reasons(group: Group, assignment: Assignment, makespan: int) -> tuple[
             assignee=move.target,
             load=kept(move, move.source),
             makespan=makespan,
+            units=member_units(group),
         )
         for move in moves_between(group, assignment)
         if move.source is not None
@@ -157,15 +169,17 @@ def _explanation(group: Group, step: MoveStep) -> Explanation:
         owner = owners[move.topic][move.partition]
         name = None if owner == NO_OWNER else group.members[owner].id
         moves += (name is not None) * ((move.target != name) - (move.source != name))
+    shown = step.units.shown
+    loads = tuple((member, shown(before), shown(after)) for member, before, after in step.loads)
     return Explanation(
         transfers=tuple(
             Transfer(TopicPartition(move.topic, move.partition), move.source or "", move.target)
             for move in step.moves
         ),
-        members=step.loads,
+        members=loads,
         moves=moves,
         imbalance=(
-            max((before for _, before, _ in step.loads), default=0),
-            max((after for _, _, after in step.loads), default=0),
+            max((before for _, before, _ in loads), default=0),
+            max((after for _, _, after in loads), default=0),
         ),
     )

@@ -7,12 +7,11 @@ from markupsafe import Markup
 
 from kassay.experiments.planning.group_plan.plan_alternatives import scheduled_measure
 from kassay.experiments.planning.group_plan.plan_result import Plan, loads_csv, moves_csv
-from kassay.experiments.planning.plan_output.plan_sentences import shown
 from kassay.experiments.planning.preparation.plan_verdict import count_of
 from kassay.experiments.planning.preparation.planning_levels import level_words
 from kassay.experiments.plotting.assignment_figure import draw_assignment
 from kassay.experiments.plotting.frontier_drawing import FrontierCurve, frontier_svg
-from kassay.reference.model.metrics import Measure, member_units, relative_loads
+from kassay.reference.model.metrics import Measure, member_units, relative_loads, shown
 
 _MAX_DRAWN_PARTITIONS = 150
 _COMPARED_PREFIXES = (1, 3, 10, 30)

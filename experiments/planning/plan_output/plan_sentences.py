@@ -11,12 +11,10 @@ from kassay.experiments.planning.preparation.planning_levels import level_words
 from kassay.experiments.planning.preparation.planning_start import rebalance_caveat
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_annotations import Assumed, WeightSource
-from kassay.reference.model.metrics import Measure, host_units, member_units
+from kassay.reference.model.metrics import Measure, host_units, shown
 from kassay.solver.objective import HOST_LEVELS, Movement
 from kassay.solver.solution import LevelValue
 
-_RELATIVE_MEASURES = frozenset(Measure) - {Measure.DEVIATION, Measure.LEXIMAX}
-"""Measures that are multiples of the common multiple of the speeds."""
 MEASURE_DEFINITIONS = {
     Measure.SUM_OF_SQUARES: "sum of the squared loads",
     Measure.SPREAD: "maximum load minus minimum load",
@@ -99,18 +97,6 @@ def option_summary(plan: Plan) -> Iterator[str]:
             f"{name}: {count_of(option.movement.value, 'move')} ({bound_text(option.movement)}), "
             f"{measure} ({bound_text(option.imbalance, group)}){further}"
         )
-
-
-def shown(name: str, value: int, group: Group | None) -> int | float:
-    """Convert the value of a level for a text: relative loads to the unit of the loads.
-
-    Without a group, all values stay.
-    """
-    measure = name.removeprefix("host_")
-    if group is None or measure not in _RELATIVE_MEASURES:
-        return value
-    units = member_units(group) if measure == name else host_units(group)
-    return units.shown(value)
 
 
 def value_text(level: LevelValue, group: Group | None = None) -> str:

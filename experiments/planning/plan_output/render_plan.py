@@ -21,7 +21,6 @@ from kassay.experiments.planning.plan_output.plan_sentences import (
     option_summary,
     proofs,
     quality,
-    shown,
     value_text,
     verdict,
     weight_text,
@@ -34,7 +33,7 @@ from kassay.experiments.planning.preparation.planning_levels import level_words
 from kassay.experiments.planning.preparation.planning_start import target_assignment
 from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.model.group import Group, Member
-from kassay.reference.model.metrics import host_units, member_units
+from kassay.reference.model.metrics import host_units, member_units, shown
 from kassay.reference.model.short_text import shorten_middle
 from kassay.solver.objective import HostImbalance
 from kassay.solver.solution import LevelValue

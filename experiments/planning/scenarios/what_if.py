@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from fractions import Fraction
 from functools import reduce
 from itertools import product
 from time import perf_counter
@@ -12,7 +13,13 @@ from kassay.experiments.planning.preparation.planning_levels import makespan_of,
 from kassay.experiments.planning.scenarios.group_changes import Change
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import loads, movement, participants, relative_loads
+from kassay.reference.model.metrics import (
+    loads,
+    member_units,
+    movement,
+    participants,
+    relative_loads,
+)
 from kassay.solver.constraints import Constraint
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Level
@@ -34,7 +41,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignorLoads:
-    """Result of a rebalance with one assignor: maximum load and moves, or None after failure."""
+    """Result of a rebalance: maximum relative load and moves, or None after failure."""
 
     assignor: str
     ending: str
@@ -47,7 +54,8 @@ class ScenarioResult:
     """Result of a what-if scenario: the optimum, and the result of an assignor.
 
     Only consumed partitions and members with a consumed topic count. ``makespan`` and
-    ``movement`` are None without an assignment; ``placed`` partitions have no owner;
+    ``movement`` are None without an assignment; ``placed`` partitions have no owner; ``fastest``
+    is the maximum speed in the unchanged group;
     ``topics_without_subscribers`` have a subscriber in the current group only.
     """
 
@@ -62,6 +70,17 @@ class ScenarioResult:
     seconds: float
     solution: Solution = field(repr=False)
     rebalance: AssignorLoads | None = None
+    fastest: int = 1
+
+    def shown(self, makespan: LevelValue | None) -> dict[str, int | float] | None:
+        """Return a maximum load and its bound, divided by the speeds, times ``fastest``."""
+        if makespan is None:
+            return None
+        group = self.scenario.group
+        return {
+            "value": shown_load(group, makespan.value, self.fastest),
+            "bound": shown_load(group, makespan.bound, self.fastest),
+        }
 
     def record(self) -> dict[str, object]:
         """Return the result as a JSON object."""
@@ -70,15 +89,34 @@ class ScenarioResult:
             "members": self.members,
             "partitions": self.partitions,
             "status": str(self.status),
-            "makespan": value_and_bound(self.makespan),
+            "makespan": self.shown(self.makespan),
             "movement": value_and_bound(self.movement),
             "levels": self.solution.values_by_level(),
             "placed": self.placed,
             "topics_without_subscribers": list(self.topics_without_subscribers),
-            "assignor": None if self.rebalance is None else asdict(self.rebalance),
+            "assignor": None if self.rebalance is None else self._shown_rebalance(self.rebalance),
             "seconds": round(self.seconds, 3),
             "proof": self.solution.proof_by_level(),
         }
+
+    def _shown_rebalance(self, found: AssignorLoads) -> dict[str, object]:
+        load, group = found.makespan, self.scenario.group
+        shown = None if load is None else shown_load(group, load, self.fastest)
+        return asdict(found) | {"makespan": shown}
+
+
+def shown_load(group: Group, relative_load: int, fastest: int) -> int | float:
+    """Convert a maximum relative load: divided by the speed of the member, times ``fastest``.
+
+    The maximum loads of groups with different members are comparable then.
+    """
+    return member_units(group).shown(relative_load, Fraction(fastest, max_speed(group)))
+
+
+def max_speed(group: Group) -> int:
+    """Return the maximum speed of the members that subscribe to a topic with partitions."""
+    consuming = set(participants(group))
+    return max((one.speed for one in group.members if one.id in consuming), default=1)
 
 
 def scenarios(
@@ -113,7 +151,8 @@ def current_state(group: Group) -> dict[str, object]:
     partitions = sum(topic.partitions for topic in group.topics if subscribers[topic.name])
     owned = with_valid_ownership(group)
     held = loads(group, Assignment({member.id: member.owned for member in owned.members}))
-    makespan = max(relative_loads(group, held).values(), default=0)
+    highest = max(relative_loads(group, held).values(), default=0)
+    makespan = member_units(group).shown(highest)
     return {
         "scenario": AS_IS,
         "members": len(participants(group)),
@@ -131,7 +170,8 @@ def assignor_loads(group: Group, assignor: str) -> AssignorLoads:
     stable = run_until_stable(group, assignor)
     makespan = moves = None
     if stable.ending is Ending.OK and stable.assignment is not None:
-        makespan = max(loads(group, stable.assignment).values(), default=0)
+        after = relative_loads(group, loads(group, stable.assignment))
+        makespan = max(after.values(), default=0)
         moves = movement(group, stable.assignment)
     return AssignorLoads(
         assignor=assignor, ending=str(stable.ending), makespan=makespan, movement=moves
@@ -181,5 +221,6 @@ def what_if(
         ),
         seconds=seconds,
         solution=solution,
+        fastest=max_speed(group if before is None else before),
         rebalance=None if assignor is None else assignor_loads(group, assignor),
     )

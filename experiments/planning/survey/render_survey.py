@@ -64,5 +64,5 @@ def _texts(group: SurveyedGroup) -> tuple[str, ...]:
     return (group.id or "", group.state or "", group.remarks)
 
 
-def _cell(value: Fraction | int | None) -> object:
+def _cell(value: Fraction | float | None) -> object:
     return f"{float(value):.4f}" if isinstance(value, Fraction) else value

@@ -116,8 +116,9 @@ class SurveyedGroup:
 
     @property
     def has_gain(self) -> bool:
-        """Return whether the plan changes maximum load, spread or number of idle members."""
-        return self.current != self.planned
+        """Return whether the plan lowers the maximum load, spread or number of idle members."""
+        now, then = self.current, self.planned
+        return then.makespan < now.makespan or then.spread < now.spread or then.idle < now.idle
 
     @property
     def remarks(self) -> str:
@@ -133,16 +134,20 @@ class SurveyedGroup:
             parts.append(str(self.limiting_partition))
         return "; ".join(part.rstrip(".") for part in parts)
 
-    def values(self) -> dict[str, Fraction | int | None]:
+    def shown(self, load: int) -> int | float:
+        """Convert a relative load to the unit of the loads of the fastest member."""
+        return self.verdict.units.shown(load)
+
+    def values(self) -> dict[str, Fraction | float | None]:
         """Return the values of the group by name, which conditions, metrics and CSV files use."""
         return {
             "gap": self.gap,
             "gap_limit": self.gap_limit,
-            "maximum_load": self.current.makespan,
-            "planned_maximum_load": self.planned.makespan,
-            "maximum_load_bound": self.makespan.bound,
-            "spread": self.current.spread,
-            "planned_spread": self.planned.spread,
+            "maximum_load": self.shown(self.current.makespan),
+            "planned_maximum_load": self.shown(self.planned.makespan),
+            "maximum_load_bound": self.shown(self.makespan.bound),
+            "spread": self.shown(self.current.spread),
+            "planned_spread": self.shown(self.planned.spread),
             "idle": self.current.idle,
             "planned_idle": self.planned.idle,
             "hot": self.hot,
@@ -172,9 +177,13 @@ class SurveyedGroup:
 
     def record(self) -> dict[str, object]:
         """Return the result as a JSON object."""
-        current, planned = asdict(self.current), asdict(self.planned)
-        loads = {key: {"current": current[key], "planned": planned[key]} for key in current}
-        loads["makespan"]["bound"] = self.makespan.bound
+        now, then = asdict(self.current), asdict(self.planned)
+        loads = {
+            key: {"current": self.shown(now[key]), "planned": self.shown(then[key])}
+            for key in ("makespan", "spread")
+        }
+        loads["makespan"]["bound"] = self.shown(self.makespan.bound)
+        loads["idle"] = {"current": now["idle"], "planned": then["idle"]}
         history = self.history
         return {
             "id": self.id,
