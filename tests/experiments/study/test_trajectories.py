@@ -243,5 +243,6 @@ def test_hindsight_has_minimum_imbalance_and_at_most_the_moves_of_the_optimum() 
     assert sum(row.moves or 0 for row in hindsight) <= sum(row.moves or 0 for row in optimum)
 
 
-def test_streams_without_an_own_past_have_no_hindsight_optimum() -> None:
-    assert hindsight_trajectory(replace(SMALL, random_past=True), 0).rows == ()
+@pytest.mark.parametrize("limit", [{"random_past": True}, {"hindsight_seeds": 0}])
+def test_streams_beyond_the_limits_of_hindsight_have_no_optimum(limit) -> None:
+    assert hindsight_trajectory(replace(SMALL, **limit), 0).rows == ()
