@@ -18,6 +18,9 @@ PAGES = {
     "README.md": "readme_findings.md.j2",
     "docs/findings.md": "findings.md.j2",
     "docs/results/event-streams.md": "stream_assumptions.md.j2",
+    "docs/share-groups.md": "share_finding.md.j2",
+    "docs/streams.md": "streams_finding.md.j2",
+    "docs/connect.md": "connect_finding.md.j2",
 }
 """Template of the findings by page."""
 SINGLE_GROUPS = ("single-groups", "Equal and mixed subscriptions")
@@ -33,12 +36,18 @@ def page(name: str) -> str:
     text = templates.get_template(PAGES[name]).render(
         cell=cell,
         grouped=lambda text: f"{int(text):,}",
+        measured=measured,
         share_after_new_members=share_after_new_members,
         single_groups=sum(int(number(*SINGLE_GROUPS, kind, "groups")) for kind in KINDS),
     )
     text = "\n".join(map(_wrap, text.strip().splitlines())) + "\n"
     old = (ROOT / name).read_text(encoding="utf-8")
     return replace_numbers(old, text, where=name, place=PLACE)
+
+
+def measured(family: str, assignor: str, measure: str, column: str = "above the minimum") -> str:
+    """Return a cell of the tables of share groups, Kafka Streams and Kafka Connect."""
+    return cell("families", "cases have seeds", f"{family} | {assignor} | {measure}", column)
 
 
 def _wrap(line: str) -> str:

@@ -1,7 +1,7 @@
 """Imports and forecasts of running share groups, Streams applications and Connect workers.
 
 The imports are compared with the tasks that the processes report, and the forecasts with the tasks
-after a worker has left, another one has joined, and a Streams process has joined.
+after a worker has left, another one has joined, and a Streams process has joined or restarted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kassay.experiments.implementations.streams_and_connect_events import (
 )
 from kassay.experiments.planning.families.connect_forecast import forecast_connect
 from kassay.experiments.sources.families.connect_rest import read_connect_cluster
-from kassay.reference.documents.application_events import join_process
+from kassay.reference.documents.application_events import join_process, restart_process
 from kassay.reference.documents.family_documents import FamilyDocument
 from tests.conformance.family_processes import StreamsApplication, running_streams
 from tests.conformance.family_site import (
@@ -39,6 +39,8 @@ pytestmark = pytest.mark.kafka
 Tasks = dict[str, dict[int, str]]
 """Worker of each task by connector."""
 _SECONDS = 120.0
+_SHORT_SESSION = {"session.timeout.ms": "10000", "heartbeat.interval.ms": "1000"}
+"""A process that stops sends no request to leave the group."""
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +107,27 @@ def test_a_forecast_has_the_tasks_after_a_process_has_joined(site: FamilySite) -
         assert imported(event.application) == imported(after) == reported(applications)
 
 
+def test_a_forecast_has_the_tasks_after_a_process_has_restarted(site: FamilySite) -> None:
+    folder = site.directory / "restarted"
+    folder.mkdir()
+    start = partial(running_streams, site.bootstrap, APPLICATION, "classic", folder)
+    with start(settings=_SHORT_SESSION) as first:
+        await_stable(partial(_settled_tasks, site, [*site.applications, first]))
+        before = site.document(APPLICATION)
+        [own] = reported([first])
+        [id] = [one["id"] for one in _processes(before) if frozenset(one["active"]) == own]
+    with start(settings=_SHORT_SESSION) as again:
+        applications = [*site.applications, again]
+        await_stable(partial(_settled_tasks, site, applications))
+        after = site.document(APPLICATION)
+        event = run_application_until_stable(
+            restart_process(before, id), "streams-high-availability"
+        )
+        assert id in {one["id"] for one in _processes(after)}
+        assert imported(event.application) == imported(after) == reported(applications)
+        assert event.state_moves == 0
+
+
 def test_forecasts_equal_the_rebalances_of_connect(site: FamilySite) -> None:
     document = read_connect_cluster(site.connect.url, timeout=20, id="connect")
     content: Any = document.content
@@ -128,6 +151,13 @@ def test_forecasts_equal_the_rebalances_of_connect(site: FamilySite) -> None:
     assert _loads(joined) == [2, 2, 3]
     moved = sum(joined[name][n] != left[name][n] for name, n in _task_ids())
     assert moved == scale_out.task_starts
+
+
+def _settled_tasks(site: FamilySite, applications: list[StreamsApplication]) -> list[object]:
+    """Return the tasks if the group has two threads per process; else, an empty list."""
+    processes = _processes(site.document(APPLICATION))
+    is_settled = [one["threads"] for one in processes] == [2] * len(applications)
+    return [*tasks_of(applications)] if is_settled else []
 
 
 def _processes(document: FamilyDocument) -> list[dict[str, Any]]:

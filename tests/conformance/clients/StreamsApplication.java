@@ -10,7 +10,8 @@ import org.apache.kafka.streams.state.Stores;
  * Kafka Streams application with two threads, which counts the keys of "orders" and reads
  * "lowrate". Arguments: bootstrap servers, application id, group protocol, directory of the state,
  * and more settings, KEY=VALUE. After each line of standard input, it prints a line per thread:
- * the client id of its consumer and the partitions of its tasks.
+ * the client id of its consumer and the partitions of its tasks. The store is on disk, so that a
+ * process keeps its id after a restart.
  */
 public final class StreamsApplication {
     public static void main(String[] arguments) throws Exception {
@@ -29,7 +30,7 @@ public final class StreamsApplication {
         }
         StreamsBuilder builder = new StreamsBuilder();
         builder.stream("orders").groupByKey()
-            .count(Materialized.as(Stores.inMemoryKeyValueStore("counts")));
+            .count(Materialized.as(Stores.persistentKeyValueStore("counts")));
         builder.stream("lowrate").foreach((key, value) -> { });
         KafkaStreams streams = new KafkaStreams(builder.build(), properties);
         streams.start();
