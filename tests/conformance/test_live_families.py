@@ -154,10 +154,13 @@ def test_forecasts_equal_the_rebalances_of_connect(site: FamilySite) -> None:
 
 
 def _settled_tasks(site: FamilySite, applications: list[StreamsApplication]) -> list[object]:
-    """Return the tasks if the group has two threads per process; else, an empty list."""
-    processes = _processes(site.document(APPLICATION))
-    is_settled = [one["threads"] for one in processes] == [2] * len(applications)
-    return [*tasks_of(applications)] if is_settled else []
+    """Return the tasks if the group has two threads per process; else, an empty list.
+
+    A group that rebalances has no document.
+    """
+    document = site.imported()[APPLICATION].document
+    threads = [] if document is None else [one["threads"] for one in _processes(document)]
+    return [*tasks_of(applications)] if threads == [2] * len(applications) else []
 
 
 def _processes(document: FamilyDocument) -> list[dict[str, Any]]:

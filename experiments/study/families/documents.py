@@ -68,11 +68,13 @@ class ShareGroups(DocumentFamily):
                 names = sorted(rng.sample(names, rng.randint(1, len(names))))
             members.append({"id": f"m{number}", "topics": names, "owned": []})
         if self.event != START:
-            present = members[1:] if self.event == JOIN else members
-            answer: Any = run_on_document(_share(topics, present), "share").answer
+            # The order of the ids decides ties.
+            changed = rng.randrange(len(members))
+            others = members[:changed] + members[changed + 1 :]
+            before, after = (others, members) if self.event == JOIN else (members, others)
+            answer: Any = run_on_document(_share(topics, before), "share").answer
             members = [
-                {**member, "owned": answer["members"].get(member["id"], [])}
-                for member in members[extra:]
+                {**member, "owned": answer["members"].get(member["id"], [])} for member in after
             ]
         return _share(topics, members)
 
