@@ -6,13 +6,14 @@ after a worker has left, another one has joined, and a Streams process has joine
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import pytest
 
+from kassay.experiments.implementations.runner import run_on_document
 from kassay.experiments.implementations.streams_and_connect_events import (
     run_application_until_stable,
 )
@@ -128,6 +129,38 @@ def test_a_forecast_has_the_tasks_after_a_process_has_restarted(site: FamilySite
         assert event.state_moves == 0
 
 
+def test_a_forecast_has_the_task_starts_of_a_restart_of_a_connect_worker(site: FamilySite) -> None:
+    document = read_connect_cluster(site.connect.url, timeout=20, id="connect")
+    content: Any = document.content
+    before = running_tasks(site.connect)
+    stopped = site.connect.processes.pop()
+    stopped.terminate()
+    stopped.wait(20)
+    site.connect.processes.append(site.connect.start())
+    after = _await(site, 3, without=_by_worker(before).keys())
+    moved = sum(after[name][n] != before[name][n] for name, n in _task_ids())
+    [left] = {*_by_worker(before)} - {*_by_worker(after)}
+    others = sorted({*_by_worker(before)} - {left})
+    steps = [
+        *content["steps"],
+        _step(content, others, until_stable=False),
+        _step(content, [*others, "restarted"], wait_ms=MAX_DELAY // 2),
+    ]
+    expected = set()
+    # The cluster waits only if the worker was not the leader.
+    for was_leader in (False, True):
+        steps[1]["new_leader"] = was_leader
+        delayed = {**content, "scheduled_rebalance_max_delay_ms": MAX_DELAY, "steps": steps}
+        answer: Any = run_on_document(
+            replace(document, content=delayed), "connect-incremental"
+        ).answer
+        state = answer["steps"][-1]["state"]
+        worker = {task: name for name, own in state.items() for task in own["tasks"]}
+        expected.add(sum(worker[f"{name}-{n}"] != before[name][n] for name, n in _task_ids()))
+        assert _loads(after) == sorted(len(own["tasks"]) for own in state.values())
+    assert moved in expected
+
+
 def test_forecasts_equal_the_rebalances_of_connect(site: FamilySite) -> None:
     document = read_connect_cluster(site.connect.url, timeout=20, id="connect")
     content: Any = document.content
@@ -168,6 +201,10 @@ def _processes(document: FamilyDocument) -> list[dict[str, Any]]:
     return list(processes)
 
 
+def _step(content: Any, workers: list[str], **keys: object) -> dict[str, object]:
+    return {"workers": workers, "connectors": content["steps"][0]["connectors"], **keys}
+
+
 def _task_ids() -> list[tuple[str, int]]:
     return [(name, number) for name, count in CONNECTORS.items() for number in range(count)]
 
@@ -184,12 +221,16 @@ def _loads(tasks: Tasks) -> list[int]:
     return sorted(map(len, _by_worker(tasks).values()))
 
 
-def _await(site: FamilySite, workers: int) -> Tasks:
-    """Wait until all tasks run on a number of workers, and do not change."""
+def _await(site: FamilySite, workers: int, *, without: Collection[str] = ()) -> Tasks:
+    """Wait until all tasks run on a number of workers, and do not change.
+
+    The workers must not be ``without``: the status of a stopped worker can be late.
+    """
 
     def state() -> Tasks:
         tasks = running_tasks(site.connect)
-        return tasks if len(_by_worker(tasks)) == workers else {}
+        found = _by_worker(tasks).keys()
+        return tasks if len(found) == workers and found != without else {}
 
     await_stable(state, within=_SECONDS)
     return state()
