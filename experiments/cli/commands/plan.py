@@ -172,12 +172,13 @@ def _plan_groups(
             print_error(str(error))
             typer.echo(json_line({"id": one.id, "conflict": str(error)}))
         else:
-            if directory is not None:
-                write_plan(result, directory)
             given = given_options(source_data, objective, without=["--max-moves"])
             selected = ["--group", one.id] if one.id and (options.group or len(groups) > 1) else []
+            source = [str(options.source), *given]
+            if directory is not None:
+                write_plan(result, directory, source=source, selected=selected)
             typer.echo(
-                _text(result, directory, options.source, options=given, selected=selected)
+                _text(result, directory, source, selected=selected)
                 if options.is_text
                 else _line(result, directory)
             )
@@ -271,13 +272,11 @@ def _factor(text: str) -> Fraction:
     return factor
 
 
-def _text(
-    plan: Plan, directory: Path | None, source: Path, *, options: list[str], selected: list[str]
-) -> str:
+def _text(plan: Plan, directory: Path | None, source: list[str], *, selected: list[str]) -> str:
     summary = render_summary(
         plan,
         directory=None if directory is None else str(directory),
-        source=[str(source), *options],
+        source=source,
         selected=selected,
     )
     return without_control_characters(summary)

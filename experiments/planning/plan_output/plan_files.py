@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from operator import attrgetter
@@ -144,14 +144,24 @@ def directory_names(ids: Iterable[str | None]) -> list[str]:
     return list(names)
 
 
-def write_plan(plan: Plan, directory: Path) -> None:
-    """Write the page and the files of a plan. Create the directory if it does not exist."""
+def write_plan(
+    plan: Plan,
+    directory: Path,
+    *,
+    source: Sequence[str] = ("SOURCE",),
+    selected: Sequence[str] = (),
+) -> None:
+    """Write the page and the files of a plan. Create the directory if it does not exist.
+
+    ``source`` and ``selected`` are the arguments of further commands, as in `render_summary`.
+    """
+    place = str(directory)
     files = {
-        PLAN_PAGE: render_html(plan),
+        PLAN_PAGE: render_html(plan, directory=place, source=source, selected=selected),
         "plan.json": to_json(plan_document(plan)),
         "moves.csv": moves_csv(plan),
         "loads.csv": loads_csv(plan),
-        "ticket.md": render_ticket(plan),
+        "ticket.md": render_ticket(plan, directory=place, source=source, selected=selected),
         "static-assignment.json": to_json(static_assignment(plan)),
         "after.jsonl": json.dumps(group_after(plan), ensure_ascii=False) + "\n",
     }

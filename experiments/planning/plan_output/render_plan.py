@@ -48,16 +48,36 @@ _MAX_LISTED_MOVES = 500
 """Maximum number of moves on the HTML page; ``moves.csv`` has all moves."""
 
 
-def render_html(plan: Plan) -> str:
-    """Render a plan as an HTML page. Equal plans give equal bytes."""
-    context = _context(plan) | page_context(plan, short_names(plan.group.members))
+def render_html(
+    plan: Plan,
+    *,
+    directory: str = ".",
+    source: Sequence[str] = ("SOURCE",),
+    selected: Sequence[str] = (),
+) -> str:
+    """Render a plan as an HTML page. Equal plans give equal bytes.
+
+    ``directory`` has the files of the plan; ``source`` and ``selected`` as in `render_summary`.
+    """
+    context = _context(plan, directory=directory, source=source, selected=selected)
+    context |= page_context(plan, short_names(plan.group.members))
     return _environment(plan, autoescape=True).get_template("plan.html.j2").render(**context)
 
 
-def render_ticket(plan: Plan) -> str:
-    """Render a plan as Markdown text for an issue tracker ticket."""
+def render_ticket(
+    plan: Plan,
+    *,
+    directory: str = ".",
+    source: Sequence[str] = ("SOURCE",),
+    selected: Sequence[str] = (),
+) -> str:
+    """Render a plan as Markdown text for an issue tracker ticket.
+
+    The parameters are those of `render_html`.
+    """
     template = _environment(plan, autoescape=False).get_template("ticket.md.j2")
-    return template.render(**_context(plan))
+    context = _context(plan, directory=directory, source=source, selected=selected)
+    return template.render(**context)
 
 
 def render_summary(

@@ -176,3 +176,13 @@ def test_parts_of_a_group_without_effect_are_one_line_each(kassay, tmp_path, com
         "kassay: group 'g': 'a' subscribes to topic 'gone', which the group does not have",
         "kassay: group 'g': dropped the claim of 'a' to t-7: the partition does not exist",
     ]
+
+
+def test_the_ticket_has_commands_for_the_source_and_the_files_of_the_plan(kassay, groups, tmp_path):
+    folder = tmp_path / "plan"
+    assert kassay("plan", groups, "-o", folder, "--forbid", "t-0=b").code == 0
+    for name in ("ticket.md", "report.html"):
+        text = (folder / name).read_text()
+        assert f"kassay compare {folder}/after.jsonl" in text
+        assert f"kassay what-if {groups} --forbid t-0=b" in text
+        assert "SOURCE" not in text
