@@ -12,6 +12,7 @@ from kassay.experiments.study.configuration import read_config
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.table_rows import RebalanceRow
 from kassay.experiments.study.trajectories import HINDSIGHT
+from tools.published_tables import cell
 
 STUDY = Path(__file__).parents[3] / "experiments" / "study"
 CONFIG = read_config(
@@ -84,3 +85,13 @@ def test_the_committed_results_contain_all_finite_families_of_the_published_stud
     )
     finite = {name for name, seeds in published.families.items() if seeds is None}
     assert finite <= set(CONFIG.families) == {row["family"] for row in COMMITTED}
+
+
+@pytest.mark.long
+def test_groups_with_racks_have_the_published_checksum():
+    text = (STUDY / "configurations" / "racks.yaml").read_text(encoding="utf-8")
+    config, family = read_config(text, "racks.yaml"), "racks-equal-own-past"
+    cases = family_cases({family: config.families[family]}, assignors=config.assignors)
+    records = [evaluate_case(case, limits=config.limits, drawn=config.drawn) for case in cases]
+    published = cell("racks", "**Provenance.**", family, "SHA-256 of the results")
+    assert family_digest(map(case_digest, records)) == published
