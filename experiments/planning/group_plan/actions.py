@@ -44,12 +44,14 @@ _UNEVEN = 6
 class RecommendedAction:
     """Recommended manual action, with the loads after it and the number of moves.
 
-    ``metrics`` is None if the action changes the partitions.
+    ``metrics`` is None if the action changes the partitions. ``changes_assignor`` is true if all
+    members need another configuration.
     """
 
     text: str
     metrics: AssignmentMetrics | None
     moves: int | None
+    changes_assignor: bool = False
 
     @property
     def makespan(self) -> int | None:
@@ -149,7 +151,8 @@ def _assignor_changes(
             text = f"trigger a rebalance: {name}{of_library} then balances the group"
         else:
             text = f"{_switch(group, name)}{of_library}"
-        yield _change_to(group, text, outcome.metrics, outcome.movement, origin)
+        action = _change_to(group, text, outcome.metrics, outcome.movement, origin)
+        yield replace(action, changes_assignor=name != own.name)
 
 
 def _switch(group: Group, name: str) -> str:

@@ -146,6 +146,29 @@ def not_considered(plan: Plan) -> list[str]:
     return ignored
 
 
+def action_note(plan: Plan) -> str | None:
+    """Describe the further cost of the recommended actions, or the lack of such actions.
+
+    The number of moves of an action is that of one rebalance. The rolling restart for another
+    assignor has further rebalances.
+    """
+    if plan.actions:
+        if not any(one.changes_assignor for one in plan.actions[:3]):
+            return None
+        return (
+            "Another assignor or protocol needs a rolling restart, which causes further moves; "
+            "kassay forecast computes them."
+        )
+    if not plan.moves or not plan.assignor_outcomes or plan.interrupted:
+        return None
+    rules = " under its constraints" if plan.constraints else ""
+    ignored = "" if plan.group.common_weight is not None else " Kafka's assignors ignore weights."
+    return (
+        "No action that kassay checks, such as another assignor, comes within 5 % of this plan"
+        f"{rules}.{ignored}"
+    )
+
+
 def weight_text(plan: Plan) -> str:
     """Describe the unit of the loads, and which other weights are available."""
     group = plan.group

@@ -15,6 +15,7 @@ from kassay.experiments.planning.group_plan.plan_result import Plan
 from kassay.experiments.planning.plan_output.page_values import page_context
 from kassay.experiments.planning.plan_output.plan_sentences import (
     MEASURE_DEFINITIONS,
+    action_note,
     bound_text,
     further_commands,
     not_considered,
@@ -108,6 +109,7 @@ def _summary(plan: Plan, short: Mapping[str, str], commands: Sequence[str]) -> d
         "condition": plan.condition,
         "target": target_assignment(plan.group),
         "actions": [replace(one, text=_shorten(one.text, short)) for one in plan.actions],
+        "action_note": action_note(plan),
         "first_steps": [
             {
                 "text": _shorten(str(step), short),

@@ -20,6 +20,7 @@ from kassay.experiments.planning.plan_output.render_plan import (
 )
 from kassay.reference import Group, Member, Topic
 from kassay.reference.documents.json_codec import group_document
+from kassay.reference.model.group_annotations import GroupStatus
 from kassay.reference.model.metrics import loads, movement
 from kassay.solver.bounds.level_bounds import makespan_bound
 from kassay.solver.problem import build_problem
@@ -118,9 +119,31 @@ def test_a_switch_of_the_assignor_is_the_first_action_if_it_is_effective():
     group = Group(
         topics=(Topic(name="t", partitions=2), Topic(name="u", partitions=2)), members=members
     )
-    actions = plan_document(plan(group))["actions"]
+    result = plan(group)
+    actions = plan_document(result)["actions"]
     assert "switch the assignor to" in actions[0]["action"]
     assert (actions[0]["makespan"], actions[0]["moves"]) == (2, 2)
+    for text in (render_summary(result, directory="out"), render_ticket(result)):
+        assert "needs a rolling restart, which causes further moves" in text
+        assert "comes within 5 % of this plan" not in text
+
+
+def test_text_and_ticket_state_that_no_action_is_effective():
+    members = tuple(
+        Member(id=id, subscription=("t",), owned=owned, generation=1)
+        for id, owned in (("a", [("t", 0), ("t", 1)]), ("b", [("t", 2), ("t", 3)]))
+    )
+    group = Group(
+        topics=(Topic(name="t", partitions=4, weights=(6, 2, 2, 2)),),
+        members=members,
+        status=GroupStatus(assignor="range"),
+    )
+    result = plan(group)
+    note = "comes within 5 % of this plan. Kafka's assignors ignore weights."
+    assert not result.actions
+    for text in (render_summary(result, directory="out"), render_ticket(result)):
+        assert note in text
+    assert "comes within 5 % of this plan" in render_html(result)
 
 
 def test_names_in_the_ticket_cannot_break_out_of_the_markdown():
