@@ -20,8 +20,15 @@ from kassay.solver.problem import Placement, Problem
 def search_level(pool: IncumbentPool, level: Level, bound: int, budget: SearchBudget) -> int:
     """Search for better placements on one level with CP-SAT; return a lower bound.
 
-    Without a search, return 0.
+    Return 0 without a search, or if leximax before the level is not proven: then the model also
+    excludes placements with a lower leximax value.
     """
+    found = _search(pool, level, bound, budget)
+    leximax = (done.claim for done in pool.reached if _is_leximax(done.claim.level))
+    return found if all(claim.is_proven for claim in leximax) else 0
+
+
+def _search(pool: IncumbentPool, level: Level, bound: int, budget: SearchBudget) -> int:
     limits = pool.limits()
     if isinstance(level, Movement) and not any(map(_is_leximax, (each for each, _ in limits))):
         moved = MovedPartitionsModel(pool.problem, pool.constraints, level)

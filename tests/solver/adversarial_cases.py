@@ -28,7 +28,7 @@ from tests.solver.random_cases import (
 METHODS = ("auto", "cp-sat")
 MAX_PLACEMENTS = 3_000
 """Maximum number of placements that brute force compares."""
-DETERMINISTIC = SearchLimits(time=10, deterministic=0.5)
+DETERMINISTIC = SearchLimits(time=600, deterministic=0.5)
 
 
 @dataclass(frozen=True)

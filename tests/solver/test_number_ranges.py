@@ -4,6 +4,7 @@ import random
 from functools import partial
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from kassay.reference import Group, Member, Topic
@@ -12,18 +13,22 @@ from kassay.solver import (
     Capacity,
     Imbalance,
     MaxMoves,
+    MembersUsed,
     Movement,
     MovementCost,
     Pinned,
     frontier,
     solve,
 )
+from kassay.solver.certificate.certificate import LevelClaim, Origin
 from kassay.solver.cpsat.level_expressions import level_terms
+from kassay.solver.cpsat.level_search import search_level
 from kassay.solver.cpsat.model import AssignmentModel
 from kassay.solver.cpsat.model_ranges import load_scale
 from kassay.solver.cpsat.partition_classes import symmetry_classes
 from kassay.solver.evaluation import level_value
-from kassay.solver.limits import SearchLimits
+from kassay.solver.incumbent_pool import IncumbentPool, LevelResult
+from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.number_ranges import Arithmetic, scale_to_fit
 from kassay.solver.problem import build_problem
 from tests.solver.adversarial_cases import (
@@ -141,6 +146,18 @@ def test_leximax_of_weights_of_32_bits_is_proven_by_cpsat():
     found = solve(group, levels=levels, method="cp-sat", limits=LIMITS)
     assert found.imbalance.bound <= solve(group, levels=levels).imbalance.value
     assert found.imbalance.value == solve(group, levels=levels).imbalance.value
+
+
+def test_a_bound_after_leximax_without_proof_holds_for_lower_loads():
+    # The loads 5, 5 and 0 are lower than 6, 2 and 2, but the two greatest sum to 10 instead of 8.
+    problem = build_problem(group_of({"t": (5, 1, 2, 2)}, *[("t",)] * 3))
+    levels = (Imbalance(Measure.LEXIMAX), MembersUsed())
+    placement = np.array([0, 0, 1, 2], dtype=np.int32)
+    pool = IncumbentPool(problem, levels, (), [placement])
+    value = pool.value(levels[0])
+    claim = LevelClaim(levels[0], value, 0, Origin.COUNTING)
+    pool.reached = [LevelResult(claim, value, placement)]
+    assert search_level(pool, levels[1], 0, SearchBudget.start(SearchLimits(time=60))) <= 2
 
 
 # Seeds on which methods with guards of their own raised exceptions.
