@@ -139,7 +139,8 @@ class MovesPlan:
     def optimum(self) -> Solution:
         """Return the entry with the lowest maximum load as a solution."""
         table = self.table
-        return self._entry(table.top, table.lowest, table.values[-1], ())
+        fewest = table.values.index(table.values[-1])
+        return self._entry(fewest, table.lowest, table.values[-1], ())
 
     def _entry(
         self, moves: int, lowest: int, limit: int, further: tuple[LevelValue, ...]

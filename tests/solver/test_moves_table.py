@@ -7,6 +7,7 @@ from fractions import Fraction
 from itertools import combinations, product
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from kassay.reference import Group, Member, Topic
@@ -183,3 +184,13 @@ def test_different_speeds_without_common_divisors_have_a_bound():
     group = replace(group, members=tuple(members))
     solution = solve(group, limits=SearchLimits(time=0))
     assert 0 <= solution.imbalance.gap <= solution.imbalance.bound / 50
+
+
+def test_the_lowest_load_has_the_fewest_moves_that_are_found_last():
+    members = (Member("a", ("t",), owned=[("t", at) for at in range(3)]), Member("b", ("t",)))
+    table = moves_table(Group((Topic("t", 3, weights=(4, 4, 5)),), members))
+    for placement in ([1, 1, 0], [0, 0, 1]):
+        table.add(np.array(placement, dtype=table.problem.owner.dtype))
+    assert table.top == 2
+    found = MovesPlan(table, Tolerance(), None, ()).optimum()
+    assert (found.imbalance.value, found.movement.value) == (8, 1)
