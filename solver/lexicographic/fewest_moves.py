@@ -118,18 +118,15 @@ class FewestMoves:
         )
 
     def _search_at_bound(self, budget: SearchBudget) -> None:
-        """Search for placements with the bound as cost, with more and more time per search.
-
-        If there are none, search for all placements that cost less than the best one.
-        """
-        limit, most, target = _FIRST_LIMIT, budget.limits.deterministic, self.bound
+        """Search for placements with the bound as cost, with more and more time per search."""
+        limit, most = _FIRST_LIMIT, budget.limits.deterministic
         while not self.is_proven and budget.has_time:
             bound, limit = self.bound, 2 * limit
-            if not self._search(self._limited(budget, limit), target):
+            is_first = limit == 2 * _FIRST_LIMIT
+            if not self._search(self._limited(budget, limit), interleaves=is_first):
                 return
             if self.bound > bound:
-                limit, target = _FIRST_LIMIT, self.bound + self.bound // 2
-                target = min(target, (self._cost() or target + 1) - 1)
+                limit = _FIRST_LIMIT
             elif most is not None and limit >= most:
                 return
 
@@ -139,21 +136,21 @@ class FewestMoves:
         least = deterministic if known is None else min(known, deterministic)
         return replace(budget, limits=replace(budget.limits, deterministic=least))
 
-    def _search(self, budget: SearchBudget, target: int = 0) -> bool:
-        """Search once with CP-SAT, among the moves that the prices permit at the target cost.
+    def _search(self, budget: SearchBudget, *, interleaves: bool = False) -> bool:
+        """Search once with CP-SAT, among the moves that the prices permit at the bound.
 
         Return whether a search was possible.
         """
         from kassay.solver.cpsat.moved_partitions import MovedPartitionsModel  # noqa: PLC0415
 
-        pool, limits, target = self.pool, self.limits, max(target, self.bound)
+        pool, target, limits = self.pool, self.bound, self.limits
         model = MovedPartitionsModel(pool.problem, pool.constraints, self.level)
         if self.priced is not None:
             possible = self.priced.possible_moves(target)
-            model = replace(model, possible=possible, interleaves=True)
+            model = replace(model, possible=possible, interleaves=interleaves)
             limits = self.preferred or limits
         found = model.fewest_moves(
-            limits, budget=budget, hint=pool.best(self.level, limits), bound=self.bound
+            limits, budget=budget, hint=pool.best(self.level, limits), bound=target
         )
         if found.placement is not None:
             pool.add(found.placement)

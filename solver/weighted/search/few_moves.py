@@ -30,10 +30,11 @@ class _Method(Enum):
     CP_SAT = auto()
 
 
-# Exact exchanges are best if almost no capacity remains free, annealing otherwise.
+# Exact exchanges are best if almost no capacity remains free. CP-SAT is best otherwise; only
+# annealing accepts many partitions.
 _TIGHT = 0.05  # free capacity per member, as a share of the mean weight
 _TIGHT_SHARES = {_Method.EXCHANGE: 8, _Method.ANNEALING: 1, _Method.CP_SAT: 1}
-_LOOSE_SHARES = {_Method.EXCHANGE: 1, _Method.ANNEALING: 40, _Method.CP_SAT: 4}
+_LOOSE_SHARES = {_Method.EXCHANGE: 1, _Method.ANNEALING: 4, _Method.CP_SAT: 40}
 
 
 @dataclass
