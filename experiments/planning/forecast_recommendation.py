@@ -45,8 +45,8 @@ def recommend(
     else:
         reason = (
             f"a rolling restart has {_seconds(new)} instead of {_seconds(old)} {_UNOWNED}, "
-            f"{new.rebalances} instead of {old.rebalances} rebalances, and "
-            f"{new.moves} instead of {old.moves} moves: {_cause(best)}"
+            f"{_compared(new.rebalances, old.rebalances, 'rebalances')}, and "
+            f"{_compared(new.moves, old.moves, 'moves')}: {_cause(best)}"
         )
     if best.change is not None:
         reason += f". The change itself has {_text(best.change)}"
@@ -67,6 +67,10 @@ def _costs(cost: SegmentCost, criterion: Criterion) -> tuple[int, ...]:
 
 def _seconds(cost: SegmentCost) -> str:
     return f"{cost.unowned_ms / 1000:.1f}"
+
+
+def _compared(new: int, old: int, unit: str) -> str:
+    return f"{new} {unit} as before" if new == old else f"{new} instead of {old} {unit}"
 
 
 def _text(cost: SegmentCost) -> str:

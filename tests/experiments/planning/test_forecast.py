@@ -149,6 +149,7 @@ def test_the_recommendation_minimises_the_criterion_and_names_the_reason():
     best = recommend(found)
     assert best.configuration == "uniform, consumer protocol"
     assert "60.0 instead of 100.0 partition-seconds" in best.reason
+    assert "12 rebalances as before, and 24 instead of 84 moves" in best.reason
     assert "only moved partitions wait" in best.reason
     assert "The change itself has 90.0" in best.reason
     assert recommend(found, Criterion.MOVES).configuration == "range, static members"
