@@ -190,7 +190,10 @@ def weight_text(plan: Plan) -> str:
     others = [f"--weights {one}" for one in group.available_weights if one != group.weight_source]
     if not others:
         return text
-    return f"{text}. The source of the group allows {' and '.join(others)} at import"
+    text += f". The source of the group allows {' and '.join(others)} at import"
+    if "--weights lag" in others and "Lag is a backlog" not in text:
+        text += ", but lag is a backlog, not a load"
+    return text
 
 
 def further_commands(

@@ -112,7 +112,7 @@ def test_rates_are_rejected_for_captures(run):
         (("--weights", "lag"), "Weights: loads are sums of lag, in messages"),
         (("--weights", "lag"), "Lag is a backlog, not a load"),
         ((), "The source of the group allows --weights lag at import"),
-        (("--weights", "table.json"), "The source of the group allows --weights lag at import"),
+        (("--weights", "table.json"), "lag at import, but lag is a backlog, not a load"),
         (SIZED, "Weights: loads are sums of sizes, in bytes on disk"),
         (
             ("--weights", "table.json"),
