@@ -76,11 +76,10 @@ def test_a_heavy_partition_raises_the_bound_on_moves():
 
 
 @pytest.mark.parametrize(
-    ("first", "groups", "partitions", "most"),
-    short_and_long((0, 3, 200, 6), (0, 30, 800, 20), (72, 1, 3_000, 20)),
+    ("groups", "partitions", "most"), short_and_long((3, 200, 6), (30, 800, 20))
 )
-def test_no_simple_search_finds_a_lower_maximum_load(first, groups, partitions, most):
-    for group in seeded_groups(groups, first=first, most_partitions=partitions):
+def test_no_simple_search_finds_a_lower_maximum_load(groups, partitions, most):
+    for group in seeded_groups(groups, most_partitions=partitions):
         problem, table = build_problem(group), moves_table(group)
         limits = SearchLimits(time=600, deterministic=0.1)
         budget = SearchBudget(time.monotonic() + 600, limits)
