@@ -75,7 +75,7 @@ def test_parts_of_a_group_without_effect_give_a_warning(members, text):
 
 
 def test_a_group_without_such_parts_gives_no_warning(recwarn):
-    kassay.plan(GROUP, growth=(), points=2, limits=2)
+    kassay.plan(GROUP, growth=(), limits=2)
     assert not recwarn.list
 
 

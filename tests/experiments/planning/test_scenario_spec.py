@@ -76,7 +76,7 @@ def test_a_scenario_with_too_low_capacity_is_infeasible():
         ({"partitions": ("t=x",)}, "got 't=x'"),
         ({"subscriptions": ("b",)}, "--subscribe must be MEMBER=TOPIC, got 'b'"),
         ({"members": "few"}, "got 'few'"),
-        ({"members": "5..2"}, "must be at least the first, got '5..2'"),
+        ({"members": "5..2"}, "must not be closer to 0 than the first, got '5..2'"),
         ({"members": "2..9:0"}, "the step of a range must be above 0"),
         ({"members": "+1..3"}, "got '\\+1..3'"),
         ({"growth": "x"}, "--growth must be a number such as 1.5, got 'x'"),

@@ -39,7 +39,7 @@ def test_numbers_of_the_tables_are_shown_with_intervals(results, text):
 def test_every_table_has_rows_of_equal_length(text):
     assert not re.search(r"\n\n\n|^ +\||\{\{|\{%", text)
     blocks = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
-    assert len(blocks) == 11
+    assert len(blocks) == 12
     for block in blocks:
         assert len({line.count("|") for line in block.splitlines()}) == 1
 
@@ -85,7 +85,8 @@ def test_a_study_of_libraries_has_its_own_place(results):
 
 
 def test_event_streams_are_not_shown_as_a_study_of_libraries(results):
-    manifest = {**results.manifest, "configuration": {"study": {"file": "trajectories.yaml"}}}
+    configuration = {**results.manifest["configuration"], "study": {"file": "trajectories.yaml"}}
+    manifest = {**results.manifest, "configuration": configuration}
     page = f"{BEGIN}\n{END}\n<!-- trajectories: begin -->\n<!-- trajectories: end -->\n"
     assert render_places(replace(results, manifest=manifest), page).keys() == {"numbers"}
 

@@ -126,7 +126,7 @@ def test_the_page_and_the_published_place_show_the_section(summary):
     assert name == "racks"
     assert "from `racks.yaml`" in text
     blocks = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     for block in blocks:
         assert len({line.count("|") for line in block.splitlines()}) == 1
 
