@@ -79,7 +79,7 @@ def _totals(found: Trajectory) -> tuple[int, int, int]:
 
 def print_tables(rows: Sequence[Row]) -> None:
     """Print the moves above hindsight by size and by event, and the price of balance."""
-    proven = [row for row in rows if _total(row, HINDSIGHT) == row["bound"]]
+    proven = [row for row in rows if _is_proven(row)]
     print(f"streams {len(rows)}, proven {len(proven)}, seeds up to {rows[-1]['seed']}\n")
     _print_table(("streams", "number", "proven", "moves with hindsight", *_COURSES), _sizes(rows))
     _print_table(("event", "rebalances", "moves with hindsight", *_COURSES), _events(proven))
@@ -88,15 +88,32 @@ def print_tables(rows: Sequence[Row]) -> None:
 
 
 def _sizes(rows: Sequence[Row]) -> Iterator[Sequence[object]]:
-    """Yield the moves above hindsight, in per cent, of proven streams by kind and size."""
+    """Yield the moves above hindsight, in per cent, of proven streams by kind and size.
+
+    The rows "at least" have the moves of all streams above the best known moves.
+    """
     for mixed, kind in ((False, "equal"), (True, "mixed")):
-        for low, high in (*_SIZES, (2, 1000)):
-            own = [row for row in rows if row["mixed"] == mixed and low <= row["members"] <= high]
-            proven = [row for row in own if _total(row, HINDSIGHT) == row["bound"]]
-            name = f"{kind}, all" if low == 2 and high == 1000 else f"{kind}, {low} to {high}"
-            best = [_total(row, HINDSIGHT) for row in proven]
-            above = (_above([_total(row, course) for row in proven], best) for course in _COURSES)
-            yield name, len(own), len(proven), sum(best), *above
+        own = [row for row in rows if row["mixed"] == mixed]
+        for low, high in _SIZES:
+            sized = [row for row in own if low <= row["members"] <= high]
+            if sized:
+                yield f"{kind}, {low} to {high}", *_moves(sized)
+        yield f"{kind}, all", *_moves(own)
+        yield f"{kind}, at least", *_moves(own, only_proven=False)
+
+
+def _moves(rows: Sequence[Row], *, only_proven: bool = True) -> Iterator[object]:
+    """Yield the number of streams, the best known moves, and the moves above them in per cent."""
+    proven = [row for row in rows if _is_proven(row)]
+    counted = proven if only_proven else rows
+    best = [_total(row, HINDSIGHT) for row in counted]
+    yield from (len(rows), len(proven), sum(best))
+    for course in _COURSES:
+        yield _above([_total(row, course) for row in counted], best)
+
+
+def _is_proven(row: Row) -> bool:
+    return _total(row, HINDSIGHT) == int(row["bound"])
 
 
 def _events(rows: Sequence[Row]) -> Iterator[Sequence[object]]:

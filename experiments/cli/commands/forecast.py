@@ -120,7 +120,8 @@ def forecast(options: ForecastOptions, source: GroupSource) -> None:
     Streams application, it compares task assignors and settings.
 
     With --events, kassay compares the moves of each assignor over a planned sequence of events
-    with the fewest moves over all of their rebalances.
+    with the fewest moves over all of their rebalances. The partition-seconds without an owner are
+    those of the protocol of the assignor, or of each protocol for the fewest moves.
 
     Example: `kassay forecast captures/ --at-once 1 --at-once 2 --format table`
 
@@ -271,16 +272,18 @@ def _forecast_events(options: ForecastOptions, source: GroupSource, file: Path) 
 
 
 def _events_record(group: Group, found: EventForecast, current: str | None) -> dict[str, object]:
-    fewest = found.fewest
+    fewest, hindsight = found.fewest, next(found.all_courses())
     return {
         "id": group.id,
         "current": current,
         "moves": {"value": fewest.moves, "bound": fewest.bound},
+        "partition_seconds_without_owner": found.unowned_seconds(hindsight),
         "rule": found.rule,
         "one_after_the_other": sum(fewest.one_after_the_other),
         "assignors": {
             one.name: {
                 "moves": one.moves,
+                "partition_seconds_without_owner": found.unowned_seconds(one),
                 "uneven_rebalances": one.uneven,
                 **({} if one.failure is None else {"failed": one.failure}),
             }
@@ -327,6 +330,10 @@ def _events_rows(record: Record) -> Iterator[Sequence[object]]:
         *("", record["moves"]["value"], record["one_after_the_other"]),
         *("failed" if (moves := totals[name]["moves"]) is None else moves for name in names),
     )
+    for protocol, seconds in record["partition_seconds_without_owner"].items():
+        own = (totals[name]["partition_seconds_without_owner"] for name in names)
+        text = f"{protocol} protocol"
+        yield ("unowned s", text, "", seconds, "", *(one.get(protocol, "–") for one in own))
     uneven = [totals[name]["uneven_rebalances"] for name in names]
     yield ("uneven", f"rebalances without {record['rule']}", "", 0, 0, *uneven)
 

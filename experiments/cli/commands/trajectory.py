@@ -1,6 +1,6 @@
 """``kassay trajectory``: find the fewest moves over a sequence of rebalances."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from kassay.experiments.cli.messages import NOT_REACHED, print_note
 from kassay.experiments.cli.options.option_groups import argument, option
 from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
 from kassay.experiments.cli.write_results import Record, print_records
+from kassay.experiments.study.statistics.unowned_time import unowned_seconds
 from kassay.reference.documents.json_codec import assignment_document, parse_group, read_groups
 from kassay.reference.documents.json_values import as_array, parse_json
 from kassay.reference.documents.text_files import STDIN, name_of, read_text
@@ -18,6 +19,7 @@ from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_checks import parts_without_effect
 from kassay.reference.model.metrics import Measure
+from kassay.reference.model.ownership import rejoin_each
 from kassay.solver.certificate.trajectory.trajectory_certificate import (
     TrajectoryObjective,
     trajectory_certificate_document,
@@ -84,7 +86,8 @@ def trajectory(options: TrajectoryOptions) -> None:
     partitions matter in the first group only. Each rebalance has minimum imbalance, or a maximum
     load within the tolerance. The result has the total of moves with a proven lower bound, the
     moves and the assignment of each rebalance, and the moves if each rebalance makes the fewest
-    moves from the previous assignment. If weights or speeds differ in a group, the maximum load is
+    moves from the previous assignment. It also has the partition-seconds without an owner, by
+    rebalance protocol. If weights or speeds differ in a group, the maximum load is
     limited, and the result has the limit of each rebalance with a lower bound.
 
     Example: `kassay trajectory rebalances.jsonl --format table`
@@ -105,10 +108,11 @@ def trajectory(options: TrajectoryOptions) -> None:
             objective=options.objective,
             limits=limits,
         )
-    record = _record(found)
+    seconds = unowned_seconds(rejoin_each(groups, found.assignments), found.moves)
+    record = _record(found, seconds)
     if options.certificate:
         record["certificate"] = trajectory_certificate_document(found.certificate)
-    print_records([record], options.output_format, rows=[*_rows(groups, found)])
+    print_records([record], options.output_format, rows=[*_rows(groups, found, seconds)])
     if STOP.is_set():
         exit_interrupted("the result is the best one found so far")
     if options.require_optimal and not found.is_optimal:
@@ -137,13 +141,14 @@ def _groups(file: Path) -> list[Group]:
     return groups
 
 
-def _record(found: Trajectory) -> dict[str, object]:
+def _record(found: Trajectory, unowned: Mapping[str, float]) -> dict[str, object]:
     is_total = found.objective is TrajectoryObjective.TOTAL
     value = {"value": found.value, "bound": found.bound}
     limits = [value_and_bound(one) for one in found.load_limits]
     return {
         "moves": value if is_total else {"value": found.moves},
         **({} if is_total else {"largest": value}),
+        "partition_seconds_without_owner": unowned,
         "proof": str(found.proof),
         **({"load_limits": limits} if limits else {}),
         "per_rebalance": list(found.per_rebalance),
@@ -156,7 +161,9 @@ def _record(found: Trajectory) -> dict[str, object]:
     }
 
 
-def _rows(groups: Sequence[Group], found: Trajectory) -> Iterator[Record]:
+def _rows(
+    groups: Sequence[Group], found: Trajectory, unowned: Mapping[str, float]
+) -> Iterator[Record]:
     for number, group in enumerate(groups):
         yield {
             "rebalance": number,
@@ -176,3 +183,12 @@ def _rows(groups: Sequence[Group], found: Trajectory) -> Iterator[Record]:
         "moves": found.moves,
         "one after the other": sum(found.one_after_the_other),
     }
+    for protocol, seconds in unowned.items():
+        yield {
+            "rebalance": "unowned s",
+            "group": f"{protocol} protocol",
+            "members": "",
+            "partitions": "",
+            "moves": seconds,
+            "one after the other": "",
+        }

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from kassay.experiments.implementations.convergence import run_until_stable
 from kassay.experiments.planning.moves.move_schedule import moves_between
 from kassay.experiments.planning.planned_events.planned_rebalances import PlannedRebalance
+from kassay.experiments.study.statistics.unowned_time import UNOWNED_SECONDS, unowned_seconds
 from kassay.reference.assignors import ASSIGNORS, Release
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import loads as member_loads
 from kassay.reference.model.metrics import movement
-from kassay.reference.model.ownership import rejoin
+from kassay.reference.model.ownership import rejoin, rejoin_each
 from kassay.solver.certificate.certificate import value_of
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Level, planning_tolerance
@@ -80,6 +81,17 @@ class EventForecast:
         yield AssignorCourse(HINDSIGHT, self.fewest.assignments, self.fewest.per_rebalance, 0)
         yield from self.courses
 
+    def unowned_seconds(self, course: AssignorCourse) -> dict[str, float]:
+        """Return the partition-seconds without an owner by protocol, of all or of the assignor's.
+
+        The result is empty if the assignor fails.
+        """
+        if course.moves is None:
+            return {}
+        groups = rejoin_each([one.group for one in self.rebalances], course.assignments)
+        own = [ASSIGNORS[course.name].protocol] if course.name in ASSIGNORS else UNOWNED_SECONDS
+        return unowned_seconds(groups, course.moves, protocols=own)
+
 
 def forecast_events(
     rebalances: Sequence[PlannedRebalance],
@@ -140,11 +152,7 @@ def member_states(
     rebalances: Sequence[PlannedRebalance], assignments: Sequence[Assignment]
 ) -> list[dict[str, MemberState]]:
     """Return the partitions of each member after each rebalance, by client id."""
-    groups = [one.group for one in rebalances[: len(assignments)]]
-    current = [
-        groups[0],
-        *(rejoin(group, past) for past, group in zip(assignments, groups[1:], strict=False)),
-    ]
+    current = rejoin_each([one.group for one in rebalances], assignments)
     return [
         _states(rebalance, group, assignment)
         for rebalance, group, assignment in zip(rebalances, current, assignments, strict=False)

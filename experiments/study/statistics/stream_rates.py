@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from kassay.experiments.study.statistics.significance import UPPER_QUANTILE
+from kassay.experiments.study.statistics.unowned_time import UNOWNED_SECONDS
 from kassay.experiments.study.trajectories import OPTIMUM
+from kassay.reference.assignors import RebalanceProtocol
 
 RESAMPLES = 2000
 OPTIMAL_MOVES = "optimal_moves"
@@ -46,14 +48,6 @@ class Rate:
         return self.factor * above / below if below else math.nan
 
 
-EAGER, COOPERATIVE, CONSUMER = 0.7, 3.5, 2.4
-"""Seconds without a consumer per revoked partition, by rebalance protocol.
-
-The values are rounded results of `kassay simulate` with the default settings of Kafka's client and
-broker, for groups of 12 and 50 members that one member joins. Under the eager protocol, all owned
-partitions are revoked; under the others, only moved partitions.
-"""
-
 ABOVE_HINDSIGHT = "moves above hindsight, relative"
 """Name of the rate in per cent of the moves of the hindsight optimum."""
 
@@ -69,9 +63,13 @@ RATES: Mapping[str, Rate] = {
     "moves above the fewest at each rebalance": Rate("moves", "rebalances", minus=OPTIMAL_MOVES),
     "moves above hindsight": Rate("above_hindsight", "with_hindsight"),
     ABOVE_HINDSIGHT: Rate("above_hindsight", "hindsight_moves", 100),
-    "unowned time, eager": Rate("owned", "rebalances", EAGER),
-    "unowned time, cooperative": Rate("moves", "rebalances", COOPERATIVE),
-    "unowned time, KIP-848": Rate("moves", "rebalances", CONSUMER),
+    "unowned time, eager": Rate("owned", "rebalances", UNOWNED_SECONDS[RebalanceProtocol.EAGER]),
+    "unowned time, cooperative": Rate(
+        "moves", "rebalances", UNOWNED_SECONDS[RebalanceProtocol.COOPERATIVE]
+    ),
+    "unowned time, KIP-848": Rate(
+        "moves", "rebalances", UNOWNED_SECONDS[RebalanceProtocol.CONSUMER]
+    ),
 }
 """Rates of the report: percentages, or numbers and seconds per rebalance."""
 

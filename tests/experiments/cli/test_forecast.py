@@ -85,7 +85,17 @@ def test_planned_events_are_compared_with_the_fewest_moves_over_all_rebalances(r
     assert record["moves"] == {"value": 9, "bound": 9}
     assert record["one_after_the_other"] == 9
     assert record["current"] == "range"
-    assert record["assignors"]["sticky"] == {"moves": 9, "uneven_rebalances": 0}
+    # Of the 6 partitions, 4 are owned if a pod leaves (3 rebalances), and all otherwise (4).
+    assert record["partition_seconds_without_owner"] == {
+        "eager": 25.2,
+        "cooperative": 31.5,
+        "consumer": 21.6,
+    }
+    assert record["assignors"]["sticky"] == {
+        "moves": 9,
+        "partition_seconds_without_owner": {"eager": 25.2},
+        "uneven_rebalances": 0,
+    }
     assert record["assignors"]["range"]["moves"] > 9
     first, *_, last = record["rebalances"]
     assert (first["events"], first["members"]) == (["pod-0 leaves"], 2)
@@ -102,8 +112,13 @@ def test_planned_events_are_compared_with_the_fewest_moves_over_all_rebalances(r
 
 def test_the_table_of_planned_events_ends_with_the_totals(run, events_file):
     done = run("--events", events_file, "--assignor", "sticky", "--format", "table", "--wide")
-    rows = [line.split("│") for line in done.out.splitlines() if "│" in line]
-    assert [cell.strip() for cell in rows[-2][2:-1]] == ["total", "at least 9", "", "9", "9", "9"]
+    rows = [
+        [cell.strip() for cell in line.split("│")[2:-1]]
+        for line in done.out.splitlines()
+        if "│" in line
+    ]
+    assert rows[-5] == ["total", "at least 9", "", "9", "9", "9"]
+    assert rows[-3] == ["unowned s", "cooperative protocol", "", "31.5", "", "–"]
 
 
 def test_the_page_of_planned_events_has_a_cell_per_member_and_rebalance(run, events_file, tmp_path):

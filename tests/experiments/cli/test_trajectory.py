@@ -35,6 +35,7 @@ def test_arrays_and_lines_give_the_same_result(run, text):
     assert done.code == 0
     assert done.record["moves"] == {"value": 2, "bound": 2}
     assert done.record["per_rebalance"] == [0, 0, 2]
+    assert done.record["partition_seconds_without_owner"]["cooperative"] == 2 * 3.5
     assert done.record["one_after_the_other"] == {"moves": 2, "per_rebalance": [0, 0, 2]}
     loads = [[*map(len, one.values())] for one in done.record["assignments"]]
     assert loads == [[2, 2], [4], [2, 2]]
@@ -88,7 +89,14 @@ def test_a_limit_on_the_maximum_load_excludes_a_tolerance(run):
 
 def test_the_table_has_a_row_per_rebalance_and_the_total(run):
     lines = run("--format", "table", text=json.dumps(STREAM)).out.splitlines()
-    assert [line.split()[1] for line in lines if "│" in line] == ["0", "1", "2", "total"]
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines if "│" in line]
+    assert [row[0] for row in rows] == ["0", "1", "2", "total", *["unowned s"] * 3]
+    # The rebalances have 0, 2 and 4 owned partitions, and 2 moves.
+    assert [(row[1].split()[0], row[4]) for row in rows[4:]] == [
+        ("eager", "4.2"),
+        ("cooperative", "7.0"),
+        ("consumer", "4.8"),
+    ]
 
 
 def test_a_missing_proof_gives_exit_code_1(run):

@@ -10,14 +10,8 @@ from kassay.experiments.simulation.scripts.script import (
     TopicPlan,
 )
 from kassay.experiments.simulation.simulation import simulate
-from kassay.experiments.study.statistics.stream_rates import (
-    CONSUMER,
-    COOPERATIVE,
-    EAGER,
-    RATES,
-    Rate,
-    StreamTotals,
-)
+from kassay.experiments.study.statistics.stream_rates import RATES, Rate, StreamTotals
+from kassay.experiments.study.statistics.unowned_time import UNOWNED_SECONDS
 
 MOVES, ABOVE = Rate("moves", "rebalances"), Rate("moves", "rebalances", minus="optimal_moves")
 ZERO = dict.fromkeys({rate.column for rate in RATES.values()} | {"known", "known_owned"}, 0)
@@ -77,11 +71,9 @@ def test_an_empty_table_has_no_streams():
     assert StreamTotals(TABLE.iloc[:0]).assignors == ()
 
 
-@pytest.mark.parametrize(
-    ("policy", "seconds"),
-    [("sticky", EAGER), ("cooperative-sticky", COOPERATIVE), ("uniform", CONSUMER)],
-)
-def test_the_seconds_per_revoked_partition_are_those_of_the_simulator(policy, seconds):
+@pytest.mark.parametrize("policy", ["sticky", "cooperative-sticky", "uniform"])
+def test_the_seconds_per_revoked_partition_are_those_of_the_simulator(policy):
+    seconds = UNOWNED_SECONDS[POLICIES[policy].protocol]
     members = tuple(
         MemberPlan(id=f"c{number:02}", topics=("t",), start_at=4999 * number)
         for number in range(12)
