@@ -18,9 +18,10 @@ After this page, you can look up each option.
 Results go to standard output, messages to standard error. Exit codes: 0 success; 1 a requested
 condition is not met; 2 bad input or usage, or a failed run; 130 interrupted.
 
-Ctrl-C stops the search of the current group within two seconds. The command then writes the best
-result found for this group, with `"interrupted": true`, and skips all further groups. A second
-Ctrl-C ends the command immediately.
+Ctrl-C stops the search of the current group, within two seconds unless other processes use the
+machine. The command then writes the best result found for this group, if any, with
+`"interrupted": true`, and skips all further groups. A second Ctrl-C ends the command immediately.
+The same command continues an interrupted study.
 """
 
 

@@ -39,7 +39,7 @@ from kassay.solver.solution import Status
 _OPTIMUM_SHARE = 0.5
 """Share of the time limit for the optimum, before the searches for unnecessary moves."""
 _SHARE_IF_MISSED = 1 / 15
-"""Share of the time limit for the optimum if all assignors miss the minimum makespan."""
+"""Share of the time limit for the optimum if a greedy assignment is better than all assignors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,10 +61,11 @@ def compare(
 
     The optimum has the fewest moves among the assignments with minimum imbalance. Unnecessary
     moves are the moves of the assignor minus the minimum number of moves to an assignment
-    with equal or lower imbalance. If weights differ and all assignors miss the minimum maximum
-    load, the search for the fewest moves to this maximum load has 1/15 of the time limit. With
-    options for levels or constraints, the output shows the value of each assignor on each level,
-    the optimum of the level, and the constraints that the result of the assignor violates.
+    with equal or lower imbalance. Capacities of members are ignored. If weights differ and a
+    greedy assignment has a lower maximum load than all assignors, the search for the optimum has
+    1/15 of the time limit. With options for levels or constraints, the output shows the value of
+    each assignor on each level, the optimum of the level, and the constraints that the result of
+    the assignor violates.
 
     Assignors of share groups, Streams and Connect read documents of their kind; the output shows
     each measure of the answer with its proven minimum, and the moves that were not needed.

@@ -74,14 +74,16 @@ def explain(
     Java client. If the group does not use the Java client, the output names the group's client
     library.
 
-    Equal weights: each step is a shortest improving chain; after the last step the assignment
-    is optimal. A step with "direct" true is one transfer between members with loads that differ
-    by two or more. Kafka's sticky assignors search only for such steps; for these steps, the
-    column "by sticky" of the table contains "yes". Different weights: the steps are the moves
-    of a plan with few moves and a maximum load of at most 2 % above its minimum. The time limit
-    applies to the search for this plan.
+    Equal weights: each step is a chain of transfers that lowers the imbalance, a shortest one up
+    to 32 transfers; if no chain lowers the imbalance, the step makes fewer moves. After the last
+    step the assignment is optimal. A step with "direct" true is one transfer between members with
+    loads that differ by two or more. Kafka's sticky assignors search only for such steps; for
+    these steps, the column "by sticky" of the table contains "yes".
 
-    The key "moved" contains one reason per move from the current to the explained assignment.
+    Different weights: the steps are the moves of a plan with few moves and a maximum load of at
+    most 2 % above the lowest one found. The time limit applies to the search for this plan. The
+    key "moved" contains one reason per move from the current to the explained assignment.
+
     If the assignor does not terminate, kassay explains the repeated state and prints a note.
 
     For assignors of share groups, Streams and Connect, the output lists the moves that were not

@@ -96,13 +96,13 @@ def ladder(
 ) -> None:
     """Find the numbers of members that lower the maximum load.
 
-    Each line of the table is a number of members with a lower proven maximum load than every
-    smaller number. All other numbers waste members. The output also shows these numbers for each
-    topic alone, the moves from the current owners and from the line before, and, with
-    --consume-rate, the time to read the current lag. --autoscaler prints a manifest for KEDA or
-    the HorizontalPodAutoscaler (HPA) of Kubernetes. The searches for the maximum loads have
-    1/20 of the time limit, and the searches for the fewest moves have 1/30. A number after ≤ is not
-    proven to be minimal.
+    Each line of the table is a number of members with a lower maximum load than every smaller
+    number. All other numbers waste members. The remark "not proven" marks a line for which this
+    is not proven. The output also shows these numbers for each topic alone, the moves from the
+    current owners and from the line before, and, with --consume-rate, the time to read the current
+    lag. --autoscaler prints a manifest for KEDA or the HorizontalPodAutoscaler (HPA) of Kubernetes.
+    For a weighted group, the searches for the maximum loads have at most 1/20 of the time limit,
+    and the searches for the fewest moves at most 1/30. A number after ≤ is not proven minimal.
 
     Example: `kassay ladder groups.jsonl --consume-rate 500 --produce-rate 900 --format table`
 

@@ -81,7 +81,7 @@ class PlanOptions:
     growth: list[str] | None = option(
         None,
         "Traffic growth factor, repeatable. For each factor, the report shows the number of "
-        "members needed.",
+        "members needed, unless the weight is lag or speeds differ.",
         metavar="FACTOR",
         show_default="1, 1.25, 1.5, 2",
     )
@@ -117,10 +117,10 @@ def plan(
     """Plan the moves from the current to the optimal assignment of each group.
 
     For a weighted group, the imbalance after the plan may exceed its minimum by up to 2 %, because
-    this saves many moves. The report also shows a plan with at most ten moves and a plan with
-    minimum imbalance. The time limit applies to all searches of a group together. For a weighted
-    group, kassay prints a first plan to standard error, and writes its files, before it searches
-    for better plans and for bounds.
+    this saves many moves. If they differ from the plan, the report also shows a plan with at most
+    ten moves and a plan with the lowest imbalance found. The time limit applies to all searches of
+    a group together. For a weighted group with the default levels, kassay prints a first plan to
+    standard error, and writes its files, before it searches for better plans and for bounds.
 
     Prints a summary. With --output, writes report.html, plan.json, moves.csv, loads.csv, ticket.md,
     static-assignment.json (partition lists for `KafkaConsumer.assign()`) and after.jsonl (group
@@ -129,7 +129,7 @@ def plan(
     also states the target assignment of the broker. If subscriptions are assumed, the summary has
     the results for both limits of the subscriptions. After Ctrl-C, the plan is the best one found
     so far, and the exit code is 130. Exits with 1 if no assignment of a group is found within the
-    capacities and the time limit, or if the source of a rebalancing group shows no owners.
+    constraints and the time limit, or if the source of a rebalancing group shows no owners.
 
     Example: `kassay plan captures/ --group orders`
 

@@ -41,7 +41,9 @@ class ReportOptions:
         metavar="FILE",
         show_default="DIR/report.html",
     )
-    markdown: Path | None = option(None, "Markdown file to write.", show_default="DIR/report.md")
+    markdown: Path | None = option(
+        None, "Markdown file to write.", show_default="the HTML file with the suffix .md"
+    )
     only: list[str] | None = option(
         None,
         "Write only this figure (CSV and SVG) or table (CSV) of a study; repeatable.",

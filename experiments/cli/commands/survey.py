@@ -87,14 +87,14 @@ class SurveyOptions(TableOptions):
     plans: int = option(
         10,
         "Number of groups, from the top of the ranking, for which kassay writes a plan to the "
-        "directory of --output. survey.html also links plans that kassay plan wrote to the same "
-        "directory.",
+        "directory of --output, each within 20 s. survey.html also links plans that kassay plan "
+        "wrote to the same directory.",
         min=0,
     )
     metrics: Path | None = option(None, "File for the results in the text format of Prometheus.")
     time_limit: float | None = option(
         None,
-        "Time limit in seconds for all groups together.",
+        "Time limit in seconds for all groups together, without the plans of --plans.",
         min=0,
         show_default="45, or 0.5 per group if that is more",
     )
@@ -126,14 +126,14 @@ def survey(
     """Rank many groups by the gain of a plan.
 
     The gap is the current maximum load minus the planned maximum load, divided by the
-    latter. Groups with equal gaps are ranked by the decrease of the spread, unnecessary moves in
-    the history, the decrease of idle members, and hot members: members with a load above the
-    planned maximum load. The plan has the objective of `kassay plan`. A group that cannot be
-    surveyed gives a line with the reason and the exit code 2; the survey continues. Share groups,
-    Streams applications and Connect clusters give a line with the verdict on their current state;
-    groups of other types give a line with "skipped". Exits with 1
-    if a group meets a condition of --fail-on. After Ctrl-C, the output has the groups surveyed
-    until then.
+    latter. Groups with equal gaps are ranked by the decrease of the spread relative to the planned
+    maximum load, unnecessary moves in the history, the decrease of idle members, and hot members:
+    members with a load above the planned maximum load. The plan has the objective of `kassay plan`.
+    A group that cannot be surveyed gives a line with the reason and the exit code 2; the survey
+    continues. Share groups, Streams applications and Connect clusters give a line with the verdict
+    on their current state; groups of other types give a line with "skipped". Exits with 1 if a
+    group meets a condition of --fail-on. After Ctrl-C, the output has the groups surveyed until
+    then.
 
     Example: `kassay survey captures/ --fail-on 'gap>10%' -o out/survey`
 

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 
 import typer
 
 from kassay.experiments.cli.interruption import STOP, exit_interrupted, stop_on_interrupt
 from kassay.experiments.cli.messages import NOT_REACHED, print_note
+from kassay.experiments.cli.options.option_checks import parse_share
 from kassay.experiments.cli.options.option_groups import argument, option
 from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
 from kassay.experiments.cli.write_results import Record, print_records
@@ -44,11 +46,12 @@ class TrajectoryOptions(TableOptions):
         metavar="NAME",
         show_default="sum_of_squares; makespan with a tolerance, or if weights or speeds differ",
     )
-    tolerance: float = option(
-        0.0,
-        "Maximum excess of the maximum load over its minimum, as a share such as 0.05.",
-        min=0,
-        metavar="FRACTION",
+    tolerance: Fraction | None = option(
+        None,
+        "Maximum excess of the maximum load over its minimum, as a share such as 0.05 or 5%.",
+        parser=parse_share,
+        metavar="SHARE",
+        show_default="0",
     )
     maximum_load: int | None = option(
         None,
@@ -93,7 +96,7 @@ def trajectory(options: TrajectoryOptions) -> None:
     Example: `kassay trajectory rebalances.jsonl --format table`
     """
     groups = _groups(options.file)
-    measure, tolerance = options.imbalance, Tolerance(relative=options.tolerance)
+    measure, tolerance = options.imbalance, Tolerance(relative=options.tolerance or 0)
     if options.maximum_load is not None:
         if options.tolerance or measure not in (None, Measure.MAKESPAN):
             raise typer.BadParameter(

@@ -35,13 +35,13 @@ class VerifyOptions(TableOptions):
 def verify(options: VerifyOptions, source: GroupSource, objective: ObjectiveOptions) -> None:
     """Check assignments and their certificates without a solver.
 
-    An assignment is valid if every partition is assigned to one member that subscribes to its
-    topic. A valid assignment is optimal if a certificate proves this for the objective and the
-    constraints in the options. Without these options, kassay uses the default objective and no
-    constraints. A solution document must state the same objective, constraints and group.
-    kassay checks all numbers in this document. If only a solver can check one of the bounds,
-    kassay does not report the assignment as optimal. The key "proof" of a level states how its
-    value was proven.
+    An assignment is valid if every partition of a topic with subscribers is assigned to one of
+    them, and no other partition is assigned. A valid assignment is optimal if a certificate proves
+    this for the objective and the constraints in the options. Without these options, kassay uses
+    the default objective and no constraints except capacities. A solution document must state the
+    same objective, constraints and group. kassay checks all numbers in this document. If only a
+    solver can check one of the bounds, kassay does not report the assignment as optimal. The key
+    "proof" of a level states how its value was proven.
 
     Exits with 1 for an invalid assignment, another objective, constraint or group, a wrong
     number, or an invalid certificate.

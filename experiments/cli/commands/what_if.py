@@ -124,7 +124,7 @@ def what_if(
     the unchanged group. Each scenario also shows the result of --assignor, or of the port with
     the name of the group's assignor. If the group does not use the Java client, a note names
     the group's client library. For weighted groups, the default of --tolerance is 2 %. Exits
-    with 1 if no assignment of a scenario is found within the capacities and the time limit.
+    with 1 if no assignment of a scenario is found within the constraints and the time limit.
 
     For a Streams application or a Connect cluster, --set changes settings. The result has the costs
     of a restart, a new and a lost process or worker with the current and the changed settings.

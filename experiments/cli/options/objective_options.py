@@ -42,7 +42,7 @@ def measure_option() -> Any:
         None,
         f"Imbalance measure to minimise: {', '.join(Measure)}.",
         metavar="NAME",
-        show_default="sum_of_squares, or makespan if weights differ",
+        show_default="sum_of_squares, or makespan if weights or speeds differ",
     )
 
 
@@ -82,7 +82,7 @@ class ObjectiveOptions:
         "2%. A higher value can save moves.",
         parser=parse_share,
         metavar="SHARE",
-        show_default="0; plan and what-if: 2% if weights differ",
+        show_default="0; plan and what-if: 2% if weights differ, except with leximax",
     )
     level: list[str] | None = option(
         None,

@@ -17,15 +17,17 @@ class LimitOptions:
 
     time_limit: float = option(
         60.0,
-        "Time limit in seconds per group, for all searches together. In kassay agreement, study, "
-        "history and hunt: per search of the solver.",
+        "Time limit in seconds per group, for all searches together; if both limits of assumed "
+        "subscriptions are solved, for each of them, except in kassay plan. In kassay agreement, "
+        "study, history and hunt: per search of the solver.",
         min=0,
     )
     deterministic_limit: float | None = option(
         None,
         "Limit per search in units of CP-SAT's deterministic time. With this limit, results do "
         "not depend on the speed of the machine, unless --time-limit is reached first. Without "
-        "this limit, only --time-limit stops a search.",
+        "this limit, searches that reach a part of --time-limit can give other results on other "
+        "machines.",
         min=0,
         metavar="UNITS",
     )

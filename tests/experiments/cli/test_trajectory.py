@@ -50,8 +50,9 @@ def test_the_output_contains_all_that_the_checker_needs(run):
     assert (certificate.bound, record["proof"]) == (2, "proven by certificate")
 
 
-def test_a_tolerance_of_the_maximum_load_saves_moves(run):
-    record = run("--imbalance", "makespan", "--tolerance", "0.5", text=json.dumps(STREAM)).record
+@pytest.mark.parametrize("share", ["0.5", "50%"])
+def test_a_tolerance_of_the_maximum_load_saves_moves(run, share):
+    record = run("--imbalance", "makespan", "--tolerance", share, text=json.dumps(STREAM)).record
     assert record["moves"] == {"value": 1, "bound": 1}
 
 
