@@ -146,15 +146,20 @@ class SearchBudget:
             return time.monotonic()
         return next(self.questions) * _SECONDS_PER_QUESTION
 
-    def continuation(self, most: int) -> Callable[[], bool]:
+    def continuation(self, most: int, *, least: int = 0) -> Callable[[], bool]:
         """Return a function that reports whether the search may continue.
 
         With a deterministic limit, the function permits ``most`` steps, or fewer if the limit is
-        below 1, and ignores the time, unless the search is stopped.
+        below 1, and ignores the time, unless the search is stopped. Otherwise, it permits
+        ``least`` steps until half of the time limit of the whole search, and further ones until
+        the deadline. Short searches therefore rarely depend on the load of the machine.
         """
         deterministic = self.limits.deterministic
         if deterministic is None:
-            return lambda: self.has_time
+            half = self.latest - self.GRACE - self.limits.time / 2
+            until_half = self if half == inf else replace(self, deadline=max(self.deadline, half))
+            first = limited_steps(least, lambda: until_half.has_time)
+            return lambda: first() or self.has_time
         steps = ceil(most * min(deterministic, 1))
         return limited_steps(steps, lambda: not self.limits.is_stopped)
 

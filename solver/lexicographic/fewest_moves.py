@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kassay.solver.bounds.level_bounds import level_bound, max_loads_within
 from kassay.solver.certificate.certificate import Origin
 from kassay.solver.evaluation import level_value, movement_costs
@@ -22,10 +25,13 @@ if TYPE_CHECKING:
 
 _FIRST_LIMIT, _FIRST_LIMIT_WITH_RULES = 0.3, 3.0
 """Deterministic time of the first search, in CP-SAT's unit of about a second."""
+_LONG_LIMIT = 2.4
+"""Deterministic time from which searches at the bound alternate with searches among all moves."""
 _MANY_MEMBERS, _MANY_CHOICES = 8, 3_000
 """Numbers of members, and of partitions and their consumers, from which prices come first."""
-_MAX_PRICE_STEPS = 250
-"""Maximum number of steps of the column generation with a deterministic limit."""
+_MIN_PRICE_STEPS, _MAX_PRICE_STEPS = 60, 250
+"""Numbers of steps of the column generation: before its share of the time ends it, and the maximum
+with a deterministic limit."""
 _PRICE_SHARE = 0.5
 """Share of the time left for the column generation."""
 
@@ -118,17 +124,24 @@ class FewestMoves:
         )
 
     def _search_at_bound(self, budget: SearchBudget) -> None:
-        """Search for placements with the bound as cost, with more and more time per search."""
+        """Search for placements with the bound as cost, with more and more time per search.
+
+        Long searches alternate with searches among all moves, which find better placements with
+        higher costs, too.
+        """
         limit, most = _FIRST_LIMIT, budget.limits.deterministic
         while not self.is_proven and budget.has_time:
             bound, limit = self.bound, 2 * limit
+            possible = None if self.priced is None else self.priced.possible_moves(bound)
             is_first = limit == 2 * _FIRST_LIMIT
-            if not self._search(self._limited(budget, limit), interleaves=is_first):
+            if not self._search(self._limited(budget, limit), possible, interleaves=is_first):
                 return
             if self.bound > bound:
                 limit = _FIRST_LIMIT
             elif most is not None and limit >= most:
                 return
+            elif limit >= _LONG_LIMIT and not self.is_proven and budget.has_time:
+                self._search(self._limited(budget, limit))
 
     @staticmethod
     def _limited(budget: SearchBudget, deterministic: float) -> SearchBudget:
@@ -136,18 +149,24 @@ class FewestMoves:
         least = deterministic if known is None else min(known, deterministic)
         return replace(budget, limits=replace(budget.limits, deterministic=least))
 
-    def _search(self, budget: SearchBudget, *, interleaves: bool = False) -> bool:
-        """Search once with CP-SAT, among the moves that the prices permit at the bound.
+    def _search(
+        self,
+        budget: SearchBudget,
+        possible: NDArray[np.bool_] | None = None,
+        *,
+        interleaves: bool = False,
+    ) -> bool:
+        """Search once with CP-SAT, among all moves or those that the prices permit at the bound.
 
         Return whether a search was possible.
         """
         from kassay.solver.cpsat.moved_partitions import MovedPartitionsModel  # noqa: PLC0415
 
         pool, target, limits = self.pool, self.bound, self.limits
-        model = MovedPartitionsModel(pool.problem, pool.constraints, self.level)
-        if self.priced is not None:
-            possible = self.priced.possible_moves(target)
-            model = replace(model, possible=possible, interleaves=interleaves)
+        model = MovedPartitionsModel(
+            pool.problem, pool.constraints, self.level, possible=possible, interleaves=interleaves
+        )
+        if possible is not None:
             limits = self.preferred or limits
         found = model.fewest_moves(
             limits, budget=budget, hint=pool.best(self.level, limits), bound=target
@@ -158,7 +177,7 @@ class FewestMoves:
         bound = target + 1 if found.infeasible else found.bound
         if bound is None:
             return False
-        if self.priced is None:
+        if possible is None:
             self._raise_bound(bound, Origin.CP_SAT)
         elif bound > target and self.preferred is not None:
             self.preferred = None
@@ -180,7 +199,7 @@ class FewestMoves:
             max_loads,
             costs,
             incumbent=int(costs.sum()) + 1 if cost is None else cost,
-            may_continue=budget.continuation(_MAX_PRICE_STEPS),
+            may_continue=budget.continuation(_MAX_PRICE_STEPS, least=_MIN_PRICE_STEPS),
         )
         if self.priced is not None:
             self._raise_bound(self.priced.bound, Origin.EXCHANGE)

@@ -160,3 +160,13 @@ def test_a_reproducible_budget_ends_after_a_number_of_questions():
     budget = SearchBudget(inf, SearchLimits(deterministic=0.02)).reproducible()
     assert [budget.has_time for _ in range(5)] == [True, True, True, True, False]
     assert SearchBudget(inf).reproducible().part(0.5).has_time
+
+
+def test_the_first_steps_continue_after_a_share_of_the_time_until_half_of_the_limit():
+    shared = SearchBudget.start(SearchLimits(time=1e6)).until(0)
+    may_continue = shared.continuation(99, least=3)
+    assert [may_continue() for _ in range(5)] == [True, True, True, False, False]
+    assert not shared.continuation(99)()
+    assert not SearchBudget.start(SearchLimits(time=0)).continuation(99, least=3)()
+    late = replace(shared, latest=time.monotonic() + 0.4e6)
+    assert not late.continuation(99, least=3)()
