@@ -20,6 +20,8 @@ from kassay.solver import (
 from kassay.solver.bounds.level_bounds import level_bound, makespan_bound
 from kassay.solver.certificate.certificate import LevelClaim, Origin
 from kassay.solver.constraints import Forbidden, MaxPartitions
+from kassay.solver.cpsat.model import SearchResult
+from kassay.solver.cpsat.moved_partitions import MovedPartitionsModel
 from kassay.solver.evaluation import movement_costs, violated
 from kassay.solver.incumbent_pool import FlowLevels, IncumbentPool, LevelResult
 from kassay.solver.initial_solutions import place_within
@@ -161,6 +163,30 @@ def test_moves_that_counting_proves_have_its_origin():
         assert pool.reached[-1].claim == LevelClaim(levels[1], moves, moves, Origin.COUNTING)
         counted += search.has_searched
     assert counted
+
+
+def test_searches_at_the_bound_alternate_with_searches_among_all_moves(monkeypatch):
+    search_by_model = MovedPartitionsModel.fewest_moves
+
+    def inconclusive_at_the_bound(model, limits, **options):
+        if model.possible is not None:
+            return SearchResult(None, options["bound"])
+        return search_by_model(model, limits, **options)
+
+    monkeypatch.setattr(MovedPartitionsModel, "fewest_moves", inconclusive_at_the_bound)
+    for _, problem, max_load, moves in limited_problems(random.Random("all"), 3, slack=3):
+        limits = [(Imbalance("makespan"), max_load)]
+        priced = price_by_weight(
+            problem,
+            [max_load] * problem.member_count,
+            movement_costs(problem, Movement()),
+            incumbent=99,
+            may_continue=limited_steps(1),
+        )
+        pool = IncumbentPool(problem, (Movement(),), (), [])
+        search = FewestMoves(pool, Movement(), limits, priced=priced)
+        search.run(SearchBudget.start(SearchLimits(time=20)))
+        assert (search.is_proven, search.bound) == (True, moves)
 
 
 def test_searches_with_prices_end_at_a_deterministic_limit():
