@@ -77,12 +77,12 @@ class TextTable:
         free = range(len(headings) - 1, _KEPT - 1, -1)
         order = sorted(free, key=lambda column: headings[column] not in self.optional)
         for count in range(len(order) + 1):
-            shown = table._without(order[:count])  # noqa: SLF001
+            shown = table.without(order[:count])
             if shown._least_width() <= width:  # noqa: SLF001
                 break
         return shown, [headings[column] for column in sorted(order[:count])]
 
-    def _without(self, hidden: Sequence[int]) -> "TextTable":
+    def without(self, hidden: Sequence[int]) -> "TextTable":
         """Return the table without the columns of the given numbers."""
         names = len(self.first)
         return replace(

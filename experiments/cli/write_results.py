@@ -21,14 +21,15 @@ class TableLayout:
     """Columns of an output table after the first column, which is the group id.
 
     The columns ``first`` (text), ``numbers`` and ``last`` (text) follow in this order. A narrow
-    terminal hides the columns ``optional`` first. ``rows`` converts a JSON record to table rows
-    without the group id.
+    terminal hides the columns ``optional`` first. ``not_empty`` are number columns that the table
+    lacks if no row has a value. ``rows`` converts a JSON record to table rows without the group id.
     """
 
     first: Sequence[str] = ()
     numbers: Sequence[str] = ()
     last: Sequence[str] = ()
     optional: Sequence[str] = ()
+    not_empty: Sequence[str] = ()
     rows: Callable[[Record], Iterable[Sequence[object]]]
 
     def table(self, records: Iterable[Record]) -> TextTable:
@@ -40,7 +41,14 @@ class TableLayout:
                 rows.append([cell(record["id"]), *blank, cell(record["error"])])
             else:
                 rows += [[cell(record["id"]), *map(cell, cells)] for cells in self.rows(record)]
-        return TextTable(first, self.numbers, self.last, rows, optional=self.optional)
+        table = TextTable(first, self.numbers, self.last, rows, optional=self.optional)
+        return table.without(
+            [
+                at
+                for at, heading in enumerate(self.numbers, len(first))
+                if heading in self.not_empty and not any(row[at] for row in rows)
+            ]
+        )
 
 
 def print_records(

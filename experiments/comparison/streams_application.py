@@ -4,7 +4,7 @@ A task is a partition, and its subtopology a topic. A thread is a member, and it
 The threads of a process hold the tasks with caught-up state in the process.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,14 +17,31 @@ from kassay.reference.model.group_annotations import Client
 from kassay.reference.model.topic_partitions import Partitions
 from kassay.reference.model.topic_partitions import TopicPartition as Task
 
+_COPIES = ("active", "standby", "warmup")
+"""Keys of the tasks of which a member or a process has a copy; only members have warm-ups."""
+
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process with its threads, its previous active tasks, and the tasks with caught-up state."""
+    """A process with its threads and its stateful tasks before a rebalance.
+
+    Parameters
+    ----------
+    active
+        Previous active tasks, also stateless ones.
+    copies
+        Previous active, standby and warm-up tasks with state.
+    reported
+        Tasks with an offset or a lag of a local directory.
+    state
+        Tasks with caught-up state.
+    """
 
     id: str
     threads: tuple[str, ...]
     active: tuple[Task, ...]
+    copies: tuple[Task, ...]
+    reported: tuple[Task, ...]
     state: tuple[Task, ...]
     tags: tuple[tuple[str, str], ...]
 
@@ -109,11 +126,15 @@ class Application:
 
 @dataclass(frozen=True, slots=True)
 class StreamsAnswer:
-    """Active tasks per thread and per process, and standby tasks per process."""
+    """Active tasks per thread and per process, and standby tasks per process.
+
+    ``thread_copies`` is the number of active and standby tasks of each thread.
+    """
 
     threads: Assignment
     active: Assignment
     standby: Assignment
+    thread_copies: tuple[int, ...]
 
     def copies(self, topics: Sequence[Topic]) -> Assignment:
         """Return the active and standby tasks of some subtopologies per process."""
@@ -137,6 +158,7 @@ def read_application(document: FamilyDocument) -> Application:
         return Application(document.id, topics, tuple(processes), owned)
     config = content.get("config", {})
     topics = _topics(content, config.get("num_standby_replicas") or 0)
+    stateful = {topic.name for topic in topics if topic.is_stateful}
     state: dict[str, list[Task]] = {one["id"]: [] for one in content["processes"]}
     for task, ids in caught_up_processes(document).items():
         for id in ids:
@@ -146,6 +168,8 @@ def read_application(document: FamilyDocument) -> Application:
             one["id"],
             tuple(f"{one['id']}/{number}" for number in range(one["threads"])),
             tuple(map(_task, one.get("active", ()))),
+            _stateful(stateful, (_task(t) for k in _COPIES for t in one.get(k, ()))),
+            _stateful(stateful, map(_task, one.get("lags", ()))),
             tuple(state[one["id"]]),
             _tags(one, config.get("rack_aware_assignment_tags", ())),
         )
@@ -158,7 +182,7 @@ def read_answer(application: Application, answer: Mapping[str, Any]) -> StreamsA
     """Convert the answer of an assignor.
 
     The tasks of a process that are not assigned to threads are dealt to them, stateful tasks
-    first: no other distribution is more even.
+    first and standbys last: no other distribution is more even.
     """
     if "members" in answer:
         process_of = application.threads
@@ -168,10 +192,15 @@ def read_answer(application: Application, answer: Mapping[str, Any]) -> StreamsA
         }
         active: dict[str, list[Task]] = {one.id: [] for one in application.processes}
         standby: dict[str, list[Task]] = {one.id: [] for one in application.processes}
+        copies = []
         for thread, process in process_of.items():
             active[process] += threads[thread]
-            standby[process] += _tasks(answer["members"].get(thread, {}).get("standby", {}))
-        return StreamsAnswer(Assignment(threads), Assignment(active), Assignment(standby))
+            standbys = [*_tasks(answer["members"].get(thread, {}).get("standby", {}))]
+            standby[process] += standbys
+            copies.append(len(threads[thread]) + len(standbys))
+        return StreamsAnswer(
+            Assignment(threads), Assignment(active), Assignment(standby), tuple(copies)
+        )
     active, standby = (
         {
             one.id: [*map(_task, answer["processes"].get(one.id, {}).get(key, ()))]
@@ -180,12 +209,16 @@ def read_answer(application: Application, answer: Mapping[str, Any]) -> StreamsA
         for key in ("active", "standby")
     )
     names = {topic.name for topic in application.stateful}
-    threads = {}
+    threads, copies = {}, []
     for one in application.processes:
         tasks = sorted(active[one.id], key=lambda task: (task.topic not in names, task))
         count = len(one.threads)
         threads |= {thread: tasks[at::count] for at, thread in enumerate(one.threads)}
-    return StreamsAnswer(Assignment(threads), Assignment(active), Assignment(standby))
+        dealt = range(len(tasks) + len(standby[one.id]))
+        copies += [len(dealt[at::count]) for at in range(count)]
+    return StreamsAnswer(
+        Assignment(threads), Assignment(active), Assignment(standby), tuple(copies)
+    )
 
 
 def _task(text: str) -> Task:
@@ -215,18 +248,26 @@ def _group_processes(
     stateful = {topic.name for topic in topics if topic.is_stateful}
     for id in dict.fromkeys(member["process"] for member in members):
         inside = [member for member in members if member["process"] == id]
-        active = [task for member in inside for task in _tasks(member.get("active", {}))]
-        known = [
-            task
-            for member in inside
-            for key in ("active", "standby", "warmup", "offsets")
-            for task in _tasks(member.get(key, {}))
-            if task.topic in stateful
-        ]
-        threads = tuple(member["id"] for member in inside)
+
+        def of(*names: str, inside: Sequence[Mapping[str, Any]] = inside) -> Iterator[Task]:
+            for member in inside:
+                for key in names:
+                    yield from _tasks(member.get(key, {}))
+
         yield Process(
-            id, threads, tuple(active), tuple(dict.fromkeys(known)), _tags(inside[0], keys)
+            id,
+            tuple(member["id"] for member in inside),
+            tuple(of("active")),
+            _stateful(stateful, of(*_COPIES)),
+            _stateful(stateful, of("offsets")),
+            _stateful(stateful, of(*_COPIES, "offsets")),
+            _tags(inside[0], keys),
         )
+
+
+def _stateful(names: Collection[str], tasks: Iterable[Task]) -> tuple[Task, ...]:
+    """Return each task of some subtopologies once."""
+    return tuple(dict.fromkeys(task for task in tasks if task.topic in names))
 
 
 def _tasks(table: Mapping[str, Any]) -> Iterator[Task]:

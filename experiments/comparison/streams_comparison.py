@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from math import lcm
 from typing import Any
 
 from kassay.experiments.comparison.family_measures import (
@@ -27,7 +28,12 @@ from kassay.reference.model.metrics import spread
 from kassay.reference.model.topic_partitions import TopicPartition as Task
 from kassay.solver.certificate.certificate import value_of
 from kassay.solver.limits import SearchLimits
-from kassay.solver.objective import FlowLevel, MissingTagValues, StandbyMoves
+from kassay.solver.objective import (
+    FlowLevel,
+    MissingTagValues,
+    StandbyMoves,
+    requested_levels,
+)
 from kassay.solver.solve import solve
 from kassay.solver.standbys import missing_tag_values, possible_tag_values, standby_costs
 
@@ -200,7 +206,7 @@ def _copies(
 ) -> Iterator[FamilyMeasure]:
     """Yield the measures of active and standby tasks together, for the copies of the answer.
 
-    The minimum number of moves belongs to the numbers of copies per process of the answer.
+    The minimum numbers of moves belong to the numbers of copies per process of the answer.
     """
     counts = Counter(task for tasks in answer.copies(application.topics).values() for task in tasks)
     numbers = {
@@ -211,15 +217,45 @@ def _copies(
         replace(topic, copies=tuple((count, count) for count in numbers[topic.name]))
         for topic in application.topics
     ]
-    state = {one.id: one.state for one in application.processes}
     stateful = [topic for topic in topics if topic.is_stateful]
     copies = answer.copies(stateful)
-    group = application.place_group(stateful, state, like=copies)
-    solution = solve(group, levels=("movement",), limits=limits)
-    yield measure_level(group, copies, solution, "movement", {}, shown="copy_moves")
+    before = {one.id: one.copies for one in application.processes}
+    previous = Counter(task for tasks in before.values() for task in tasks)
+    reported = {one.id: one.reported for one in application.processes}
+    found = Counter(task for tasks in reported.values() for task in tasks)
+    state = {one.id: one.state for one in application.processes}
+    # Each measure is a constant plus the number of copies on a process that does not hold the task.
+    for name, holds, constant in (
+        ("copy_moves", state, 0),
+        ("replaced_copies", before, -sum(max(0, counts[t] - n) for t, n in previous.items())),
+        ("unused_directories", reported, sum(n - counts[t] for t, n in found.items())),
+    ):
+        group = application.place_group(stateful, holds, like=copies)
+        level = solve(group, levels=("movement",), limits=limits).level("movement")
+        value = value_of(group, copies, requested_levels(group, "movement")[0])
+        yield FamilyMeasure(name, *(n + constant for n in (value, level.value, level.bound)))
+    lost = sum(topic.partitions for topic in stateful) - len(previous)
+    yield FamilyMeasure("tasks_without_copy", lost, lost, lost)
+    yield from _copy_spreads(application, answer)
     speeds = {one.id: len(one.threads) for one in application.processes}
     group = application.place_group(topics, state, speeds=speeds)
     solution = solve(group, levels=("sum_of_squares",), limits=limits)
     name = "copy_sum_of_squares"
     copies = answer.copies(topics)
     yield measure_level(group, copies, solution, "sum_of_squares", {}, shown=name)
+
+
+def _copy_spreads(application: Application, answer: StreamsAnswer) -> Iterator[FamilyMeasure]:
+    """Yield the spreads of copies and of standbys, which have no proven minimum.
+
+    Those of processes are per thread, times the least common multiple of the numbers of threads.
+    """
+    factor = lcm(*(len(one.threads) for one in application.processes))
+    yield FamilyMeasure("copy_spread", spread(answer.thread_copies), None, None)
+    for name, both in (("process_copy_spread", True), ("process_standby_spread", False)):
+        loads = [
+            (len(answer.standby[one.id]) + both * len(answer.active[one.id]))
+            * (factor // len(one.threads))
+            for one in application.processes
+        ]
+        yield FamilyMeasure(name, spread(loads), None, None)

@@ -1,8 +1,11 @@
 """Comparison of answers of share groups, Streams and Connect with the optimum."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping
+from itertools import combinations, product
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -222,6 +225,62 @@ def test_standbys_are_compared_by_tags_and_moves() -> None:
     numbers = _numbers(_compared(Kind.STREAMS, document, short)[0])
     assert numbers["missing_standbys"] == (1, 0)
     assert numbers["missing_tag_values"] == (3, None)
+
+
+def test_the_measures_of_copies_have_the_minimum_for_the_copies_per_process() -> None:
+    tasks, names = [f"0_{number}" for number in range(4)], "abc"
+    pairs = [(task, name) for task in tasks for name in names]
+    for seed in range(6):
+        rng = Random(seed)
+        before, reported = ({p for p in pairs if rng.random() < 0.4} for _ in range(2))
+        after = {p for p in pairs if rng.random() < 0.4} | {(t, rng.choice(names)) for t in tasks}
+        active = {task: min(name for t, name in after if t == task) for task in tasks}
+        document = _processes(**{name: [] for name in names})
+        for process, name in zip(document["processes"], names, strict=True):
+            process["standby"] = [task for task in tasks if (task, name) in before]
+            process["lags"] = {task: 99_999 for task in tasks if (task, name) in reported}
+        standby = {n: [t for t in tasks if (t, n) in after and active[t] != n] for n in names}
+        answer = _answer(standby, **{n: [t for t in tasks if active[t] == n] for n in names})
+        numbers = _numbers(_compared(Kind.STREAMS, document, answer)[0])
+
+        def values(copies: set[tuple[str, str]], before=before, reported=reported) -> list[int]:
+            lost, added = before - copies, copies - before
+            both = [[sum(p[0] == t for p in one) for one in (lost, added)] for t in tasks]
+            return [sum(map(min, both)), len(reported - copies)]
+
+        counts = Counter(name for _, name in after), Counter(task for task, _ in after)
+        rows = [combinations(names, counts[1][task]) for task in tasks]
+        others = [
+            {(t, n) for t, row in zip(tasks, one, strict=True) for n in row}
+            for one in product(*rows)
+        ]
+        least = [values(one) for one in others if Counter(n for _, n in one) == counts[0]]
+        expected = zip(values(after), map(min, zip(*least, strict=True)), strict=True)
+        assert [numbers["replaced_copies"], numbers["unused_directories"]] == [*expected], seed
+        fresh = len(tasks) - len({task for task, _ in before})
+        assert numbers["tasks_without_copy"] == (fresh, fresh)
+
+
+def test_spreads_of_copies_are_per_thread() -> None:
+    document = _processes(a=[], b=[], c=[])
+    document["processes"][2]["threads"] = 3
+    active = {"a": ["0_0", "0_1", "0_2"], "b": ["0_3"], "c": []}
+    numbers = _numbers(
+        _compared(Kind.STREAMS, document, _answer({"c": ["0_0"], "b": ["0_1"]}, **active))[0]
+    )
+    assert numbers["copy_spread"] == (2, None)
+    # The least common multiple is 6: 3 copies on 2 threads are 9, and 1 copy on 3 threads is 2.
+    assert numbers["process_copy_spread"] == (7, None)
+    assert numbers["process_standby_spread"] == (3, None)
+    document = _streams_group(a={"process": "p0"}, b={"process": "p0"}, c={"process": "p1"})
+    members = {
+        "a": {"active": {"0": [0, 1]}, "standby": {}},
+        "b": {"active": {}, "standby": {}},
+        "c": {"active": {"1": [0, 1]}, "standby": {"0": [0, 1]}},
+    }
+    numbers = _numbers(_compared(Kind.STREAMS_GROUP, document, {"members": members})[0])
+    assert numbers["copy_spread"] == (4, None)
+    assert numbers["process_copy_spread"] == (6, None)
 
 
 def test_the_minimum_of_standbys_is_unknown_if_there_are_too_many_choices(monkeypatch) -> None:

@@ -83,14 +83,13 @@ def _write_page(
 
 
 def _events(forecast: Record) -> PageTable:
-    """Return the costs of events, without the columns of other kinds of documents."""
+    """Return the costs of events, without the name of the document in each row."""
     table = FORECAST_LAYOUT.table([forecast])
-    columns = list(zip((*table.first, *table.numbers), *table.rows, strict=True))[1:]
-    titles, *rows = zip(*(one for one in columns if any(one[1:])), strict=True)
     named, label = [], ""
-    for row in rows:
-        label = row[0] or label
-        named.append((label, *row[1:]))
+    for _, setting, *cells in table.rows:
+        label = setting or label
+        named.append((label, *cells))
+    titles = (*table.first[1:], *table.numbers)
     return PageTable([title.replace("\n", " ") for title in titles], named)
 
 

@@ -120,12 +120,11 @@ def _streams_rows(record: Record) -> Iterator[Sequence[object]]:
             label = ""
 
 
+_OF_ONE_KIND = ("stopped\ns", "per task\ns", "probing\nmin", "state\nmoves", "fewest")
 FORECAST_LAYOUT = TableLayout(
     first=("setting", "event"),
-    numbers=(
-        *("rebalances", "starts", "stopped\ns", "per task\ns"),
-        *("probing\nmin", "state\nmoves", "fewest"),
-    ),
-    optional=("stopped\ns", "per task\ns", "probing\nmin", "state\nmoves", "fewest"),
+    numbers=("rebalances", "starts", *_OF_ONE_KIND),
+    optional=_OF_ONE_KIND,
+    not_empty=_OF_ONE_KIND,
     rows=_rows,
 )

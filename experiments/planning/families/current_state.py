@@ -22,8 +22,12 @@ _LEVERS = {
     Kind.STREAMS: "kassay forecast compares task assignors and settings",
     Kind.CONNECT: "kassay forecast compares settings of the delay",
 }
-_COSTS = ("movement", "moves", "stopped_ms")
-"""Last words of measures that the current state does not have: they need an event."""
+_OMITTED = (
+    *("movement", "moves", "stopped_ms", "replaced_copies", "unused_directories", "without_copy"),
+    *("copy_spread", "standby_spread"),
+)
+"""Last words of measures that the current state does not have: they need an event, or have no
+minimum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +96,8 @@ class FamilyState:
 
     @property
     def measures(self) -> list[FamilyMeasure]:
-        """Return the measures that need no event."""
-        return [one for one in self.comparison.measures if not one.name.endswith(_COSTS)]
+        """Return the measures that need no event and have a minimum."""
+        return [one for one in self.comparison.measures if not one.name.endswith(_OMITTED)]
 
 
 def current_state(document: FamilyDocument, *, limits: SearchLimits) -> FamilyState:

@@ -46,6 +46,13 @@ def test_a_plan_of_an_optimal_state_has_nothing_to_do(kassay, tmp_path):
     )
 
 
+def test_each_measure_of_the_state_of_a_streams_group_has_a_minimum(kassay):
+    done = kassay("plan", EXAMPLES / "streams-members-verbose.txt", "--format", "jsonl")
+    measures = json.loads(done.out)["measures"].values()
+    assert measures
+    assert all(one["minimum"] is not None for one in measures)
+
+
 def test_a_survey_has_one_row_per_document(kassay):
     done = kassay("survey", EXAMPLES, "--format", "json")
     assert done.code == 0, done.err
@@ -147,6 +154,12 @@ def test_a_page_states_why_no_event_is_simulated(kassay, tmp_path):
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "the eager protocol has no delay to forecast" in page
     assert line["directory"] == str(tmp_path / "out")
+
+
+def test_the_forecast_of_connect_has_no_columns_of_streams(kassay):
+    done = kassay("forecast", EXAMPLES / "connect-status.json", "--format", "table")
+    assert "per task" in done.out
+    assert not {"probing", "moves", "fewest"} & set(done.out.split())
 
 
 def test_what_if_compares_a_setting_of_connect(kassay):
