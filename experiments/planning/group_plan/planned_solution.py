@@ -6,10 +6,13 @@ from dataclasses import dataclass, field, replace
 
 from kassay.experiments.comparison.optimum import CaseLimits
 from kassay.experiments.planning.group_plan.plan_alternatives import FEW_MOVES
+from kassay.experiments.planning.moves.move_schedule import schedule_moves
 from kassay.experiments.planning.preparation.plan_verdict import count_of
+from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.reference.model.load_units import LoadUnits
 from kassay.reference.model.metrics import Measure
+from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.solver.constraints import Constraint, MaxMoves
 from kassay.solver.frontier.frontier import frontier, moves_table
 from kassay.solver.frontier.frontier_points import Frontier
@@ -19,6 +22,7 @@ from kassay.solver.frontier.moves_frontier import (
     table_frontier,
 )
 from kassay.solver.frontier.moves_plan import MovesPlan, has_plan_levels
+from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.lexicographic.moves_table import MovesTable
 from kassay.solver.lexicographic.moves_table_search import prove_moves
 from kassay.solver.limits import SearchBudget
@@ -27,7 +31,7 @@ from kassay.solver.solution import Solution
 from kassay.solver.solve import solve
 
 _MAX_POINTS = 60
-"""Maximum number of points of the frontier."""
+"""Maximum number of points of the frontier, without those up to the number of moves of the plan."""
 Progress = Callable[[str], None]
 """Function that is called with the name of each part of the plan when the part starts."""
 
@@ -115,10 +119,11 @@ class PlannedSolution:
         search.find_fewest_moves(self.time.budget("fewest moves", 1.0))
         moves = dict.fromkeys((search.moves, FEW_MOVES, 1))
         prove_moves(self.table, list(moves), self.time.budget("plan", 0.25))
-        counts = shown_moves(self.table, _MAX_POINTS, moves)
+        counts = _shown_moves(self.table, search.moves)
         prove_points(self.table, counts, self.time.budget("frontier", 0.5))
         bound = search.even_out(self.time.budget("even loads", 1.0))
         self.solution, self.optimum = search.solution(bound), search.optimum()
+        _add_prefixes(self.table, self.solution.assignment)
 
     def _solve_levels(self) -> tuple[Solution, Solution]:
         """Solve for the optimum first, because the tolerance is relative to its imbalance."""
@@ -147,8 +152,8 @@ class PlannedSolution:
     def frontier(self) -> Frontier:
         """Return the frontier with the planned solution."""
         if self.table is not None:
-            moves = (self.solution.movement.value, FEW_MOVES)
-            return table_frontier(self.table, shown_moves(self.table, _MAX_POINTS, moves))
+            counts = _shown_moves(self.table, self.solution.movement.value)
+            return table_frontier(self.table, counts)
         return frontier(
             self.group,
             measure=Measure(self.solution.imbalance.name),
@@ -165,6 +170,24 @@ def _exact_levels(group: Group, levels: Sequence[Level]) -> tuple[Level, ...]:
     """Return two levels: imbalance without tolerance, then movement."""
     measures = [level.measure for level in levels if isinstance(level, Imbalance)]
     return (Imbalance(measures[0] if measures else default_measure(group)), Movement())
+
+
+def _add_prefixes(table: MovesTable, assignment: Assignment | None) -> None:
+    """Add the assignments after each of the ordered moves to an assignment to the table."""
+    problem = table.problem
+    placement = keep_owned(problem)
+    for batch in () if assignment is None else schedule_moves(problem.group, assignment):
+        placement = placement.copy()
+        for move in batch.moves:
+            partition = problem.partition_index[TopicPartition(move.topic, move.partition)]
+            placement[partition] = problem.member_index[move.target]
+        table.add(placement)
+
+
+def _shown_moves(table: MovesTable, planned: int) -> list[int]:
+    """Return the numbers of moves of the points: the first numbers up to the plan's, and others."""
+    first = range(min(planned, _MAX_POINTS) + 1)
+    return shown_moves(table, _MAX_POINTS, (*first, planned, FEW_MOVES))
 
 
 def without_move_limit(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from kassay.reference.model.metrics import loads, movement
 from kassay.solver.bounds.level_bounds import makespan_bound
 from kassay.solver.problem import build_problem
 from tests.log_normal_groups import log_normal_group
+from tests.random_groups import group_with_owners
 
 GROUP = log_normal_group()
 
@@ -73,6 +75,18 @@ def test_each_prefix_of_the_list_of_moves_is_close_to_the_frontier(result):
         before = batch.makespan
         lowest = min(imbalance for number, imbalance in frontier if number <= moves)
         assert batch.makespan <= lowest * 12 // 10
+
+
+def test_no_prefix_of_the_list_of_moves_is_below_the_frontier():
+    rng = random.Random(3)
+    weights = [int(3000 * 0.95**rank) + 3 for rank in range(90)]
+    rng.shuffle(weights)
+    owners = [rng.choice([0, 0, 0, 1, rng.randrange(6)]) for _ in weights]
+    found = plan(group_with_owners(weights, owners, 6), growth=(), limits=2.0)
+    points = [(point.movement.value, point.imbalance.value) for point in found.frontier.points]
+    assert len(found.batches) > 10
+    for moves, batch in enumerate(found.batches, 1):
+        assert min(load for number, load in points if number <= moves) <= batch.makespan
 
 
 def test_explanation_and_moves_agree_partition_by_partition(result):
