@@ -133,7 +133,7 @@ def process_documents(
     """Process parsed documents as `process_groups` does: groups, or documents of a family."""
     records: list[Record] = []
     code = 0
-    for record, group_code in _results(file, process, documents):
+    for record, group_code in _results(file, process, documents, output_format):
         code = max(code, group_code)
         if output_format is Format.JSONL:
             typer.echo(json_line(record))
@@ -196,10 +196,11 @@ def _print_tables(records: Sequence[Record], layout: TableLayout | None) -> None
         if "caveat" in record:
             print_note(f"group {record['id']!r}: {record['caveat']}")
     records = [reading for record in records for reading in _readings(record)]
+    found = [record for record in records if "error" not in record]
     if layout is None:
         print_scalars(records)
-    else:
-        layout.table(records).print()
+    elif found:
+        layout.table(found).print()
 
 
 def _readings(record: Record) -> Iterator[Record]:
@@ -208,7 +209,8 @@ def _readings(record: Record) -> Iterator[Record]:
     if "other_reading" in record:
         other = record["other_reading"]
         id = f"{record['id']} (other)"
-        print_note(f"group {id!r}: the results hold if {other['condition']}")
+        error = f"; {other['error']}" if "error" in other else ""
+        print_note(f"group {id!r}: the results hold if {other['condition']}{error}")
         yield {**other, "id": id}
 
 
@@ -227,12 +229,13 @@ def _results(
     file: Path,
     process: Callable[[T], GroupResult],
     groups: Iterable[tuple[str | None, T | InputError]],
+    output_format: Format,
 ) -> Iterator[tuple[Record, int]]:
     is_empty = True
     for group_id, group in groups:
         is_empty = False
         if isinstance(group, InputError):
-            yield error_record(group_id, group), BAD_INPUT
+            yield error_record(group_id, group, output_format), BAD_INPUT
             continue
         if isinstance(group, Group):
             for text in parts_without_effect(group):
@@ -245,7 +248,7 @@ def _results(
             yield {"id": group_id, "error": error, "interrupted": True}, INTERRUPTED
             return
         except InputError as error:
-            yield error_record(group_id, error), BAD_INPUT
+            yield error_record(group_id, error, output_format), BAD_INPUT
             continue
         if STOP.is_set():
             yield {**_with_condition(result.record, group), "interrupted": True}, INTERRUPTED

@@ -33,14 +33,13 @@ class TableLayout:
     rows: Callable[[Record], Iterable[Sequence[object]]]
 
     def table(self, records: Iterable[Record]) -> TextTable:
-        """Convert JSON records to a text table. The last column shows errors."""
-        first, rows = ("group", *self.first), []
-        blank = [""] * (len(first) + len(self.numbers) + len(self.last) - 2)
-        for record in records:
-            if "error" in record:
-                rows.append([cell(record["id"]), *blank, cell(record["error"])])
-            else:
-                rows += [[cell(record["id"]), *map(cell, cells)] for cells in self.rows(record)]
+        """Convert JSON records without errors to a text table."""
+        first = ("group", *self.first)
+        rows = [
+            [cell(record["id"]), *map(cell, cells)]
+            for record in records
+            for cells in self.rows(record)
+        ]
         table = TextTable(first, self.numbers, self.last, rows, optional=self.optional)
         return table.without(
             [
@@ -104,12 +103,14 @@ def print_scalars(records: Sequence[Record]) -> None:
     print_table([{key: record.get(key) for key in keys} for record in records], text=len(keys))
 
 
-def error_record(group_id: str | None, error: Exception | str) -> Record:
+def error_record(
+    group_id: str | None, error: Exception | str, output_format: Format = Format.JSONL
+) -> Record:
     """Create the JSON record of a group with an error, and print the error.
 
-    On a terminal, the error appears only once.
+    If JSON is printed to a terminal, the error appears only in the JSON.
     """
-    if not (sys.stdout.isatty() and sys.stderr.isatty()):
+    if output_format is Format.TABLE or not (sys.stdout.isatty() and sys.stderr.isatty()):
         print_error(str(error))
     return {"id": group_id, "error": str(error)}
 

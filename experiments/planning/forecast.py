@@ -9,7 +9,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
+from kassay.experiments.planning.preparation.identify_assignor import (
+    DEFAULT_LIST,
+    identify_assignor,
+    lists_default_assignors,
+    rolling_restarts,
+)
 from kassay.experiments.planning.preparation.planning_start import check_planning_start
 from kassay.experiments.simulation.cluster.environment import SimulationOptions
 from kassay.experiments.simulation.policies import POLICIES
@@ -66,11 +71,14 @@ class Configuration:
         configuration; empty for the current configuration.
     is_static
         Whether the members have a ``group.instance.id`` after the change.
+    listed
+        Assignors that the members list before the change; empty for the current assignor alone.
     """
 
     name: str
     steps: tuple[tuple[str, ...], ...] = ()
     is_static: bool = False
+    listed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,27 +158,33 @@ def _configurations(
     protocol = POLICIES[own].protocol
     if any(member.instance_id is None for member in group.members):
         yield Configuration(name=f"{own}, static members", steps=((own,),), is_static=True)
-    offered = identify_assignor(group)
+    identified = identify_assignor(group)
     if assignors is None:
         names = ("sticky", "cooperative-sticky", CONSUMER_PROTOCOL)
         # A change from the consumer protocol to the classic protocol needs a stop of the group.
         is_classic = protocol is not RebalanceProtocol.CONSUMER
-        assignors = [name for name in names if is_classic and offered.offers(name)]
+        assignors = [name for name in names if is_classic and identified.offers(name)]
     for name in assignors:
         if name not in ASSIGNORS or name not in POLICIES:
-            raise UsageError(f"unknown assignor {name!r}")
+            known = ", ".join(name for name in POLICIES if name in ASSIGNORS)
+            raise UsageError(f"unknown assignor {name!r}; choose from {known}")
         if name == own:
             continue
         if POLICIES[name].protocol is RebalanceProtocol.CONSUMER:
-            yield Configuration(name=f"{name}, consumer protocol", steps=((name,),))
+            steps = rolling_restarts(own, name)
+            yield Configuration(name=f"{name}, consumer protocol", steps=steps)
         elif protocol is RebalanceProtocol.CONSUMER:
             raise UsageError(
                 f"group {group.id!r} uses the consumer protocol; a change to {name!r} stops the "
                 "whole group, which the forecast does not simulate"
             )
         else:
-            # All members must support a common assignor during the first rolling restart.
-            yield Configuration(name=name, steps=((name, own), (name,)))
+            steps = rolling_restarts(own, name)
+            yield Configuration(name=name, steps=steps)
+            if name == DEFAULT_LIST[-1] and lists_default_assignors(identified, own):
+                yield Configuration(
+                    name=f"{name}, from the default list", steps=steps[1:], listed=DEFAULT_LIST
+                )
 
 
 def simulate_configuration(
@@ -190,6 +204,11 @@ def simulate_configuration(
     plans, initial = planned_members(group)
     events: list[ScriptEvent] = []
     at, changed = settings.pause, plans
+    if configuration.listed:
+        # The first restart only sets the list, and is not part of the change.
+        changed = [replace(plan, assignors=configuration.listed) for plan in plans]
+        at = _add_rolling_restart(events, changed, at, batch_size, settings)
+    change_at = at
     for step in configuration.steps:
         changed = [
             replace(plan, assignors=step, static=plan.static or configuration.is_static)
@@ -213,7 +232,7 @@ def simulate_configuration(
     server = configuration.steps[-1][0] if configuration.steps else own
     options = SimulationOptions(server_policy=POLICIES[server], new_id=new_id)
     simulation = Simulation(script, POLICIES[own], options, initial_group=initial)
-    simulation.clock.run(settings.pause - 1)
+    simulation.clock.run(change_at - 1)
     change = simulation.run_segment(changed_at - 1)
     restart = simulation.run_segment(end - 1)
     return Forecast(

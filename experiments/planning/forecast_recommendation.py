@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kassay.experiments.planning.forecast import Forecast
+from kassay.experiments.planning.preparation.plan_verdict import count_of
 from kassay.experiments.simulation.policies import POLICIES
 from kassay.experiments.simulation.simulation import SegmentCost
 from kassay.reference.assignors import RebalanceProtocol
@@ -32,24 +33,34 @@ class Recommendation:
 def recommend(
     forecasts: Sequence[Forecast], criterion: Criterion = Criterion.UNOWNED
 ) -> Recommendation:
-    """Recommend the configuration and batch size with the cheapest rolling restart.
+    """Recommend the configuration and batch size with the cheapest later rolling restart.
 
-    The other costs decide between equal values of the criterion. The reason compares the result
-    with the current configuration and the first batch size.
+    The other costs, and then those of the change, decide between equal values of the criterion.
+    The reason compares the result with the current configuration and the first batch size, and
+    its change with the cheapest change to another assignor or to static members.
     """
-    best = min(forecasts, key=lambda one: _costs(one.restart, criterion))
+    best = min(forecasts, key=lambda one: (_costs(one.restart, criterion), _change(one, criterion)))
     old, new = forecasts[0].restart, best.restart
     if best is forecasts[0]:
         unit = _UNOWNED if criterion is Criterion.UNOWNED else str(criterion)
-        reason = f"a rolling restart has {_text(new)}; no other configuration has fewer {unit}"
+        reason = (
+            f"a later rolling restart has {_text(new)}; no other configuration has fewer {unit}"
+        )
     else:
         reason = (
-            f"a rolling restart has {_seconds(new)} instead of {_seconds(old)} {_UNOWNED}, "
+            f"a later rolling restart has {_seconds(new)} instead of {_seconds(old)} {_UNOWNED}, "
             f"{_compared(new.rebalances, old.rebalances, 'rebalances')}, and "
             f"{_compared(new.moves, old.moves, 'moves')}: {_cause(best)}"
         )
+    changes = [one for one in forecasts if one.change is not None]
     if best.change is not None:
-        reason += f". The change itself has {_text(best.change)}"
+        reason += f". The change itself takes {_change_text(best)}"
+        cheapest = min(changes, key=lambda one: _change(one, criterion))
+        if cheapest.change != best.change:
+            reason += f". The cheapest change is {cheapest.configuration.name}: "
+            reason += _change_text(cheapest)
+        if best.configuration.listed:
+            reason += f". Condition: the members list {' and '.join(best.configuration.listed)}"
     return Recommendation(
         configuration=best.configuration.name, batch_size=best.batch_size, reason=reason
     )
@@ -63,6 +74,16 @@ def _costs(cost: SegmentCost, criterion: Criterion) -> tuple[int, ...]:
         Criterion.REBALANCES: cost.rebalances,
     }
     return costs[criterion], *costs.values()
+
+
+def _change(one: Forecast, criterion: Criterion) -> tuple[int, ...]:
+    """Return the costs of the change to a configuration; none for the current one."""
+    return () if one.change is None else _costs(one.change, criterion)
+
+
+def _change_text(one: Forecast) -> str:
+    cost = "" if one.change is None else f" with {_text(one.change)}"
+    return f"{count_of(len(one.configuration.steps), 'rolling restart')}{cost}"
 
 
 def _seconds(cost: SegmentCost) -> str:

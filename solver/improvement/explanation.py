@@ -80,7 +80,7 @@ def explain(
     >>> group = Group(topics=(Topic(name="t", partitions=2),), members=members)
     >>> for step in explain(group, Assignment({"a": [("t", 0), ("t", 1)]})):
     ...     print(step)
-    a gives t-0 to b: a drops from 2 to 1, b rises from 0 to 1, one more owned partition moves
+    a gives t-0 to b: a drops from 2 to 1, b rises from 0 to 1, 1 more move
     """
     require_group(group)
     limits = SearchLimits.of(limits)
@@ -102,8 +102,6 @@ def explain(
 
 def _moves_text(moves: int) -> str:
     if moves == 0:
-        return "no more owned partitions move"
-    number = {1: "one", 2: "two", 3: "three"}.get(abs(moves), str(abs(moves)))
+        return "no additional move"
     more = "more" if moves > 0 else "fewer"
-    plural, verb = ("", "moves") if abs(moves) == 1 else ("s", "move")
-    return f"{number} {more} owned partition{plural} {verb}"
+    return f"{abs(moves)} {more} move{'' if abs(moves) == 1 else 's'}"

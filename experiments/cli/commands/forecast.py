@@ -1,5 +1,6 @@
 """``kassay forecast``: forecast the rebalances that a change of a group causes."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,9 +8,10 @@ from pathlib import Path
 import typer
 
 from kassay.experiments.cli.families.forecasts import FORECAST_LAYOUT, family_forecast
-from kassay.experiments.cli.families.other_kinds import documents_of_other_kinds
+from kassay.experiments.cli.families.other_kinds import read_selected
 from kassay.experiments.cli.interruption import STOP
 from kassay.experiments.cli.messages import print_note
+from kassay.experiments.cli.options.option_checks import given_options
 from kassay.experiments.cli.options.option_groups import option
 from kassay.experiments.cli.options.output_options import (
     Format,
@@ -18,13 +20,12 @@ from kassay.experiments.cli.options.output_options import (
     format_option,
 )
 from kassay.experiments.cli.options.search_options import downtime_option, pause_option
-from kassay.experiments.cli.options.source_options import GroupSource
+from kassay.experiments.cli.options.source_options import SelectedGroups
 from kassay.experiments.cli.process_groups import (
     GroupResult,
     process_documents,
     process_groups,
 )
-from kassay.experiments.cli.read_groups import read_source
 from kassay.experiments.cli.write_results import Record, TableLayout, write_text
 from kassay.experiments.planning.forecast import Forecast, RestartSettings, current_assignor
 from kassay.experiments.planning.forecast import (
@@ -104,16 +105,17 @@ class ForecastOptions(TableOptions):
     output_format: Format = format_option(Format.JSONL)
 
 
-def forecast(options: ForecastOptions, source: GroupSource) -> None:
+def forecast(options: ForecastOptions, source: SelectedGroups) -> None:
     """Forecast the rebalances that a change of a group causes.
 
     kassay simulates each configuration from the current owners: the current one, static
     members, other assignors, and the consumer protocol. The result of a configuration has the
     cost of the change, by rolling restarts, and the cost of a later rolling restart, such as an
     upgrade of the client: rebalances, moves, and partition-seconds without an owner. The
-    recommendation is the configuration with the lowest cost of a later restart, see --minimise.
-    A change between assignors of the classic protocol needs two rolling restarts. All times are
-    in seconds.
+    recommendation is the configuration with the lowest cost of a later restart, see --minimise;
+    it also states the cost of the change, and the cheapest change. A change to cooperative-sticky
+    takes two rolling restarts, or one from the default list of the Java client; other changes take
+    one. `kassay plan` shows the loads after a change. All times are in seconds.
 
     For a Connect cluster, kassay simulates a restart, a rolling restart, a new worker and the loss
     of a worker per setting of scheduled.rebalance.max.delay.ms, and recommends a setting. For a
@@ -139,7 +141,7 @@ def forecast(options: ForecastOptions, source: GroupSource) -> None:
         seed=options.seed,
     )
     sizes = options.at_once or [1]
-    others, groups = documents_of_other_kinds(read_source(source.file, source.import_options()))
+    others, groups = read_selected(source.file, source.import_options(), source.group)
     if others:
         forecast_family = family_forecast(
             downtime_ms=settings.downtime,
@@ -152,6 +154,9 @@ def forecast(options: ForecastOptions, source: GroupSource) -> None:
             source.file, forecast_family, others, options.output_format, FORECAST_LAYOUT
         )
         return
+
+    given = given_options(source, without=["--file", "--group"])
+    plan = ["kassay", "plan", str(source.file), *given]
 
     def process(group: Group) -> GroupResult:
         found = forecast_changes(
@@ -169,13 +174,15 @@ def forecast(options: ForecastOptions, source: GroupSource) -> None:
         )
         if options.output_format is Format.TABLE:
             print_note(f"{group.id}: {_text(record)}")
+            command = shlex.join([*plan, *([] if group.id is None else ["--group", group.id])])
+            print_note(f"{group.id}: loads and moves per assignor in one rebalance: {command}")
         return GroupResult(record)
 
     layout = TableLayout(
         first=("configuration",),
         numbers=(
-            *("at once", "change", "moves", "unowned s"),
-            *("restart", "moves", "unowned s", "maximum"),
+            *("at\nonce", "rolling\nrestarts", "change", "moves", "unowned\ns"),
+            *("later\nrestart", "moves", "unowned\ns", "max\nload"),
         ),
         rows=_rows,
     )
@@ -193,6 +200,7 @@ def _record(
             {
                 "configuration": one.configuration.name,
                 "at_once": one.batch_size,
+                "rolling_restarts": len(one.configuration.steps),
                 "change": None if one.change is None else _cost(one.change),
                 "restart": _cost(one.restart),
                 "maximum_partitions": one.makespan,
@@ -220,6 +228,7 @@ def _rows(record: Record) -> Iterator[Sequence[object]]:
         yield (
             one["configuration"],
             one["at_once"],
+            one["rolling_restarts"],
             *_cells(one["change"]),
             *_cells(one["restart"]),
             one["maximum_partitions"],
@@ -236,12 +245,13 @@ def _cells(cost: Record | None) -> Sequence[object]:
     return ["–"] * 3 if cost is None else [cost[key] for key in keys]
 
 
-def _forecast_events(options: ForecastOptions, source: GroupSource, file: Path) -> None:
+def _forecast_events(options: ForecastOptions, source: SelectedGroups, file: Path) -> None:
     assignors = tuple(options.assignor or COMPARED_ASSIGNORS)
     unknown = [name for name in assignors if name not in ASSIGNORS]
     if unknown:
         raise typer.BadParameter(f"--assignor: unknown assignor {unknown[0]!r}")
-    groups = list(read_source(source.file, source.import_options()))
+    _, read = read_selected(source.file, source.import_options(), source.group)
+    groups = list(read)
     names = iter(directory_names(id for id, _ in groups) if len(groups) > 1 else ["."])
     limits = SearchLimits(time=options.time_limit, stop=STOP)
 

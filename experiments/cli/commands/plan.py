@@ -13,8 +13,7 @@ import typer
 from kassay.experiments.cli.families.current_states import STATE_LAYOUT, family_state
 from kassay.experiments.cli.families.other_kinds import (
     ParsedDocument,
-    documents_of_other_kinds,
-    select_documents,
+    read_selected,
 )
 from kassay.experiments.cli.interruption import STOP, call_interruptibly, exit_interrupted
 from kassay.experiments.cli.messages import BAD_INPUT, NOT_REACHED, print_error, print_note
@@ -23,17 +22,17 @@ from kassay.experiments.cli.options.option_checks import given_options
 from kassay.experiments.cli.options.option_groups import REQUIRED, argument, option
 from kassay.experiments.cli.options.output_options import Format, directory_option
 from kassay.experiments.cli.options.search_options import LimitOptions
-from kassay.experiments.cli.options.source_options import SourceOptions
+from kassay.experiments.cli.options.source_options import SourceOptions, group_option
 from kassay.experiments.cli.process_groups import process_documents
 from kassay.experiments.cli.progress import PROGRESS
-from kassay.experiments.cli.read_groups import ParsedGroup, check_selected, read_source
+from kassay.experiments.cli.read_groups import ParsedGroup
 from kassay.experiments.cli.text_tables import without_control_characters
 from kassay.experiments.cli.write_results import error_record, json_line
 from kassay.experiments.planning.group_plan.plan import GROWTH
 from kassay.experiments.planning.group_plan.plan import plan as plan_group
 from kassay.experiments.planning.group_plan.plan_result import Plan
 from kassay.experiments.planning.plan_output.plan_files import directory_names, write_plan
-from kassay.experiments.planning.plan_output.plan_sentences import verdict
+from kassay.experiments.planning.plan_output.plan_sentences import PlanArguments, verdict
 from kassay.experiments.planning.plan_output.render_plan import render_summary
 from kassay.experiments.planning.preparation.identify_assignor import installed_client
 from kassay.experiments.planning.preparation.planning_start import (
@@ -72,9 +71,7 @@ class PlanOptions:
         "only prints the plan.",
         default=None,
     )
-    group: list[str] | None = option(
-        None, "Id of a group to plan; repeatable.", show_default="all groups"
-    )
+    group: list[str] | None = group_option()
     batch_size: int = option(
         1, "Maximum number of partitions that move at the same time, as one batch.", min=1
     )
@@ -135,9 +132,7 @@ def plan(
 
     Example: `kassay plan captures/ --subscriptions equal -o plans/`
     """
-    selected = set(options.group or ())
-    known = source_data.import_options()
-    others, parsed = documents_of_other_kinds(read_source(options.source, known, selected=selected))
+    others, parsed = read_selected(options.source, source_data.import_options(), options.group)
     if others:
         _plan_other_kinds(options, others, limits)
     else:
@@ -153,7 +148,7 @@ def _plan_groups(
 ) -> None:
     """Plan one group after the other, and exit with the code of the worst result."""
     factors = tuple(map(_factor, options.growth)) if options.growth else GROWTH
-    groups, all_valid = _read(options, parsed, is_joined=source_data.together)
+    groups, all_valid = _read(parsed)
     code = 0 if all_valid else BAD_INPUT
     names = directory_names(one.id for one in groups)
     for number, (name, one) in enumerate(zip(names, groups, strict=True), 1):
@@ -172,20 +167,27 @@ def _plan_groups(
             print_error(str(error))
             typer.echo(json_line({"id": one.id, "conflict": str(error)}))
         else:
-            given = given_options(source_data, objective, without=["--max-moves"])
-            selected = ["--group", one.id] if one.id and (options.group or len(groups) > 1) else []
-            source = [str(options.source), *given]
+            is_alone = len(groups) == 1 and not options.group
+            arguments = PlanArguments(
+                source=(str(options.source), *given_options(source_data)),
+                selected=() if is_alone else _selection(one, options, source_data),
+                objective=tuple(given_options(objective, without=["--max-moves"])),
+            )
             if directory is not None:
-                write_plan(result, directory, source=source, selected=selected)
+                write_plan(result, directory, arguments=arguments)
             typer.echo(
-                _text(result, directory, source, selected=selected)
-                if options.is_text
-                else _line(result, directory)
+                _text(result, directory, arguments) if options.is_text else _line(result, directory)
             )
         if STOP.is_set():
             exit_interrupted(f"group {one.id!r} has the best plan found so far, or none")
     if code:
         raise typer.Exit(code)
+
+
+def _selection(group: Group, options: PlanOptions, source_data: SourceOptions) -> tuple[str, ...]:
+    """Return the options that select a group, or the groups that were joined to it."""
+    ids = (options.group or ()) if source_data.together else (group.id or "",)
+    return tuple(part for id in ids for part in ("--group", id))
 
 
 def _plan(
@@ -231,37 +233,29 @@ def _plan_other_kinds(
 ) -> None:
     """Compare the current state of documents of other kinds with the optimum."""
     output_format = Format.TABLE if options.is_text else Format.JSONL
-    documents = select_documents(options.source, others, set(options.group or ()))
     directories = None
     if options.output is not None:
-        ids = [one.id for _, one in documents if isinstance(one, FamilyDocument)]
+        ids = [one.id for _, one in others if isinstance(one, FamilyDocument)]
         parts = directory_names(ids) if len(ids) > 1 else [""]
         directories = (options.output / part for part in parts)
     process_documents(
         options.source,
         family_state(output_format, limits.interruptible_limits(), directories=directories),
-        documents,
+        others,
         output_format,
         STATE_LAYOUT,
     )
 
 
-def _read(
-    options: PlanOptions, parsed_groups: Iterable[ParsedGroup], *, is_joined: bool
-) -> tuple[list[Group], bool]:
-    """Read the selected groups, or all groups if none is selected.
-
-    The second returned value is True if all documents are valid.
-    """
-    selected = set() if is_joined else set(options.group or ())
+def _read(parsed_groups: Iterable[ParsedGroup]) -> tuple[list[Group], bool]:
+    """Return the valid groups, and whether all documents are valid; print the errors."""
     groups, all_valid = [], True
     for id, parsed in parsed_groups:
         if isinstance(parsed, InputError):
             typer.echo(json_line(error_record(id, parsed)))
             all_valid = False
-        elif not selected or id in selected:
+        else:
             groups.append(parsed)
-    check_selected(options.source, selected, (group.id for group in groups))
     return groups, all_valid
 
 
@@ -272,13 +266,9 @@ def _factor(text: str) -> Fraction:
     return factor
 
 
-def _text(plan: Plan, directory: Path | None, source: list[str], *, selected: list[str]) -> str:
-    summary = render_summary(
-        plan,
-        directory=None if directory is None else str(directory),
-        source=source,
-        selected=selected,
-    )
+def _text(plan: Plan, directory: Path | None, arguments: PlanArguments) -> str:
+    place = None if directory is None else str(directory)
+    summary = render_summary(plan, directory=place, arguments=arguments)
     return without_control_characters(summary)
 
 

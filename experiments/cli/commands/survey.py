@@ -33,6 +33,7 @@ from kassay.experiments.planning.plan_output.plan_files import (
     to_json,
     write_plan,
 )
+from kassay.experiments.planning.plan_output.plan_sentences import PlanArguments
 from kassay.experiments.planning.survey.render_survey import render_survey
 from kassay.experiments.planning.survey.survey_group import survey_family
 from kassay.experiments.planning.survey.survey_processes import survey_groups
@@ -267,7 +268,8 @@ def _write_pages(
             break
         print_note(f"plan {rank} of {len(planned_groups)}: {one.id}")
         planned = plan(documents[one.id], limits=limits, seed=seed)
-        write_plan(planned, directory / names[one.id])
+        arguments = PlanArguments(selected=() if one.id is None else ("--group", one.id))
+        write_plan(planned, directory / names[one.id], arguments=arguments)
     pages = {id: f"{name}/{PLAN_PAGE}" for id, name in names.items()}
     written = {id: page for id, page in pages.items() if (directory / page).is_file()}
     write_text(directory / "survey.html", render_survey(result, source=source, plans=written))

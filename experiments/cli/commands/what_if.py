@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from kassay.experiments.cli.families.forecasts import FORECAST_LAYOUT
-from kassay.experiments.cli.families.other_kinds import ParsedDocument, documents_of_other_kinds
+from kassay.experiments.cli.families.other_kinds import ParsedDocument, read_selected
 from kassay.experiments.cli.families.setting_changes import family_what_if
 from kassay.experiments.cli.interruption import STOP
 from kassay.experiments.cli.messages import print_note
@@ -29,10 +29,9 @@ from kassay.experiments.cli.options.search_options import (
     like_option,
     pause_option,
 )
-from kassay.experiments.cli.options.source_options import GroupSource
+from kassay.experiments.cli.options.source_options import SelectedGroups
 from kassay.experiments.cli.process_groups import GroupResult, process_documents, process_groups
 from kassay.experiments.cli.progress import PROGRESS
-from kassay.experiments.cli.read_groups import read_source
 from kassay.experiments.cli.write_results import Record, TableLayout, error_record
 from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
 from kassay.experiments.planning.preparation.planning_start import (
@@ -115,7 +114,10 @@ class WhatIfOptions(TableOptions):
 
 
 def what_if(
-    options: WhatIfOptions, source: GroupSource, objective: ObjectiveOptions, search: SearchOptions
+    options: WhatIfOptions,
+    source: SelectedGroups,
+    objective: ObjectiveOptions,
+    search: SearchOptions,
 ) -> None:
     """Find the optimal assignment of a group after changes to the group.
 
@@ -137,7 +139,7 @@ def what_if(
     table = source.weight_file
     if table is not None:
         source = replace(source, weights="none")
-    others, groups = documents_of_other_kinds(read_source(source.file, source.import_options()))
+    others, groups = read_selected(source.file, source.import_options(), source.group)
     if others:
         _change_settings(options, source, others, search.limits())
         return
@@ -150,7 +152,7 @@ def what_if(
         try:
             check_planning_start(group)
         except UnplannableGroupError as error:
-            return GroupResult(error_record(group.id, error), reached=False)
+            return GroupResult(error_record(group.id, error, options.output_format), reached=False)
         changed = scenarios(group, alternatives) if alternatives else ()
         all_scenarios = [*scenarios(group, ()), *changed]
         results = _solve_scenarios(group, all_scenarios, options.assignor, objective, search)
@@ -214,7 +216,7 @@ def _solve_scenarios(
 
 def _change_settings(
     options: WhatIfOptions,
-    source: GroupSource,
+    source: SelectedGroups,
     documents: Sequence[ParsedDocument],
     limits: SearchLimits,
 ) -> None:

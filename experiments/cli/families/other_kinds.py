@@ -1,12 +1,16 @@
 """Separate documents of other kinds from consumer groups, for commands that read both."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import TypeVar
 
-from kassay.experiments.cli.read_groups import ParsedGroup, check_selected
+from kassay.experiments.cli.read_groups import ParsedGroup, check_selected, read_source
+from kassay.experiments.sources.import_options import ImportOptions
 from kassay.reference.documents.family_documents import FamilyDocument, Kind, OtherKindError
 from kassay.reference.model.errors import InputError
+
+T = TypeVar("T")
 
 ParsedDocument = tuple[str | None, FamilyDocument | InputError]
 
@@ -41,14 +45,33 @@ def documents_of_other_kinds(
     return found, iter(())
 
 
-def select_documents(
-    file: Path, documents: Sequence[ParsedDocument], selected: set[str]
-) -> Sequence[ParsedDocument]:
-    """Return the selected documents and all errors, or all documents if none is selected."""
-    if not selected:
-        return documents
-    check_selected(file, selected, (id for id, one in documents if isinstance(one, FamilyDocument)))
-    return [(id, one) for id, one in documents if id in selected or isinstance(one, InputError)]
+def read_selected(
+    file: Path, options: ImportOptions, ids: Collection[str] | None
+) -> tuple[Sequence[ParsedDocument], Iterable[ParsedGroup]]:
+    """Return the documents of other kinds, or the groups, with the given ids, or all of them.
+
+    The result also has the errors in all documents. With the option ``together``, the groups with
+    these ids are joined.
+
+    Raises
+    ------
+    InputError
+        If the source has no document with one of the ids.
+    """
+    selected = set(ids or ())
+    others, groups = documents_of_other_kinds(read_source(file, options, selected=selected))
+    if not selected or (options.together and not others):
+        return others, groups
+    if others:
+        return _select(file, others, selected), ()
+    return (), _select(file, list(groups), selected)
+
+
+def _select(
+    file: Path, parsed: Sequence[tuple[str | None, T | InputError]], selected: set[str]
+) -> Sequence[tuple[str | None, T | InputError]]:
+    check_selected(file, selected, (id for id, _ in parsed))
+    return [(id, one) for id, one in parsed if id in selected or isinstance(one, InputError)]
 
 
 def refuse(command: str, kind: Kind, reason: str) -> InputError:

@@ -60,7 +60,7 @@ def check_directory(path: Path | None) -> Path | None:
     return path
 
 
-def given_options(*groups: "DataclassInstance", without: Sequence[str]) -> list[str]:
+def given_options(*groups: "DataclassInstance", without: Sequence[str] = ()) -> list[str]:
     """Return the options with other values than their defaults, as arguments of a command.
 
     ``without`` are names of options to leave out.

@@ -136,6 +136,18 @@ class GroupSource(SourceOptions):
     file: Path = group_file_argument()
 
 
+def group_option() -> Any:
+    """Declare the ids of the groups to process."""
+    return option(None, "Id of a group to process; repeatable.", show_default="all groups")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectedGroups(GroupSource):
+    """Source of groups, and the ids of the groups to process."""
+
+    group: list[str] | None = group_option()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterOptions:
     """Command-line options for reading from a running Kafka cluster."""

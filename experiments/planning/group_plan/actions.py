@@ -12,9 +12,13 @@ from kassay.experiments.planning.group_plan.assignor_outcomes import (
     is_permitted,
 )
 from kassay.experiments.planning.preparation.identify_assignor import (
+    DEFAULT_LIST,
+    IdentifiedAssignor,
     Implementation,
     identify_assignor,
     kafka_name,
+    lists_default_assignors,
+    rolling_restarts,
     runs_in_client,
 )
 from kassay.experiments.planning.preparation.plan_verdict import count_of
@@ -151,8 +155,21 @@ def _assignor_changes(
             text = f"trigger a rebalance: {name}{of_library} then balances the group"
         else:
             text = f"{_switch(group, name)}{of_library}"
-        action = _change_to(group, text, outcome.metrics, outcome.movement, origin)
+        restarts = "" if of_library or name == own.name else _restarts_of_change(own, name)
+        action = _change_to(
+            group, text, outcome.metrics, outcome.movement, origin=origin, restarts=restarts
+        )
         yield replace(action, changes_assignor=name != own.name)
+
+
+def _restarts_of_change(own: IdentifiedAssignor, name: str) -> str:
+    """Describe the number of rolling restarts that change the assignor of a group."""
+    if own.implementation is Implementation.BROKER and runs_in_client(name):
+        return ""
+    count = len(rolling_restarts(own.name, name))
+    if count > 1 and lists_default_assignors(own, own.name or DEFAULT_LIST[0]):
+        return f"; {count} rolling restarts, or 1 from the default list of the Java client"
+    return f"; {count_of(count, 'rolling restart')}"
 
 
 def _switch(group: Group, name: str) -> str:
@@ -170,10 +187,16 @@ def _switch(group: Group, name: str) -> str:
 
 
 def _change_to(
-    group: Group, text: str, metrics: AssignmentMetrics, moves: int, origin: str = ""
+    group: Group,
+    text: str,
+    metrics: AssignmentMetrics,
+    moves: int,
+    *,
+    origin: str = "",
+    restarts: str = "",
 ) -> RecommendedAction:
     load = f"{member_units(group).shown(metrics.makespan):,}"
-    result = f"{origin}{count_of(moves, 'move')}, maximum load {load}"
+    result = f"{origin}{count_of(moves, 'move')}, maximum load {load}{restarts}"
     return RecommendedAction(text=f"{text} ({result})", metrics=metrics, moves=moves)
 
 

@@ -183,7 +183,7 @@ class _Planner:
         if self.found.is_first:
             limits = replace(self.found.time.limits, time=0.0)
         else:
-            limits = self.found.time.share("racks", 0.2)
+            limits = self.found.time.share("reads across racks", 0.2)
         return compare_racks(
             self.found.group, current, self.found.solution, limits=limits, seed=self.found.time.seed
         )
@@ -191,7 +191,7 @@ class _Planner:
     def _assignor_outcomes(self) -> tuple[AssignorOutcome, ...]:
         if self.found.is_first:
             return ()
-        limits = self.found.time.share("assignors", 0.2, parts=8)
+        limits = self.found.time.share("results of Kafka's assignors", 0.2, parts=8)
         client = self.client_assignors
         found, rules = self.found, self._rules
         return tuple(
@@ -211,7 +211,8 @@ class _Planner:
             or not group.has_equal_speeds
         ):
             return ()
-        limits = self.found.time.share("sizing", 0.6, parts=max(1, len(factors)))
+        clock, parts = self.found.time, max(1, len(factors))
+        limits = clock.share("members for growing traffic", 0.6, parts=parts)
         return tuple(
             self._growth_sizing(one, int(makespan / one), limits)
             for one in factors

@@ -118,10 +118,10 @@ class PlannedSolution:
         search.find_lowest(self.time.budget("minimum imbalance", 1.0))
         search.find_fewest_moves(self.time.budget("fewest moves", 1.0))
         moves = dict.fromkeys((search.moves, FEW_MOVES, 1))
-        prove_moves(self.table, list(moves), self.time.budget("plan", 0.25))
+        prove_moves(self.table, list(moves), self.time.budget("proof of the fewest moves", 0.25))
         counts = _shown_moves(self.table, search.moves)
-        prove_points(self.table, counts, self.time.budget("frontier", 0.5))
-        bound = search.even_out(self.time.budget("even loads", 1.0))
+        prove_points(self.table, counts, self.time.budget("loads by number of moves", 0.5))
+        bound = search.even_out(self.time.budget("sum of squares at this maximum load", 1.0))
         self.solution, self.optimum = search.solution(bound), search.optimum()
         _add_prefixes(self.table, self.solution.assignment)
 
@@ -144,7 +144,7 @@ class PlannedSolution:
             levels=self.levels,
             constraints=self.constraints,
             initial_assignment=optimum.assignment,
-            limits=self.time.share("plan", 0.35),
+            limits=self.time.share("fewest moves", 0.35),
             seed=self.time.seed,
         )
         return solution, optimum
@@ -161,7 +161,7 @@ class PlannedSolution:
             max_points=_MAX_POINTS,
             optimum=self.optimum,
             known=[self.solution],
-            limits=self.time.share("frontier", 0.5),
+            limits=self.time.share("loads by number of moves", 0.5),
             seed=self.time.seed,
         )
 

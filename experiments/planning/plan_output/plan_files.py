@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from itertools import groupby
 from operator import attrgetter
@@ -13,7 +13,12 @@ from kassay.experiments.planning.group_plan.assignor_outcomes import (
 )
 from kassay.experiments.planning.group_plan.host_loads import host_loads
 from kassay.experiments.planning.group_plan.plan_result import Plan, loads_csv, moves_csv
-from kassay.experiments.planning.plan_output.plan_sentences import not_considered, verdict
+from kassay.experiments.planning.plan_output.plan_sentences import (
+    NO_ARGUMENTS,
+    PlanArguments,
+    not_considered,
+    verdict,
+)
 from kassay.experiments.planning.plan_output.render_plan import render_html, render_ticket
 from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
 from kassay.experiments.planning.preparation.planning_start import target_assignment
@@ -91,7 +96,10 @@ def to_json(document: object) -> str:
 
 
 def static_assignment(plan: Plan) -> dict[str, object]:
-    """Return the partitions that each consumer passes to ``KafkaConsumer.assign()``."""
+    """Return the partitions that each consumer passes to ``KafkaConsumer.assign()``.
+
+    ``client_ids`` has the ``client.id`` of each member for which the source shows it.
+    """
     members = {
         member: {
             topic: [one.partition for one in found]
@@ -99,7 +107,12 @@ def static_assignment(plan: Plan) -> dict[str, object]:
         }
         for member, partitions in plan.assignment.items()
     }
-    return {"group": plan.group.id, "members": members}
+    clients = {one.id: one.client.id for one in plan.group.members if one.client.id is not None}
+    return {
+        "group": plan.group.id,
+        "members": members,
+        **({"client_ids": clients} if clients else {}),
+    }
 
 
 def group_after(plan: Plan) -> dict[str, object]:
@@ -148,20 +161,19 @@ def write_plan(
     plan: Plan,
     directory: Path,
     *,
-    source: Sequence[str] = ("SOURCE",),
-    selected: Sequence[str] = (),
+    arguments: PlanArguments = NO_ARGUMENTS,
 ) -> None:
     """Write the page and the files of a plan. Create the directory if it does not exist.
 
-    ``source`` and ``selected`` are the arguments of further commands, as in `render_summary`.
+    ``arguments`` are those of ``kassay plan``, for further commands.
     """
     place = str(directory)
     files = {
-        PLAN_PAGE: render_html(plan, directory=place, source=source, selected=selected),
+        PLAN_PAGE: render_html(plan, directory=place, arguments=arguments),
         "plan.json": to_json(plan_document(plan)),
         "moves.csv": moves_csv(plan),
         "loads.csv": loads_csv(plan),
-        "ticket.md": render_ticket(plan, directory=place, source=source, selected=selected),
+        "ticket.md": render_ticket(plan, directory=place, arguments=arguments),
         "static-assignment.json": to_json(static_assignment(plan)),
         "after.jsonl": json.dumps(group_after(plan), ensure_ascii=False) + "\n",
     }

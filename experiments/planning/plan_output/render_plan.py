@@ -15,6 +15,8 @@ from kassay.experiments.planning.group_plan.plan_result import Plan
 from kassay.experiments.planning.plan_output.page_values import page_context
 from kassay.experiments.planning.plan_output.plan_sentences import (
     MEASURE_DEFINITIONS,
+    NO_ARGUMENTS,
+    PlanArguments,
     action_note,
     bound_text,
     further_commands,
@@ -53,14 +55,13 @@ def render_html(
     plan: Plan,
     *,
     directory: str = ".",
-    source: Sequence[str] = ("SOURCE",),
-    selected: Sequence[str] = (),
+    arguments: PlanArguments = NO_ARGUMENTS,
 ) -> str:
     """Render a plan as an HTML page. Equal plans give equal bytes.
 
-    ``directory`` has the files of the plan; ``source`` and ``selected`` as in `render_summary`.
+    ``directory`` has the files of the plan; ``arguments`` are those of `kassay plan`.
     """
-    context = _context(plan, directory=directory, source=source, selected=selected)
+    context = _context(plan, directory=directory, arguments=arguments)
     context |= page_context(plan, short_names(plan.group.members))
     return _environment(plan, autoescape=True).get_template("plan.html.j2").render(**context)
 
@@ -69,15 +70,14 @@ def render_ticket(
     plan: Plan,
     *,
     directory: str = ".",
-    source: Sequence[str] = ("SOURCE",),
-    selected: Sequence[str] = (),
+    arguments: PlanArguments = NO_ARGUMENTS,
 ) -> str:
     """Render a plan as Markdown text for an issue tracker ticket.
 
     The parameters are those of `render_html`.
     """
     template = _environment(plan, autoescape=False).get_template("ticket.md.j2")
-    context = _context(plan, directory=directory, source=source, selected=selected)
+    context = _context(plan, directory=directory, arguments=arguments)
     return template.render(**context)
 
 
@@ -85,16 +85,14 @@ def render_summary(
     plan: Plan,
     *,
     directory: str | None,
-    source: Sequence[str] = ("SOURCE",),
-    selected: Sequence[str] = (),
+    arguments: PlanArguments = NO_ARGUMENTS,
 ) -> str:
     """Render the summary of a plan as text for a terminal.
 
     If the plan is not written to a ``directory``, the text has more moves.
-    ``source`` are the arguments of further commands for the same source, and ``selected`` those
-    that select the group in ``kassay plan``.
+    ``arguments`` are those of ``kassay plan``, for further commands.
     """
-    context = _context(plan, directory=directory, source=source, selected=selected)
+    context = _context(plan, directory=directory, arguments=arguments)
     context |= {"is_written": directory is not None}
     return _environment(plan, autoescape=False).get_template("summary.txt.j2").render(**context)
 
@@ -137,8 +135,7 @@ def _context(
     plan: Plan,
     *,
     directory: str | None = ".",
-    source: Sequence[str] = ("SOURCE",),
-    selected: Sequence[str] = (),
+    arguments: PlanArguments = NO_ARGUMENTS,
 ) -> dict[str, object]:
     listed = 0
     batches = []
@@ -152,7 +149,7 @@ def _context(
         "plan": plan,
         "short": short,
         "steps": [_shorten(str(step), short) for step in plan.steps],
-        "summary": _summary(plan, short, list(further_commands(plan, directory, source, selected))),
+        "summary": _summary(plan, short, list(further_commands(plan, directory, arguments))),
         "name": plan.group.id or "the group",
         "batches": batches,
         "unlisted": len(plan.moves) - listed,

@@ -24,8 +24,10 @@ def test_the_output_compares_the_configurations(run):
         "range, static members",
         "sticky",
         "cooperative-sticky",
+        "cooperative-sticky, from the default list",
         "uniform, consumer protocol",
     ]
+    assert [one["rolling_restarts"] for one in record["forecasts"]] == [0, 1, 1, 2, 1, 1]
     current, static = record["forecasts"][:2]
     assert current["change"] is None
     assert current["restart"]["rebalances"] == 6
@@ -47,6 +49,8 @@ def test_the_criterion_of_the_recommendation_can_be_chosen(run):
 def test_the_table_shows_the_recommendation_as_a_message(run):
     done = run("--format", "table")
     assert "recommended:" in done.err
+    assert "in one rebalance: kassay plan" in done.err
+    assert done.err.rstrip().endswith("--group g")
     assert "cooperative-sticky" in done.out
 
 
@@ -61,7 +65,34 @@ def test_a_group_without_assignor_requires_the_current_one(run):
 def test_an_unknown_assignor_is_one_error_line(run):
     done = run("--assignor", "fastest")
     assert done.code == 2
-    assert "'fastest'" in done.err
+    assert done.out == ""
+    [line] = done.err.splitlines()
+    assert line.startswith("kassay: unknown assignor 'fastest'; choose from range, ")
+
+
+def test_a_table_has_no_rows_for_errors(kassay, write_groups):
+    unknown = {key: value for key, value in GROUP.items() if key != "assignor"} | {"id": "x"}
+    done = kassay("forecast", write_groups(unknown), "--format", "table")
+    assert (done.code, done.out) == (2, "")
+    assert [line for line in done.err.splitlines() if "give --current NAME" in line] == [
+        done.err.rstrip()
+    ]
+    done = kassay("forecast", write_groups(unknown, GROUP), "--format", "table")
+    assert done.code == 2
+    assert "--current" in done.err
+    assert "--current" not in done.out
+    assert "range, current" in done.out
+
+
+@pytest.mark.parametrize(
+    ("command", "options"), [("forecast", ["--assignor", "sticky"]), ("what-if", ["--members", 2])]
+)
+def test_one_group_of_a_source_can_be_selected(kassay, write_groups, command, options):
+    groups = write_groups(GROUP, GROUP | {"id": "h"})
+    assert kassay(command, groups, "--group", "h", *options).record["id"] == "h"
+    done = kassay(command, groups, "--group", "x", *options)
+    assert (done.code, done.out) == (2, "")
+    assert "contains no group 'x'" in done.err
 
 
 EVENTS = """

@@ -55,6 +55,9 @@ def test_captures_can_be_planned_directly(kassay, tmp_path):
     assert done.code == 0
     assert "'returns-sticky': subscriptions are not shown, the assigned topics are" in done.message
     assert done.record["id"] == "returns-sticky"
+    static = json.loads((tmp_path / "p" / "static-assignment.json").read_text())
+    assert static["client_ids"].keys() == static["members"].keys()
+    assert all(member.startswith(client) for member, client in static["client_ids"].items())
 
 
 def test_several_groups_get_one_directory_each(kassay, groups, tmp_path):
@@ -62,6 +65,9 @@ def test_several_groups_get_one_directory_each(kassay, groups, tmp_path):
     groups.write_text(json.dumps(GROUP) + "\n" + json.dumps(other) + "\n")
     assert kassay("plan", groups, "-o", tmp_path / "plan").code == 0
     assert sorted(file.name for file in (tmp_path / "plan").iterdir()) == ["g", "g-2"]
+    ticket = (tmp_path / "plan" / "g-2" / "ticket.md").read_text()
+    assert f"kassay what-if {groups} --group g/ --members +0..+2" in ticket
+    assert f"kassay forecast {groups} --group g/ --current ASSIGNOR" in ticket
 
 
 def test_an_unknown_group_is_an_error(kassay, groups, tmp_path):

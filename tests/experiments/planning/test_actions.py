@@ -50,7 +50,7 @@ def test_the_restart_of_a_member_has_the_stated_load_and_moves():
 
 def test_no_restart_is_recommended_without_a_sticky_assignor():
     group = replace(sticky_group(), status=GroupStatus(assignor="range"))
-    assert not any("restart" in text for text in texts(group))
+    assert not any(text.startswith("restart") for text in texts(group))
 
 
 def test_more_partitions_give_every_member_the_stated_number():
@@ -65,6 +65,17 @@ def test_partitions_of_a_topic_that_light_members_do_not_consume_are_not_recomme
     group = sticky_group(b=("v",))
     group = replace(group, topics=(*group.topics, Topic(name="v", partitions=1)))
     assert not any("topic t" in text for text in texts(group))
+
+
+def test_a_change_of_the_assignor_states_its_rolling_restarts():
+    group = replace(sticky_group(), status=GroupStatus(assignor="range"))
+    cooperative = [text for text in texts(group) if "cooperative-sticky" in text]
+    assert cooperative[0].endswith(
+        "; 2 rolling restarts, or 1 from the default list of the Java client)"
+    )
+    assert any(
+        "to sticky (" in text and text.endswith("; 1 rolling restart)") for text in texts(group)
+    )
 
 
 def test_an_assignor_of_older_brokers_is_not_recommended():

@@ -16,7 +16,7 @@ from kassay.experiments.simulation.simulation import SegmentCost
 from kassay.reference import Group, Member, Topic
 from kassay.reference.assignors import assign
 from kassay.reference.model.errors import InputError, UsageError
-from kassay.reference.model.group_annotations import GroupStatus, Protocol
+from kassay.reference.model.group_annotations import Client, GroupStatus, Protocol
 from kassay.reference.model.ownership import rejoin
 
 
@@ -84,12 +84,27 @@ _CHANGES = [
 @pytest.mark.parametrize(("assignor", "target"), _CHANGES)
 def test_after_a_change_the_group_has_the_loads_of_the_new_assignor(assignor, target):
     group = running_group(assignor)
-    found = forecast(group, assignors=(target,))[-1]
+    results = by_name(forecast(group, assignors=(target,)))
+    found = next(one for name, one in results.items() if name.split(",")[0] == target)
     fresh = assign(rejoin(group, {}, generation=-1), target)
     assert found.makespan == max(fresh.loads().values())
-    steps = 1 if target in ("uniform", "server-range") else 2
+    steps = 2 if target == "cooperative-sticky" else 1
+    assert len(found.configuration.steps) == steps
     assert found.change.rebalances >= 12 * steps
     assert found.restart.rebalances >= 12
+
+
+def test_the_default_list_of_the_java_client_saves_a_rolling_restart():
+    group = running_group("range")
+    found = by_name(forecast(group, assignors=("cooperative-sticky",)))
+    listed = found["cooperative-sticky, from the default list"]
+    fresh = assign(rejoin(group, {}, generation=-1), "cooperative-sticky")
+    assert listed.makespan == max(fresh.loads().values())
+    assert listed.change.rebalances < found["cooperative-sticky"].change.rebalances
+    client = Client(library="librdkafka")
+    members = tuple(replace(one, client=client) for one in group.members)
+    others = forecast(replace(group, members=members), assignors=("cooperative-sticky",))
+    assert [one.configuration.name for one in others][-1] == "cooperative-sticky"
 
 
 def test_an_upgrade_of_a_cooperative_group_moves_few_partitions():
@@ -151,7 +166,14 @@ def test_the_recommendation_minimises_the_criterion_and_names_the_reason():
     assert "60.0 instead of 100.0 partition-seconds" in best.reason
     assert "12 rebalances as before, and 24 instead of 84 moves" in best.reason
     assert "only moved partitions wait" in best.reason
-    assert "The change itself has 90.0" in best.reason
+    assert "The change itself takes 1 rolling restart with 90.0" in best.reason
+    assert "The cheapest change" not in best.reason
+    two = (("sticky", "range"), ("sticky",))
+    other = result("sticky", two, cost(12, 24, 50_000))
+    change = replace(other, change=cost(24, 60, 95_000))
+    reason = recommend([*found, change]).reason
+    assert "The change itself takes 2 rolling restarts with 95.0" in reason
+    assert "The cheapest change is range, static members: 1 rolling restart with 90.0" in reason
     assert recommend(found, Criterion.MOVES).configuration == "range, static members"
     assert "keep their partitions" in recommend(found, Criterion.REBALANCES).reason
     assert "no other configuration" in recommend([current]).reason

@@ -161,3 +161,9 @@ def test_a_member_name_that_is_a_formula_is_text_in_the_csv_files():
     rows = csv.DictReader(io.StringIO(plan_files.loads_csv(result)))
     assert [row["member"] for row in rows] == ["'=1+1", "b"]
     assert plan_files.plan_document(result)["current"]["loads"] == {"=1+1": 2, "b": 0}
+
+
+def test_the_progress_names_the_parts_of_a_plan():
+    names: list[str] = []
+    plan(NAMED_GROUPS["E"].group, progress=names.append)
+    assert {"members for growing traffic", "results of Kafka's assignors"} <= set(names)
