@@ -174,7 +174,8 @@ def forecast(options: ForecastOptions, source: SelectedGroups) -> None:
         )
         if options.output_format is Format.TABLE:
             print_note(f"{group.id}: {_text(record)}")
-            command = shlex.join([*plan, *([] if group.id is None else ["--group", group.id])])
+            ids = source.group or [] if source.together else [group.id or ""]
+            command = shlex.join([*plan, *(part for id in ids for part in ("--group", id))])
             print_note(f"{group.id}: loads and moves per assignor in one rebalance: {command}")
         return GroupResult(record)
 
