@@ -184,8 +184,10 @@ def test_further_commands_of_a_summary_have_the_same_options(kassay, groups):
     options = (*PODS, "--by-host", "--level", "topic_spread", "--group", "orders")
     done = kassay("plan", groups, *options, "--format", "text")
     commands = [line.strip() for line in done.out.splitlines() if line.startswith("  kassay")]
-    shared = f"{groups} --hosts '(pod-[a-z])' --level topic_spread --by-host"
+    shared = f"{groups} --hosts '(pod-[a-z])' --group orders --level topic_spread --by-host"
+    forecast = "--group orders --current ASSIGNOR --format table"
     assert commands == [
-        f"kassay plan {shared} --group orders -o plan",
+        f"kassay plan {shared} -o plan",
+        f"kassay forecast {groups} --hosts '(pod-[a-z])' {forecast}",
         f"kassay what-if {shared} --members +0..+2 --format table",
     ]
