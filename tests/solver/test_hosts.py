@@ -90,7 +90,7 @@ def test_a_tolerance_of_two_per_cent_saves_most_moves_of_a_large_group(seed):
     group = large_group(seed)
     tolerance = Tolerance(relative=0.02)
     levels = (HostImbalance("makespan", tolerance), Imbalance("makespan", tolerance), Movement())
-    solution = solve(group, levels=levels, limits=SearchLimits(time=20, deterministic=0.2))
+    solution = solve(group, levels=levels, limits=SearchLimits(deterministic=0.2))
     hosts, members, moves = solution.levels
     assert hosts.gap <= hosts.slack
     assert members.gap <= 2 * members.slack
