@@ -1,11 +1,19 @@
 """Levels of a plan, which are objectives that are minimised in order, and its maximum load."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, measures
 from kassay.solver.bounds.level_bounds import level_bound
-from kassay.solver.constraints import Capacity, Constraint, Forbidden, MaxPartitions, Pinned
+from kassay.solver.bounds.makespan_within_moves import makespan_bound_within
+from kassay.solver.constraints import (
+    Capacity,
+    Constraint,
+    Forbidden,
+    MaxMoves,
+    MaxPartitions,
+    Pinned,
+)
 from kassay.solver.objective import (
     Imbalance,
     Level,
@@ -42,7 +50,7 @@ def planning_levels(
 
 
 def makespan_of(
-    group: Group, solution: Solution, constraints: Iterable[Constraint] = ()
+    group: Group, solution: Solution, constraints: Sequence[Constraint] = ()
 ) -> LevelValue | None:
     """Return the maximum load of a solution, with a lower bound.
 
@@ -65,7 +73,11 @@ def makespan_of(
     ):
         bound = value
     else:
-        bound = level_bound(build_problem(group), Imbalance(Measure.MAKESPAN))
+        problem = build_problem(group)
+        bound = level_bound(problem, Imbalance(Measure.MAKESPAN))
+        limits = [one.limit for one in constraints if isinstance(one, MaxMoves)]
+        if limits:
+            bound = makespan_bound_within(problem, min(limits), high=max(value, bound), low=bound)
     return LevelValue("makespan", value, min(value, bound))
 
 

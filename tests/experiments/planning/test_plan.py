@@ -3,6 +3,7 @@ import io
 import json
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 
 import jsonschema
@@ -21,6 +22,7 @@ from kassay.reference import Group, Member, Topic
 from kassay.reference.documents.json_codec import parse_group
 from kassay.reference.model.assignment import violations
 from kassay.reference.model.metrics import loads, movement
+from kassay.solver import MaxMoves
 from tests.strategies import groups
 
 SCHEMA = json.loads((Path(plan_files.__file__).parent / "plan.schema.json").read_text())
@@ -44,6 +46,19 @@ def test_the_plan_of_group_e_has_one_chain_of_two_moves():
     assert (result.movement, result.current.makespan, result.planned.makespan) == (2, 11, 10)
     assert len(result.steps) == 1
     assert len(result.steps[0].moves) == 2
+
+
+@pytest.mark.parametrize(("most", "makespan"), [(0, 40), (10, 30), (14, 26), (15, 25)])
+def test_a_limit_on_moves_bounds_the_maximum_load_of_equal_weights(most, makespan):
+    topics = tuple(Topic(name=f"t{number}", partitions=5) for number in range(20))
+    names = tuple(topic.name for topic in topics)
+    numbers = {"a": (0, 1), "b": (2,), "c": (3,), "d": (4,)}
+    members = tuple(
+        Member(id=id, subscription=names, owned=tuple(product(names, kept)))
+        for id, kept in numbers.items()
+    )
+    found = plan(Group(topics=topics, members=members), constraints=(MaxMoves(most),))
+    assert (found.makespan.value, found.makespan.bound) == (makespan, makespan)
 
 
 def test_the_report_includes_assignors_that_do_not_terminate():
