@@ -143,7 +143,7 @@ def _compare_share(
 def _compare_connect(
     document: FamilyDocument, states: Sequence[Mapping[str, Any]], limits: SearchLimits
 ) -> list[FamilyComparison]:
-    """Compare each stable state with the optimum from the stable state before."""
+    """Compare each stable state with the optimum after the previous stable state."""
     steps: Any = document.content["steps"]
     found: list[FamilyComparison] = []
     previous, stopped = [Assignment({}), Assignment({})], 0

@@ -83,7 +83,7 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """Simulated cost of one configuration with one batch size.
+    """Simulated cost of one configuration, if ``batch_size`` members restart at a time.
 
     ``change`` is None for the current configuration. ``makespan`` is the maximum number of
     partitions per member at the end.

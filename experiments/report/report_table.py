@@ -26,7 +26,7 @@ class ReportTable:
         *,
         data: pd.DataFrame | Sequence[Mapping[str, object]] | None = None,
     ) -> "ReportTable":
-        """Create a table with a CSV file of ``data``, or else of the cells of the table."""
+        """Create a table. Its CSV file contains ``data``, or else the table's cells."""
         titles, cells = tuple(columns), tuple(rows)
         frame = pd.DataFrame(cells, columns=titles) if data is None else pd.DataFrame(data)
         return cls(name=name, columns=titles, rows=cells, csv=frame.to_csv(index=False))

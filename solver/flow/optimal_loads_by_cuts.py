@@ -95,7 +95,7 @@ def _whole(network: SubscriptionNetwork) -> _Part:
 
 
 def _level_or_cut(network: SubscriptionNetwork, part: _Part) -> LevelSet | _Part:
-    """Find an assignment of a part with loads that differ by at most one, by one maximum flow.
+    """Find an assignment of a part by one maximum flow, with loads that differ by at most one.
 
     Otherwise, return the source side of a minimum cut: its members have higher loads.
     """

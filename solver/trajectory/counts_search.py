@@ -1,4 +1,4 @@
-"""Search for integer counts with a low value of the objective, window by window."""
+"""Search for integer counts of partitions per member with few moves, window by window."""
 
 from collections.abc import Iterator, Sequence
 

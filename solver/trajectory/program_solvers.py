@@ -75,7 +75,7 @@ class Prices:
         return cls(loads, moves, scale)
 
     def bound(self, stream: Stream) -> int:
-        """Return the lower bound that the prices prove."""
+        """Compute the lower bound on the cost of all moves from these prices."""
         return price_bound(stream, self.loads, self.moves, self.scale)
 
 

@@ -87,8 +87,8 @@ def _own_assignor(policy: Policy) -> LibraryAssignor:
     own = java_assignor(policy.name)
     if own is None:
         raise InputError(
-            f"the members of the script use client libraries, which requires a policy with an "
-            f"assignor of consumers, such as sticky, got {policy.name!r}"
+            "the members use client libraries, so the policy must be a client assignor, such as "
+            f"sticky, got {policy.name!r}"
         )
     return own
 

@@ -43,7 +43,7 @@ def assign_incrementally(document: FamilyDocument) -> dict[str, object]:
 
 
 class _Cluster:
-    """Workers with their entries in the order of their lists, and a clock."""
+    """Workers with their connectors and tasks, and a simulated clock."""
 
     def __init__(self, max_delay: int) -> None:
         self._max_delay = max_delay

@@ -127,8 +127,12 @@ def _prices(stream: Stream, certificate: TrajectoryCertificate) -> Ints:
     prices = np.zeros((len(stream.rebalances), len(stream.members)), dtype=np.int64)
     for number, one in enumerate(certificate.rebalances):
         for name, price in one.prices.items():
-            if name not in stream.members or abs(price) > greatest_price(stream):
-                raise InputError(f"rebalance {number}: unknown member or price: {name!r}, {price}")
+            if name not in stream.members:
+                raise InputError(f"rebalance {number}: unknown member {name!r}")
+            if abs(price) > (limit := greatest_price(stream)):
+                raise InputError(
+                    f"rebalance {number}: prices must be from -{limit} to {limit}, got {price}"
+                )
             prices[number, stream.members[name]] = price
     return prices
 

@@ -43,7 +43,7 @@ def test_a_plot_is_written(tmp_path, kassay):
         (("crash", "--library", "sarama=60%", "--library", "franz-go=60%"), "sum to 120 %"),
         (
             ("crash", "--policy", "uniform", "--library", "sarama=50%"),
-            "requires a policy with an assignor of consumers",
+            "the policy must be a client assignor, such as sticky, got 'uniform'",
         ),
         (("crash", "scale-in", "--plot", "x.svg"), "--plot requires one script and one policy"),
         (("there/is/none.yaml",), "there/is/none.yaml: no such file or directory"),

@@ -64,9 +64,9 @@ def test_shares_do_not_change_the_libraries_of_the_script():
 
 
 @pytest.mark.parametrize("policy", ["uniform", "optimum-eager"])
-def test_libraries_require_an_assignor_of_consumers(policy):
+def test_libraries_require_a_client_assignor(policy):
     script = parse_script(SCRIPT.format(first="sarama", others="sarama"), "s")
-    with pytest.raises(InputError, match="requires a policy with an assignor of consumers"):
+    with pytest.raises(InputError, match="the policy must be a client assignor"):
         simulate(script, POLICIES[policy])
 
 
