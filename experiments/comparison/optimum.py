@@ -107,7 +107,7 @@ def fewest_moves_within(
 
 
 def without_capacities(group: Group) -> Group:
-    """Return a copy of a group without capacities. Kafka's assignors do not know them."""
+    """Return a copy of a group without capacities. Kafka's assignors ignore them."""
     if all(member.capacity is None for member in group.members):
         return group
     members = tuple(replace(member, capacity=None) for member in group.members)

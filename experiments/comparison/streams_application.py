@@ -76,7 +76,7 @@ class Application:
         return min(topic.standbys, len(self.processes) - 1)
 
     def thread_group(self, *, with_tags: bool = True) -> Group:
-        """Return the group of the threads, to assign the active tasks and their standbys."""
+        """Return a group with one member per thread, for the active tasks and their standbys."""
         return self._group(
             self.topics,
             [

@@ -104,7 +104,7 @@ def _levels(group: Group) -> tuple[str, ...]:
 
 
 def _violations(application: Application, answer: StreamsAnswer) -> Iterator[str]:
-    """Yield a message per task that is not active once, and per standby on a wrong process."""
+    """Yield a message per task not active exactly once, and per standby on a wrong process."""
     yield from violations(application.thread_group(), answer.threads)
     names = {topic.name for topic in application.stateful}
     for process, standbys in answer.standby.items():

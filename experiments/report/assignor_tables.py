@@ -171,7 +171,7 @@ def _sums(summary: AssignorSummary) -> dict[str, int]:
 def mix_table(
     outcomes: pd.DataFrame, names: Sequence[str], *, weights: Mapping[str, float] | None = None
 ) -> ReportTable:
-    """Create the table of results under several weights of the families.
+    """Create the table of results for several weightings of the families.
 
     A mean over families is the weighted mean of their values. A family without a value, such as
     moves of groups without owned partitions, does not count in this mean.

@@ -204,7 +204,7 @@ class Verdict:
 
 
 def plan_condition(group: Group, levels: Sequence[Level]) -> str | None:
-    """Return the condition of a plan. Racks count only if a level uses them."""
+    """Return the condition under which a plan holds. Racks count only if a level uses them."""
     return condition(group, with_racks=any(isinstance(level, CrossRack) for level in levels))
 
 

@@ -83,7 +83,7 @@ def _tls_context(properties: Mapping[str, str]) -> ssl.SSLContext:
 
 @contextmanager
 def _file(properties: Mapping[str, str], name: str) -> Iterator[str | None]:
-    """Provide the file of a certificate or key; text of the properties becomes a private file."""
+    """Yield the path of a certificate or key file. Write inline text to a private file."""
     text = properties.get(f"{name}.pem")
     if text is None:
         yield properties.get(f"{name}.location")
