@@ -12,6 +12,18 @@ from kassay.reference.documents.csv_writer import formulas_as_text
 
 BLUE, ORANGE = "#0b66a8", "#c2521b"
 """Colours of HTML pages and of the figures on the pages."""
+_VARIABLES = {
+    BLUE: "accent",
+    "#0072b2": "accent",
+    ORANGE: "warm",
+    "#d55e00": "warm",
+    "#1f2328": "ink",
+    "#000000": "ink",
+    "#57606a": "muted",
+    "#d8dee4": "rule",
+    "#24292f": "last",
+}
+"""Variables of the style sheet by the colour in a light page."""
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -46,13 +58,25 @@ def environment(*folders: Path, autoescape: bool) -> jinja2.Environment:
         bytecode_cache=_COMPILED[autoescape],
     )
     jinja.filters.update(
-        csv_link=_csv_link, number=digits_in_groups, percent=_percent, command=_command
+        csv_link=_csv_link,
+        number=digits_in_groups,
+        percent=_percent,
+        command=_command,
+        themed=_themed,
     )
     sheets = [sheet for folder in (_TEMPLATES, *folders) for sheet in sorted(folder.glob("*.css"))]
     style = Markup("".join(sheet.read_text("utf-8") for sheet in sheets))  # noqa: S704 - own file
     script = Markup((_TEMPLATES / "page.js").read_text("utf-8"))  # noqa: S704 - own file
-    jinja.globals.update(blue=BLUE, orange=ORANGE, style=style, script=script)
+    colours = {"blue": _themed(BLUE), "orange": _themed(ORANGE)}
+    jinja.globals.update(colours, style=style, script=script)
     return jinja
+
+
+def _themed(text: str) -> str:
+    """Replace colours by variables of the style sheet, which differ in dark pages."""
+    for colour, variable in _VARIABLES.items():
+        text = text.replace(colour, f"var(--{variable})")
+    return text
 
 
 def _csv_link(csv: str, name: str) -> Markup:

@@ -97,9 +97,11 @@ def test_axe_finds_no_violation(browser, width, tmp_path):
     assert axe_violations(browser, tmp_path) == []
 
 
+@pytest.mark.parametrize("scheme", ["dark", "light"])
 @pytest.mark.parametrize("width", [1280, 390])
-def test_the_text_has_enough_contrast(browser, width):
+def test_the_text_has_enough_contrast(browser, width, scheme):
     browser.width(width)
+    browser.colour_scheme(scheme)
     seen = browser.run(FAINT)
     assert seen["checked"] > 50
     assert seen["faint"] == []

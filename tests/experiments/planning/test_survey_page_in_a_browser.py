@@ -49,9 +49,11 @@ def test_the_maximum_loads_are_sorted_by_their_decrease(browser):
     assert decreases == sorted(decreases, reverse=True)
 
 
+@pytest.mark.parametrize("scheme", ["dark", "light"])
 @pytest.mark.parametrize("width", [1280, 390])
-def test_the_page_is_accessible_and_fits_the_screen(browser, width, tmp_path):
+def test_the_page_is_accessible_and_fits_the_screen(browser, width, scheme, tmp_path):
     browser.width(width)
+    browser.colour_scheme(scheme)
     assert browser.run(FAULTS) == []
     assert browser.run(FAINT)["faint"] == []
     assert browser.run("return document.documentElement.scrollWidth") <= width

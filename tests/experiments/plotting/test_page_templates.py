@@ -1,0 +1,35 @@
+"""Tests of the templates that all HTML pages share."""
+
+import re
+
+import pandas as pd
+
+from kassay.experiments.plotting.page_figures import Plot, dot_plot
+from kassay.experiments.plotting.page_templates import BLUE, environment
+
+SHARED = environment(autoescape=True)
+
+
+def test_the_dark_theme_sets_each_colour_of_the_style_sheet():
+    light, dark = (
+        set(re.findall(r"(--\w+): #", block))
+        for block in re.findall(r":root \{(.*?)\}", style(), re.DOTALL)
+    )
+    assert light - dark == {"--line"}
+
+
+def test_figures_have_the_colours_of_the_theme_on_pages_only():
+    rows = pd.DataFrame([{"assignor": "a", "series": "s", "share": 0.5, "low": 0.4, "high": 0.6}])
+    svg = dot_plot(rows, {"s": BLUE}, label="shares")
+    item = Plot(name="shares", title="Shares", caption="share", svg=svg, csv="")
+    page = SHARED.get_template("macros.html.j2").module.plot(item)
+    assert BLUE in svg
+    assert "var(--accent)" in page
+    unknown = set(re.findall(r"var\((--\w+)\)", page + style())) - set(
+        re.findall(r"(--\w+):", style())
+    )
+    assert not unknown
+
+
+def style() -> str:
+    return str(SHARED.globals["style"])
