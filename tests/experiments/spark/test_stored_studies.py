@@ -76,7 +76,6 @@ def _manifest(described, rows):
 
 
 DAMAGE = {
-    _replace_by_other_study: "has",
     _truncate: "has 500 bytes instead of",
     _delete: "is missing",
     _zero: "has changed content",
@@ -84,33 +83,45 @@ DAMAGE = {
     _add_text: "does not belong to the output",
     _add_batch: "does not belong to the output",
     _double: "does not belong to the output",
+    _replace_by_other_study: "has",
 }
 
 
 @pytest.fixture(scope="module")
 def intact(spark, tmp_path_factory):
-    """Two studies of the same size with different configurations."""
+    """Return the folder with the intact study."""
     root = tmp_path_factory.mktemp("damage")
-    for name, assignor, seeds in (("study", "roundrobin", 27), ("other", "sticky", 3)):
-        assignors = ["range", assignor]
-        cases = cases_of(["mixed-join"], seeds=seeds, assignors=assignors)
-        described = StudyConfig(
-            families={"mixed-join": seeds}, seeds=seeds, assignors=tuple(assignors)
-        ).described(ImportedCases())
-        write_study(
-            spark,
-            cases,
-            str(root / name),
-            manifest=partial(_manifest, described),
-            settings=StudySettings(batch_cases=3),
-        )
-        for path in (root / name).rglob(".*.crc"):
-            path.unlink()  # other tools than Hadoop do not copy these files
+    _write(spark, root / "study", "roundrobin", 27)
     return root
 
 
+@pytest.fixture(scope="module")
+def other(spark, intact):
+    """Write a study of another configuration, of which a batch is as large as one of the first."""
+    _write(spark, intact / "other", "sticky", 3)
+
+
+def _write(spark, directory, assignor, seeds):
+    assignors = ["range", assignor]
+    cases = cases_of(["mixed-join"], seeds=seeds, assignors=assignors)
+    described = StudyConfig(
+        families={"mixed-join": seeds}, seeds=seeds, assignors=tuple(assignors)
+    ).described(ImportedCases())
+    write_study(
+        spark,
+        cases,
+        str(directory),
+        manifest=partial(_manifest, described),
+        settings=StudySettings(batch_cases=3),
+    )
+    for path in directory.rglob(".*.crc"):
+        path.unlink()  # other tools than Hadoop do not copy these files
+
+
 @pytest.mark.parametrize("damage", short_and_long(*DAMAGE), ids=lambda damage: damage.__name__)
-def test_a_report_names_damaged_batches(kassay, intact, tmp_path, damage):
+def test_a_report_names_damaged_batches(kassay, request, intact, tmp_path, damage):
+    if damage is _replace_by_other_study:
+        request.getfixturevalue("other")
     copy = tmp_path / "copy"
     shutil.copytree(intact, copy)
     damage(copy / "study", 3)
@@ -127,6 +138,7 @@ def test_a_report_names_damaged_batches(kassay, intact, tmp_path, damage):
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("other")
 def test_a_study_repairs_every_damage_and_keeps_other_batches(spark, intact, tmp_path):
     shutil.copytree(intact, tmp_path / "copy")
     directory = tmp_path / "copy" / "study"
@@ -179,6 +191,7 @@ def test_a_damaged_summary_is_an_error_even_with_partial(kassay, intact, tmp_pat
     assert "outcomes" in done.err
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("commands_share_spark")
 def test_a_finished_study_starts_no_spark(kassay, tmp_path, monkeypatch):
     options = ["--family", "named", "--assignor", "range", "--output", tmp_path]

@@ -114,6 +114,7 @@ def test_imported_groups_do_not_depend_on_files_and_tasks(spark, tmp_path):
     assert {row["groups"]["case"] for row in found[0]} == ids | {case.name for case in generated}
 
 
+@pytest.mark.long
 def test_only_missing_batches_are_evaluated_again(spark, tmp_path):
     cases = cases_of(["equal-join"], seeds=6, assignors=ASSIGNORS)
     write_study(spark, cases, str(tmp_path), manifest=dict, settings=StudySettings(batch_cases=2))
