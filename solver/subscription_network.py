@@ -331,7 +331,7 @@ class _Restrictions:
             self.capacity[member] = min(int(self.capacity[member]), limit)
 
     def separate(self, topic: Ints, names: list[str]) -> list[Column]:
-        """Move restricted partitions to separate network topics; return consumers per topic."""
+        """Split pinned and forbidden partitions off their topics; return the members per topic."""
         consumers = list(self.consumers)
         separate: dict[tuple[int, tuple[int, ...]], int] = {}
         for partition in sorted({*self.forbidden, *self.pinned}):

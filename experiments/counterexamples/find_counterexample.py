@@ -149,7 +149,7 @@ def _shrink_and_rename(group: Group, fails: Predicate, attempts: int) -> Group:
 
 
 def is_valid_input(group: Group, *, original: Group) -> bool:
-    """Return whether members could form a group that was shrunk from ``original``.
+    """Return whether a shrunk group is a valid input, if ``original`` is one.
 
     At least one member subscribes to a topic. The group has no more members without topics, and
     no more invalid claims and references than the original.

@@ -252,7 +252,7 @@ def _estimate(
 
 
 def _csv_columns(summary: AssignorSummary) -> dict[str, object]:
-    """Flatten a summary: counts of each proportion, and its interval if it has one."""
+    """Return the CSV columns of a summary: counts and interval of each proportion."""
     columns: dict[str, object] = {}
     for name, value in asdict(summary).items():
         share = getattr(summary, name)

@@ -263,11 +263,10 @@ def _assignment_row(
 ) -> AssignmentRow:
     assignment = result.assignment
     metrics = {} if assignment is None else _metric_columns(group, assignment)
-    return AssignmentRow(
-        case=case.name,
-        assignor=assignor,
-        ending=str(result.ending),
-        terminated=result.ending is not Ending.NONTERMINATING,
+    return AssignmentRow.of(
+        case.name,
+        assignor,
+        result.ending,
         detail=result.detail,
         rounds=result.rounds,
         assignment=_assignment_text(assignment) if drawn else None,

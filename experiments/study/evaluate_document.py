@@ -53,14 +53,7 @@ def evaluate_document(
     return CaseRecord(
         group=_group_row(case, document, drawn=drawn),
         assignments=tuple(
-            AssignmentRow(
-                case=case.name,
-                assignor=name,
-                ending=str(one.ending),
-                terminated=one.ending is not Ending.NONTERMINATING,
-                detail=one.detail,
-                rounds=one.rounds,
-            )
+            AssignmentRow.of(case.name, name, one.ending, detail=one.detail, rounds=one.rounds)
             for name, one in found.items()
         ),
         timings=tuple(

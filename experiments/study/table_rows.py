@@ -1,13 +1,14 @@
 """Row types of a study's tables. docs/formats.md documents each column."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from kassay.experiments.comparison.comparison_result import (
     ComparedValue,
     FrontDistance,
 )
 from kassay.experiments.comparison.comparison_row import ComparisonRow
+from kassay.experiments.implementations.convergence import Ending
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +68,13 @@ class AssignmentRow:
     off_rack: int | None = None
     loads: str | None = None
     assignment: str | None = None
+
+    @classmethod
+    def of(cls, case: str, assignor: str, ending: Ending, **columns: Any) -> Self:
+        """Create the row of a result from its ending and further columns."""
+        terminated = ending is not Ending.NONTERMINATING
+        columns |= {"ending": str(ending), "terminated": terminated}
+        return cls(case=case, assignor=assignor, **columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,7 +45,7 @@ def _candidates(problem: Problem, relaxation: Relaxation) -> Iterator[PartitionP
 
 
 def _cuts(relaxation: Relaxation) -> Iterator[list[int]]:
-    """Yield block prices, per set of members, for the blocks that only these members may have.
+    """Yield prices of the blocks that only a set of members may have, for several sets.
 
     The prices are the weights of these blocks, or their numbers of partitions. Other blocks have
     the price 0.

@@ -90,7 +90,7 @@ class FewestMoves:
         return None if best is None else level_value(self.pool.problem, self.level, best)
 
     def run(self, budget: SearchBudget) -> None:
-        """Raise the bound and add placements until both are equal, or the time is up."""
+        """Search placements and bounds until the fewest moves are proven, or the time is up."""
         if self.is_proven:
             return
         if self.priced is None and not self.prices_first:

@@ -278,7 +278,7 @@ def _recommendation(current: DelayForecast, best: DelayForecast, downtime: int) 
 
 
 def _stop(cost: EventCost) -> str:
-    """Return the stopped time per task, which is a mean unless all tasks stop equally long."""
+    """Return the mean stopped time per task; it is marked as mean if the tasks differ."""
     differs = cost.longest_stop_ms != cost.stopped_ms_per_task
     return _seconds(cost.stopped_ms_per_task) + (" on average" if differs else "")
 

@@ -7,7 +7,7 @@ from kassay.experiments.planning.planned_events.planned_rebalances import (
 )
 from kassay.experiments.planning.planned_events.render_events import render_events
 from kassay.reference import Group, Member, Topic
-from tests.experiments.report.accessibility import FAINT, FAULTS
+from tests.experiments.report.accessibility import faults_of_page
 from tests.experiments.report.browser import BROWSER_MARKS, PAPER_WIDTH, Browser, axe_violations
 
 pytestmark = BROWSER_MARKS
@@ -43,11 +43,7 @@ def browser(tmp_path_factory):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_page_is_accessible_and_fits_the_screen(browser, width, scheme, tmp_path):
-    browser.width(width)
-    browser.colour_scheme(scheme)
-    assert browser.run(FAULTS) == []
-    assert browser.run(FAINT)["faint"] == []
-    assert browser.run("return document.documentElement.scrollWidth") <= width
+    assert faults_of_page(browser, width=width, scheme=scheme) == []
     assert axe_violations(browser, tmp_path) == []
 
 

@@ -1,15 +1,10 @@
-"""Each sentence of a plan's text, ticket and page is true for groups that could refute it.
-
-All assignments of the small groups are enumerated, without the code of the solver.
-"""
+"""Each sentence of a plan's text, ticket and page is true for groups that could refute it."""
 
 import html
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from itertools import product
-from threading import Event
 
 import pytest
 
@@ -20,100 +15,9 @@ from kassay.experiments.planning.plan_output.render_plan import (
     render_summary,
     render_ticket,
 )
-from kassay.reference import Group, Member, Topic
-from kassay.reference.model.group_annotations import (
-    Assumed,
-    Client,
-    GroupStatus,
-    Protocol,
-    WeightSource,
-)
+from kassay.reference.model.group_annotations import WeightSource
 from kassay.solver import MaxMoves, SearchLimits
-from kassay.solver.constraints import Forbidden, Pinned
-
-STOPPED = Event()
-STOPPED.set()
-X, Y = ("x",), ("y",)
-
-
-def group(weights, owners, more="", racks=None, id="g", **changes) -> Group:
-    """Return a group of one topic; ``owners`` has a letter per partition, or a hyphen."""
-    ids = sorted({*owners, *more} - {"-"})
-    settings = {name: changes.pop(name) for name in list(changes) if name in ids}
-    members = [
-        Member(
-            id=name,
-            subscription=("t",),
-            owned=[("t", at) for at, owner in enumerate(owners) if owner == name],
-            generation=1,
-            **settings.get(name, {}),
-        )
-        for name in ids
-    ]
-    topic = Topic("t", len(weights), weights=tuple(weights), racks=racks)
-    return replace(Group(topics=(topic,), members=tuple(members), id=id), **changes)
-
-
-@dataclass(frozen=True)
-class Case:
-    """Group with settings of a plan, and the assignments that its constraints permit."""
-
-    group: Group
-    settings: dict[str, object]
-    permits: object = None  # function of the owner per partition, and of the number of moves
-
-    @cached_property
-    def partitions(self):
-        return [(topic.name, at) for topic in self.group.topics for at in range(topic.partitions)]
-
-    @cached_property
-    def weights(self):
-        topics = {topic.name: topic for topic in self.group.topics}
-        return [topics[name].weight(at) for name, at in self.partitions]
-
-    @cached_property
-    def owners(self):
-        held = {tuple(tp): one.id for one in self.group.members for tp in one.owned}
-        return [held.get(tp) for tp in self.partitions]
-
-    @cached_property
-    def assignments(self):
-        """All valid assignments: owner per partition, moves, relative maximum load, squares."""
-        choices = [
-            [one.id for one in self.group.members if name in one.subscription]
-            for name, _ in self.partitions
-        ]
-        return [self.measured(list(owners)) for owners in product(*choices)]
-
-    @cached_property
-    def permitted(self):
-        if self.permits is None:
-            return self.assignments
-        return [one for one in self.assignments if self.permits(one[0], one[1])]
-
-    def measured(self, owners):
-        loads = self.loads(owners)
-        moves = sum(old not in (None, new) for old, new in zip(self.owners, owners, strict=True))
-        return owners, moves, max(self.relative(loads).values()), self.squares(loads)
-
-    def loads(self, owners):
-        loads = dict.fromkeys([one.id for one in self.group.members], 0)
-        for owner, weight in zip(owners, self.weights, strict=True):
-            if owner is not None:
-                loads[owner] += weight
-        return loads
-
-    def squares(self, loads):
-        return sum(load * self.relative(loads)[name] for name, load in loads.items())
-
-    def relative(self, loads):
-        speeds = {one.id: one.speed for one in self.group.members}
-        fastest = max(speeds.values())
-        return {name: Fraction(load * fastest, speeds[name]) for name, load in loads.items()}
-
-    def planned(self, result):
-        held = {tuple(tp): name for name, tps in result.assignment.items() for tp in tps}
-        return self.measured([held[tp] for tp in self.partitions])
+from tests.experiments.planning.enumerated_groups import CASES, Case
 
 
 def shown(value):
@@ -122,98 +26,6 @@ def shown(value):
     return f"{int(rounded) if rounded == int(rounded) else rounded:,}"
 
 
-SPEEDS = {"a": {"speed": 97}, "b": {"speed": 89}, "c": {"speed": 83}}
-TOPICS = {"assumed": (Assumed.TOPICS,)}
-CASES = {
-    "optimal": Case(group([1] * 4, "aabb"), {}),
-    "uneven": Case(group([1] * 5, "aaaab"), {}),
-    "uneven with a weight of three": Case(group([3] * 5, "aaaab"), {}),
-    "pinned": Case(
-        group([1] * 4, "aaab"),
-        {"constraints": [Pinned("t", at, "a") for at in range(3)]},
-        lambda owners, _: owners[:3] == ["a"] * 3,
-    ),
-    "forbidden": Case(
-        group([1] * 4, "aabb"),
-        {"constraints": [Forbidden("a", "t", 0)]},
-        lambda owners, _: owners[0] != "a",
-    ),
-    "no moves": Case(
-        group([1] * 4, "aaab"), {"constraints": [MaxMoves(0)]}, lambda _, moves: moves == 0
-    ),
-    "one move": Case(
-        group([9, 7, 5, 4, 3], "aaaaa", more="bc"),
-        {"constraints": [MaxMoves(1)]},
-        lambda _, moves: moves <= 1,
-    ),
-    "one move of equal weight, mixed": Case(
-        Group(
-            (Topic("t", 5), Topic("u", 4), Topic("v", 3)),
-            (
-                Member("a", ("t",), owned=[("t", at) for at in range(5)], generation=1),
-                Member("b", ("t", "v"), owned=[("v", at) for at in range(3)], generation=1),
-                Member("c", ("u",), owned=[("u", at) for at in range(4)], generation=1),
-                Member("d", ("u",)),
-            ),
-            id="g",
-        ),
-        {"constraints": [MaxMoves(1)]},
-        lambda _, moves: moves <= 1,
-    ),
-    "capacity": Case(
-        group([1] * 6, "aaaabb", b={"capacity": 2}), {}, lambda owners, _: owners.count("b") <= 2
-    ),
-    "racks": Case(
-        group([1] * 4, "bbaa", racks=(X, X, Y, Y), a={"rack": "x"}, b={"rack": "y"}),
-        {"levels": ["imbalance", "cross_rack", "movement"]},
-    ),
-    "ignored racks": Case(
-        group([1] * 4, "bbaa", racks=(X, X, Y, Y), a={"rack": "x"}, b={"rack": "y"}), {}
-    ),
-    "hosts": Case(
-        group(
-            [1] * 6,
-            "aabbcc",
-            **{
-                name: {"client": Client(host=host)} for name, host in zip("abc", "hhi", strict=True)
-            },
-        ),
-        {},
-    ),
-    "single member": Case(group([1, 2, 3], "aaa"), {}),
-    "no weight": Case(group([0, 0, 5], "aab"), {}),
-    "without owners": Case(group([9, 5, 4, 3, 1], "a---b"), {}),
-    "fewer partitions than members": Case(group([1, 1], "ab", more="cd"), {}),
-    "two heavy partitions": Case(group([50, 50, 5, 5, 5, 5], "aabbcc"), {}),
-    "within two per cent": Case(group([100, 99, 1], "aab"), {}),
-    "lag": Case(group([40, 30, 20, 1, 1], "aaabb", weight_source=WeightSource.LAG), {}),
-    "speeds": Case(group([97, 89, 55, 13, 8, 8, 5], "aaaabbb", more="c", **SPEEDS), {}),
-    "speeds and equal weights": Case(group([1] * 6, "aaaabb", more="c", **SPEEDS), {}),
-    "no time": Case(group([9, 8, 7, 5, 3, 2], "aaabbb"), {"limits": SearchLimits(time=0)}),
-    "stopped": Case(
-        group([9, 8, 7, 5, 3, 2, 2], "aaaabbb", more="c"),
-        {"limits": SearchLimits(time=5, stop=STOPPED)},
-    ),
-    "sticky": Case(group([1] * 6, "aaaabc", status=GroupStatus(assignor="cooperative-sticky")), {}),
-    "reconciling": Case(
-        group(
-            [1] * 6,
-            "aaaaaa",
-            more="b",
-            a={"target": [("t", 0), ("t", 1), ("t", 2)], "speed": 97},
-            b={"target": [("t", 3), ("t", 4), ("t", 5)], "speed": 89},
-            status=GroupStatus(state="Reconciling", protocol=Protocol.CONSUMER, assignor="uniform"),
-        ),
-        {},
-    ),
-    "assumed": Case(group([1] * 5, "aaaab", a=TOPICS, b=TOPICS), {}),
-    "leximax": Case(
-        group([9, 7, 5, 4, 3], "aaaaa", more="bc"), {"levels": ["leximax", "movement"]}
-    ),
-    "squares": Case(
-        group([9, 7, 5, 4, 3], "aaaaa", more="bc"), {"levels": ["sum_of_squares", "movement"]}
-    ),
-}
 _REMOVED = re.compile(r"<script.*?</script>|<style.*?</style>|<svg.*?</svg>|<[^>]+>", re.DOTALL)
 
 

@@ -5,7 +5,7 @@ import pytest
 from kassay.experiments.planning.survey.render_survey import render_survey
 from kassay.experiments.planning.survey.survey_processes import survey_groups
 from kassay.experiments.planning.survey.survey_result import Survey, UnsurveyedGroup
-from tests.experiments.report.accessibility import FAINT, FAULTS
+from tests.experiments.report.accessibility import faults_of_page
 from tests.experiments.report.browser import BROWSER_MARKS, PAPER_WIDTH, Browser, axe_violations
 from tests.random_groups import random_group
 
@@ -52,11 +52,7 @@ def test_the_maximum_loads_are_sorted_by_their_decrease(browser):
 @pytest.mark.parametrize("scheme", ["dark", "light"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_page_is_accessible_and_fits_the_screen(browser, width, scheme, tmp_path):
-    browser.width(width)
-    browser.colour_scheme(scheme)
-    assert browser.run(FAULTS) == []
-    assert browser.run(FAINT)["faint"] == []
-    assert browser.run("return document.documentElement.scrollWidth") <= width
+    assert faults_of_page(browser, width=width, scheme=scheme) == []
     assert axe_violations(browser, tmp_path) == []
 
 

@@ -1,5 +1,17 @@
 """Scripts that find accessibility faults of a page; they run in the page."""
 
+from tests.experiments.report.browser import Browser
+
+
+def faults_of_page(browser: Browser, *, width: int, scheme: str = "light") -> list[str]:
+    """Return the faults of an open page on a screen, and whether it is wider than the screen."""
+    browser.width(width)
+    browser.colour_scheme(scheme)
+    shown = browser.run("return document.documentElement.scrollWidth")
+    wide = [f"the page has a width of {shown} pixels"] if shown > width else []
+    return wide + browser.run(FAULTS) + browser.run(FAINT)["faint"]
+
+
 FAULTS = """
 const faults = [];
 const report = (what, element) => faults.push(what + ': ' + element.outerHTML.slice(0, 80));
