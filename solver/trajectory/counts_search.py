@@ -8,25 +8,34 @@ from kassay.solver.certificate.trajectory.rebalance_sequence import Stream
 from kassay.solver.certificate.trajectory.trajectory_certificate import TrajectoryObjective
 from kassay.solver.limits import SearchBudget
 from kassay.solver.problem import Ints
-from kassay.solver.trajectory.linear_program import Window, build_program, total_moves
+from kassay.solver.trajectory.linear_program import (
+    LinearProgram,
+    Window,
+    build_program,
+    total_moves,
+)
 from kassay.solver.trajectory.program_solvers import (
     INTEGRALITY,
+    IntegerPrograms,
     exact_duals,
-    integer_counts,
     is_integral,
 )
 
 # Variables of the first windows, and seconds per linear program and per integer program.
 _WINDOW_SIZE = 1_500
 _LINEAR_SECONDS, _INTEGER_SECONDS = 30.0, 3.0
+# Maximum number of variables of an integer program. HiGHS keeps its time limit up to this size.
+_MAX_BRANCHING = 15_000
 
 
 def improved_counts(
     stream: Stream,
     counts: Sequence[Ints],
     objective: TrajectoryObjective,
+    *,
     bound: int,
     budget: SearchBudget,
+    integer_programs: IntegerPrograms,
 ) -> list[Ints]:
     """Optimise overlapping windows of the counts, and then windows of twice the length.
 
@@ -47,7 +56,10 @@ def improved_counts(
                 before=best[first - 1] if first else stream.start,
                 after=best[end] if end < len(best) else None,
             )
-            found = _optimal_counts(stream, window, objective, value, budget)
+            program = build_program(stream, window, objective)
+            found = _optimal_counts(program, value, budget, integer_programs)
+            if found and not is_permitted(stream, first, found):
+                found = None
             changed = [*best[:first], *(found or best[first:end]), *best[end:]]
             if _rank(stream, changed, objective) <= _rank(stream, best, objective):
                 best, moves = changed, total_moves(stream, changed)
@@ -74,29 +86,22 @@ def _rank(
 
 
 def _optimal_counts(
-    stream: Stream,
-    window: Window,
-    objective: TrajectoryObjective,
-    value: int,
-    budget: SearchBudget,
+    program: LinearProgram, value: int, budget: SearchBudget, integer_programs: IntegerPrograms
 ) -> list[Ints] | None:
-    """Return counts of a window with a value of at most ``value``; None if none are found.
+    """Return counts of a program with a value of at most ``value``; None if none are found.
 
     The solution of the linear program is often integer. Otherwise, branch and bound is used if the
-    value can fall.
+    value can fall and the program is small.
     """
-    program = build_program(stream, window, objective)
     solved = exact_duals(program, budget.until(_LINEAR_SECONDS).seconds)
     if solved is None:
         return None
     if is_integral(solved[0][: program.counts]):
-        found: list[Ints] | None = program.read(solved[0])
-    elif program.cost @ solved[0] + program.constant > value - 1 + INTEGRALITY:
+        return program.read(solved[0])
+    can_fall = program.cost @ solved[0] + program.constant <= value - 1 + INTEGRALITY
+    if not can_fall or len(program.cost) > _MAX_BRANCHING:
         return None
-    else:
-        limited = budget.until(_INTEGER_SECONDS)
-        found, _ = integer_counts(program, limited, is_exact=stream.is_weighted)
-    return found if found and is_permitted(stream, window.first, found) else None
+    return integer_programs.counts(program, budget, seconds=_INTEGER_SECONDS)[0]
 
 
 def _windows(stream: Stream, size: int) -> Iterator[tuple[int, int]]:

@@ -15,10 +15,10 @@ from kassay.solver.trajectory.linear_program import (
     total_moves,
 )
 from kassay.solver.trajectory.program_solvers import (
+    IntegerPrograms,
     Prices,
     approximate_solution,
     exact_duals,
-    integer_counts,
     is_integral,
 )
 from kassay.solver.trajectory.rebalance_flows import counts_near
@@ -51,6 +51,7 @@ class TrajectorySearch:
         self.counts = list(counts)
         self.value = objective.of(total_moves(stream, counts))
         self.prices = Prices.zero(stream, objective)
+        self.integer_programs = IntegerPrograms(is_exact=stream.is_weighted)
         self.certified = 0  # bound that the prices prove
         self.bound = 0
 
@@ -75,13 +76,19 @@ class TrajectorySearch:
             self._offer(counts_near(self.stream, near, self.counts, self.budget.part(0.4)))
         if not self._is_over():
             part = self.budget.part(0.6 if size <= _MAX_BRANCHING else 1.0)
-            bound = self.bound
-            self._offer(improved_counts(self.stream, self.counts, self.objective, bound, part))
+            counts = improved_counts(
+                self.stream,
+                self.counts,
+                self.objective,
+                bound=self.bound,
+                budget=part,
+                integer_programs=self.integer_programs,
+            )
+            self._offer(counts)
         if has_flows and _MAX_SIMPLEX < size <= _MAX_BRANCHING and not self._is_over():
             self._by_rounding(program)
         if not self._is_over() and size <= _MAX_BRANCHING:
-            is_exact = self.stream.is_weighted
-            found, bound = integer_counts(program, self.budget, is_exact=is_exact)
+            found, bound = self.integer_programs.counts(program, self.budget)
             self._offer(found)
             self.bound = max(self.bound, min(bound, self.value))
 
