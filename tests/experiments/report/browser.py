@@ -43,6 +43,8 @@ class Browser:
                 "goog:chromeOptions": {"binary": CHROMIUM, "args": arguments},
                 "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
             }
+            # On a busy machine, axe needs more than the default time of 30 s.
+            options["timeouts"] = {"script": 100_000}
             found = self._call("POST", "", {"capabilities": {"alwaysMatch": options}})
         except BaseException:
             self._stop()
