@@ -111,6 +111,8 @@ study-published: setup ## Run all parts of the published study (3 hours), and wr
 	$(BIN)/python -m tools.insert_published_numbers out/trajectories docs/results/event-streams.md
 	$(BIN)/python -m tools.insert_published_numbers out/study docs/results/single-groups.md
 	$(BIN)/python -m tools.insert_published_numbers out/racks docs/results/racks.md
+	$(BIN)/python -m benchmarks.published_streams out/hindsight.jsonl --study out/trajectories --seeds 300 --max-size 500 --max-balance 0
+	$(BIN)/python -m benchmarks.published_streams out/hindsight.jsonl --page docs/results/moves-over-time.md
 	$(BIN)/python -m tools.insert_findings
 	tar -czf out/published-rows.tar.gz -C out trajectories study racks
 

@@ -1,8 +1,9 @@
 """Moves above hindsight, and the price of balance, on the event streams of the published study.
 
-``python -m benchmarks.published_streams out/streams.jsonl --seconds 2400`` measures streams in the
-order of their seeds, and adds a line per stream to the file. ``--again`` searches the values that
-are not proven again, and ``--print`` prints the tables.
+``python -m benchmarks.published_streams out/streams.jsonl --seeds 120`` measures streams in the
+order of their seeds, and adds a line per stream to the file. ``--study out/trajectories`` takes the
+moves of the streams with a proven optimum from the study, ``--again`` searches the values that are
+not proven again, and ``--page FILE`` writes the tables to a page.
 """
 
 import argparse
@@ -10,10 +11,12 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 
 from benchmarks.rebalance_rules import (
     ASSIGNORS,
@@ -25,31 +28,60 @@ from benchmarks.rebalance_rules import (
     share,
 )
 from kassay.experiments.study.families.event_streams import EVENT_STREAMS, StreamStep
+from kassay.experiments.study.output_reader import read_manifest
+from kassay.experiments.study.trajectories import HINDSIGHT, OPTIMUM
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Tolerance, default_levels
 from kassay.solver.trajectory.trajectory import optimal_trajectory
+from tools.insert_published_numbers import markdown_table, replace_numbers
 
 Row = Mapping[str, Any]
-HINDSIGHT = "hindsight"
+Courses = Mapping[str, Sequence[int]]
+"""Moves of each rebalance by name of the assignments."""
 _RULE = "spread topics"
 _COURSES = (FEWEST, _RULE, *ASSIGNORS)
+_LABELS = tuple(
+    name.removesuffix(" rebalance").replace("fewest moves", "fewest") for name in _COURSES
+)
 _TOLERANCES = (0, 1, 5, 10)  # per cent of the minimum of the maximum load
 _SIZES = ((2, 7), (8, 15), (16, 31), (32, 1000))  # members at the start
 
 
-def measure(seed: int, *, limit: float, max_balance: int) -> Row:
-    """Measure one stream: moves per rebalance of each course, and the moves per tolerance."""
+def study_courses(directory: Path) -> dict[int, Courses]:
+    """Return the moves of the streams of a study with a proven hindsight optimum, by seed."""
+    names = {HINDSIGHT: HINDSIGHT, OPTIMUM: FEWEST, **dict(zip(ASSIGNORS, ASSIGNORS, strict=True))}
+    found: dict[int, Courses] = {}
+    for folder in read_manifest(directory)["folders"]:
+        for file in sorted((directory / folder).glob("*.parquet")):
+            table = pq.read_table(file, columns=["groups", "rebalances"])
+            for case in table.to_pylist():
+                courses: dict[str, list[int]] = {name: [] for name in names.values()}
+                for row in sorted(case["rebalances"] or (), key=itemgetter("rebalance")):
+                    if row["assignor"] in names:
+                        courses[names[row["assignor"]]].append(row["moves"] or 0)
+                if courses[HINDSIGHT]:
+                    found[case["groups"]["seed"]] = courses
+    return found
+
+
+def measure(seed: int, *, limit: float, max_balance: int, known: Courses | None = None) -> Row:
+    """Measure one stream: moves per rebalance of each course, and the moves per tolerance.
+
+    ``known`` are the moves of the stream in a study, in which the hindsight optimum is proven.
+    """
     steps = list(EVENT_STREAMS.stream(seed))
     groups = _groups(steps)
-    best = optimal_trajectory(groups, limits=SearchLimits(time=limit))
-    courses = {
-        HINDSIGHT: best.per_rebalance,
-        FEWEST: best.one_after_the_other,
-        _RULE: moves_of(groups, partial(by_rule, rule=RULES[_RULE])),
-        **{name: moves_of(groups, partial(by_assignor, assignor=name)) for name in ASSIGNORS},
-    }
+    if known is None:
+        best = optimal_trajectory(groups, limits=SearchLimits(time=limit))
+        by_name = {
+            name: moves_of(groups, partial(by_assignor, assignor=name)) for name in ASSIGNORS
+        }
+        known = {HINDSIGHT: best.per_rebalance, FEWEST: best.one_after_the_other, **by_name}
+        bound = best.bound
+    else:
+        bound = sum(known[HINDSIGHT])
     tolerances = _TOLERANCES if size_of(steps[0]) <= max_balance else ()
     return {
         "seed": seed,
@@ -57,8 +89,8 @@ def measure(seed: int, *, limit: float, max_balance: int) -> Row:
         "partitions": groups[0].partition_count,
         "mixed": any(len({m.subscription for m in group.members}) > 1 for group in groups),
         "events": [str(step.event) for step in steps],
-        "courses": courses,
-        "bound": best.bound,
+        "courses": {**known, _RULE: moves_of(groups, partial(by_rule, rule=RULES[_RULE]))},
+        "bound": bound,
         "balance": {percent: _totals(groups, percent, limit) for percent in tolerances},
     }
 
@@ -96,14 +128,24 @@ def _totals(groups: Sequence[Group], percent: int, limit: float) -> tuple[int, i
     return found.moves, found.bound, sum(found.one_after_the_other)
 
 
-def print_tables(rows: Sequence[Row]) -> None:
-    """Print the moves above hindsight by size and by event, and the price of balance."""
+def tables(rows: Sequence[Row]) -> Mapping[str, str]:
+    """Return the moves above hindsight by size and by event, and the price of balance."""
     proven = [row for row in rows if _is_proven(row)]
-    print(f"streams {len(rows)}, proven {len(proven)}, seeds up to {rows[-1]['seed']}\n")
-    _print_table(("streams", "number", "proven", "moves with hindsight", *_COURSES), _sizes(rows))
-    _print_table(("event", "rebalances", "moves with hindsight", *_COURSES), _events(proven))
-    columns = ("maximum load", "proven", "moves with hindsight", "bound", *_COURSES[:1], *ASSIGNORS)
-    _print_table(columns, _balance([row for row in rows if row["balance"]]))
+    balanced = [row for row in rows if row["balance"]]
+    found = {
+        "sizes": f"Seeds 0 to {rows[-1]['seed']}: {len(rows)} streams, {len(proven)} of them with "
+        "a proven hindsight optimum:\n\n"
+        + _table(("streams", "number", "proven", HINDSIGHT, *_LABELS), _sizes(rows)),
+        "events": _table(("event", "rebalances", HINDSIGHT, *_LABELS), _events(proven)),
+    }
+    if balanced:
+        columns = ("maximum load", "proven", HINDSIGHT, "bound", _LABELS[0], *ASSIGNORS)
+        found["tolerances"] = _table(columns, _balance(balanced))
+    return found
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    return markdown_table(columns, [tuple(map(str, row)) for row in rows])
 
 
 def _sizes(rows: Sequence[Row]) -> Iterator[Sequence[object]]:
@@ -168,47 +210,53 @@ def _total(row: Row, course: str) -> int:
 
 
 def _above(moves: Sequence[int], best: Sequence[int]) -> str:
-    return share(np.array(moves) - np.array(best), np.array(best)) if sum(best) else "–"
-
-
-def _print_table(columns: Sequence[str], rows: Iterator[Sequence[object]]) -> None:
-    print(f"| {' | '.join(columns)} |")
-    print(f"|---|{'--:|' * (len(columns) - 1)}")
-    for row in rows:
-        print(f"| {' | '.join(map(str, row))} |")
-    print()
+    text = share(np.array(moves) - np.array(best), np.array(best)) if sum(best) else "–"
+    return text if len(best) > 1 else text.partition(" (")[0]
 
 
 def main() -> None:
-    """Measure streams until the time is over, or print the tables."""
+    """Measure streams until the time is over, or write the tables to a page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("file", type=Path)
-    parser.add_argument("--seconds", type=float, default=2400.0)
+    parser.add_argument("--seconds", type=float, default=3600.0)
+    parser.add_argument("--seeds", type=int, default=120, help="number of streams to look at")
     parser.add_argument("--time-limit", type=float, default=60.0, help="seconds per trajectory")
     parser.add_argument("--max-size", type=int, default=1_500, help="members x partitions")
     parser.add_argument("--max-balance", type=int, default=500, help="the same, for tolerances")
+    parser.add_argument(
+        "--study", type=Path, help="output of the study, for the moves of proven streams"
+    )
     parser.add_argument("--again", action="store_true", help="search unproven values again")
-    parser.add_argument("--print", action="store_true", help="print the tables of the file")
+    parser.add_argument("--page", type=Path, help="page for the tables of the file")
     options = parser.parse_args()
-    end, seed = time.monotonic() + options.seconds, 0
-    if options.print or options.again:
-        rows = [json.loads(line) for line in options.file.read_text(encoding="utf-8").splitlines()]
-    if options.print:
-        print_tables(rows)
+    lines = options.file.read_text(encoding="utf-8").splitlines() if options.file.exists() else ()
+    rows: dict[int, Row] = {row["seed"]: row for row in map(json.loads, lines)}
+    if options.page:
+        page = options.page.read_text(encoding="utf-8")
+        for place, table in tables(list(rows.values())).items():
+            page = replace_numbers(page, table, where=str(options.page), place=place)
+        options.page.write_text(page, encoding="utf-8")
         return
-    if options.again:
-        for at, row in enumerate(rows):
-            if time.monotonic() < end:
-                rows[at] = measure_again(row, limit=options.time_limit)
-                lines = [f"{json.dumps(one)}\n" for one in rows]
-                options.file.write_text("".join(lines), encoding="utf-8")
-        return
-    while time.monotonic() < end:
-        if size_of(next(iter(EVENT_STREAMS.stream(seed)))) <= options.max_size:
-            row = measure(seed, limit=options.time_limit, max_balance=options.max_balance)
-            with options.file.open("a", encoding="utf-8") as file:
-                print(json.dumps(row), file=file)
-        seed += 1
+    known = study_courses(options.study) if options.study else {}
+    end = time.monotonic() + options.seconds
+    for seed in rows if options.again else range(options.seeds):
+        if time.monotonic() > end:
+            break
+        old = rows.get(seed)
+        if options.again:
+            rows[seed] = measure_again(rows[seed], limit=options.time_limit)
+        elif old is None or (seed in known and not _is_proven(old)):
+            if size_of(next(iter(EVENT_STREAMS.stream(seed)))) > options.max_size:
+                continue
+            found = measure(
+                seed,
+                limit=options.time_limit,
+                max_balance=0 if old else options.max_balance,
+                known=known.get(seed),
+            )
+            rows[seed] = {**found, "balance": old["balance"]} if old else found
+        text = "".join(f"{json.dumps(rows[one])}\n" for one in sorted(rows))
+        options.file.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -122,7 +122,7 @@ def _findings() -> dict[str, str]:
         "finding-hindsight": _bars(
             "Moves above the hindsight optimum, mixed subscriptions, % of its moves",
             [
-                _bar(HINDSIGHT, "published_streams", "mixed, all", name, label=name, interval=True)
+                _bar(HINDSIGHT, "Seeds 0 to", "mixed, all", name, label=name, interval=True)
                 for name in ("spread topics", "fewest at each", "uniform", "sticky")
             ],
         ),
