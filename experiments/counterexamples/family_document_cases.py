@@ -1,6 +1,7 @@
 """Random small documents of share groups, Streams and Connect, after one event."""
 
 from collections.abc import Mapping
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -9,6 +10,8 @@ from kassay.reference.assignors.connect.cluster import DEFAULT_MAX_DELAY
 from kassay.reference.documents.family_documents import FamilyDocument, Kind, parse_family_document
 
 _END_OFFSET = 50_000
+_MAX_TOPICS = 3
+"""A topic without subscribers beside different subscriptions requires three topics."""
 _EVENTS = ("join", "leave", "restart")
 
 
@@ -27,10 +30,8 @@ def random_case(kind: Kind, seed: int, *, assignor: str, places: int, tasks: int
     rng = Random(f"{kind}/{seed}")  # noqa: S311 - reproducible cases
     if kind is Kind.CONNECT:
         return _document(kind, seed, _connect_steps(rng, places, tasks))
-    sizes = [rng.randint(1, tasks)]
-    if tasks > 1 and rng.random() < 0.7:
-        sizes = [rng.randint(1, tasks - 1)]
-        sizes.append(rng.randint(1, tasks - sizes[0]))
+    ends = sorted(rng.sample(range(1, tasks + 1), rng.randint(1, min(_MAX_TOPICS, tasks))))
+    sizes = [end - start for start, end in pairwise((0, *ends))]
     build = {
         Kind.SHARE: _share_group,
         Kind.STREAMS_GROUP: _streams_group,
@@ -94,27 +95,47 @@ def _topology(rng: Random, sizes: list[int]) -> dict[str, dict[str, Any]]:
 def _after_event(
     rng: Random, kind: Kind, content: Mapping[str, Any], places: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Return the places after a join, a leave or a restart that keeps the local state."""
-    event = rng.choice(_EVENTS)
+    """Return the places after a join, a leave, or a restart that keeps the local state.
+
+    A member of a share group can also change its subscription.
+    """
+    event = rng.choice((*_EVENTS, "resubscribe") if kind is Kind.SHARE else _EVENTS)
     if event == "join":
         return [*places, _joined(rng, kind, content, len(places))]
     left = rng.randrange(len(places))
     rest = places[:left] + places[left + 1 :]
     if event == "leave":
         return rest or places
-    restarted = {
-        key: value
-        for key, value in places[left].items()
-        if key not in ("owned", "active", "standby")
-    }
+    if event == "resubscribe":
+        changed = _joined(rng, kind, content, left)["topics"]
+        return [*places[:left], {**places[left], "topics": changed}, *rest[left:]]
+    together = [places[left]]
     if kind is Kind.STREAMS_GROUP:
-        restarted["offsets"] = {
-            name: dict.fromkeys(map(str, numbers), 1000)
-            for name, numbers in places[left]["active"].items()
-        }
+        # All threads of a process restart together, and one of them reports the local state.
+        process = places[left]["process"]
+        together = [one for one in places if one["process"] == process]
+        rest = [one for one in places if one["process"] != process]
+    restarted = [
+        {key: value for key, value in one.items() if key not in ("owned", "active", "standby")}
+        for one in together
+    ]
+    if kind is Kind.STREAMS_GROUP:
+        restarted[0]["offsets"] = _local_offsets(content, together)
     if kind is Kind.STREAMS:
-        restarted["lags"] = dict.fromkeys(places[left]["active"], 0)
-    return [*rest, restarted]
+        restarted[0]["lags"] = dict.fromkeys(places[left]["active"], 0)
+    return [*rest, *restarted]
+
+
+def _local_offsets(
+    content: Mapping[str, Any], members: list[dict[str, Any]]
+) -> dict[str, dict[str, int]]:
+    """Return the offsets of the stateful tasks of members by subtopology and partition."""
+    found: dict[str, dict[str, int]] = {}
+    for name, one in content["subtopologies"].items():
+        held = (n for m in members for key in ("active", "standby") for n in m[key].get(name, ()))
+        if one["stateful"]:
+            found[name] = {str(number): _END_OFFSET for number in sorted(held)}
+    return found
 
 
 def _joined(rng: Random, kind: Kind, content: Mapping[str, Any], index: int) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from kassay.experiments.comparison.family_comparison import compare_assignor
+from kassay.experiments.comparison.family_measures import FamilyMeasure
 from kassay.experiments.counterexamples.family_document_shrinking import (
     DocumentSize,
     document_size,
@@ -14,6 +15,9 @@ from kassay.experiments.counterexamples.family_document_shrinking import (
 from kassay.reference.documents.family_documents import FamilyDocument
 from kassay.reference.model.errors import UsageError
 from kassay.solver.limits import SearchLimits
+
+VIOLATIONS = "violations"
+"""Measure of the hunt: the number of violations of an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,10 @@ class FamilyHunt:
 
     Parameters
     ----------
+    measure
+        Name of a measure of the comparison, or ``violations``.
+    excess
+        Least difference between the value and the minimum of a counterexample.
     attempts
         Maximum number of documents to try while one document is shrunk.
     """
@@ -53,6 +61,7 @@ class FamilyHunt:
     assignor: str
     measure: str
     limits: SearchLimits
+    excess: int = 1
     attempts: int = 1_000
     searched: int = 0
     above: int = 0
@@ -81,12 +90,15 @@ class FamilyHunt:
             raise UsageError(f"no answer has the measure {self.measure!r}; measures: {names}")
 
     def measured(self, document: FamilyDocument) -> FamilyCounterexample | None:
-        """Return the counterexample of a document, or None if the measure is at its minimum."""
+        """Return the counterexample of a document, or None if the excess is too small."""
         worst: FamilyCounterexample | None = None
         for state in compare_assignor(document, self.assignor, limits=self.limits)[1]:
-            for one in state.measures:
+            violations = FamilyMeasure(VIOLATIONS, len(state.invalid), 0, 0)
+            for one in (*state.measures, violations):
                 self.names[one.name] = None
-                if one.name != self.measure or one.minimum is None or one.value <= one.minimum:
+                if one.name != self.measure or one.minimum is None:
+                    continue
+                if one.value - one.minimum < self.excess:
                     continue
                 if worst is None or one.value - one.minimum > worst.value - worst.minimum:
                     worst = FamilyCounterexample(document, one.value, one.minimum, state.step)

@@ -65,10 +65,16 @@ class HuntOptions(TableOptions):
     measure: str | None = option(
         None,
         "Measure of share groups, Streams or Connect, such as slots, state_moves or "
-        "task_topic_spread. The search finds documents on which its value is above the minimum. "
-        "Required for assignors of these kinds; --shortcoming, --family and walks then have no "
-        "effect.",
+        "task_topic_spread; violations counts the violations of invalid answers. The search finds "
+        "documents on which its value is above the minimum. Required for assignors of these kinds; "
+        "--shortcoming, --family and walks then have no effect.",
         metavar="NAME",
+    )
+    excess: int = option(
+        1,
+        "Minimum difference between the value of --measure and its minimum, for the documents "
+        "found and for the shrunk ones.",
+        min=1,
     )
     assignor: str | None = assignor_option(of_each_kind=True)
     family: list[str] | None = option(
@@ -130,7 +136,7 @@ def hunt(
                 "--measure requires an assignor of share groups, Streams or Connect, and such an "
                 "assignor requires --measure"
             )
-        search = FamilyHunt(name, options.measure, limits.case_limits())
+        search = FamilyHunt(name, options.measure, limits.case_limits(), options.excess)
         sizes = {"places": options.members, "tasks": options.partitions}
         hunt_families(
             search,

@@ -10,10 +10,11 @@ from typer.testing import CliRunner
 from kassay.experiments.cli.application import app
 from kassay.experiments.comparison.family_comparison import compare_answer, compare_assignor
 from kassay.experiments.comparison.family_measures import FamilyComparison
+from kassay.experiments.counterexamples import family_document_cases
 from kassay.experiments.counterexamples.family_document_cases import random_case
 from kassay.experiments.counterexamples.family_document_hunt import FamilyHunt
 from kassay.experiments.counterexamples.family_document_shrinking import document_size
-from kassay.experiments.implementations.runner import run_on_document
+from kassay.experiments.implementations.runner import FamilyRunResult, run_on_document
 from kassay.reference.documents.family_documents import (
     FamilyDocument,
     Kind,
@@ -198,6 +199,57 @@ def test_random_cases_are_valid_and_reproducible(name: str) -> None:
         assert one == other
         assert document_size(one).tasks <= 4
         assert run_on_document(one, assignor).answer is not None
+
+
+@pytest.mark.parametrize(
+    ("assignor", "seed", "measure", "excess"),
+    [
+        ("share", 98, "violations", 1),  # (c) of the known counterexamples
+        ("streams-high-availability", 2, "state_moves", 2),  # (g)
+    ],
+)
+def test_random_cases_contain_known_kinds_of_counterexamples(
+    assignor: str, seed: int, measure: str, excess: int
+) -> None:
+    search = FamilyHunt(assignor, measure, SearchLimits(), excess=excess)
+    kind = Kind(assignor.partition("-")[0])
+    assert search.measured(random_case(kind, seed, assignor=assignor, places=3, tasks=4))
+
+
+@pytest.mark.parametrize(("excess", "tasks"), [(1, 3), (4, 4)])
+def test_shrinking_keeps_the_excess(excess: int, tasks: int) -> None:
+    content = _connect({"a": 2, "b": 2}, ["w0"], ["w0", "w1"])
+    document = parse_family_document({"kind": "connect", **content}, kind=Kind.CONNECT)
+    search = FamilyHunt("connect-incremental", "task_topic_spread", SearchLimits(), excess=excess)
+    (found,) = search.search([document])
+    assert found.size.tasks == tasks
+    assert found.value - found.minimum >= excess
+
+
+def test_all_threads_of_a_process_restart_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(document: FamilyDocument, _: str) -> FamilyRunResult:
+        """Assign all tasks to the first member, as after its process has started first."""
+        content: Any = document.content
+        tasks = {name: [*range(t["partitions"])] for name, t in content["subtopologies"].items()}
+        given = {one["id"]: {"active": {}, "standby": {}} for one in content["members"]}
+        given[content["members"][0]["id"]]["active"] = tasks
+        return FamilyRunResult(answer={"members": given})
+
+    monkeypatch.setattr(family_document_cases, "run_on_document", run)
+    restarted = []
+    for seed in range(40):
+        content: Any = random_case(
+            Kind.STREAMS_GROUP, seed, assignor="kafka-broker:streams-sticky", places=3, tasks=4
+        ).content
+        stateful = {name for name, one in content["subtopologies"].items() if one["stateful"]}
+        offsets = {name for one in content["members"] for name in one.get("offsets", ())}
+        assert offsets <= stateful
+        for one in content["members"]:
+            if one.get("offsets"):
+                process = [m for m in content["members"] if m["process"] == one["process"]]
+                assert not any("active" in member for member in process)
+                restarted.append(len(process))
+    assert max(restarted) > 1
 
 
 def test_an_unknown_measure_is_an_error_that_lists_the_measures() -> None:
