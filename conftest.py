@@ -24,6 +24,9 @@ _TIMEOUT_SECONDS = 300
 _ONLY_KASSAY = re.compile(r"kassay ([^|;&<>`$*()]*?)(?: > (\S+))?(?: 2> (\S+))?")
 _STARTS_SPARK = re.compile(r"spark_session|kassay (history|hunt|study) ")
 
+_PROGRESS = re.compile(r"^kassay: .*, \d+ s\n", re.MULTILINE)
+"""Notes on standard error that a command prints if it takes long, as on a busy machine."""
+
 # Sphinx runs this file, and only `make site` installs Sphinx.
 collect_ignore = ["docs/conf.py"]
 
@@ -33,6 +36,7 @@ def _run_console(example: Example) -> str | None:
     checker = doctest.OutputChecker()
     for command, expected in _commands(example.parsed):
         code, output = _output(command)
+        output = _PROGRESS.sub("", output)
         if not checker.check_output(
             expected, output, doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
         ):
