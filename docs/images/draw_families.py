@@ -65,15 +65,15 @@ def _share() -> FamilyFigure:
 def _streams() -> FamilyFigure:
     ids = {name: f"00000000-0000-0000-0000-00000000000{n}" for n, name in enumerate("AB", 1)}
     names = {id: name for name, id in ids.items()}
-    before = {"A": ["0_1"], "B": ["0_0", "0_3"]}
+    before: dict[str, list[str]] = {"A": ["0_1"], "B": []}
     document = _document(
         {
             "kind": "streams",
             "subtopologies": {
-                "0": {"partitions": 4, "stateful": True, "end_offsets": [50_000] * 4}
+                "0": {"partitions": 2, "stateful": True, "end_offsets": [50_000] * 2}
             },
             "processes": [
-                {"id": ids[name], "threads": 2, "active": tasks} for name, tasks in before.items()
+                {"id": ids[name], "threads": 1, "active": tasks} for name, tasks in before.items()
             ],
         }
     )
@@ -86,8 +86,8 @@ def _streams() -> FamilyFigure:
     }
     best = {
         "processes": {
-            ids["A"]: {"active": ["0_1", "0_2"], "standby": []},
-            ids["B"]: {"active": ["0_0", "0_3"], "standby": []},
+            ids["A"]: {"active": ["0_1"], "standby": []},
+            ids["B"]: {"active": ["0_0"], "standby": []},
         }
     }
     panels = tuple(
@@ -98,7 +98,7 @@ def _streams() -> FamilyFigure:
 
 
 def _connect() -> FamilyFigure:
-    connectors = {"a": 4, "b": 4}
+    connectors = {"a": 1, "b": 2}
     document = _document(
         {
             "kind": "connect",
@@ -115,8 +115,8 @@ def _connect() -> FamilyFigure:
             {
                 **last,
                 "state": {
-                    "w0": {"connectors": ["a"], "tasks": ["a-0", "a-1", "b-0", "b-1"]},
-                    "w1": {"connectors": ["b"], "tasks": ["a-2", "a-3", "b-2", "b-3"]},
+                    "w0": {"connectors": ["b"], "tasks": ["a-0", "b-0"]},
+                    "w1": {"connectors": ["a"], "tasks": ["b-1"]},
                 },
             },
         ]

@@ -17,7 +17,7 @@ _PLACES = {
     Kind.CONNECT: "workers",
 }
 _LEVERS = {
-    Kind.SHARE: "the broker's assignor decides, and no setting changes its answer",
+    Kind.SHARE: "the broker's assignor decides, and Kafka has no other one for share groups",
     Kind.STREAMS_GROUP: "the broker's assignor decides; num.standby.replicas is a group setting",
     Kind.STREAMS: "kassay forecast compares task assignors and settings",
     Kind.CONNECT: "kassay forecast compares settings of the delay",
