@@ -220,7 +220,8 @@ def test_random_cases_contain_known_kinds_of_counterexamples(
 def test_shrinking_keeps_the_excess(excess: int, tasks: int) -> None:
     content = _connect({"a": 2, "b": 2}, ["w0"], ["w0", "w1"])
     document = parse_family_document({"kind": "connect", **content}, kind=Kind.CONNECT)
-    search = FamilyHunt("connect-incremental", "task_topic_spread", SearchLimits(), excess=excess)
+    assignor, measure = "connect-incremental", "task_topic_spread"
+    search = FamilyHunt(assignor, measure, SearchLimits(), excess=excess, attempts=8)
     (found,) = search.search([document])
     assert found.size.tasks == tasks
     assert found.value - found.minimum >= excess
