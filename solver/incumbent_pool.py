@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from kassay.reference.model.errors import InternalError
-from kassay.solver.bounds.level_bounds import max_loads_within
 from kassay.solver.certificate.certificate import LevelClaim, Origin, PriceTable
 from kassay.solver.constraints import Constraint
 from kassay.solver.evaluation import level_value, violated
@@ -84,10 +83,6 @@ class IncumbentPool:
     def limits(self) -> list[tuple[Level, int]]:
         """Return the finished levels with their limits."""
         return [(done.claim.level, done.limit) for done in self.reached]
-
-    def max_loads(self) -> list[int] | None:
-        """Return the maximum load per member within the finished levels, None if unlimited."""
-        return max_loads_within(self.problem, self.limits())
 
     def _value(self, level: Level, placement: Placement) -> int:
         key = id(level), id(placement)

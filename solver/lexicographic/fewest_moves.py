@@ -12,19 +12,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from kassay.solver.bounds.level_bounds import level_bound, max_loads_within
+from kassay.solver.bounds.level_bounds import level_bound
 from kassay.solver.certificate.certificate import Origin
+from kassay.solver.constraints import Capacity
 from kassay.solver.evaluation import level_value, movement_costs
 from kassay.solver.incumbent_pool import IncumbentPool
-from kassay.solver.lexicographic.load_searches import ProvenBound
+from kassay.solver.lexicographic.load_searches import ProvenBound, max_loads
 from kassay.solver.limits import SearchBudget
-from kassay.solver.objective import Imbalance, Level, Movement
+from kassay.solver.objective import HostImbalance, Imbalance, Level, Movement
 
 if TYPE_CHECKING:
     from kassay.solver.weighted.bounds.movement_bound import PricedExchanges
 
-_FIRST_LIMIT, _FIRST_LIMIT_WITH_RULES = 0.3, 3.0
-"""Deterministic time of the first search, in CP-SAT's unit of about a second."""
+_FIRST_LIMIT, _FIRST_LIMIT_WITH_HOSTS, _FIRST_LIMIT_WITH_RULES = 0.3, 1.0, 3.0
+"""Deterministic time of the first search, in CP-SAT's unit of about a second. With hosts, the
+other searches find worse placements; with rules, prices prove lower bounds."""
 _LONG_LIMIT = 2.4
 """Deterministic time from which searches at the bound alternate with searches among all moves."""
 _MANY_MEMBERS, _MANY_CHOICES = 8, 3_000
@@ -60,7 +62,7 @@ class FewestMoves:
 
     def __post_init__(self) -> None:
         counted = level_bound(self.pool.problem, self.level, self.limits)
-        self._raise_bound(counted, Origin.COUNTING)
+        self.raise_bound(counted, Origin.COUNTING)
 
     @property
     def is_proven(self) -> bool:
@@ -76,7 +78,8 @@ class FewestMoves:
         is_counted = self.has_searched and self.origin is Origin.COUNTING
         return ProvenBound(self.bound, Origin.CP_SAT if is_counted else self.origin)
 
-    def _raise_bound(self, bound: int, origin: Origin) -> None:
+    def raise_bound(self, bound: int, origin: Origin) -> None:
+        """Set the bound to a proven bound, with its origin, if that is higher."""
         if bound > self.bound:
             self.bound, self.origin = bound, origin
 
@@ -94,7 +97,8 @@ class FewestMoves:
         if self.is_proven:
             return
         if self.priced is None and not self.prices_first:
-            limit = _FIRST_LIMIT_WITH_RULES if self._has_rules else _FIRST_LIMIT
+            limit = _FIRST_LIMIT_WITH_HOSTS if self.has_hosts else _FIRST_LIMIT
+            limit = _FIRST_LIMIT_WITH_RULES if self._has_rules else limit
             self._search(self._limited(budget, limit))
             if self.is_proven or not budget.has_time:
                 return
@@ -111,25 +115,28 @@ class FewestMoves:
         problem = self.pool.problem
         choices = int(problem.may_consume[problem.consumer_set].sum())
         is_large = problem.member_count >= _MANY_MEMBERS and choices >= _MANY_CHOICES
-        return is_large and not self._has_rules
+        return is_large and not self._has_rules and not self.has_hosts
+
+    @property
+    def has_hosts(self) -> bool:
+        """Return whether there are limits on the loads of hosts."""
+        return any(isinstance(level, HostImbalance) for level, _ in self.limits)
 
     @property
     def _has_rules(self) -> bool:
-        """Return whether there are constraints or limits besides member loads.
-
-        Prices ignore them.
-        """
-        return bool(self.pool.constraints) or not all(
-            isinstance(level, Imbalance) for level, _ in self.limits
+        """Return whether there are constraints or limits besides loads, which prices ignore."""
+        return not all(isinstance(rule, Capacity) for rule in self.pool.constraints) or not all(
+            isinstance(level, Imbalance | HostImbalance) for level, _ in self.limits
         )
 
     def _search_at_bound(self, budget: SearchBudget) -> None:
         """Search for placements with the bound as cost, with more and more time per search.
 
         Long searches alternate with searches among all moves, which find better placements with
-        higher costs, too.
+        higher costs, too. All searches do so if only the repair of overloads finds placements.
         """
         limit, most = _FIRST_LIMIT, budget.limits.deterministic
+        is_repaired = bool(self.pool.constraints) or self.has_hosts
         while not self.is_proven and budget.has_time:
             bound, limit = self.bound, 2 * limit
             possible = None if self.priced is None else self.priced.possible_moves(bound)
@@ -140,7 +147,7 @@ class FewestMoves:
                 limit = _FIRST_LIMIT
             elif most is not None and limit >= most:
                 return
-            elif limit >= _LONG_LIMIT and not self.is_proven and budget.has_time:
+            elif (is_repaired or limit >= _LONG_LIMIT) and not self.is_proven and budget.has_time:
                 self._search(self._limited(budget, limit))
 
     @staticmethod
@@ -178,28 +185,28 @@ class FewestMoves:
         if bound is None:
             return False
         if possible is None:
-            self._raise_bound(bound, Origin.CP_SAT)
+            self.raise_bound(bound, Origin.CP_SAT)
         elif bound > target and self.preferred is not None:
             self.preferred = None
         else:
-            self._raise_bound(min(bound, target + 1), Origin.CP_SAT)
+            self.raise_bound(min(bound, target + 1), Origin.CP_SAT)
         return True
 
     def _price(self, budget: SearchBudget) -> None:
         """Find prices per weight; raise the bound."""
         problem = self.pool.problem
-        max_loads = max_loads_within(problem, self.limits)
-        if max_loads is None or problem.has_big_loads:
+        permitted = max_loads(self.pool, self.limits)
+        if permitted is None or problem.has_big_loads:
             return
         from kassay.solver.weighted.bounds.movement_bound import price_by_weight  # noqa: PLC0415
 
         costs, cost = movement_costs(problem, self.level), self._cost()
         self.priced = price_by_weight(
             problem,
-            max_loads,
+            permitted,
             costs,
             incumbent=int(costs.sum()) + 1 if cost is None else cost,
             may_continue=budget.continuation(_MAX_PRICE_STEPS, least=_MIN_PRICE_STEPS),
         )
         if self.priced is not None:
-            self._raise_bound(self.priced.bound, Origin.EXCHANGE)
+            self.raise_bound(self.priced.bound, Origin.EXCHANGE)

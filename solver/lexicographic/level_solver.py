@@ -21,9 +21,9 @@ from kassay.solver.lexicographic.load_searches import (
     is_large_enough,
     limit_moves,
     pack_identical,
-    repair_overloads,
 )
 from kassay.solver.lexicographic.movement_search import MovementSearch
+from kassay.solver.lexicographic.overload_searches import repair_overloads
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import (
     Colocation,
@@ -90,6 +90,9 @@ class LevelSolver:
                 self.contributed.append(UsedMethod.of_origin(found.origin))
             if found.value > proven.value:
                 proven = found
+        if isinstance(level, Movement):
+            self.moves_searches.append(self._moves_search(level, pool.limits()))
+            self.moves_searches[-1].raise_bound(*proven)
         value = pool.value(level)
         claim = LevelClaim(level, value, min(proven.value, value), proven.origin)
         is_open = self.fewest_moves is not None and not isinstance(level, Movement)
@@ -97,16 +100,18 @@ class LevelSolver:
         pool.reached.append(LevelResult(claim, limit, pool.incumbent(level)))
 
     def _known_bound(self, index: int) -> ProvenBound:
-        """Return the greater one of the bounds by counting and by network flows."""
-        pool = self.pool
-        counted = level_bound(pool.problem, pool.levels[index], pool.limits())
-        if self.fewest_moves is not None and isinstance(pool.levels[index], Movement):
-            is_counted = counted >= self.fewest_moves.value
-            return ProvenBound(counted, Origin.COUNTING) if is_counted else self.fewest_moves
-        known = self.flow.bounds.get(index)
-        if known is not None and (known[0] > counted or known == (counted, Origin.PRICES)):
-            return ProvenBound(*known)
-        return ProvenBound(counted, Origin.COUNTING)
+        """Return the greatest bound by counting, network flows or searches for the fewest moves."""
+        pool, level = self.pool, self.pool.levels[index]
+        counted = level_bound(pool.problem, level, pool.limits())
+        known = [ProvenBound(*self.flow.bounds[index])] if index in self.flow.bounds else []
+        if isinstance(level, Movement):
+            known += [] if self.fewest_moves is None else [self.fewest_moves]
+            known += [self._moves_search(level, pool.limits()).proven] * bool(self.moves_searches)
+        greatest = ProvenBound(counted, Origin.COUNTING)
+        for bound in known:
+            if bound.value > greatest.value or bound == (counted, Origin.PRICES):
+                greatest = bound
+        return greatest
 
     def _searches(self, index: int, budget: SearchBudget) -> list[_Search]:
         """Return the searches of a level in the order in which they run.
@@ -204,22 +209,25 @@ class LevelSolver:
                 return unproven
             loose.append((level, level.tolerance.limit(level_value(pool.problem, level, known))))
             strict.append((level, lowest))
-        search = replace(self._moves_search(moves, loose), preferred=strict)
+        search = self._moves_search(moves, loose)
         is_early = search.bound != level_bound(pool.problem, moves, strict) or (
             search.prices_first and not search.is_proven
         )
         if not is_last and is_early:
             return unproven
         self.moves_searched_at = best
-        within = budget.part(_FIRST_SHARE)
-        search.run(within)
-        self.moves_searches.append(search)
-        if search.is_proven:
-            fewest, search = search.proven, search.within(strict)
-            search.run(within)
+        within, proven = budget.part(_FIRST_SHARE), {}
+        # Within the lower limits, CP-SAT finds placements that the repair of hosts misses.
+        for is_loose in (False, True) if search.has_hosts else (True, False):
+            search = self._moves_search(moves, loose if is_loose else strict)
+            search.preferred = strict if is_loose else None
             self.moves_searches.append(search)
-            if search.is_proven and search.bound == fewest.value:
-                self.fewest_moves = fewest
+            search.run(within)
+            if not search.is_proven:
+                break
+            proven[is_loose] = search.proven
+        if len({bound.value for bound in proven.values()}) == 1 < len(proven):
+            self.fewest_moves = proven[True]
         if search.has_searched:
             self.contributed.append(UsedMethod.of_origin(Origin.CP_SAT))
         return unproven
@@ -236,6 +244,7 @@ class LevelSolver:
         if not self._has_few_choices():
             return ProvenBound(0, Origin.CP_SAT)
         search = self._moves_search(level, self.pool.limits(), bound)
+        self.moves_searches.append(search)
         search.run(budget.part(_FIRST_SHARE))
         return search.proven
 
@@ -247,7 +256,8 @@ class LevelSolver:
         looser = [
             one
             for one in self.moves_searches
-            if all(permitted.get(limited, limit + 1) <= limit for limited, limit in one.limits)
+            if one.level == level
+            and all(permitted.get(limited, limit + 1) <= limit for limited, limit in one.limits)
         ]
         if not looser:
             return FewestMoves(self.pool, level, limits, bound)

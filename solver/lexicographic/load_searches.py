@@ -4,26 +4,23 @@ Each search adds its placements to the pool. Some searches also prove a lower bo
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from kassay.reference.model.metrics import Measure
 from kassay.solver.bounds.host_and_speed_bounds import greatest_true
-from kassay.solver.bounds.level_bounds import makespan_bound
+from kassay.solver.bounds.level_bounds import makespan_bound, max_loads_within
 from kassay.solver.certificate.certificate import Origin
 from kassay.solver.constraints import Capacity, Forbidden, MaxMoves, Pinned
-from kassay.solver.evaluation import imbalance_of, level_value, load_units, movement_costs
+from kassay.solver.evaluation import imbalance_of, level_value
 from kassay.solver.incumbent_pool import IncumbentPool
-from kassay.solver.initial_solutions import Room, keep_owned, within_pins
+from kassay.solver.initial_solutions import Room, within_pins
 from kassay.solver.lexicographic.moves_table import MovesTable
 from kassay.solver.lexicographic.moves_table_search import prove_moves, search_moves
 from kassay.solver.limits import SearchBudget
-from kassay.solver.objective import HostImbalance, Imbalance, Level, Movement
+from kassay.solver.objective import Imbalance, Level
 from kassay.solver.problem import Placement, Problem
-
-if TYPE_CHECKING:
-    from kassay.solver.weighted.search.overload_repair import LoadLimit
 
 # CP-SAT solves smaller groups faster than any other method starts.
 MIN_PARTITIONS = 12
@@ -35,16 +32,6 @@ _SHARES_ABOVE_BOUND = (0, 0.002, 0.005, 0.01, 0.02)
 
 _FIRST_SHARE_OF_LIMITED_MOVES, _LIMITED_MOVES_SHARE = 0.25, 0.9
 """Shares of the searches with few moves: before integer programs, and of the remaining time."""
-
-# Overload repair for groups with hosts or different speeds.
-_LOAD_TARGETS = 7
-"""Number of load limits between the bound and the incumbent."""
-_LOAD_SHARE, _MOVES_SHARE = 0.08, 0.5
-"""Share of the time left for one load limit, and for fewer moves."""
-_LOAD_ROUNDS, _MOVES_ROUNDS = 3, 2_000
-"""Number of repairs for one load limit, and for fewer moves."""
-_MAX_REPAIR_STEPS = 20_000
-"""Maximum number of transfers and exchanges of one search with a deterministic limit."""
 
 
 class ProvenBound(NamedTuple):
@@ -180,73 +167,11 @@ def limit_moves(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> 
     return ProvenBound(table.bounds[-1], Origin.EXCHANGE)
 
 
-def repair_overloads(
-    pool: IncumbentPool, level: Level, bound: int, budget: SearchBudget
-) -> ProvenBound:
-    """Add placements to the pool: with lower loads, or with fewer moves within the limits.
+def max_loads(pool: IncumbentPool, limits: Sequence[tuple[Level, int]]) -> list[int] | None:
+    """Return the maximum load per member within limits and capacities.
 
-    The search proves no bound. It applies to groups with different speeds, and to weighted groups
-    with levels about hosts, if all levels about loads are makespans. CP-SAT needs no such
-    placement of a small group.
+    Return None if there is no limit on imbalance.
     """
-    problem, unproven = pool.problem, ProvenBound(0, Origin.EXCHANGE)
-    has_hosts = any(isinstance(each, HostImbalance) for each in pool.levels)
-    is_small = problem.partition_count < MIN_PARTITIONS and not problem.has_big_loads
-    if is_small or (
-        problem.group.has_equal_speeds and not (problem.group.is_weighted and has_hosts)
-    ):
-        return unproven
-    # numpy.random would add to the start-up time of every command.
-    from kassay.solver.weighted.search.overload_repair import OverloadRepair  # noqa: PLC0415
-
-    measured = [
-        each
-        for each in (*(finished for finished, _ in pool.limits()), level)
-        if isinstance(each, Imbalance | HostImbalance)
-    ]
-    if not OverloadRepair.is_applicable(problem) or any(
-        each.measure is not Measure.MAKESPAN for each in measured
-    ):
-        return unproven
-    start = keep_owned(problem, [load_units(problem, each) for each in measured])
-    moves = level if isinstance(level, Movement) else Movement()
-    costs = movement_costs(problem, moves).astype(np.int64)
-    rng = np.random.default_rng(budget.seed)
-
-    def is_repaired(
-        limits: Sequence[tuple[Level, int]], within: SearchBudget, *, rounds: int
-    ) -> bool:
-        search = OverloadRepair(problem, load_limits(problem, limits), rng)
-        may_continue = within.continuation(_MAX_REPAIR_STEPS)
-        found = search.run(start, costs, rounds=rounds, may_continue=may_continue)
-        if found is not None:
-            pool.add(found)
-        return found is not None
-
-    if isinstance(level, Movement):
-        is_repaired(pool.limits(), budget.part(_MOVES_SHARE), rounds=_MOVES_ROUNDS)
-        return unproven
-    low, high = bound, pool.value(level)
-    for _ in range(_LOAD_TARGETS):
-        if low >= high:
-            break
-        target = (low + high) // 2
-        limits = [*pool.limits(), (level, target)]
-        if is_repaired(limits, budget.part(_LOAD_SHARE), rounds=_LOAD_ROUNDS):
-            high = min(target, pool.value(level))
-        else:
-            low = target + 1
-    return unproven
-
-
-def load_limits(problem: Problem, limits: Sequence[tuple[Level, int]]) -> "list[LoadLimit]":
-    """Convert limits on makespans to maximum loads of members and hosts."""
-    from kassay.solver.weighted.search.overload_repair import LoadLimit  # noqa: PLC0415
-
-    found = []
-    for level, limit in limits:
-        if isinstance(level, Imbalance | HostImbalance):
-            units = load_units(problem, level)
-            most = [min(limit // factor, problem.total) for factor in units.factors]
-            found.append(LoadLimit(np.array(units.unit_of), np.array(most, dtype=np.int64)))
-    return found
+    loads = max_loads_within(pool.problem, limits)
+    room = Room(pool.problem, pool.constraints).loads
+    return None if loads is None else list(map(min, loads, room))

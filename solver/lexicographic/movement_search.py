@@ -10,11 +10,11 @@ from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.bounds.level_bounds import makespan_bound
 from kassay.solver.certificate.certificate import Origin
-from kassay.solver.constraints import MaxMoves
+from kassay.solver.constraints import Capacity, MaxMoves
 from kassay.solver.evaluation import movement_costs
 from kassay.solver.incumbent_pool import IncumbentPool
 from kassay.solver.initial_solutions import keep_owned
-from kassay.solver.lexicographic.load_searches import ProvenBound
+from kassay.solver.lexicographic.load_searches import ProvenBound, max_loads
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import Imbalance, Level, Movement
 from kassay.solver.problem import Placement
@@ -102,25 +102,26 @@ class MovementSearch:
 
         ``bound`` is a known lower bound on the moves.
         """
-        max_loads = self.pool.max_loads()
+        permitted = max_loads(self.pool, self.pool.limits())
         proven = 0
-        if max_loads is not None and self._is_applicable():
-            if all(_is_makespan(finished) for finished, _ in self.pool.limits()):
-                proven = self._search_and_bound(max_loads, bound)
+        if permitted is not None and self._is_applicable():
+            is_plain = all(isinstance(rule, MaxMoves) for rule in self.pool.constraints)
+            if is_plain and all(_is_makespan(finished) for finished, _ in self.pool.limits()):
+                proven = self._search_and_bound(permitted, bound)
             elif self.budget.has_time:
                 shares = self._shares(is_tight=True)
                 within = self.budget.part(shares.before_cpsat * shares.bound)
-                proven = self._bound_moves(max_loads, within)
+                proven = self._bound_moves(permitted, within)
         return ProvenBound(proven, Origin.EXCHANGE)
 
-    def _search_and_bound(self, max_loads: list[int], bound: int) -> int:
+    def _search_and_bound(self, permitted: list[int], bound: int) -> int:
         """Improve the placement, raise the bound, and improve the placement again."""
         from kassay.solver.weighted.search.few_moves import FewMovesSearch  # noqa: PLC0415
 
         problem, pool = self.pool.problem, self.pool
         costs, rng = movement_costs(problem, self.level), np.random.default_rng(self.budget.seed)
         search = FewMovesSearch(
-            problem, min(max_loads), costs, rng, has_time=lambda: self.budget.has_time
+            problem, min(permitted), costs, rng, has_time=lambda: self.budget.has_time
         )
         shares = self._shares(is_tight=search.is_tight)
         start = self._initial_placement(search)
@@ -131,7 +132,7 @@ class MovementSearch:
         rest = self.budget.part(shares.before_cpsat)
         if not rest.has_time:
             return 0
-        proven = self._bound_moves(max_loads, rest.part(shares.bound))
+        proven = self._bound_moves(permitted, rest.part(shares.bound))
         bound = max(bound, proven)
         self._record(pool.value(self.level), bound)
         if self._has_many_choices:
@@ -158,14 +159,14 @@ class MovementSearch:
         self.progress.extend(ProgressPoint(at, cost, bound) for at, cost in search.found)
         search.found.clear()
 
-    def _bound_moves(self, max_loads: list[int], within: SearchBudget) -> int:
+    def _bound_moves(self, permitted: list[int], within: SearchBudget) -> int:
         """Return a lower bound on the moves; add the placement that its patterns give."""
         from kassay.solver.weighted.bounds.movement_bound import price_and_branch  # noqa: PLC0415
 
         is_timed = within.limits.deterministic is None
         priced = price_and_branch(
             self.pool.problem,
-            max_loads,
+            permitted,
             movement_costs(self.pool.problem, self.level),
             start=self.pool.incumbent(self.level),
             may_continue=within.continuation(_MAX_PRICE_STEPS),
@@ -188,7 +189,7 @@ class MovementSearch:
         """Return whether the searches accept the constraints, the size and the weights."""
         problem = self.pool.problem
         return (
-            all(isinstance(rule, MaxMoves) for rule in self.pool.constraints)
+            all(isinstance(rule, MaxMoves | Capacity) for rule in self.pool.constraints)
             and problem.partition_count >= _MIN_PARTITIONS
             and not problem.has_big_loads
             and problem.group.is_weighted

@@ -3,7 +3,8 @@
 With a deterministic limit, constraints are added one by one until the answer meets all of them.
 An appended constraint that the answer meets therefore does not change it. An appended level, or a
 tolerance instead of none, makes it no worse, because the search starts from the answer without
-it. A time limit is shared by the searches, so that the answer can be worse.
+it. Within a time limit, only constraints are relaxed, and the searches share the time, so that the
+answer can be worse.
 """
 
 from collections.abc import Sequence
@@ -24,9 +25,9 @@ from kassay.solver.problem import Placement, Problem
 _MAX_JOINT_LEVELS = 2
 """Number of levels that are searched together, without a search with fewer levels before."""
 _MIN_SECONDS = 0.1
-"""Time left below which there is no search with fewer constraints or levels."""
-_DIRECT_SHARE, _RELAXED_SHARE = 0.4, 0.2
-"""Shares of the time left for a first search, and for that with fewer constraints or levels."""
+"""Time left below which there is no search with fewer constraints."""
+_DIRECT_SHARE, _RELAXED_SHARE = 0.6, 0.2
+"""Shares of the time left for a first search, and for that with fewer constraints."""
 _MAX_SINGLE_RULES = 10
 """Number of constraints from which all violated constraints are added together."""
 
@@ -85,7 +86,7 @@ class RelaxableSearch:
         return broken[:1] if len(active.rules) < _MAX_SINGLE_RULES else broken
 
     def _run_within_time(self) -> LexicographicResult:
-        """Use shares of the time for a first search, and with fewer constraints or levels.
+        """Use shares of the time for a first search, and for one with fewer constraints.
 
         The answer of the first search is the answer if it is proven. If the answer with fewer
         constraints meets all of them, it is the answer, or its search continues. Otherwise the
@@ -98,15 +99,16 @@ class RelaxableSearch:
         if direct.conflict or _is_proven(direct):
             return direct
         starts = self._starts(direct, is_met=False)
-        relaxed = replace(relaxed, known=tuple(replace(one, bounds=()) for one in starts))
+        known = tuple(RelaxedStart(one.placements, ()) for one in starts)
+        relaxed = replace(relaxed, known=known)
         first = replace(relaxed, budget=self.budget.part(_RELAXED_SHARE)).run()
         if first.conflict:
             return first
         is_met = first.placement is not None and not any(
             violated(self.problem, self.rules, first.placement)
         )
-        if not is_met or len(relaxed.levels) < len(self.levels):
-            return self.search(*starts, *self._starts(first, is_met=is_met))
+        if not is_met:
+            return self.search(*starts, *self._starts(first, is_met=False))
         if _is_proven(first):
             return first
         more = relaxed.search(*self._starts(first, is_met=True))
@@ -116,16 +118,12 @@ class RelaxableSearch:
         return more if is_met else first
 
     def _relaxed(self) -> "RelaxableSearch | None":
-        """Return the search with fewer constraints or levels, or None if there are no fewer."""
+        """Return the search with fewer constraints, or None if there are none."""
         implied = group_constraints(self.problem.group)
         capacities = [rule for rule in self.rules if rule in implied]
         if len(self.rules) > len(capacities) > 0:
             return replace(self, rules=capacities)
-        if self.rules:
-            return replace(self, rules=())
-        if len(self.levels) > _MAX_JOINT_LEVELS:
-            return replace(self, levels=self.levels[:-1])
-        return None
+        return replace(self, rules=()) if self.rules else None
 
     def _starts(self, result: LexicographicResult, *, is_met: bool) -> list[RelaxedStart]:
         """Return the start of a search from an answer with fewer constraints or levels.
@@ -138,7 +136,7 @@ class RelaxableSearch:
         best = (self.problem.to_placement(one.best) for one in result.claims if one.best)
         placements = (result.placement, *(one for one in best if one is not None))
         bounds = tuple((claim.bound, claim.origin) for claim in result.claims)
-        return [RelaxedStart(placements, bounds if is_met else bounds[:1])]
+        return [RelaxedStart(placements, bounds if is_met else bounds[:1], result.moves_searches)]
 
     def search(self, *starts: RelaxedStart) -> LexicographicResult:
         """Search with all constraints and levels."""

@@ -25,8 +25,10 @@ from kassay.solver.initial_solutions import (
     place_within,
     within_racks,
 )
+from kassay.solver.lexicographic.fewest_moves import FewestMoves
 from kassay.solver.lexicographic.level_solver import LevelSolver
 from kassay.solver.lexicographic.movement_search import add_few_moves
+from kassay.solver.lexicographic.overload_searches import add_repaired
 from kassay.solver.limits import SearchBudget
 from kassay.solver.number_ranges import Arithmetic, Scale, scale_to_fit
 from kassay.solver.objective import (
@@ -61,6 +63,7 @@ class LexicographicResult:
     conflict_origin: Origin = Origin.CP_SAT
     progress: tuple[ProgressPoint, ...] = ()  # seconds of `time.monotonic`
     method: UsedMethod = UsedMethod.CP_SAT
+    moves_searches: tuple[FewestMoves, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +72,12 @@ class RelaxedStart:
 
     ``placements`` are the answer and better placements on single levels with a tolerance.
     ``bounds`` are the bounds that are valid with all of them, per level, with their origins.
+    ``moves_searches`` have bounds on the moves within limits, and their prices.
     """
 
     placements: Sequence[Placement]
     bounds: tuple[tuple[int, Origin], ...]
+    moves_searches: tuple[FewestMoves, ...] = ()
 
 
 def solve_levels(
@@ -125,7 +130,10 @@ def solve_levels(
         candidates = [result.placement]
     pool = IncumbentPool(problem, levels, constraints, candidates)
     add_few_moves(pool, budget)
+    add_repaired(pool, budget)
     solver = LevelSolver(pool, flows)
+    for start in starts:
+        solver.moves_searches += [replace(one, pool=pool) for one in start.moves_searches]
     for index in range(len(levels)):
         solver.solve_level(index, budget)
     placement = pool.incumbent(levels[-1])
@@ -138,6 +146,7 @@ def solve_levels(
         flows.prices if any(done.claim.origin is Origin.PRICES for done in pool.reached) else None,
         progress=tuple(solver.progress),
         method=UsedMethod.last(solver.contributed) or _method_without_search(flows, pool),
+        moves_searches=tuple(solver.moves_searches),
     )
 
 

@@ -9,9 +9,11 @@ import pytest
 from kassay.reference import Group, Member, Topic, violations
 from kassay.reference.model.group_annotations import Client
 from kassay.solver import (
+    Capacity,
     HostImbalance,
     Imbalance,
     Movement,
+    Pinned,
     Tolerance,
     certificate_errors,
     certify,
@@ -19,10 +21,11 @@ from kassay.solver import (
     solve,
 )
 from kassay.solver.bounds.level_bounds import level_bound
-from kassay.solver.evaluation import level_value
-from kassay.solver.initial_solutions import keep_owned
-from kassay.solver.lexicographic.load_searches import load_limits
-from kassay.solver.limits import SearchLimits
+from kassay.solver.evaluation import level_value, violated
+from kassay.solver.incumbent_pool import IncumbentPool
+from kassay.solver.initial_solutions import keep_owned, longest_processing_time
+from kassay.solver.lexicographic.overload_searches import add_repaired, load_limits
+from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.problem import build_problem
 from kassay.solver.weighted.search.overload_repair import LoadLimit, OverloadRepair
 from tests.solver.random_cases import LevelsCase, host_cases, is_minimal_conflict
@@ -97,6 +100,26 @@ def test_a_tolerance_of_two_per_cent_saves_most_moves_of_a_large_group(seed):
     assert moves.value <= 60
     certificate = certify(group, solution)
     assert list(certificate_errors(group, solution.assignment, certificate)) == []
+
+
+@pytest.mark.parametrize("added", ["hosts", "capacities", "pins"])
+def test_the_first_placement_has_few_moves(added):
+    group = large_group(1)
+    rules = {
+        "hosts": (),
+        "capacities": (Capacity(7_000, "m04"), Capacity(7_000, "m09")),
+        "pins": tuple(Pinned("t", at, f"m{at:02}") for at in range(8)),
+    }[added]
+    tolerance = Tolerance(relative=0.02)
+    levels = (HostImbalance("makespan", tolerance), Imbalance("makespan", tolerance), Movement())
+    problem = build_problem(group)
+    units = (problem.host_units, problem.member_units)
+    pool = IncumbentPool(problem, levels, rules, [longest_processing_time(problem, units)])
+    add_repaired(pool, SearchBudget.start(SearchLimits(deterministic=1)))
+    limits = [(level, level.tolerance.limit(level_bound(problem, level))) for level in levels[:2]]
+    # The longest-processing-time rule makes 112 moves.
+    assert level_value(problem, levels[2], pool.best(levels[2], limits)) <= 40
+    assert not list(violated(problem, rules, pool.placements[-1]))
 
 
 def test_overloads_are_repaired_within_the_limits_of_members_and_hosts():

@@ -24,9 +24,10 @@ from kassay.solver.cpsat.model import SearchResult
 from kassay.solver.cpsat.moved_partitions import MovedPartitionsModel
 from kassay.solver.evaluation import movement_costs, violated
 from kassay.solver.incumbent_pool import FlowLevels, IncumbentPool, LevelResult
-from kassay.solver.initial_solutions import place_within
+from kassay.solver.initial_solutions import longest_processing_time, place_within
 from kassay.solver.lexicographic.fewest_moves import FewestMoves
 from kassay.solver.lexicographic.level_solver import LevelSolver
+from kassay.solver.lexicographic.load_searches import max_loads
 from kassay.solver.limits import SearchBudget, SearchLimits, limited_steps
 from kassay.solver.problem import build_problem
 from kassay.solver.weighted.bounds.movement_bound import price_by_weight
@@ -144,6 +145,51 @@ def test_prices_and_excluded_moves_give_the_fewest_moves():
         search.run(SearchBudget.start(SearchLimits()))
         assert search.is_proven
         assert search.proven.value == moves
+
+
+def test_prices_within_capacities_prove_no_more_than_the_fewest_moves():
+    higher = 0
+    for seed in range(3):
+        group = _weighted_group(random.Random(f"prices {seed}"), 12, 3)
+        problem, total = build_problem(group), sum(group.topics[0].weights)
+        rules = (Capacity(total // 5, "c0"),)
+        limit = (total - total // 5) * 6 // 11
+        limits = [(Imbalance("makespan"), limit)]
+        pool = IncumbentPool(problem, (Movement(),), rules, [])
+        permitted = max_loads(pool, limits)
+        assert permitted == [total // 5, limit, limit]
+        fewest = min(
+            moves
+            for loads, moves in _states(group)
+            if all(load <= most for load, most in zip(loads, permitted, strict=True))
+        )
+        bounds = [
+            price_by_weight(
+                problem,
+                most,
+                movement_costs(problem, Movement()),
+                incumbent=13,
+                may_continue=limited_steps(10),
+            ).bound
+            for most in (permitted, [limit] * 3)
+        ]
+        assert bounds[1] <= bounds[0] <= fewest
+        higher += bounds[1] < bounds[0]
+    assert higher
+
+
+def test_a_level_starts_from_the_bounds_of_searches_within_higher_limits():
+    problem = build_problem(_weighted_group(random.Random("earlier"), 60, 6))
+    levels = (Imbalance("makespan"), Movement())
+    even = longest_processing_time(problem)
+    pool = IncumbentPool(problem, levels, (), [even])
+    load, moves = (pool.value(level) for level in levels)
+    earlier = FewestMoves(pool, levels[1], [(levels[0], load + 1)])
+    earlier.raise_bound(moves, Origin.EXCHANGE)
+    pool.reached.append(LevelResult(LevelClaim(levels[0], load, 0, Origin.CP_SAT), load, even))
+    solver = LevelSolver(pool, FlowLevels(), moves_searches=[earlier])
+    solver.solve_level(1, SearchBudget.start(SearchLimits(time=0)))
+    assert pool.reached[-1].claim == LevelClaim(levels[1], moves, moves, Origin.EXCHANGE)
 
 
 def test_moves_that_counting_proves_have_its_origin():

@@ -1,0 +1,181 @@
+"""Repair overloads to find placements with low loads and few moves.
+
+The repair applies to weighted groups with hosts, racks or constraints, and to groups with
+different speeds, if all levels about loads are makespans.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kassay.reference.model.metrics import Measure
+from kassay.reference.model.ownership import NO_OWNER
+from kassay.solver.bounds.level_bounds import level_bound
+from kassay.solver.certificate.certificate import Origin
+from kassay.solver.constraints import Capacity, Forbidden, MaxMoves, Pinned
+from kassay.solver.evaluation import load_units, movement_costs
+from kassay.solver.incumbent_pool import IncumbentPool
+from kassay.solver.initial_solutions import Room, keep_owned, within_pins, within_racks
+from kassay.solver.lexicographic.load_searches import MIN_PARTITIONS, ProvenBound, fill_members
+from kassay.solver.limits import SearchBudget
+from kassay.solver.objective import CrossRack, HostImbalance, Imbalance, Level, Movement
+from kassay.solver.problem import Problem
+
+if TYPE_CHECKING:
+    from kassay.solver.weighted.search.overload_repair import LoadLimit
+
+_LOAD_TARGETS = 7
+"""Number of load limits between the bound and the incumbent."""
+_LOAD_SHARE, _MOVES_SHARE = 0.08, 0.5
+"""Share of the time left for one load limit, and for fewer moves."""
+_FIRST_ROUNDS, _LOAD_ROUNDS, _MOVES_ROUNDS = 20, 3, 2_000
+"""Number of repairs for the first placement, for one load limit, and for fewer moves."""
+_MIN_REPAIR_STEPS, _MAX_REPAIR_STEPS = 2_000, 20_000
+"""Numbers of transfers and exchanges: of the first search, before its share of the time ends it,
+and of each search with a deterministic limit."""
+
+
+def add_repaired(pool: IncumbentPool, budget: SearchBudget) -> None:
+    """Add a placement with few moves within the lowest loads that the bounds permit to the pool.
+
+    If none is found, add one within the best known loads. `add_few_moves` does the same for groups
+    without hosts, different speeds, racks and constraints.
+    """
+    problem = pool.problem
+    measured = [each for each in pool.levels if isinstance(each, Imbalance | HostImbalance)]
+    if not measured or not (_may_repair(pool, measured) and (problem.owner != NO_OWNER).any()):
+        return
+    bounds = [level_bound(problem, each) for each in measured]
+    if isinstance(measured[0], Imbalance):
+        bounds[0] = max(bounds[0], fill_members(pool, measured[0]).value)
+    search = _OverloadSearch(pool, measured, Movement(), budget)
+    for values in (bounds, [pool.value(each) for each in measured]):
+        limits = [
+            (each, each.tolerance.limit(value))
+            for each, value in zip(measured, values, strict=True)
+        ]
+        within = budget.part(_LOAD_SHARE)
+        if search.is_repaired(limits, within, rounds=_FIRST_ROUNDS, least=_MIN_REPAIR_STEPS):
+            return
+
+
+def repair_overloads(
+    pool: IncumbentPool, level: Level, bound: int, budget: SearchBudget
+) -> ProvenBound:
+    """Add placements to the pool: with lower loads, or with fewer moves within the limits.
+
+    The search proves no bound. It minimises loads of groups with hosts or different speeds, and
+    moves within constraints and racks, too.
+    """
+    unproven = ProvenBound(0, Origin.EXCHANGE)
+    measured = [
+        each
+        for each in (*(finished for finished, _ in pool.limits()), level)
+        if isinstance(each, Imbalance | HostImbalance)
+    ]
+    moves = level if isinstance(level, Movement) else Movement()
+    if not _may_repair(pool, measured) or not (level is moves or _has_load_units(pool)):
+        return unproven
+    search = _OverloadSearch(pool, measured, moves, budget)
+    if level is moves:
+        search.is_repaired(pool.limits(), budget.part(_MOVES_SHARE), rounds=_MOVES_ROUNDS)
+        return unproven
+    low, high = bound, pool.value(level)
+    for _ in range(_LOAD_TARGETS):
+        if low >= high:
+            break
+        target = (low + high) // 2
+        limits = [*pool.limits(), (level, target)]
+        if search.is_repaired(limits, budget.part(_LOAD_SHARE), rounds=_LOAD_ROUNDS):
+            high = min(target, pool.value(level))
+        else:
+            low = target + 1
+    return unproven
+
+
+def _has_load_units(pool: IncumbentPool) -> bool:
+    """Return whether a group has different speeds, or different weights and levels about hosts."""
+    group = pool.problem.group
+    has_hosts = any(isinstance(each, HostImbalance) for each in pool.levels)
+    return not group.has_equal_speeds or (group.is_weighted and has_hosts)
+
+
+def _may_repair(pool: IncumbentPool, measured: Sequence[Imbalance | HostImbalance]) -> bool:
+    """Return whether the repair of overloads supports levels and constraints, and is useful.
+
+    CP-SAT needs no such placement of a small group.
+    """
+    problem = pool.problem
+    rules = [rule for rule in pool.constraints if not isinstance(rule, MaxMoves)]
+    has_racks = any(isinstance(each, CrossRack) for each in pool.levels)
+    is_small = problem.partition_count < MIN_PARTITIONS and not problem.has_big_loads
+    if is_small or not (
+        _has_load_units(pool) or (problem.group.is_weighted and (rules or has_racks))
+    ):
+        return False
+    # numpy.random would add to the start-up time of every command.
+    from kassay.solver.weighted.search.overload_repair import OverloadRepair  # noqa: PLC0415
+
+    return (
+        OverloadRepair.is_applicable(problem)
+        and all(each.measure is Measure.MAKESPAN for each in measured)
+        and all(isinstance(rule, Pinned | Forbidden | Capacity) for rule in rules)
+    )
+
+
+class _OverloadSearch:
+    """Repairs of overloads within the constraints, and within the racks of the replicas."""
+
+    def __init__(
+        self,
+        pool: IncumbentPool,
+        measured: Sequence[Imbalance | HostImbalance],
+        moves: Movement,
+        budget: SearchBudget,
+    ) -> None:
+        problem = pool.problem
+        if pool.constraints:
+            problem = within_pins(problem, pool.constraints)
+        if any(isinstance(level, CrossRack) for level in pool.levels):
+            problem = within_racks(problem)
+        self.pool, self.problem = pool, problem
+        self.start = keep_owned(problem, [load_units(problem, each) for each in measured])
+        self.costs = movement_costs(pool.problem, moves).astype(np.int64)
+        self.rng = np.random.default_rng(budget.seed)
+
+    def is_repaired(
+        self,
+        limits: Sequence[tuple[Level, int]],
+        within: SearchBudget,
+        *,
+        rounds: int,
+        least: int = 0,
+    ) -> bool:
+        """Add a placement within the limits to the pool; return whether one is found."""
+        from kassay.solver.weighted.search.overload_repair import (  # noqa: PLC0415
+            LoadLimit,
+            OverloadRepair,
+        )
+
+        room = np.array(Room(self.problem, self.pool.constraints).loads, dtype=np.int64)
+        loads = [LoadLimit(np.arange(len(room)), room), *load_limits(self.problem, limits)]
+        search = OverloadRepair(self.problem, loads, self.rng)
+        may_continue = within.continuation(_MAX_REPAIR_STEPS, least=least)
+        found = search.run(self.start, self.costs, rounds=rounds, may_continue=may_continue)
+        if found is not None:
+            self.pool.add(found)
+        return found is not None
+
+
+def load_limits(problem: Problem, limits: Sequence[tuple[Level, int]]) -> "list[LoadLimit]":
+    """Convert limits on makespans to maximum loads of members and hosts."""
+    from kassay.solver.weighted.search.overload_repair import LoadLimit  # noqa: PLC0415
+
+    found = []
+    for level, limit in limits:
+        if isinstance(level, Imbalance | HostImbalance):
+            units = load_units(problem, level)
+            most = [min(limit // factor, problem.total) for factor in units.factors]
+            found.append(LoadLimit(np.array(units.unit_of), np.array(most, dtype=np.int64)))
+    return found
