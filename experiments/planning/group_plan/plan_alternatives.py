@@ -1,6 +1,6 @@
 """Options of a plan: alternative assignments with more or fewer moves."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kassay.experiments.planning.group_plan.assignor_outcomes import (
     AssignmentMetrics,
@@ -59,7 +59,7 @@ def plan_options(
     few = [point for point in frontier.points if point.movement.value <= FEW_MOVES]
     top = optimum.movement.value
     if few and top > FEW_MOVES and few[-1].movement.value != solution.movement.value:
-        found.append((FEWER_MOVES, few[-1]))
+        found.append((FEWER_MOVES, _within_few_moves(frontier, len(few))))
     planned = (solution.imbalance.value, solution.movement.value)
     if planned != (optimum.imbalance.value, top):
         is_proven = optimum.imbalance.gap == 0
@@ -76,6 +76,18 @@ def plan_options(
         for name, one in found
         if one.assignment is not None
     )
+
+
+def _within_few_moves(frontier: Frontier, count: int) -> FrontierPoint:
+    """Return the last of the first points, with a bound for `FEW_MOVES` moves.
+
+    The bound of the next point holds for more moves than these.
+    """
+    point = frontier.points[count - 1]
+    if frontier.complete or point.movement.value == FEW_MOVES:
+        return point
+    bound = min((one.imbalance.bound for one in frontier.points[count : count + 1]), default=0)
+    return replace(point, imbalance=replace(point.imbalance, bound=bound))
 
 
 def scheduled_measure(measure: Measure) -> Measure:

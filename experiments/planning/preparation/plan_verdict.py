@@ -139,8 +139,8 @@ class Verdict:
             return f"the maximum load is the proven minimum{self.restriction}"
         if not bound:
             return "the minimum is not known"
-        excess = f"{self.makespan.gap / bound:.1%} above the minimum{self.restriction}"
-        return f"that is at most {excess}"
+        tenths = -(-1000 * self.makespan.gap // bound)  # in per mille, rounded up
+        return f"that is at most {tenths / 10}% above the minimum{self.restriction}"
 
     @property
     def _shown_loads(self) -> tuple[int | float, int | float]:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from kassay.experiments.planning.group_plan.plan import plan
+from kassay.experiments.planning.group_plan.plan_alternatives import plan_options
 from kassay.experiments.planning.plan_output import plan_files
 from kassay.experiments.planning.plan_output.render_plan import (
     render_html,
@@ -21,8 +22,10 @@ from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
 from kassay.reference import Group, Member, Topic
 from kassay.reference.documents.json_codec import parse_group
 from kassay.reference.model.assignment import violations
-from kassay.reference.model.metrics import loads, movement
+from kassay.reference.model.metrics import Measure, loads, movement
 from kassay.solver import MaxMoves
+from kassay.solver.frontier.frontier_points import Frontier, FrontierPoint
+from kassay.solver.solution import LevelValue, Solution
 from tests.strategies import groups
 
 SCHEMA = json.loads((Path(plan_files.__file__).parent / "plan.schema.json").read_text())
@@ -182,3 +185,32 @@ def test_the_progress_names_the_parts_of_a_plan():
     names: list[str] = []
     plan(NAMED_GROUPS["E"].group, progress=names.append)
     assert {"members for growing traffic", "results of Kafka's assignors"} <= set(names)
+
+
+def test_the_distance_to_the_minimum_is_rounded_up():
+    verdict = plan(NAMED_GROUPS["E"].group).verdict
+    makespan = LevelValue("makespan", 9_567_120, 9_500_000)  # 0.7065 %
+    assert replace(verdict, makespan=makespan).quality.endswith("at most 0.8% above the minimum")
+
+
+@pytest.mark.parametrize(("complete", "bound"), [(True, 12), (False, 8)])
+def test_the_bound_of_an_option_holds_for_all_its_moves(complete, bound):
+    group = NAMED_GROUPS["E"].group
+    found = plan(group)
+    values = [(0, 20), (1, 12), (30, 8)]
+    points = tuple(
+        FrontierPoint(
+            LevelValue("movement", moves, moves),
+            LevelValue("makespan", value, value),
+            found.assignment,
+        )
+        for moves, value in values
+    )
+    best = Solution(
+        assignment=found.assignment,
+        levels=(points[-1].imbalance, points[-1].movement),
+        method="cp-sat",
+    )
+    options = plan_options(group, best, best, Frontier(Measure.MAKESPAN, points, complete))
+    assert [option.name for option in options] == ["plan", "at most ten moves"]
+    assert (options[1].imbalance.value, options[1].imbalance.bound) == (12, bound)
