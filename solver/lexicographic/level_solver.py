@@ -41,7 +41,6 @@ from kassay.solver.solution import ProgressPoint, UsedMethod
 
 _MANY_PER_MEMBER = 4
 """Partitions per member from which subsets with the mean load are frequent."""
-
 _MAX_CHOICES_OF_CPSAT = 10_000
 """Partitions times members up to which CP-SAT mostly proves the fewest moves within seconds."""
 _FIRST_SHARE = 0.5
@@ -62,7 +61,6 @@ class LevelSolver:
     enumerated: Mapping[int, int] | None = None
     """Optimal values by level index. The enumeration minimises the first two levels together, and
     therefore runs only once, at the first level that needs it."""
-
     fewest_moves: ProvenBound | None = None
     """Fewest moves of the last level, if they are proven before the minimum of the level before."""
     moves_searched_at: int | None = None
@@ -124,12 +122,8 @@ class LevelSolver:
         def enumerate_subsets(_: int) -> ProvenBound:
             return self._enumerated_bound(index, budget)
 
-        def search_by_cpsat(bound: int) -> ProvenBound:
-            return self._search_by_cpsat(level, bound, budget)
-
-        def repair(bound: int) -> ProvenBound:
-            return repair_overloads(pool, level, bound, budget)
-
+        search_by_cpsat = partial(self._search_by_cpsat, level, budget=budget)
+        repair = partial(repair_overloads, pool, level, budget=budget)
         search_moves_first = partial(self._search_moves_first, index, budget=budget)
         timed: list[_Search]
         untimed: list[_Search] = [search_by_cpsat]
