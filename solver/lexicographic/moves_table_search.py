@@ -54,7 +54,8 @@ def _search_beams(table: MovesTable, budget: SearchBudget) -> None:
     """Run greedy searches once, then the beam searches that have not ended.
 
     The greedy searches lower the sum of squares most, or the maximum load most. They have at least
-    `_MIN_SECONDS`, so that they end in most groups at any time limit.
+    `_MIN_SECONDS`, and each of the three has `_FEW_MOVES` moves within half of the time limit, also
+    on a busy machine.
     """
     # Imported here: the module adds to the start-up time of every command.
     from kassay.solver.weighted.search.beam_search_by_moves import BeamSearchByMoves  # noqa: PLC0415
@@ -63,7 +64,8 @@ def _search_beams(table: MovesTable, budget: SearchBudget) -> None:
     fastest = min(table.problem.member_units.factors, default=1)
     heaviest_weights = (None, makespan_bound(table.problem) // (2 * fastest))
     if len(table.waiting) == len(BEAMS):
-        may_continue = budget.at_least(_MIN_SECONDS).continuation(_BEAM_STEPS)
+        first = budget.at_least(_MIN_SECONDS)
+        may_continue = first.continuation(_BEAM_STEPS, least=3 * _FEW_MOVES)
         table.add_until_lowest(beam.lower_squares(table.most, may_continue))
         for heaviest in heaviest_weights:
             most = _useful_moves(table, table.most)

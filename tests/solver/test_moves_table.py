@@ -18,6 +18,7 @@ from kassay.solver import MaxMoves, SearchLimits, frontier, solve
 from kassay.solver.bounds.large_partition_moves import large_partition_moves_bound
 from kassay.solver.frontier.frontier import moves_table
 from kassay.solver.frontier.moves_plan import MovesPlan
+from kassay.solver.lexicographic import moves_table_search
 from kassay.solver.lexicographic.moves_table_search import prove_moves, search_moves
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import Tolerance
@@ -55,6 +56,13 @@ def test_each_point_of_a_group_with_a_heavy_partition_is_proven(found):
     for point in found.points:
         assert max(loads(HEAVY, point.assignment).values()) == point.imbalance.value
         assert movement(HEAVY, point.assignment) == point.movement.value
+
+
+def test_greedy_moves_do_not_end_before_half_of_the_time_limit(monkeypatch):
+    monkeypatch.setattr(moves_table_search, "_MIN_SECONDS", 0)
+    table = moves_table(HEAVY)
+    search_moves(table, SearchBudget.start(SearchLimits(time=1000)).until(0))
+    assert {moves: table.values[moves] for moves in (1, 10)} == {1: 11_245, 10: 9_938}
 
 
 @pytest.mark.parametrize("moves", short_and_long(1, 3, 5, 10, 26, 32))
