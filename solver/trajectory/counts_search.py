@@ -24,8 +24,9 @@ from kassay.solver.trajectory.program_solvers import (
 # Variables of the first windows, and seconds per linear program and per integer program.
 _WINDOW_SIZE = 1_500
 _LINEAR_SECONDS, _INTEGER_SECONDS = 30.0, 3.0
-# Maximum number of variables of an integer program. HiGHS keeps its time limit up to this size.
-_MAX_BRANCHING = 15_000
+# Maximum number of variables of an integer program. HiGHS ran for minutes beyond its limit of three
+# seconds with 14,000 variables.
+_MAX_BRANCHING = 8_000
 
 
 def improved_counts(
