@@ -1,7 +1,7 @@
 """Data classes of a plan for one group: planned assignment, moves and alternatives."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 
 from kassay.experiments.planning.group_plan.actions import RecommendedAction
@@ -9,7 +9,7 @@ from kassay.experiments.planning.group_plan.assignor_outcomes import (
     AssignmentMetrics,
     AssignorOutcome,
 )
-from kassay.experiments.planning.group_plan.plan_alternatives import PlanOption
+from kassay.experiments.planning.group_plan.plan_alternatives import PlanOption, scheduled_measure
 from kassay.experiments.planning.group_plan.rack_locality import RackLocality
 from kassay.experiments.planning.moves.explained_steps import MoveStep
 from kassay.experiments.planning.moves.move_schedule import Move, MoveBatch
@@ -49,6 +49,19 @@ class GrowthSizing:
             "members": value_and_bound(self.sizing.needed),
             "reason": self.sizing.reason,
         }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstMoves:
+    """Imbalance after the first moves of a plan, and the lowest one found for as many moves."""
+
+    moves: int
+    imbalance: int
+    lowest: int
+
+    def record(self) -> dict[str, int]:
+        """Return the values as a JSON object."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +161,31 @@ class Plan:
     def movement(self) -> int:
         """Return the number of owned partitions that move to another member."""
         return sum(1 for move in self.moves if move.source is not None)
+
+    def imbalance_by_moves(self) -> list[tuple[int, int]]:
+        """Return the number of moves and the imbalance after each batch of the plan.
+
+        The list is empty if the batches have another measure than the frontier.
+        """
+        measure = self.frontier.measure
+        if measure is not scheduled_measure(measure):
+            return []
+        moved, found = 0, []
+        if not any(move.source is None for move in self.moves):
+            found.append((0, self.current.measures[str(measure)]))
+        for batch in self.batches:
+            moved += sum(move.source is not None for move in batch.moves)
+            found.append((moved, batch.imbalance))
+        return found
+
+    def first_moves(self) -> list[FirstMoves]:
+        """Compare the first moves of the plan with the points of the frontier."""
+        lowest = {row.moves: row.imbalance for row in self.frontier.table()}
+        return [
+            FirstMoves(moves=moves, imbalance=imbalance, lowest=lowest[moves])
+            for moves, imbalance in self.imbalance_by_moves()
+            if 0 < moves < self.movement and moves in lowest
+        ]
 
     def move_rows(self) -> Iterator[tuple[object, ...]]:
         """Yield the values of `MOVE_COLUMNS` for each move, in execution order."""

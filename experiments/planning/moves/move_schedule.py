@@ -1,9 +1,10 @@
 """Schedule the moves from the current owners to an assignment, in batches."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
+from kassay.experiments.planning.moves.move_order import LoadChanges, order_moves
 from kassay.reference.model import metrics
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InternalError, UsageError
@@ -15,6 +16,8 @@ _MAX_SEARCHED_MOVES = 5_000
 """Maximum number of moves with a searched order; more moves are ordered by load alone."""
 _MAX_CANDIDATES = 200
 """Maximum number of moves from one member that are compared per step."""
+_MAX_BEAM_MOVES = 120
+"""Maximum number of moves that are also ordered by beam search."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,9 +92,9 @@ def schedule_moves(
     Partitions without an owner form the first batch, because they have no consumer yet. Then each
     move takes a partition from the member with the highest relative load, among the members whose
     load a move can lower. Of this member's moves, the move with the lowest maximum load of old and
-    new owner comes first. This order is a heuristic, not an optimum: a batch can raise the maximum
-    load if a later one lowers it. At most ``batch_size`` owned partitions have no consumer at any
-    time.
+    new owner comes first. For the maximum load of different weights or speeds, a beam search may
+    find an order with lower maximum loads. Both are heuristics: a batch can raise the maximum load
+    if a later one lowers it. At most ``batch_size`` owned partitions have no consumer at any time.
 
     Examples
     --------
@@ -117,7 +120,11 @@ def schedule_moves(
     start = metrics.relative_loads(group, current)
     for move in placed:
         start[move.target] += move.weight * factors[move.target]
-    moved = list(_highest_loads_first([m for m in moves if m.source is not None], start, factors))
+    owned = [move for move in moves if move.source is not None]
+    moved = list(_highest_loads_first(owned, dict(start), factors))
+    is_equal = group.common_weight is not None and group.has_equal_speeds
+    if measure is Measure.MAKESPAN and not is_equal and 1 < len(owned) <= _MAX_BEAM_MOVES:
+        moved = _lower_order(moved, start, factors)
     slices = [placed] if placed else []
     slices += [moved[first : first + batch_size] for first in range(0, len(moved), batch_size)]
     consuming, units = metrics.participants(group), metrics.member_units(group)
@@ -164,6 +171,38 @@ def _highest_loads_first(
             if member in pending:
                 heappush(heap, (-current[member], member))
         yield move
+
+
+def _lower_order(
+    moves: Sequence[Move], loads: dict[str, int], factors: dict[str, int]
+) -> list[Move]:
+    """Order moves by beam search; keep the order if the maximum loads do not become lower.
+
+    ``loads`` and ``factors`` are as in `_highest_loads_first`.
+    """
+    index = {member: at for at, member in enumerate(loads)}
+    rows = [
+        (
+            index[move.source or ""],
+            index[move.target],
+            move.weight * factors[move.source or ""],
+            move.weight * factors[move.target],
+        )
+        for move in moves
+    ]
+    order = order_moves(LoadChanges.of(rows), list(loads.values()))
+
+    def makespans(order: Iterable[int]) -> int:
+        current, total = list(loads.values()), 0
+        for at in order:
+            source, target, given, received = rows[at]
+            current[source] -= given
+            current[target] += received
+            total += max(current)
+        return total
+
+    is_lower = makespans(order) < makespans(range(len(moves)))
+    return [moves[at] for at in order] if is_lower else list(moves)
 
 
 def _next_move(

@@ -1,21 +1,17 @@
 """Values of the template of a plan's page: loads, drawing, frontier and slider."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
-from kassay.experiments.planning.group_plan.plan_alternatives import scheduled_measure
 from kassay.experiments.planning.group_plan.plan_result import Plan, loads_csv, moves_csv
-from kassay.experiments.planning.preparation.plan_verdict import count_of
 from kassay.experiments.planning.preparation.planning_levels import level_words
 from kassay.experiments.plotting.assignment_figure import draw_assignment
 from kassay.experiments.plotting.frontier_drawing import FrontierCurve, frontier_svg
 from kassay.reference.model.metrics import Measure, member_units, relative_loads, shown
 
 _MAX_DRAWN_PARTITIONS = 150
-_COMPARED_PREFIXES = (1, 3, 10, 30)
-"""Numbers of first moves that the page compares with the frontier."""
 
 
 def page_context(plan: Plan, names: Mapping[str, str]) -> dict[str, object]:
@@ -42,8 +38,7 @@ def page_context(plan: Plan, names: Mapping[str, str]) -> dict[str, object]:
         )
         if len(plan.frontier.points) > 1
         else "",
-        "has_prefixes": len(_prefixes(plan)) > 1,
-        "prefix_gaps": list(_prefix_gaps(plan)),
+        "has_prefixes": len(plan.imbalance_by_moves()) > 1,
         "frontier_csv": "moves,imbalance,bound\n"
         + "".join(
             f"{row.moves},{row.imbalance},{row.imbalance_bound}\n" for row in plan.frontier.table()
@@ -102,7 +97,10 @@ def _move_choice(plan: Plan, members: Sequence[str]) -> Markup | None:
 
 def frontier_curve(plan: Plan) -> FrontierCurve:
     """Collect the data for drawing a plan's frontier: points, bounds and planned moves."""
-    curve, units = FrontierCurve.of(plan.frontier, _prefixes(plan)), member_units(plan.group)
+    curve, units = (
+        FrontierCurve.of(plan.frontier, plan.imbalance_by_moves()),
+        member_units(plan.group),
+    )
     if plan.frontier.measure is not Measure.MAKESPAN or units.has_equal_speeds:
         return curve
     points, bounds, prefixes = (
@@ -110,34 +108,6 @@ def frontier_curve(plan: Plan) -> FrontierCurve:
         for each in (curve.points, curve.bounds, curve.prefixes)
     )
     return FrontierCurve(points=points, bounds=bounds, prefixes=prefixes)
-
-
-def _prefixes(plan: Plan) -> list[tuple[int, int]]:
-    """Compute the number of moves and the imbalance after each batch of the plan."""
-    if plan.frontier.measure is not scheduled_measure(plan.frontier.measure):
-        return []
-    moved, prefixes = 0, []
-    if not any(move.source is None for move in plan.moves):
-        prefixes.append((0, plan.current.measures[str(plan.frontier.measure)]))
-    for batch in plan.batches:
-        moved += sum(move.source is not None for move in batch.moves)
-        prefixes.append((moved, batch.imbalance))
-    return prefixes
-
-
-def _prefix_gaps(plan: Plan) -> Iterator[str]:
-    """Compare the first moves of the list with the points of the frontier."""
-    lowest = {row.moves: row.imbalance for row in plan.frontier.table()}
-    measure = plan.frontier.measure
-    name = level_words(measure)
-    for moves, imbalance in _prefixes(plan):
-        if moves in _COMPARED_PREFIXES and moves < plan.movement and moves in lowest:
-            excess = (imbalance - lowest[moves]) / max(1, lowest[moves])
-            value, best = (shown(measure, one, plan.group) for one in (imbalance, lowest[moves]))
-            yield (
-                f"After {count_of(moves, 'move')} of the list: {name} {value:,}, "
-                f"{excess:.1%} above the point with {count_of(moves, 'move')} ({best:,})."
-            )
 
 
 def _load_rows(plan: Plan) -> list[dict[str, object]]:

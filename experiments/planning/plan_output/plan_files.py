@@ -74,6 +74,7 @@ def plan_document(plan: Plan) -> dict[str, object]:
             "complete": plan.frontier.complete,
             "points": [row.record() for row in plan.frontier.table()],
         },
+        "first_moves": [one.record() for one in plan.first_moves()],
         "steps": [
             {"step": str(step), "moves": len(step.moves), "makespan": list(step.makespan)}
             for step in plan.steps

@@ -28,6 +28,7 @@ MEASURE_DEFINITIONS = {
 }
 SHOWN_ACTIONS = 3
 """Number of effective actions that a plan shows."""
+_COMPARED_MOVES = (1, 3, 10, 30)
 _WEIGHTS = {
     WeightSource.LAG: "loads are sums of lag, in messages. Lag is a backlog, not a load: this plan "
     "spreads the backlog",
@@ -180,6 +181,22 @@ def action_note(plan: Plan) -> str | None:
         "No action that kassay checks, such as another assignor, comes within 5 % of this plan"
         f"{rules}.{ignored}"
     )
+
+
+def gaps_of_first_moves(plan: Plan) -> Iterator[str]:
+    """Yield one sentence per number of first moves whose imbalance is not the lowest one found."""
+    measure = plan.frontier.measure
+    for first in plan.first_moves():
+        if first.moves in _COMPARED_MOVES and first.imbalance > first.lowest:
+            excess = (first.imbalance - first.lowest) / max(1, first.lowest)
+            value, lowest = (
+                shown(measure, one, plan.group) for one in (first.imbalance, first.lowest)
+            )
+            moves = count_of(first.moves, "move")
+            yield (
+                f"After {moves} of the list: {level_words(measure)} {value:,}, {excess:.1%} above "
+                f"the lowest found for {moves} ({lowest:,})."
+            )
 
 
 def weight_text(plan: Plan) -> str:

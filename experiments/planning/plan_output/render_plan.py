@@ -20,6 +20,7 @@ from kassay.experiments.planning.plan_output.plan_sentences import (
     action_note,
     bound_text,
     further_commands,
+    gaps_of_first_moves,
     not_considered,
     option_summary,
     proofs,
@@ -116,6 +117,7 @@ def _summary(plan: Plan, short: Mapping[str, str], commands: Sequence[str]) -> d
             for step in plan.steps[:_MAX_LISTED_STEPS]
         ],
         "options": list(option_summary(plan)),
+        "gaps": list(gaps_of_first_moves(plan)),
         "not_considered": not_considered(plan),
         "weights": weight_text(plan),
         "assignor": identify_assignor(plan.group, client=plan.client),

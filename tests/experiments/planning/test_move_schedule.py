@@ -1,3 +1,6 @@
+import random
+from itertools import permutations
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -75,6 +78,46 @@ def test_moves_go_from_the_highest_to_the_lowest_load():
         ("t-5 from b to c", 10),
         ("t-6 from b to c", 12),
     ]
+
+
+def _group_with_targets(seed):
+    """Return 4 members, 12 partitions with weights, their owners and 6 other target members."""
+    rng = random.Random(seed)
+    weights = tuple(rng.randint(1, 30) for _ in range(12))
+    owners = [rng.randrange(4) for _ in weights]
+    targets = list(owners)
+    for number in rng.sample(range(12), 6):
+        targets[number] = rng.choice([member for member in range(4) if member != owners[number]])
+    return weights, owners, targets
+
+
+def _partitions_of(owners):
+    return {f"m{at}": [("t", n) for n, one in enumerate(owners) if one == at] for at in range(4)}
+
+
+def _maximum_loads(weights, owners, targets, order):
+    current = [sum(w for w, own in zip(weights, owners, strict=True) if own == m) for m in range(4)]
+    for number in order:
+        current[owners[number]] -= weights[number]
+        current[targets[number]] += weights[number]
+        yield max(current)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_order_of_six_moves_has_lower_maximum_loads_on_average(seed):
+    weights, owners, targets = _group_with_targets(seed)
+    group = Group(
+        topics=(Topic(name="t", partitions=12, weights=weights),),
+        members=tuple(
+            Member(id=name, subscription=("t",), owned=owned)
+            for name, owned in _partitions_of(owners).items()
+        ),
+    )
+    batches = schedule_moves(group, Assignment(_partitions_of(targets)))
+    moved = [number for number in range(12) if owners[number] != targets[number]]
+    assert sum(batch.makespan for batch in batches) == min(
+        sum(_maximum_loads(weights, owners, targets, order)) for order in permutations(moved)
+    )
 
 
 def test_a_batch_size_of_0_is_an_error():

@@ -92,12 +92,18 @@ def test_page_ticket_summary_and_json_state_the_proof_of_each_level(plans):
         assert text in render_ticket(one).replace("\\", "")
 
 
-def test_the_page_compares_the_first_moves_with_the_points(plans):
+def test_page_ticket_summary_and_json_compare_the_first_moves_with_the_points(plans):
     final = plans[-1]
     tenth = final.batches[9].makespan
     share = f"{(tenth - 9_938) / 9_938:.1%}"
-    assert f"After 10 moves of the list: maximum load {tenth:,}, {share} above" in render_html(
-        final
-    )
+    text = f"After 10 moves of the list: maximum load {tenth:,}, {share} above the lowest found"
+    assert text in render_html(final)
+    assert text in render_summary(final, directory="out")
+    assert text in render_ticket(final).replace("\\", "")
+    record = {"moves": 10, "imbalance": tenth, "lowest": 9_938}
+    assert record in plan_document(final)["first_moves"]
+
+
+def test_only_the_first_page_says_that_the_search_continues(plans):
     assert "the search continues and replaces this page" in render_html(plans[0])
-    assert "the search continues" not in render_html(final)
+    assert "the search continues" not in render_html(plans[-1])
