@@ -21,6 +21,7 @@ from kassay.experiments.planning.group_plan.planned_solution import (
     PlannedSolution,
     PlanningTime,
     Progress,
+    without_move_limit,
 )
 from kassay.experiments.planning.group_plan.rack_locality import RackLocality, compare_racks
 from kassay.experiments.planning.moves.explained_steps import move_steps
@@ -185,7 +186,13 @@ class _Planner:
         else:
             limits = self.found.time.share("reads across racks", 0.2)
         return compare_racks(
-            self.found.group, current, self.found.solution, limits=limits, seed=self.found.time.seed
+            self.found.group,
+            current,
+            self.found.solution,
+            optimum=self.found.optimum,
+            constraints=without_move_limit(self.found.constraints),
+            limits=limits,
+            seed=self.found.time.seed,
         )
 
     def _assignor_outcomes(self) -> tuple[AssignorOutcome, ...]:

@@ -121,9 +121,13 @@ class PlannedSolution:
         prove_moves(self.table, list(moves), self.time.budget("proof of the fewest moves", 0.25))
         counts = _shown_moves(self.table, search.moves)
         prove_points(self.table, counts, self.time.budget("loads by number of moves", 0.5))
-        bound = search.even_out(self.time.budget("sum of squares at this maximum load", 1.0))
+        most_moves = search.moves + 1
+        while search.moves < most_moves:
+            most_moves = search.moves
+            bound = search.even_out(self.time.budget("sum of squares at this maximum load", 1.0))
+            # The first moves of the plan can reach its tolerance, if the time was too short.
+            _add_prefixes(self.table, search.solution(bound).assignment)
         self.solution, self.optimum = search.solution(bound), search.optimum()
-        _add_prefixes(self.table, self.solution.assignment)
 
     def _solve_levels(self) -> tuple[Solution, Solution]:
         """Solve for the optimum first, because the tolerance is relative to its imbalance."""

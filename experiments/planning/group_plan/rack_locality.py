@@ -1,12 +1,14 @@
 """Rack locality: numbers of partitions that members consume across racks."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.external_metrics import has_racks, off_rack, replica_racks
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
+from kassay.solver.constraints import Constraint
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import EXACT, CrossRack, Imbalance, Tolerance
 from kassay.solver.solution import LevelValue, Solution, value_and_bound
@@ -35,7 +37,7 @@ class RackSummary:
 class RackLocality:
     """Numbers of partitions that members consume across racks: current, planned, minimum.
 
-    ``minimum`` is the minimum at the imbalance of the plan with any movement; None if the
+    ``minimum`` is the minimum at the imbalance of the plan or less with any movement; None if the
     search did not reach it in time.
     """
 
@@ -84,20 +86,35 @@ def cross_rack_partitions(group: Group, assignment: Assignment) -> int | None:
 
 
 def compare_racks(
-    group: Group, current: Assignment, optimum: Solution, *, limits: SearchLimits, seed: int
+    group: Group,
+    current: Assignment,
+    solution: Solution,
+    *,
+    optimum: Solution,
+    constraints: Sequence[Constraint],
+    limits: SearchLimits,
+    seed: int,
 ) -> RackLocality | None:
     """Compare the rack locality of the current and the planned assignment.
 
-    Return None for a group without racks.
+    ``optimum`` has the minimum imbalance under the constraints. Return None for a group without
+    racks.
     """
-    crossing, planned = cross_rack_partitions(group, current), optimum.assignment
+    crossing, planned = cross_rack_partitions(group, current), solution.assignment
     if crossing is None or planned is None:
         return None
     return RackLocality(
         racks=_racks(group, current, planned),
         current=crossing,
         planned=cross_rack_partitions(group, planned) or 0,
-        minimum=_minimum(group, optimum, limits, seed),
+        minimum=_minimum(
+            group,
+            solution,
+            optimum=optimum.imbalance,
+            constraints=constraints,
+            limits=limits,
+            seed=seed,
+        ),
     )
 
 
@@ -123,13 +140,24 @@ def _consumed_by_rack(group: Group, assignment: Assignment) -> Counter[str | Non
     return Counter(one.rack for one in group.members for _ in assignment.get(one.id, ()))
 
 
-def _minimum(group: Group, planned: Solution, limits: SearchLimits, seed: int) -> LevelValue | None:
+def _minimum(
+    group: Group,
+    planned: Solution,
+    *,
+    optimum: LevelValue,
+    constraints: Sequence[Constraint],
+    limits: SearchLimits,
+    seed: int,
+) -> LevelValue | None:
     allowed = planned.imbalance
     measure = Measure(allowed.name)
-    tolerance = EXACT if measure is Measure.LEXIMAX else Tolerance(absolute=allowed.gap)
+    is_minimum = optimum.gap == 0 and optimum.value == allowed.value
+    is_exact = is_minimum or measure is Measure.LEXIMAX
+    tolerance = EXACT if is_exact else Tolerance(up_to=allowed.value)
     solution = solve(
         group,
         levels=(Imbalance(measure, tolerance), CrossRack()),
+        constraints=constraints,
         initial_assignment=planned.assignment,
         limits=replace(limits, time=min(limits.time, SECONDARY_SECONDS)),
         seed=seed,

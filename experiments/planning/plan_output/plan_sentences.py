@@ -59,22 +59,44 @@ def quality(plan: Plan) -> str:
     return text if plan.condition is None else f"{text}, if {plan.condition}"
 
 
+def lower_limit(plan: Plan) -> str | None:
+    """Describe the partition that determines the lowest possible maximum load, or return None."""
+    if plan.limiting_partition is None:
+        return None
+    note = " The constraints of the plan do not apply to these values." if plan.constraints else ""
+    return f"{plan.limiting_partition}{note}"
+
+
+def levels_before_moves(plan: Plan) -> list[str]:
+    """Return the words of the levels that precede the moves, which limit their minimum."""
+    names = [level.name for level in plan.solution.levels]
+    before = names[: names.index(Movement.name)] if Movement.name in names else names
+    return [level_words(name) for name in before]
+
+
+def further_levels_before_moves(plan: Plan) -> list[str]:
+    """Return the words of the levels other than the imbalance that precede the moves."""
+    own = level_words(plan.solution.imbalance.name)
+    return [name for name in levels_before_moves(plan) if name != own]
+
+
 def proofs(levels: Iterable[LevelValue], group: Group | None = None) -> str:
     """Describe which levels of a solution are proven, and the bounds of the others.
 
-    A sum of squares after other levels is proven at the maximum load and moves of the solution.
+    A sum of squares after the maximum load is proven at the maximum load and moves of the solution.
 
     Examples
     --------
     >>> proofs([LevelValue("makespan", 7, 5, slack=2), LevelValue("movement", 3, 3)])
     'proven: maximum load within its tolerance, moves'
-    >>> proofs([LevelValue("movement", 3, 3), LevelValue("sum_of_squares", 90, 82)])
-    'proven: moves; not proven: sum of squares at this maximum load 90 (lower bound 82)'
+    >>> proofs([LevelValue("makespan", 7, 7), LevelValue("sum_of_squares", 90, 82)])
+    'proven: maximum load; not proven: sum of squares at this maximum load 90 (lower bound 82)'
     """
-    proven, others = [], []
-    for index, level in enumerate(levels):
+    proven, others, has_makespan = [], [], False
+    for level in levels:
         name = level_words(level.name)
-        if index and level.name == Measure.SUM_OF_SQUARES:
+        has_makespan = has_makespan or level.name == Measure.MAKESPAN
+        if has_makespan and level.name == Measure.SUM_OF_SQUARES:
             name += " at this maximum load"
         if level.is_proven:
             proven.append(f"{name} within its tolerance" if level.gap else name)
@@ -129,7 +151,8 @@ def not_considered(plan: Plan) -> list[str]:
     """List objectives, such as rack locality, that the plan ignores but the user can add."""
     names = {level.name for level in plan.levels}
     ignored = []
-    if plan.racks is not None and "cross_rack" not in names and plan.racks.current:
+    crossing = plan.racks is not None and (plan.racks.current or plan.racks.planned)
+    if plan.racks is not None and "cross_rack" not in names and crossing:
         ignored.append(
             f"racks: {plan.racks.current:,} of {plan.group.partition_count:,} partitions are read "
             f"across racks now, {plan.racks.planned:,} in this plan; consider them with --racks"
@@ -173,12 +196,13 @@ def action_note(plan: Plan) -> str | None:
             f"{text}: kassay forecast compares their costs. It recommends the configuration with "
             "the cheapest later restart, which can be another one."
         )
-    if not plan.moves or not plan.assignor_outcomes or plan.interrupted:
+    if not plan.movement or not plan.assignor_outcomes or plan.interrupted:
         return None
     rules = " under its constraints" if plan.constraints else ""
     ignored = "" if plan.group.common_weight is not None else " Kafka's assignors ignore weights."
     return (
-        "No action that kassay checks, such as another assignor, comes within 5 % of this plan"
+        "No action that kassay checks, such as another assignor, improves the group to within 5 % "
+        "of this plan"
         f"{rules}.{ignored}"
     )
 
@@ -259,7 +283,8 @@ def further_commands(plan: Plan, directory: str | None, given: PlanArguments) ->
         current = "" if own is not None else " --current ASSIGNOR"
         yield f"kassay forecast {shlex.join(group)}{current} --format table"
     if plan.group.weight_source is not WeightSource.LAG:
-        yield f"kassay what-if {arguments} --members +0..+2 --format table"
+        like = "" if plan.group.has_equal_speeds else " --like MEMBER"
+        yield f"kassay what-if {arguments} --members +0..+2{like} --format table"
 
 
 def _has_forecast(plan: Plan) -> bool:

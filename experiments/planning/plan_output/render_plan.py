@@ -20,7 +20,10 @@ from kassay.experiments.planning.plan_output.plan_sentences import (
     action_note,
     bound_text,
     further_commands,
+    further_levels_before_moves,
     gaps_of_first_moves,
+    levels_before_moves,
+    lower_limit,
     not_considered,
     option_summary,
     proofs,
@@ -104,11 +107,12 @@ def _summary(plan: Plan, short: Mapping[str, str], commands: Sequence[str]) -> d
     return {
         "verdict": _shorten(verdict(plan), short),
         "quality": quality(plan),
-        "reason": None if plan.limiting_partition is None else str(plan.limiting_partition),
+        "reason": lower_limit(plan),
         "condition": plan.condition,
         "target": target_assignment(plan.group),
         "actions": [replace(one, text=_shorten(one.text, short)) for one in plan.actions],
         "action_note": action_note(plan),
+        "is_recommended": any(one.moves is not None for one in plan.actions[:1]) and plan.movement,
         "first_steps": [
             {
                 "text": _shorten(str(step), short),
@@ -123,6 +127,8 @@ def _summary(plan: Plan, short: Mapping[str, str], commands: Sequence[str]) -> d
         "assignor": identify_assignor(plan.group, client=plan.client),
         "levels": ", then ".join(_level_text(level, group) for level in plan.solution.levels),
         "proofs": proofs(plan.solution.levels, group),
+        "before_moves": " and ".join(levels_before_moves(plan)),
+        "further_before_moves": " and ".join(further_levels_before_moves(plan)),
         "commands": commands,
     }
 

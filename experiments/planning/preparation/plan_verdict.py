@@ -154,7 +154,8 @@ class Verdict:
             parts.append(count_of(self.moves, "move"))
         if self.placed:
             parts.append(f"{count_of(self.placed, 'partition')} without an owner")
-        gain = f" ({(after - before) / before:+.0%})" if before and after != before else ""
+        gain = f" ({(after - before) / before:+.0%})" if before else ""
+        gain = "" if gain in (" (+0%)", " (-0%)", " (-100%)") else gain
         s = "s" if self.moves + self.placed == 1 else ""
         change = (
             f"get{s} a member, with a maximum load of {after:,}"
@@ -209,11 +210,15 @@ def plan_condition(group: Group, levels: Sequence[Level]) -> str | None:
 
 
 def _tolerance(levels: Sequence[Level]) -> str | None:
-    """Describe an assignment that is optimal within the tolerances of the levels."""
+    """Describe an assignment that is optimal within the tolerances and the order of the levels."""
     inexact = [level for level in levels if level.tolerance]
     match inexact:
         case []:
-            return None
+            if isinstance(levels[0], Imbalance):
+                return None
+            return (
+                f"optimal for the levels {', '.join(level_words(level.name) for level in levels)}"
+            )
         case [Imbalance(tolerance=Tolerance(absolute=0, up_to=None) as tolerance)]:
             return f"within {float(tolerance.relative) * 100:.3g}% of the minimum imbalance"
     return "optimal within the tolerances of the levels"

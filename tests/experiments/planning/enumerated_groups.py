@@ -150,6 +150,16 @@ CASES = {
     "ignored racks": Case(
         group([1] * 4, "bbaa", racks=(X, X, Y, Y), a={"rack": "x"}, b={"rack": "y"}), {}
     ),
+    "racks before imbalance": Case(
+        group([1] * 6, "aaabbb", racks=(X, X, Y, Y, Y, Y), a={"rack": "x"}, b={"rack": "y"}),
+        {"levels": ["cross_rack", "imbalance", "movement"]},
+    ),
+    "racks and pins": Case(
+        group([1] * 6, "aabbbb", racks=(X, X, Y, Y, Y, Y), a={"rack": "x"}, b={"rack": "y"}),
+        {"constraints": [Pinned("t", at, "b") for at in range(2, 6)]},
+        lambda owners, _: owners[2:] == ["b"] * 4,
+    ),
+    "moves before imbalance": Case(group([1] * 4, "aaab"), {"levels": ["movement", "imbalance"]}),
     "hosts": Case(
         group(
             [1] * 6,
@@ -165,6 +175,23 @@ CASES = {
     "without owners": Case(group([9, 5, 4, 3, 1], "a---b"), {}),
     "fewer partitions than members": Case(group([1, 1], "ab", more="cd"), {}),
     "two heavy partitions": Case(group([50, 50, 5, 5, 5, 5], "aabbcc"), {}),
+    "heavy partition and pins": Case(
+        group([50, 20, 20, 5, 5], "aabbb", more="c"),
+        {"constraints": [Pinned("t", at, "b") for at in range(1, 5)]},
+        lambda owners, _: owners[1:] == ["b"] * 4,
+    ),
+    "small gain": Case(group([200, 199, 1], "aba"), {"levels": ["makespan", "movement"]}),
+    "too few partitions of a topic": Case(
+        Group(
+            (Topic("t", 2), Topic("u", 5)),
+            (
+                Member("a", ("t", "u"), owned=[("u", at) for at in range(5)], generation=1),
+                Member("b", ("t",), owned=[("t", 0), ("t", 1)], generation=1),
+            ),
+            id="g",
+        ),
+        {},
+    ),
     "within two per cent": Case(group([100, 99, 1], "aab"), {}),
     "lag": Case(group([40, 30, 20, 1, 1], "aaabb", weight_source=WeightSource.LAG), {}),
     "speeds": Case(group([97, 89, 55, 13, 8, 8, 5], "aaaabbb", more="c", **SPEEDS), {}),

@@ -50,6 +50,12 @@ SHORT = (
     "one move of equal weight, mixed",
     "capacity",
     "racks",
+    "racks before imbalance",
+    "racks and pins",
+    "moves before imbalance",
+    "heavy partition and pins",
+    "small gain",
+    "too few partitions of a topic",
     "without owners",
     "two heavy partitions",
     "lag",
@@ -84,6 +90,8 @@ def test_the_verdict_states_the_moves_and_the_maximum_loads(texts):
         before = max(case.relative(case.loads(case.owners)).values())
         assert f"from {shown(before)} to {shown(makespan)}" in verdict
         assert before > makespan
+        share = re.search(r"\(-(\d+)%\)", verdict)
+        assert share is None or 0 < int(share[1]) < 100
     if "even out" in verdict or "lower the sum of squares" in verdict:
         assert squares < case.squares(case.loads(case.owners))
 
@@ -112,8 +120,10 @@ def test_nothing_to_do_means_that_no_permitted_assignment_is_better(texts):
     now = case.measured(case.owners)
     best = min(case.permitted, key=lambda one: one[2:])
     share = Fraction(102, 100) if "within 2%" in verdict else 1
-    assert now[2] <= best[2] * share
-    assert now[3] == best[3] or share > 1
+    levels = re.search("optimal for the levels (.*?)(?: under|,? with proof)", verdict)
+    assert levels is not None or now[2] <= best[2] * share
+    assert levels is not None or now[3] == best[3] or share > 1
+    assert (levels is None) == (texts.result.levels[0].name != "movement")
     assert ("under the constraints" in verdict or "within the capacities" in verdict) == (
         case.permits is not None
     )
@@ -137,6 +147,39 @@ def test_the_values_of_options_are_proven_only_if_they_are_minima(texts):
         assert makespan >= 0
 
 
+def test_a_minimum_of_moves_is_stated_with_the_levels_before_it(texts):
+    case, result = texts.case, texts.result
+    _, moves, makespan, squares = case.planned(result)
+    column = {"makespan": 2, "sum_of_squares": 3}.get(result.solution.imbalance.name)
+    if column is None or result.solution.movement.gap:
+        return
+    limit = (makespan, squares)[column - 2]
+    fewest = min(one[1] for one in case.permitted if one[column] <= limit)
+    has_note = "The bounds of this plan hold for assignments with at most the same" in texts.page
+    tile = re.search(r"minimum( at the same [a-z ]+)?: proven", texts.page)
+    assert moves == fewest or (has_note and "reads across racks" in tile[1])
+    row = re.search(r"this plan([^a-z]*)\s1\s+(?:not )?proven:", texts.page)[1].split()
+    assert row[-2 if result.racks else -1] in ("—", str(fewest))
+
+
+def test_the_minimum_of_reads_across_racks_is_that_of_all_permitted_assignments(texts):
+    case, result = texts.case, texts.result
+    if result.racks is None:
+        return
+    racks = {one.id: one.rack for one in case.group.members}
+    replicas = [racks for topic in case.group.topics for racks in topic.racks]
+
+    def crossing(owners):
+        return sum(racks[one] not in at for one, at in zip(owners, replicas, strict=True))
+
+    squares = case.planned(result)[3]
+    lowest = min(crossing(one[0]) for one in case.permitted if one[3] <= squares)
+    assert re.search(rf"with any number of moves, is {lowest}\s+\(proven\)", texts.page)
+    is_ignored = all(level.name != "cross_rack" for level in result.levels)
+    is_stated = "consider them with --racks" in texts.summary
+    assert is_stated == (is_ignored and result.racks.current + result.racks.planned > 0)
+
+
 def test_recommended_actions_keep_the_constraints_and_have_the_stated_results(texts):
     case = texts.case
     for action in texts.result.actions[:3]:
@@ -158,8 +201,9 @@ def test_recommended_actions_keep_the_constraints_and_have_the_stated_results(te
 
 def test_the_page_denies_other_actions_only_if_no_assignor_reaches_the_plan(texts):
     case, result = texts.case, texts.result
-    if "comes within 5 % of this plan" not in texts.page:
+    if "improves the group to within 5 % of this plan" not in texts.page:
         return
+    assert result.movement
     planned, now = case.planned(result), case.measured(case.owners)
     for outcome in result.assignor_outcomes:
         if outcome.metrics is not None and not case.permits:
@@ -250,6 +294,9 @@ def test_a_lower_limit_of_the_maximum_load_is_one(texts):
             for chosen in product(range(members), repeat=len(parts))
         )
         assert str(found).endswith(f"the lowest maximum load is {lowest:,}.")
+        for text in texts.all:
+            note = "The constraints of the plan do not apply to these values."
+            assert (note in text) == bool(texts.result.constraints)
 
 
 def test_sentences_on_the_input_are_true(texts):
@@ -269,7 +316,11 @@ def test_sentences_on_the_input_are_true(texts):
     speeds = {one.speed for one in case.group.members}
     assert ("Members differ in speed" in texts.page) == (len(speeds) > 1)
     ways = re.search(r"There are (three|four) ways", texts.page)[1]
-    assert ways == ("four" if result.actions else "three")
+    is_recommended = bool(result.movement and result.actions and result.actions[0].moves)
+    assert ways == ("four" if is_recommended else "three")
+    assert ("its moves and maximum load are listed there" in texts.page) == is_recommended
+    for text in texts.all:
+        assert ("--like MEMBER --format" in text) == (len(speeds) > 1)
     is_assumed = any(one.assumed for one in case.group.members)
     assert (
         ("proofs hold if" in texts.summary) == is_assumed == ("on this page hold if" in texts.page)
