@@ -20,7 +20,7 @@ from kassay.experiments.implementations.streams_and_connect_events import (
     StreamsEvent,
     run_application_until_stable,
 )
-from kassay.experiments.study.families.documents import (
+from kassay.experiments.study.families.share_streams_connect import (
     HIGH_AVAILABILITY,
     JOIN,
     LEAVE,

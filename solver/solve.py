@@ -304,7 +304,7 @@ def _run_first_method(request: _Request) -> LexicographicResult:
         result = row.run(request) if row.applies(request) else None
         if result is not None:
             return result
-    raise InternalError("no method applies")
+    raise InternalError("no method of the solver applies to the group")
 
 
 def _solution(

@@ -16,7 +16,7 @@ from kassay.experiments.implementations.callable_server import load_callable
 from kassay.experiments.implementations.streams_and_connect_events import (
     run_application_until_stable,
 )
-from kassay.experiments.study.families.documents import StreamsApplications
+from kassay.experiments.study.families.share_streams_connect import StreamsApplications
 from kassay.reference import violations
 from kassay.reference.assignors import assign
 from kassay.reference.assignors.streams.client_state import ClientState

@@ -12,8 +12,7 @@ PAGE = Path(__file__).parents[1] / "docs/commands.md"
 _INTRODUCTION = """\
 # Commands
 
-After this page, you can look up each option.
-`make commands` writes it from the help of the commands.
+`make commands` generates this page from the help of the commands. It describes each option.
 
 Results go to standard output, messages to standard error. Exit codes: 0 success; 1 a requested
 condition is not met; 2 bad input or usage, or a failed run; 130 interrupted.

@@ -21,7 +21,7 @@ COMMAND_GROUPS = {
         "plan": "Plan the moves from the current to the optimal assignment of each group.",
         "what-if": "Find the optimal assignment of a group after changes to the group.",
         "members": "Find the minimum number of members for a maximum load.",
-        "ladder": "Find the numbers of members that lower the maximum load.",
+        "ladder": "List the numbers of members at which the maximum load drops.",
         "frontier": "Find the minimum imbalance for each number of moves.",
         "solve": "Find the assignment with the fewest moves among those with minimum imbalance.",
         "verify": "Check assignments and their certificates without a solver.",

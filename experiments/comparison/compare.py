@@ -173,7 +173,7 @@ class Comparer:
         return self._fewest_moves(imbalance, off_rack(self.group, assignment))
 
     def _front(self, assignor: str, assignment: Assignment) -> FrontDistance:
-        """Return the distance of a result to the front, and its moves if racks do not matter."""
+        """Return the distance of a result to the front, and the moves if racks are removed."""
         group = self.group
         imbalance, moves = self._imbalance(group, assignment), movement(group, assignment)
         key = (imbalance, off_rack(group, assignment), moves)

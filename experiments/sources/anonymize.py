@@ -26,7 +26,7 @@ topic ids changes.
 
 
 def anonymize(groups: Sequence[Group]) -> tuple[list[Group], NewNames]:
-    """Replace all names in groups by numbered names, and remove topic ids and notes.
+    """Replace all names in groups by numbered names, and remove topic ids, notes and units.
 
     Numbers (partitions, weights, generations, capacities) stay.
 
@@ -68,6 +68,7 @@ def _rename_group(group: Group, rename: _Rename) -> Group:
         topics=tuple(_rename_topic(topic, rename) for topic in group.topics),
         members=tuple(_rename_member(member, rename) for member in group.members),
         notes=(),
+        weight_unit=None,
         status=replace(group.status, assignor=_optional(rename, "assignor", group.status.assignor)),
     )
 

@@ -180,7 +180,7 @@ def with_weights(group: Group, options: ImportOptions) -> Group:
         replace(topic, weights=_given_weights(options, topic.name, topic.partitions))
         for topic in group.topics
     )
-    return replace(group, topics=topics, weight_source=source)
+    return replace(group, topics=topics, weight_source=source, weight_unit=None)
 
 
 def _given_weights(options: ImportOptions, topic: str, count: int) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ from kassay.experiments.implementations.streams_and_connect_events import (
     run_application_until_stable,
 )
 from kassay.experiments.study.case import Case
-from kassay.experiments.study.families.documents import DocumentFamily
+from kassay.experiments.study.families.share_streams_connect import DocumentFamily
 from kassay.experiments.study.table_rows import (
     AssignmentRow,
     CaseRecord,

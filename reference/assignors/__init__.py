@@ -9,8 +9,8 @@ from kassay.reference.assignors.broker import range as server_range
 from kassay.reference.assignors.broker import uniform
 from kassay.reference.assignors.client import cooperative_sticky, roundrobin, sticky
 from kassay.reference.assignors.client import range as range_
-from kassay.reference.assignors.legacy import range as legacy_range
-from kassay.reference.assignors.legacy import roundrobin as legacy_roundrobin
+from kassay.reference.assignors.zookeeper_consumer import range as legacy_range
+from kassay.reference.assignors.zookeeper_consumer import roundrobin as legacy_roundrobin
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import AssignorResult, LivelockError, UpstreamError
 from kassay.reference.model.errors import UsageError

@@ -38,7 +38,7 @@ from kassay.reference.model.group import Group, Topic
 from kassay.reference.model.group_annotations import NO_STATUS, GroupStatus, WeightSource
 
 _STATUS_KEYS = ("state", "protocol", "assignor")
-_WEIGHT_KEYS = ("weight_source", "available_weights")
+_WEIGHT_KEYS = ("weight_source", "weight_unit", "available_weights")
 _KEYS = ("id", "topics", "members", *_STATUS_KEYS, *_WEIGHT_KEYS, "notes")
 
 
@@ -81,6 +81,7 @@ def parse_group(document: object, *, where: str = "group") -> Group:
             notes=as_texts(table.get("notes", []), f"{where}: notes"),
             status=_parse_status(table, where),
             weight_source=None if source is None else WeightSource.parse(source),
+            weight_unit=as_optional_text(table.get("weight_unit"), f"{where}: weight_unit"),
             available_weights=tuple(map(WeightSource.parse, available)),
         )
     except InputError as error:
@@ -98,6 +99,8 @@ def group_document(group: Group) -> dict[str, object]:
             document[key] = str(value)
     if group.weight_source is not None:
         document["weight_source"] = str(group.weight_source)
+    if group.weight_unit is not None:
+        document["weight_unit"] = group.weight_unit
     if group.available_weights:
         document["available_weights"] = list(map(str, group.available_weights))
     if group.notes:

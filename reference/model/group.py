@@ -48,6 +48,8 @@ class Group:
         State, protocol and assignor that the cluster reports; no algorithm uses them.
     weight_source
         Source of the weights; None if it is not known, or if there are no weights.
+    weight_unit
+        Unit of the weights, for example ``messages/s``; only texts show it.
     available_weights
         Sources of weights that the capture or cluster shows, used or not.
     results
@@ -68,6 +70,7 @@ class Group:
     notes: tuple[str, ...] = ()
     status: GroupStatus = NO_STATUS
     weight_source: WeightSource | None = None
+    weight_unit: str | None = None
     available_weights: tuple[WeightSource, ...] = ()
     results: Results = field(default_factory=Results, init=False, repr=False, compare=False)
 

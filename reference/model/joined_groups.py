@@ -40,19 +40,21 @@ def join_groups(groups: Sequence[Group]) -> Group:
     repeated = next((id for id in ids if ids.count(id) > 1), None)
     if repeated is not None:
         raise InputError(f"two of the groups to balance together have the id {repeated!r}")
-    sources = {group.weight_source for group in groups}
+    sources = {(group.weight_source, group.weight_unit) for group in groups}
     if len(sources) > 1 or len({_has_weights(group) for group in groups}) > 1:
         raise InputError(
-            "the groups to balance together have weights from different sources: give all groups "
-            "weights from the same source (--weights)"
+            "the groups to balance together have weights from different sources or in different "
+            "units: give all groups weights from the same source (--weights)"
         )
+    source, unit = sources.pop()
     return Group(
         id="+".join(ids),
         topics=tuple(_joined_topic(group.id, topic) for group in groups for topic in group.topics),
         members=tuple(
             _joined_member(group.id, member) for group in groups for member in group.members
         ),
-        weight_source=sources.pop(),
+        weight_source=source,
+        weight_unit=unit,
     )
 
 

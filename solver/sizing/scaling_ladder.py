@@ -1,4 +1,4 @@
-"""Scaling ladder: numbers of members that lower the minimum makespan of a group."""
+"""Scaling ladder: numbers of members at which the minimum makespan of a group drops."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -84,7 +84,7 @@ def scaling_ladder(
     seed: int = 0,
     progress: Progress = lambda _: None,
 ) -> Ladder:
-    """Find the numbers of members that lower the minimum makespan of a group.
+    """Find the numbers of members at which the minimum makespan of a group drops.
 
     Members are added and removed as in `members_needed`. The makespan never rises with the number
     of members, so that numbers between two numbers with equal makespan are not solved.

@@ -24,8 +24,8 @@ from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import EXACT, Imbalance, Level, Movement, Tolerance
 from kassay.solver.problem import Ints
 from kassay.solver.solution import LevelValue
+from kassay.solver.trajectory.assignment_counts import assignments_of, counts_of
 from kassay.solver.trajectory.linear_program import total_moves
-from kassay.solver.trajectory.placements import assignments_of, counts_of
 from kassay.solver.trajectory.rebalance_steps import RebalanceStep, rebalance_steps
 from kassay.solver.trajectory.trajectory_search import TrajectorySearch
 

@@ -1,4 +1,4 @@
-"""``kassay ladder``: find the numbers of members that lower the maximum load."""
+"""``kassay ladder``: list the numbers of members at which the maximum load drops."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -69,7 +69,9 @@ class DrainOptions:
 class LadderOptions(TableOptions):
     """Command-line options of ``kassay ladder``."""
 
-    first: int = option(1, "Smallest number of members.", "--from", min=1)
+    first: int = option(
+        1, "Smallest number of members; smaller numbers are not compared.", "--from", min=1
+    )
     last: int | None = option(
         None,
         "Largest number of members.",
@@ -94,15 +96,16 @@ class LadderOptions(TableOptions):
 def ladder(
     options: LadderOptions, source: GroupSource, drain: DrainOptions, search: SearchOptions
 ) -> None:
-    """Find the numbers of members that lower the maximum load.
+    """List the numbers of members at which the maximum load drops.
 
-    Each line of the table is a number of members with a lower maximum load than every smaller
-    number. All other numbers waste members. The remark "not proven" marks a line for which this
-    is not proven. The output also shows these numbers for each topic alone, the moves from the
-    current owners and from the line before, and, with --consume-rate, the time to read the current
-    lag. --autoscaler prints a manifest for KEDA or the HorizontalPodAutoscaler (HPA) of Kubernetes.
-    For a weighted group, the searches for the maximum loads have at most 1/20 of the time limit,
-    and the searches for the fewest moves at most 1/30. A number after ≤ is not proven minimal.
+    Each line of the table is such a number, which has a lower maximum load than every smaller
+    number from --from. All other numbers waste members. The remark "not proven" marks a line for
+    which this is not proven. The output also shows these numbers for each topic alone, the moves
+    from the current owners and from the line before, and, with --consume-rate, the time to read the
+    current lag. --autoscaler prints a manifest for KEDA or the HorizontalPodAutoscaler (HPA) of
+    Kubernetes. For a weighted group, the searches for the maximum loads have at most 1/20 of the
+    time limit, and the searches for the fewest moves at most 1/30. A number after ≤ is not proven
+    minimal.
 
     Example: `kassay ladder groups.jsonl --consume-rate 500 --produce-rate 900 --format table`
 
@@ -250,12 +253,16 @@ def _step(rung: Rung, backlog: Backlog | None) -> dict[str, object]:
 
 
 def _rows(record: Record) -> Iterator[Sequence[object]]:
-    for step in record["steps"]:
+    for index, step in enumerate(record["steps"]):
+        is_open = index == 0 and record["from"] > 1
         is_current = step["members"] <= record["current"] <= step["equal_up_to"]
         remarks = [
             "" if step["proven"] else "not proven",
             "" if not is_current else f"current number {record['current']}",
-            f"wastes {record['wasted_members']}" if is_current and record["wasted_members"] else "",
+            f"wastes {record['wasted_members']}{' or more' if is_open else ''}"
+            if is_current and record["wasted_members"]
+            else "",
+            "smaller numbers not compared" if is_open else "",
         ]
         yield (
             step["members"],

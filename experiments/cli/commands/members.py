@@ -38,8 +38,20 @@ class MembersOptions(TableOptions):
         min=0,
     )
     capacity: int | None = capacity_option()
-    first: int | None = option(None, "Smallest number of members to show.", "--from", min=0)
-    last: int | None = option(None, "Largest number of members to show.", "--to", min=0)
+    first: int | None = option(
+        None,
+        "Smallest number of members to show.",
+        "--from",
+        min=0,
+        show_default="1, if --to is given",
+    )
+    last: int | None = option(
+        None,
+        "Largest number of members to show.",
+        "--to",
+        min=0,
+        show_default="current number, if --from is given",
+    )
     like: str | None = like_option()
     allow_lag: bool = allow_lag_option()
     resilience: bool = option(
@@ -61,19 +73,15 @@ def members(options: MembersOptions, source: GroupSource, search: SearchOptions)
     """
     if (options.makespan is None) == (options.capacity is None):
         raise typer.BadParameter("give exactly one of --maximum-load and --capacity")
-    if (options.first is None) != (options.last is None):
-        raise typer.BadParameter("--from and --to must be given together")
-    if options.first is not None and options.last is not None and options.first > options.last:
-        raise typer.BadParameter(
-            f"--from must be at most --to, got {options.first} and {options.last}"
-        )
-    sweep = (
-        None
-        if options.first is None or options.last is None
-        else range(options.first, options.last + 1)
-    )
+    first = 1 if options.first is None else options.first
+    if options.last is not None and first > options.last:
+        raise typer.BadParameter(f"--from must be at most --to, got {first} and {options.last}")
 
     def process(group: Group) -> GroupResult:
+        sweep = None
+        if options.first is not None or options.last is not None:
+            last = max(first, len(group.members)) if options.last is None else options.last
+            sweep = range(first, last + 1)
         budget = SearchBudget.start(search.limits(), search.seed)
         also = (len(group.members),) if options.resilience else ()
         sizing = members_needed(

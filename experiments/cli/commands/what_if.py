@@ -159,6 +159,7 @@ def what_if(
         if options.plot is not None:
             _plot(results, next(files), group.id)
         _print_assumed_weights(group, options.partitions or (), options.new_weight)
+        _print_added_members(group, results)
         return _result(group, results, assignor=options.assignor)
 
     layout = TableLayout(
@@ -259,12 +260,23 @@ def _print_assumed_weights(group: Group, partitions: Sequence[str], new_weight: 
             )
 
 
+def _print_added_members(group: Group, results: Sequence[ScenarioResult]) -> None:
+    """Print the ids of added members, whose order affects the results of assignors."""
+    if any(one.added and one.rebalance is not None for one in results):
+        print_note(
+            f"{group.id}: added members have the ids new-1, new-2, ...; the result of an assignor "
+            "can depend on the order of the ids (range sorts members by id), and its moves can "
+            "differ with other ids"
+        )
+
+
 def _rebalance(result: Mapping[str, object] | None) -> str:
     if result is None:
         return ""
     if result["makespan"] is None:
         return f"{result['assignor']}: {result['ending']}"
-    return f"{result['assignor']}: {result['makespan']}, {result['movement']} moves"
+    text = f"{result['assignor']}: {result['makespan']}, {result['movement']} moves"
+    return f"{text}, {result['idle']} idle" if result["idle"] else text
 
 
 def _plot(results: Sequence[ScenarioResult], file: Path, title: str | None) -> None:
@@ -290,7 +302,7 @@ def _rows(record: Record) -> Iterator[Sequence[object]]:
             status += f"; no subscriber of {', '.join(result['topics_without_subscribers'])}"
         yield (
             result["scenario"],
-            result["members"],
+            f"{result['members']}" + (f" ({result['idle']} idle)" if result["idle"] else ""),
             result["partitions"],
             makespan.get("value"),
             makespan.get("bound"),

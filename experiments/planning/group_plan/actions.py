@@ -101,7 +101,7 @@ def effective_actions(
 
 @dataclass(frozen=True, slots=True)
 class _Goal:
-    """Value that an action must almost reach, its value now, and its value after an action."""
+    """Current and planned value of a measure; ``reached`` returns its value after an action."""
 
     current: int
     planned: int

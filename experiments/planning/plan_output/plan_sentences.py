@@ -5,7 +5,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from kassay.experiments.planning.group_plan.host_loads import host_loads
-from kassay.experiments.planning.group_plan.plan_alternatives import FEW_MOVES, RECOMMENDED
+from kassay.experiments.planning.group_plan.plan_alternatives import (
+    ALMOST_BALANCED,
+    BALANCED,
+    FEW_MOVES,
+    RECOMMENDED,
+    PlanOption,
+)
 from kassay.experiments.planning.group_plan.plan_result import Plan
 from kassay.experiments.planning.preparation.identify_assignor import (
     identify_assignor,
@@ -17,6 +23,7 @@ from kassay.experiments.planning.preparation.planning_start import rebalance_cav
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_annotations import Assumed, WeightSource
 from kassay.reference.model.metrics import Measure, host_units, shown
+from kassay.solver.constraints import MaxMoves
 from kassay.solver.objective import HOST_LEVELS, Movement
 from kassay.solver.solution import LevelValue
 
@@ -110,7 +117,7 @@ def option_summary(plan: Plan) -> Iterator[str]:
     """Yield one line of text per option of the plan, with its moves and imbalance."""
     group = plan.group
     for option in plan.options:
-        name = "this plan" if option.name == RECOMMENDED else option.name
+        name = option_label(plan, option)
         measure = f"maximum load {shown('makespan', option.metrics.makespan, group):,}"
         if option.imbalance.name not in (Measure.MAKESPAN, Measure.LEXIMAX):
             measure += f", {level_words(option.imbalance.name)} "
@@ -127,6 +134,15 @@ def option_summary(plan: Plan) -> Iterator[str]:
             f"{name}: {count_of(option.movement.value, 'move')} ({bound_text(option.movement)}), "
             f"{measure} ({bound_text(option.imbalance, group)}){further}"
         )
+
+
+def option_label(plan: Plan, option: PlanOption) -> str:
+    """Return the name of an option, with the constraint that it ignores."""
+    if option.name == RECOMMENDED:
+        return "this plan"
+    has_limit = any(isinstance(one, MaxMoves) for one in plan.constraints)
+    is_unlimited = has_limit and option.name in (BALANCED, ALMOST_BALANCED)
+    return option.name + (" without the limit on moves" if is_unlimited else "")
 
 
 def value_text(level: LevelValue, group: Group | None = None) -> str:
@@ -229,13 +245,17 @@ def weight_text(plan: Plan) -> str:
     if group.weight_source is not None:
         text = _WEIGHTS[group.weight_source]
     elif group.common_weight != 1:
-        text = "loads are sums of partition weights; the source does not name their quantity"
+        text = "loads are sums of partition weights"
+        if group.weight_unit is None:
+            text += "; the source does not name their quantity"
     else:
         text = (
             "loads are numbers of partitions: every partition counts 1. Use rates (--weights rate "
             "at import) if partitions differ in traffic, sizes if consumers reprocess whole "
             "topics. Lag is a backlog, not a load: use it only to spread an existing backlog"
         )
+    if group.weight_unit is not None:
+        text += f". The unit of the weights is {group.weight_unit}"
     if not group.has_equal_speeds:
         text += (
             ". Members differ in speed: maximum loads are loads divided by the speed of the "

@@ -25,6 +25,7 @@ from kassay.experiments.planning.plan_output.plan_sentences import (
     levels_before_moves,
     lower_limit,
     not_considered,
+    option_label,
     option_summary,
     proofs,
     quality,
@@ -198,6 +199,7 @@ def _environment(plan: Plan, *, autoescape: bool) -> jinja2.Environment:
     templates.filters["shown"] = lambda value, name: shown(name, value, plan.group)
     templates.filters["proof"] = partial(bound_text, group=plan.group)
     templates.filters["words"] = level_words
+    templates.filters["label"] = partial(option_label, plan)
     templates.filters["md"] = escape_markdown
     templates.filters["code"] = markdown_code
     templates.filters["factor"] = _factor

@@ -56,6 +56,8 @@ class Verdict:
         Description of a group without members; None for all other groups.
     units
         Members as load units, which convert the maximum loads for the text.
+    weight_unit
+        Unit of the weights, which the text shows; None if it is not known.
     """
 
     current: int
@@ -70,6 +72,7 @@ class Verdict:
     benefit: str | None
     empty: str | None
     units: LoadUnits
+    weight_unit: str | None
 
     @classmethod
     def of(
@@ -109,6 +112,7 @@ class Verdict:
             benefit=_benefit(group, assignment, levels),
             empty=_without_members(group),
             units=member_units(group),
+            weight_unit=group.weight_unit,
         )
 
     def __str__(self) -> str:
@@ -128,7 +132,7 @@ class Verdict:
     def short(self) -> str:
         """Return the condition, the moves and the maximum loads, for a row of a table."""
         before, after = self._shown_loads
-        loads = f"{before:,} to {after:,}" if before != after else f"{after:,}"
+        loads = f"{before:,} to {self._planned}" if before != after else self._planned
         return f"if {self.condition}: {count_of(self.moves, 'move')}, maximum load {loads}"
 
     @property
@@ -147,6 +151,12 @@ class Verdict:
         return self.units.shown(self.current), self.units.shown(self.makespan.value)
 
     @property
+    def _planned(self) -> str:
+        """Return the planned maximum load with its unit."""
+        unit = "" if self.weight_unit is None else f" {self.weight_unit}"
+        return f"{self._shown_loads[1]:,}{unit}"
+
+    @property
     def _change(self) -> str:
         before, after = self._shown_loads
         parts = []
@@ -158,15 +168,15 @@ class Verdict:
         gain = "" if gain in (" (+0%)", " (-0%)", " (-100%)") else gain
         s = "s" if self.moves + self.placed == 1 else ""
         change = (
-            f"get{s} a member, with a maximum load of {after:,}"
+            f"get{s} a member, with a maximum load of {self._planned}"
             if not self.moves
-            else f"lower{s} the maximum load from {before:,} to {after:,}{gain}"
+            else f"lower{s} the maximum load from {before:,} to {self._planned}{gain}"
             if after < before
-            else f"give{s} a maximum load of {after:,}"
+            else f"give{s} a maximum load of {self._planned}"
             if after > before
-            else f"keep{s} the maximum load at {after:,}"
+            else f"keep{s} the maximum load at {self._planned}"
             if self.benefit is None
-            else f"keep{s} the maximum load at {after:,} and lower{s} {self.benefit}"
+            else f"keep{s} the maximum load at {self._planned} and lower{s} {self.benefit}"
         )
         return f"{' and '.join(parts)} {change}"
 

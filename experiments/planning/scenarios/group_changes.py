@@ -121,7 +121,8 @@ def grow(group: Group, factor: Fraction | float | str) -> Group:
         topic.name: [math.ceil(topic.weight(n) * share) for n in range(topic.partitions)]
         for topic in group.topics
     }
-    return reweigh(group, weights, source=group.weight_source)
+    grown = reweigh(group, weights, source=group.weight_source)
+    return replace(grown, weight_unit=group.weight_unit)
 
 
 def reweigh(
@@ -140,7 +141,7 @@ def reweigh(
     if missing:
         raise InputError(f"the weight table has no weights for topic {missing[0]!r}")
     topics = (replace(topic, weights=tuple(weights[topic.name])) for topic in group.topics)
-    return replace(group, topics=tuple(topics), weight_source=source)
+    return replace(group, topics=tuple(topics), weight_source=source, weight_unit=None)
 
 
 def _topic(group: Group, name: str) -> Topic:

@@ -14,6 +14,7 @@ from kassay.experiments.planning.scenarios.group_changes import Change
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import (
+    load_vector,
     loads,
     member_units,
     movement,
@@ -41,12 +42,16 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignorLoads:
-    """Result of a rebalance: maximum relative load and moves, or None after failure."""
+    """Result of a rebalance: maximum relative load, moves and idle members.
+
+    All are None after a failure.
+    """
 
     assignor: str
     ending: str
     makespan: int | None
     movement: int | None
+    idle: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +60,8 @@ class ScenarioResult:
 
     Only consumed partitions and members with a consumed topic count. ``makespan`` and
     ``movement`` are None without an assignment; ``placed`` partitions have no owner; ``fastest``
-    is the maximum speed in the unchanged group;
+    is the maximum speed in the unchanged group; ``idle`` members have no load, and ``added`` ones
+    are not in it;
     ``topics_without_subscribers`` have a subscriber in the current group only.
     """
 
@@ -66,6 +72,8 @@ class ScenarioResult:
     makespan: LevelValue | None
     movement: LevelValue | None
     placed: int
+    idle: int | None
+    added: int
     topics_without_subscribers: tuple[str, ...]
     seconds: float
     solution: Solution = field(repr=False)
@@ -93,6 +101,7 @@ class ScenarioResult:
             "movement": value_and_bound(self.movement),
             "levels": self.solution.values_by_level(),
             "placed": self.placed,
+            "idle": self.idle,
             "topics_without_subscribers": list(self.topics_without_subscribers),
             "assignor": None if self.rebalance is None else self._shown_rebalance(self.rebalance),
             "seconds": round(self.seconds, 3),
@@ -150,7 +159,8 @@ def current_state(group: Group) -> dict[str, object]:
     subscribers = group.subscribers()
     partitions = sum(topic.partitions for topic in group.topics if subscribers[topic.name])
     owned = with_valid_ownership(group)
-    held = loads(group, Assignment({member.id: member.owned for member in owned.members}))
+    kept = Assignment({member.id: member.owned for member in owned.members})
+    held = loads(group, kept)
     highest = max(relative_loads(group, held).values(), default=0)
     makespan = member_units(group).shown(highest)
     return {
@@ -161,6 +171,7 @@ def current_state(group: Group) -> dict[str, object]:
         "makespan": {"value": makespan, "bound": makespan},
         "movement": {"value": 0, "bound": 0},
         "placed": partitions - sum(len(member.owned) for member in owned.members),
+        "idle": load_vector(group, kept).count(0),
         "loads": held,
     }
 
@@ -168,13 +179,14 @@ def current_state(group: Group) -> dict[str, object]:
 def assignor_loads(group: Group, assignor: str) -> AssignorLoads:
     """Rebalance a group with one assignor, and return the maximum load and moves."""
     stable = run_until_stable(group, assignor)
-    makespan = moves = None
+    makespan = moves = idle = None
     if stable.ending is Ending.OK and stable.assignment is not None:
         after = relative_loads(group, loads(group, stable.assignment))
         makespan = max(after.values(), default=0)
+        idle = load_vector(group, stable.assignment).count(0)
         moves = movement(group, stable.assignment)
     return AssignorLoads(
-        assignor=assignor, ending=str(stable.ending), makespan=makespan, movement=moves
+        assignor=assignor, ending=str(stable.ending), makespan=makespan, movement=moves, idle=idle
     )
 
 
@@ -208,14 +220,18 @@ def what_if(
     partitions = sum(topic.partitions for topic in group.topics if subscribers[topic.name])
     owned = sum(len(member.owned) for member in with_valid_ownership(group).members)
     current = {} if before is None else before.subscribers()
+    known = group.member_table() if before is None else before.member_table()
+    found = solution.assignment
     return ScenarioResult(
         scenario=scenario,
         members=len(participants(group)),
         partitions=partitions,
         status=solution.status,
         makespan=makespan_of(group, solution, constraints),
-        movement=None if solution.assignment is None else solution.movement,
+        movement=None if found is None else solution.movement,
         placed=partitions - owned,
+        idle=None if found is None else load_vector(group, found).count(0),
+        added=sum(member.id not in known for member in group.members),
         topics_without_subscribers=tuple(
             topic for topic, members in current.items() if members and not subscribers.get(topic)
         ),

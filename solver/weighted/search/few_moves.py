@@ -149,7 +149,7 @@ class FewMovesSearch:
         return moved[np.isin(self.problem.owner[moved], near) ^ np.isin(placement[moved], near)]
 
     def _add_both_members(self, placement: Placement, moved: Ints, chosen: dict[int, None]) -> None:
-        """Add the owner and the receiver of a random move."""
+        """Add the owner and the receiver of a random move to the chosen members."""
         partition = int(self.rng.choice(moved))
         chosen[int(self.problem.owner[partition])] = chosen[int(placement[partition])] = None
 

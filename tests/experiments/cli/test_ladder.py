@@ -35,6 +35,12 @@ def test_the_table_marks_the_current_number(run):
     assert "u alone: 1, 2" in out
 
 
+def test_the_table_states_that_smaller_numbers_are_not_compared(run):
+    out = run("--format", "table", "--from", 5, "--to", 7).out
+    assert "smaller numbers" in out
+    assert "smaller numbers" not in run("--format", "table", "--to", 7).out
+
+
 @pytest.mark.parametrize(
     ("lag", "produced", "seconds"),
     [(800, 0, [80, 40, 30, 20, 10]), (800, 20, [None, None, 120, 40, 14]), (0, 200, [None] * 5)],

@@ -36,6 +36,13 @@ def test_from_and_to_select_the_numbers_of_members_shown(run):
     assert [size["sufficient"] for size in record["sizes"]] == [False, True, True, True]
 
 
+@pytest.mark.parametrize(
+    ("options", "shown"), [(("--to", 3), [1, 2, 3]), (("--from", 1), [1, 2]), (("--from", 4), [4])]
+)
+def test_from_and_to_have_defaults(run, options, shown):
+    assert [size["members"] for size in run("--capacity", 4, *options).record["sizes"]] == shown
+
+
 def test_an_impossible_target_gives_a_reason_and_exit_code_1(run):
     done = run("--makespan", 1, "--like", "b")
     assert (done.code, done.record["needed"]) == (1, None)
@@ -58,7 +65,7 @@ def test_resilience_covers_the_current_and_the_optimal_assignment(run):
     [
         (),
         ("--makespan", "1", "--capacity", "1"),
-        ("--makespan", "1", "--from", "2"),
+        ("--makespan", "1", "--to", "0"),
         ("--makespan", "1", "--from", "3", "--to", "2"),
     ],
 )

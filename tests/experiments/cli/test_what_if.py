@@ -32,6 +32,21 @@ def test_each_scenario_shows_the_result_of_the_assignor_of_the_group(kassay, wri
     assert chosen["scenarios"][1]["assignor"]["assignor"] == "sticky"
 
 
+def test_idle_members_and_the_ids_of_added_members_are_shown(kassay, write_groups):
+    topics = {"t": 2, "u": 2}
+    members = [{"id": name, "topics": ["t", "u"], "owned": {}} for name in "ab"]
+    path = write_groups({"id": "g", "topics": topics, "members": members})
+    done = kassay("what-if", path, "--members", "3,5", "--assignor", "range")
+    scenarios = done.record["scenarios"]
+    assert [scenario["idle"] for scenario in scenarios] == [2, 0, 0, 1]
+    assert [scenario["assignor"]["idle"] for scenario in scenarios[1:]] == [0, 1, 3]
+    assert "added members have the ids new-1, new-2, ...;" in done.err
+    table = kassay("what-if", path, "--members", "5", "--assignor", "range", "--format", "table")
+    assert ("5 (1 idle)" in table.out, "3 idle" in table.out) == (True, True)
+    unchanged = kassay("what-if", path, "--without", "a", "--assignor", "range")
+    assert "added members" not in unchanged.err
+
+
 def test_the_weight_of_added_partitions_is_stated_and_can_be_chosen(kassay, write_groups):
     path = write_groups(WEIGHTED)
     done = kassay("what-if", path, "--partitions", "t=5")

@@ -132,6 +132,25 @@ def test_the_page_shows_notes_on_the_source():
     assert "Notes on the source" not in render_html(plan(NAMED_GROUPS["E"].group))
 
 
+def test_sentences_and_the_page_show_the_unit_of_the_weights():
+    topics = (Topic(name="t", partitions=3, weights=(5, 3, 2)),)
+    members = (Member(id="a", subscription=("t",), owned=[("t", 0), ("t", 1), ("t", 2)]),)
+    members = (*members, Member(id="b", subscription=("t",)))
+    result = plan(Group(topics=topics, members=members, weight_unit="messages/s"))
+    assert "maximum load from 10 to 5 messages/s" in render_ticket(result)
+    page = render_html(result)
+    assert "The unit of the weights is messages/s." in page
+    assert "Loads are sums of weights, in messages/s." in page
+
+
+def test_an_option_that_ignores_the_limit_on_moves_has_it_in_its_name():
+    group = NAMED_GROUPS["D"].group
+    label = "minimum imbalance without the limit on moves"
+    limited = plan(group, constraints=[MaxMoves(1)])
+    assert all(label in render(limited) for render in (render_html, render_ticket))
+    assert "without the limit" not in render_html(plan(group))
+
+
 def test_equal_plans_give_equal_pages():
     group = NAMED_GROUPS["D"].group
     assert render_html(plan(group)) == render_html(plan(group))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kassay.experiments.report.measure_section import MAIN_MEASURES
+from kassay.experiments.report.share_streams_connect_section import MAIN_MEASURES
 from kassay.experiments.study.case import family_cases
 from kassay.experiments.study.configuration import read_config
 from kassay.experiments.study.evaluate_case import evaluate_case

@@ -59,6 +59,7 @@ FULL = {
     "protocol": "consumer",
     "assignor": "uniform",
     "weight_source": "rate",
+    "weight_unit": "messages/s",
     "available_weights": ["lag", "rate"],
     "notes": ["subscriptions are not known"],
 }

@@ -3,8 +3,8 @@
 Upstream: kafka.consumer.RangeAssignor, Kafka 0.8 to 1.1.
 """
 
-from kassay.reference.assignors.legacy import consumer_threads
-from kassay.reference.assignors.legacy.consumer_threads import ThreadAssignment
+from kassay.reference.assignors.zookeeper_consumer import consumer_threads
+from kassay.reference.assignors.zookeeper_consumer.consumer_threads import ThreadAssignment
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.reference.model.topic_partitions import TopicPartition

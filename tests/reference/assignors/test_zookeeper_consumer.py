@@ -6,8 +6,8 @@ import pytest
 
 from kassay.reference import Group
 from kassay.reference.assignors import assign
-from kassay.reference.assignors.legacy import range as legacy_range
-from kassay.reference.assignors.legacy import roundrobin as legacy_roundrobin
+from kassay.reference.assignors.zookeeper_consumer import range as legacy_range
+from kassay.reference.assignors.zookeeper_consumer import roundrobin as legacy_roundrobin
 from kassay.reference.java.hash_codes import string_hash
 from kassay.reference.model.assignor_result import UpstreamError
 from tests.reference.assignors.notation import group, lists

@@ -5,8 +5,8 @@ Upstream: kafka.consumer.RoundRobinAssignor, Kafka 0.8.2 to 1.1.
 
 from itertools import cycle
 
-from kassay.reference.assignors.legacy import consumer_threads
-from kassay.reference.assignors.legacy.consumer_threads import Thread, ThreadAssignment
+from kassay.reference.assignors.zookeeper_consumer import consumer_threads
+from kassay.reference.assignors.zookeeper_consumer.consumer_threads import Thread, ThreadAssignment
 from kassay.reference.java.hash_codes import string_hash, utf16_key
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import UpstreamError
