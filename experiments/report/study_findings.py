@@ -54,7 +54,7 @@ def _limits(found: Sequence[tuple[str, AssignorSummary]]) -> Iterator[str]:
 
 def _zero_share_sentence(share: Proportion) -> str:
     return (
-        f"0\u00a0% of {digits_in_groups(share.total)} groups does not mean that there is no such "
-        f"group: the 95\u00a0% interval is {share.interval_text}\u00a0% of the groups of these "
+        f"0\u00a0% of {digits_in_groups(share.total)} groups does not prove that no such group "
+        f"exists: the 95\u00a0% interval is {share.interval_text}\u00a0% of the groups of these "
         "families."
     )

@@ -42,7 +42,7 @@ def test_findings_have_a_number_and_a_scope():
 
 def test_zero_of_thirty_groups_is_not_reported_as_none():
     assert findings()[-1] == (
-        "0\xa0% of 30 groups does not mean that there is no such group: the 95\xa0% interval is "
+        "0\xa0% of 30 groups does not prove that no such group exists: the 95\xa0% interval is "
         "0 to 11.4\xa0% of the groups of these families."
     )
 
