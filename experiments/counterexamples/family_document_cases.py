@@ -45,6 +45,9 @@ def random_case(kind: Kind, seed: int, *, assignor: str, places: int, tasks: int
         before = [{**one, "owned": answer["members"][one["id"]]} for one in content[key]]
     else:
         before = [{**one, **answer[key][one["id"]]} for one in content[key]]
+    if kind is Kind.STREAMS:
+        # Standbys have restored their state.
+        before = [{**one, "lags": dict.fromkeys(one["standby"], 0)} for one in before]
     after = _after_event(rng, kind, content, before)[: max(places, 1)]
     return _document(kind, seed, {**content, key: after})
 
@@ -122,7 +125,7 @@ def _after_event(
     if kind is Kind.STREAMS_GROUP:
         restarted[0]["offsets"] = _local_offsets(content, together)
     if kind is Kind.STREAMS:
-        restarted[0]["lags"] = dict.fromkeys(places[left]["active"], 0)
+        restarted[0]["lags"] |= dict.fromkeys(places[left]["active"], 0)
     return [*rest, *restarted]
 
 

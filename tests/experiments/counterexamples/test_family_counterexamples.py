@@ -202,18 +202,33 @@ def test_random_cases_are_valid_and_reproducible(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("assignor", "seed", "measure", "excess"),
+    ("assignor", "seed", "tasks", "measure", "excess"),
+    # The letters are those of the known counterexamples.
     [
-        ("share", 98, "violations", 1),  # (c) of the known counterexamples
-        ("streams-high-availability", 2, "state_moves", 2),  # (g)
+        pytest.param("share", 17, 4, "slots", 1, id="a"),
+        pytest.param("share", 27, 4, "sum_of_squares", 2, id="b"),
+        pytest.param("share", 98, 4, "violations", 1, id="c"),
+        pytest.param("streams-high-availability", 30, 6, "state_moves", 2, id="g"),
+        pytest.param("streams-high-availability", 6, 4, "state_moves", 1, id="h"),
+        pytest.param("streams-high-availability", 139, 6, "process_moves", 2, id="i"),
+        pytest.param("connect-incremental", 17, 8, "task_topic_spread", 8, id="j"),
+        pytest.param("connect-incremental", 9, 4, "task_stopped_ms", 600_000, id="k"),
     ],
 )
 def test_random_cases_contain_known_kinds_of_counterexamples(
-    assignor: str, seed: int, measure: str, excess: int
+    assignor: str, seed: int, tasks: int, measure: str, excess: int
 ) -> None:
     search = FamilyHunt(assignor, measure, SearchLimits(), excess=excess)
     kind = Kind(assignor.partition("-")[0])
-    assert search.measured(random_case(kind, seed, assignor=assignor, places=3, tasks=4))
+    assert search.measured(random_case(kind, seed, assignor=assignor, places=3, tasks=tasks))
+
+
+def test_a_sequence_of_connect_counts_with_its_worst_step() -> None:
+    worst = FamilyHunt("connect-incremental", "task_topic_spread", SearchLimits()).measured(
+        _port_document("l")
+    )
+    assert worst is not None
+    assert (worst.step, worst.value, worst.minimum) == (1, 288, 144)
 
 
 @pytest.mark.parametrize(("excess", "tasks"), [(1, 3), (4, 4)])
