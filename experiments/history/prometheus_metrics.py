@@ -102,8 +102,15 @@ def metrics_text(
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Replace the content of a file atomically: a reader sees either the old or the new text."""
+    """Replace the content of a file atomically: a reader sees either the old or the new text.
+
+    A device or a pipe, such as /dev/stdout, stays and receives the text.
+    """
+    path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and not path.is_file():
+        path.write_text(text, encoding="utf-8")
+        return
     new = path.with_name(f".{path.name}.new")
     new.write_text(text, encoding="utf-8")
     new.replace(path)

@@ -1,3 +1,4 @@
+import contextlib
 import io
 import json
 import subprocess
@@ -151,3 +152,36 @@ def test_a_full_device_is_one_error_line(write_groups, output_format):
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     message = "kassay: cannot read or write: no space left on device\n"
     assert (done.returncode, done.stderr) == (2, message)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "assign --assignor range",
+        "compare --assignor range",
+        "explain",
+        "frontier",
+        "import",
+        "anonymize",
+        "ladder",
+        "members --maximum-load 1",
+        "plan",
+        "plan --format jsonl",
+        "survey",
+        "survey --format table",
+        "forecast --current range",
+        "trajectory",
+        "what-if --members +1",
+    ],
+)
+def test_each_command_that_writes_to_a_full_device_fails(
+    kassay, write_groups, monkeypatch, command
+):
+    groups = write_groups({"topics": {"t": 1}, "members": [{"id": "a", "topics": ["t"]}]})
+    with Path("/dev/full").open("w", buffering=1) as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        done = kassay(*command.split(), groups)
+        with contextlib.suppress(OSError):
+            full.close()
+    assert done.code == 2
+    assert done.err.endswith("kassay: cannot read or write: no space left on device\n")

@@ -213,3 +213,15 @@ def test_a_comparison_states_the_condition_of_its_optimum() -> None:
     assert repr(assumed).endswith(f" if {ASSIGNED}>")
     assert known.condition is None
     assert " if " not in repr(known)
+
+
+def test_range_of_the_consumer_protocol_has_one_name() -> None:
+    status = GroupStatus(state="Stable", protocol=Protocol.CONSUMER, assignor="range")
+    group = replace(two_topics(), status=status)
+    surveyed = survey_group(group)
+    assert isinstance(surveyed, SurveyedGroup)
+    assert surveyed.record()["assignor"] == "range"
+    assert "server-range" not in render_survey(Survey.of([surveyed]), source="s", plans={})
+    name = "with range (kassay's name: server-range)"
+    for text in (render_ticket(plan(group)), render_summary(plan(group), directory="x")):
+        assert text.count("server-range") == text.count(name)

@@ -321,6 +321,7 @@ def test_sentences_on_the_input_are_true(texts):
     assert ("its moves and maximum load are listed there" in texts.page) == is_recommended
     for text in texts.all:
         assert ("--like MEMBER --format" in text) == (len(speeds) > 1)
+        assert ("--max-moves 10" in text) == (result.movement > 10)
     is_assumed = any(one.assumed for one in case.group.members)
     assert (
         ("proofs hold if" in texts.summary) == is_assumed == ("on this page hold if" in texts.page)
