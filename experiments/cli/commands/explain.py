@@ -71,14 +71,15 @@ def explain(
     Without --assignor and --assignment, kassay explains the current assignment. If no member
     owns a partition, kassay explains the result of the port with the name of the group's
     assignor. If this name is not known, kassay explains the result of range, the default of the
-    Java client. If the group does not use the Java client, the output names the group's client
-    library.
+    Java client. If the assignor may
+    run in a client library other than Java's, the output states the library or that it is not
+    known.
 
-    Equal weights: each step is a chain of transfers that lowers the imbalance, a shortest one up
-    to 32 transfers; if no chain lowers the imbalance, the step makes fewer moves. After the last
-    step the assignment is optimal. A step with "direct" true is one transfer between members with
-    loads that differ by two or more. Kafka's sticky assignors search only for such steps; for
-    these steps, the column "by sticky" of the table contains "yes".
+    Equal weights: each step is a chain of transfers that lowers the imbalance, a shortest one up to
+    32 transfers; if no chain lowers the imbalance, the step makes fewer moves. After the last step
+    the assignment is optimal. Capacities of members are ignored. A step with "direct" true is one
+    transfer between members with loads that differ by two or more. Kafka's sticky assignors search
+    only for such steps; for these steps, the column "by sticky" of the table contains "yes".
 
     Different weights: the steps are the moves of a plan with few moves and a maximum load of at
     most 2 % above the lowest one found. The time limit applies to the search for this plan. The

@@ -126,7 +126,8 @@ def plan(
     also states the target assignment of the broker. If subscriptions are assumed, the summary has
     the results for both limits of the subscriptions. After Ctrl-C, the plan is the best one found
     so far, and the exit code is 130. Exits with 1 if no assignment of a group is found within the
-    constraints and the time limit, or if the source of a rebalancing group shows no owners.
+    constraints and the time limit, if the source of a rebalancing group shows no owners, or for a
+    Streams application of the classic protocol.
 
     Example: `kassay plan captures/ --group orders`
 

@@ -78,8 +78,8 @@ class SurveyOptions(TableOptions):
         "Exit with 1 if a group meets this condition, such as 'gap>10%' or 'hot>=2'; repeatable. "
         "Values of the current assignment: maximum-load, spread, idle (members without load), hot "
         "(members above the planned maximum load). Values of the plan: gap (decrease of the "
-        "maximum load in %), moves, placed (partitions that get an owner). Value of the history: "
-        "unnecessary-moves.",
+        "maximum load in % of the planned maximum load), moves, placed (partitions that get an "
+        "owner). Value of the history: unnecessary-moves.",
         metavar="CONDITION",
     )
     output: Path | None = directory_option(

@@ -121,12 +121,12 @@ def what_if(
 ) -> None:
     """Find the optimal assignment of a group after changes to the group.
 
-    All changes apply together. If an option has several values, each combination is one
-    scenario. The first row shows the current assignment. The second row shows the optimum of
-    the unchanged group. Each scenario also shows the result of --assignor, or of the port with
-    the name of the group's assignor. If the group does not use the Java client, a note names
-    the group's client library. For weighted groups, the default of --tolerance is 2 %. Exits
-    with 1 if no assignment of a scenario is found within the constraints and the time limit.
+    All changes apply together. If an option has several values, each combination is one scenario.
+    The first row shows the current assignment. The second row shows the optimum of the unchanged
+    group. Each scenario also shows the result of --assignor, or of the port with the name of the
+    group's assignor. If the assignor may run in a client library other than Java's, a note states
+    the library or that it is not known. For weighted groups, the default of --tolerance is 2 %.
+    Exits with 1 if no assignment of a scenario is found within the constraints and the time limit.
 
     For a Streams application or a Connect cluster, --set changes settings. The result has the costs
     of a restart, a new and a lost process or worker with the current and the changed settings.
