@@ -31,8 +31,9 @@ from kassay.experiments.cli.write_results import error_record, json_line
 from kassay.experiments.planning.group_plan.plan import GROWTH
 from kassay.experiments.planning.group_plan.plan import plan as plan_group
 from kassay.experiments.planning.group_plan.plan_result import Plan
+from kassay.experiments.planning.plan_output.further_commands import PlanArguments
 from kassay.experiments.planning.plan_output.plan_files import directory_names, write_plan
-from kassay.experiments.planning.plan_output.plan_sentences import PlanArguments, verdict
+from kassay.experiments.planning.plan_output.plan_sentences import verdict
 from kassay.experiments.planning.plan_output.render_plan import render_summary
 from kassay.experiments.planning.preparation.identify_assignor import installed_client
 from kassay.experiments.planning.preparation.planning_start import (

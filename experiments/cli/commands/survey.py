@@ -27,13 +27,13 @@ from kassay.experiments.cli.write_results import write_text
 from kassay.experiments.comparison.optimum import CaseLimits
 from kassay.experiments.history.prometheus_metrics import SURVEY_METRICS, metrics_text, replace_file
 from kassay.experiments.planning.group_plan.plan import plan
+from kassay.experiments.planning.plan_output.further_commands import PlanArguments
 from kassay.experiments.planning.plan_output.plan_files import (
     PLAN_PAGE,
     directory_names,
     to_json,
     write_plan,
 )
-from kassay.experiments.planning.plan_output.plan_sentences import PlanArguments
 from kassay.experiments.planning.survey.render_survey import render_survey
 from kassay.experiments.planning.survey.survey_group import survey_family
 from kassay.experiments.planning.survey.survey_processes import survey_groups

@@ -1,22 +1,16 @@
 """Describe a plan in sentences: benefit, options and ignored objectives."""
 
-import shlex
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from kassay.experiments.planning.group_plan.host_loads import host_loads
 from kassay.experiments.planning.group_plan.plan_alternatives import (
     ALMOST_BALANCED,
     BALANCED,
-    FEW_MOVES,
     RECOMMENDED,
     PlanOption,
 )
 from kassay.experiments.planning.group_plan.plan_result import Plan
-from kassay.experiments.planning.preparation.identify_assignor import (
-    identify_assignor,
-    runs_in_client,
-)
+from kassay.experiments.planning.plan_output.further_commands import SHOWN_ACTIONS, has_forecast
 from kassay.experiments.planning.preparation.plan_verdict import count_of
 from kassay.experiments.planning.preparation.planning_levels import level_words
 from kassay.experiments.planning.preparation.planning_start import rebalance_caveat
@@ -33,8 +27,6 @@ MEASURE_DEFINITIONS = {
     Measure.DEVIATION: "sum of the differences from the mean load, times the number of members",
     Measure.BALANCE_SCORE: "sum of the load differences of all pairs of members",
 }
-SHOWN_ACTIONS = 3
-"""Number of effective actions that a plan shows."""
 _COMPARED_MOVES = (1, 3, 10, 30)
 _WEIGHTS = {
     WeightSource.LAG: "loads are sums of lag, in messages. Lag is a backlog, not a load: this plan "
@@ -206,7 +198,7 @@ def action_note(plan: Plan) -> str | None:
             "The moves are those of one rebalance. The rolling restarts of a change, and later "
             "ones, cause further rebalances and moves"
         )
-        if not _has_forecast(plan):
+        if not has_forecast(plan):
             return f"{text}."
         return (
             f"{text}: kassay forecast compares their costs. It recommends the configuration with "
@@ -268,47 +260,3 @@ def weight_text(plan: Plan) -> str:
     if "--weights lag" in others and "Lag is a backlog" not in text:
         text += ", but lag is a backlog, not a load"
     return text
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanArguments:
-    """Arguments of ``kassay plan`` for a group, to be used in further commands.
-
-    ``source`` has the source and the options of its data. ``selected`` selects the group, and
-    ``objective`` has the options of the objective.
-    """
-
-    source: tuple[str, ...] = ("SOURCE",)
-    selected: tuple[str, ...] = ()
-    objective: tuple[str, ...] = ()
-
-
-NO_ARGUMENTS = PlanArguments()
-"""Arguments for a plan whose source is not known."""
-
-
-def further_commands(plan: Plan, directory: str | None, given: PlanArguments) -> Iterator[str]:
-    """Yield commands for the plan in ``directory``, if it is written, and for its source."""
-    group = [*given.source, *given.selected]
-    arguments = shlex.join([*group, *given.objective])
-    if directory is None:
-        yield f"kassay plan {arguments} -o plan"
-    else:
-        yield f"kassay compare {shlex.quote(f'{directory}/after.jsonl')} --format table"
-    if plan.movement > FEW_MOVES:
-        few = f"--max-moves {FEW_MOVES} -o plan-{FEW_MOVES}"
-        yield f"kassay plan {arguments} {few}"
-    if _has_forecast(plan):
-        own = identify_assignor(plan.group).name
-        current = "" if own is not None else " --current ASSIGNOR"
-        yield f"kassay forecast {shlex.join(group)}{current} --format table"
-    if plan.group.weight_source is not WeightSource.LAG:
-        like = "" if plan.group.has_equal_speeds else " --like MEMBER"
-        yield f"kassay what-if {arguments} --members +0..+2{like} --format table"
-
-
-def _has_forecast(plan: Plan) -> bool:
-    """Return whether an effective action is a change that ``kassay forecast`` simulates."""
-    own = identify_assignor(plan.group)
-    is_known = own.name is None or (own.port is not None and runs_in_client(own.port))
-    return is_known and any(one.changes_assignor for one in plan.actions[:SHOWN_ACTIONS])

@@ -12,14 +12,16 @@ import jinja2
 
 from kassay.experiments.planning.group_plan.host_loads import host_loads
 from kassay.experiments.planning.group_plan.plan_result import Plan
+from kassay.experiments.planning.plan_output.further_commands import (
+    NO_ARGUMENTS,
+    PlanArguments,
+    further_commands,
+)
 from kassay.experiments.planning.plan_output.page_values import page_context
 from kassay.experiments.planning.plan_output.plan_sentences import (
     MEASURE_DEFINITIONS,
-    NO_ARGUMENTS,
-    PlanArguments,
     action_note,
     bound_text,
-    further_commands,
     further_levels_before_moves,
     gaps_of_first_moves,
     levels_before_moves,
