@@ -1,9 +1,10 @@
 """Draw the smallest counterexamples of each family: ``python docs/images/draw_families.py``.
 
 A column is a member, a process or a worker, a box is a partition or a task, a dashed box is a move.
-The ports compute the answers of Kafka's assignors.
+The ports compute the answers of Kafka's assignors; that for a Streams group is recorded.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -20,6 +21,7 @@ from kassay.reference.documents.family_documents import FamilyDocument, parse_fa
 from kassay.solver.limits import SearchLimits
 
 HERE = Path(__file__).parent
+RECORDED = HERE.parents[1] / "tests" / "data" / "family_answers.jsonl"
 COLOURS = ("#9ecae1", "#fdd0a2")
 BOX, GAP, COLUMN, TOP, WIDTH = 26, 4, 92, 44, 78
 _STYLE = (
@@ -42,7 +44,7 @@ class FamilyFigure:
 
 def figures() -> list[FamilyFigure]:
     """Return all figures."""
-    return [_share(), _streams(), _connect()]
+    return [_share(), _streams(), _streams_group(), _connect()]
 
 
 def _share() -> FamilyFigure:
@@ -95,6 +97,27 @@ def _streams() -> FamilyFigure:
         for title, one in (("high availability", answer), ("optimum", best))
     )
     return FamilyFigure("family-streams", panels, before, _compare(document, answer, best))
+
+
+def _streams_group() -> FamilyFigure:
+    lines = map(json.loads, RECORDED.read_text(encoding="utf-8").splitlines())
+    recorded = next(one for one in lines if one["problem"]["id"] == "restart with local state")
+    best = {
+        "members": {f"m{n + 1}": {"active": {"0": [n], "1": [n]}, "standby": {}} for n in range(2)}
+    }
+    panels = tuple(
+        (
+            title,
+            {
+                member: [f"{name}_{n}" for name, tasks in own["active"].items() for n in tasks]
+                for member, own in one["members"].items()
+            },
+        )
+        for title, one in (("broker, Kafka 4.4", recorded["answer"]), ("optimum", best))
+    )
+    document = _document(recorded["problem"])
+    compared = _compare(document, recorded["answer"], best)
+    return FamilyFigure("family-streams-group", panels, {}, compared)
 
 
 def _connect() -> FamilyFigure:

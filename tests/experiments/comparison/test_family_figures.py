@@ -10,6 +10,7 @@ IMAGES = ROOT / "docs" / "images"
 ABOVE = {
     "family-share": ("sum_of_squares", 10, 8),
     "family-streams": ("state_moves", 1, 0),
+    "family-streams-group": ("stateful_sum_of_squares", 4, 2),
     "family-connect": ("task_topic_spread", 5, 3),
 }
 """Measure that the assignor misses, with its value and the proven minimum."""
