@@ -61,18 +61,9 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 	@$(CLEAR_CACHE)
 	@touch $@
 
-$(VENV)/.bench: $(VENV)/.ready requirements-bench.lock
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements-bench.lock
-	@$(CLEAR_CACHE)
-	@touch $@
-
-$(VENV)/.docs: $(VENV)/.ready requirements-docs.lock
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements-docs.lock
-	@$(CLEAR_CACHE)
-	@touch $@
-
-$(VENV)/.services: $(VENV)/.ready requirements-services.lock
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements-services.lock
+EXTRAS := $(addprefix $(VENV)/., bench docs services)
+$(EXTRAS): $(VENV)/.%: $(VENV)/.ready requirements-%.lock
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements-$*.lock
 	@$(CLEAR_CACHE)
 	@touch $@
 

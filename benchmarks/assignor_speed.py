@@ -7,7 +7,7 @@ from dataclasses import replace
 from benchmarks.java_classes import java_timings
 from benchmarks.python_clients import PYTHON_CLIENTS
 from benchmarks.timed_groups import after_one_left, equal_group, mixed_group
-from benchmarks.timing import KASSAY, Timing, best_seconds
+from benchmarks.timing import Timing, best_seconds
 from kassay.reference.assignors import assign
 from kassay.reference.model.group import Group
 
@@ -60,7 +60,6 @@ def _kassay_and_java(
     yield Timing(
         benchmark=benchmark,
         case=str(group.id),
-        implementation=KASSAY,
         seconds=seconds,
         note=_load_range(assign(group, assignor).loads()),
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.memory import sampled_peak
 from benchmarks.synthetic_records import PARTITIONS, TOPIC, TOPIC_ID, write_records
-from benchmarks.timing import KASSAY, Timing
+from benchmarks.timing import Timing
 from kassay.experiments.spark.history_pipeline import (
     RECORD_SETTINGS,
     ClusterMetadata,
@@ -45,10 +45,9 @@ def history(records: int = RECORDS) -> Iterator[Timing]:
             counts = written.counts
     case = f"{counts['records']:,} records, {size >> 20} MiB of Parquet"
     yield Timing(
-        "history",
-        case,
-        KASSAY,
-        seconds,
+        benchmark="history",
+        case=case,
+        seconds=seconds,
         note=f"{records / seconds:,.0f} records per second, {counts['rebalances']:,} rebalances; "
         f"peak memory Java {peak.java} MiB, Python {peak.python} MiB",
     )

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from benchmarks.java_classes import java_timings
 from benchmarks.memory import peak_memory
 from benchmarks.timed_groups import after_one_left, mixed_group
-from benchmarks.timing import KASSAY, Timing, run_alone
+from benchmarks.timing import Timing, run_alone
 from kassay.reference.model.group import Group
 from kassay.solver import Solution, solve
 
@@ -57,7 +57,6 @@ def _timing(size: GroupSize, one_left: bool) -> Timing:
     return Timing(
         benchmark=_BENCHMARK,
         case=str(group.id),
-        implementation=KASSAY,
         seconds=seconds,
         note=f"{solution.status}, {moves} moves; {stages}; peak {peak_memory()} MB",
     )

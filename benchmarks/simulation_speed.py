@@ -7,7 +7,7 @@ each return is a rebalance.
 import time
 from collections.abc import Iterator, Sequence
 
-from benchmarks.timing import KASSAY, Timing
+from benchmarks.timing import Timing
 from kassay.experiments.simulation.cluster.environment import SimulationOptions
 from kassay.experiments.simulation.policies import POLICIES, Policy
 from kassay.experiments.simulation.scripts.script import (
@@ -55,7 +55,6 @@ def simulated_rebalances(
         yield Timing(
             benchmark="simulation",
             case=f"{count:,} rebalances, {name}",
-            implementation=KASSAY,
             seconds=seconds,
             note=f"{1e3 * seconds / count:.1f} ms per rebalance, "
             f"assignor {1e3 * assignor.seconds / count:.1f} ms",

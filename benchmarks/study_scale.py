@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from benchmarks.memory import peak_memory, sampled_peak
-from benchmarks.timing import KASSAY, Timing, print_json, print_table, run_alone
+from benchmarks.timing import Timing, print_json, print_table, run_alone
 from kassay.experiments.comparison.optimum import LIMITS
 from kassay.experiments.report.study_report import render
 from kassay.experiments.spark.output_files import CASES_FOLDER, new_run
@@ -165,7 +165,6 @@ def _timing(step: str, groups: int, seconds: float, note: str) -> Timing:
     return Timing(
         benchmark="scale",
         case=f"{groups:,} groups: {step}",
-        implementation=KASSAY,
         seconds=seconds,
         note=note,
     )

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from threading import Timer
 
-from benchmarks.timing import KASSAY, Timing, run_alone
+from benchmarks.timing import Timing, run_alone
 from benchmarks.typical_groups import zipf_group
 from benchmarks.weighted_groups import log_normal
 from kassay.experiments.comparison.compare import compare
@@ -140,7 +140,6 @@ def timings() -> Iterator[Timing]:
             yield Timing(
                 benchmark="limits",
                 case=f"{one.function}, {one.case}, limit {one.limit:g} s",
-                implementation=KASSAY,
                 seconds=one.processor,
                 note=f"processor time, {one.late:.2f} s after the limit; {one.seconds:.2f} s",
             )

@@ -27,7 +27,7 @@ class Timing:
 
     benchmark: str
     case: str
-    implementation: str
+    implementation: str = KASSAY
     seconds: float | None
     ratio: float | None = None
     note: str = ""

@@ -6,7 +6,7 @@ from random import Random
 from typing import NamedTuple
 
 from benchmarks.memory import peak_memory
-from benchmarks.timing import KASSAY, Timing, run_alone
+from benchmarks.timing import Timing, run_alone
 from kassay.experiments.study.families.event_streams import EventStreamFamily
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.solver.limits import SearchLimits
@@ -41,7 +41,6 @@ def _timing(kind: str, size: StreamSize) -> Timing:
     return Timing(
         benchmark=f"trajectory, {kind}",
         case=f"{size.members} x {size.partitions} x {size.rebalances}",
-        implementation=KASSAY,
         seconds=time.process_time() - start,
         note=f"moves {found.moves}, bound {found.bound}, one after the other "
         f"{sum(found.one_after_the_other)}, {peak_memory()} MB",

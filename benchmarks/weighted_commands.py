@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.timing import KASSAY, Timing
+from benchmarks.timing import Timing
 from benchmarks.typical_groups import LIVE_RATES, random_groups
 from kassay.reference.documents.json_codec import group_document
 
@@ -116,7 +116,6 @@ def timings() -> Iterator[Timing]:
         yield Timing(
             benchmark="commands",
             case=f"kassay {one.command}, {one.group}",
-            implementation=KASSAY,
             seconds=one.processor,
             note=f"processor time; {one.seconds:.1f} s, {'' if one.proven else 'not '}proven",
         )

@@ -11,6 +11,7 @@ import typer
 from kassay.experiments.cli.interruption import STOP, exit_interrupted, stop_on_interrupt
 from kassay.experiments.cli.messages import BAD_INPUT, INTERRUPTED, NOT_REACHED, print_note
 from kassay.experiments.cli.options.output_options import Format
+from kassay.experiments.cli.options.source_options import GroupSource
 from kassay.experiments.cli.progress import PROGRESS
 from kassay.experiments.cli.read_groups import STDIN, ParsedGroup, name_of, read_source
 from kassay.experiments.cli.write_results import (
@@ -22,7 +23,6 @@ from kassay.experiments.cli.write_results import (
     print_scalars,
 )
 from kassay.experiments.planning.preparation.planning_start import rebalance_caveat, streams_caveat
-from kassay.experiments.sources.import_options import ImportOptions
 from kassay.reference.documents.family_documents import (
     FamilyDocument,
     Kind,
@@ -50,11 +50,10 @@ class GroupResult:
 
 
 def process_groups(
-    file: Path,
+    source: GroupSource,
     process: Callable[[Group], GroupResult],
     output_format: Format = Format.JSONL,
     layout: TableLayout | None = None,
-    options: ImportOptions | None = None,
     *,
     groups: Iterable[ParsedGroup] | None = None,
     both_readings: bool = True,
@@ -62,10 +61,10 @@ def process_groups(
 ) -> None:
     """Process each group of a source, or each given group, and write the results.
 
-    ``options`` apply to captures and to the weights of group documents. ``both_readings`` states
-    that a group with assumed subscriptions is also processed with their other limit. Results that
-    differ are part of the record: ``"other_reading": {"condition": ..., ...}``. If speeds differ,
-    a table has loads in the unit of the input; ``has_input_units`` states that the records have it.
+    ``both_readings`` states that a group with assumed subscriptions is also processed with their
+    other limit. Results that differ are part of the record: ``"other_reading": {"condition": ...,
+    ...}``. If speeds differ, a table has loads in the unit of the input; ``has_input_units`` states
+    that the records have it.
 
     ``process`` raises `InputError` for a group that it does not support. Such a group or a bad
     document gives a line ``{"id": ..., "error": ...}`` and the exit code 2. After Ctrl-C, the line
@@ -74,9 +73,9 @@ def process_groups(
     if output_format is Format.TABLE and not has_input_units:
         process = partial(_in_input_units, process)
     process_documents(
-        file,
+        source.file,
         partial(_process_readings, process) if both_readings else process,
-        groups or read_source(file, options),
+        groups or read_source(source.file, source.import_options()),
         output_format,
         layout,
     )

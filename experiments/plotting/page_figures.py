@@ -3,9 +3,10 @@
 import html
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
@@ -44,18 +45,23 @@ _STYLE: Any = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Plot:
     """Figure of an HTML page, with a caption and the data as CSV.
 
-    ``name`` is the name of the CSV file without the suffix.
+    ``name`` is the name of the CSV file without the suffix. ``draw`` returns the SVG element.
     """
 
     name: str
     title: str
     caption: str
-    svg: str
+    draw: Callable[[], str]
     csv: str
+
+    @cached_property
+    def svg(self) -> str:
+        """SVG element, drawn when a page or a file first contains it."""
+        return self.draw()
 
 
 def dot_plot(table: "pd.DataFrame", colours: Mapping[str, str], *, label: str) -> str:

@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -250,7 +251,7 @@ def _forests(single: Sequence[_Pool], pairs: Sequence[_Pool]) -> Iterable[Plot]:
                 title=title[0].upper() + title[1:],
                 caption=f"x: {title}, with 95 % intervals. y: family. The last row is the mean of "
                 "the families from the random-effects model.",
-                svg=forest_plot(table, label=f"{title}, by family", xlabel=measure),
+                draw=partial(forest_plot, table, label=f"{title}, by family", xlabel=measure),
                 csv=table.to_csv(index=False),
             )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -153,7 +154,7 @@ def _plot(table: pd.DataFrame, columns: tuple[str, str], name: str, title: str, 
         name=name,
         title=title,
         caption=f"x: {x}. y: {columns[0]} (orange) and {columns[1]} (blue) in {unit}.",
-        svg=step_lines(table, label=title, unit=unit),
+        draw=partial(step_lines, table, label=title, unit=unit),
         csv=table.to_csv(index_label="time"),
     )
 

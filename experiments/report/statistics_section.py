@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 
 import pandas as pd
 
@@ -77,7 +78,8 @@ def _profile_plot(profiles: pd.DataFrame, measure: str, names: Sequence[str]) ->
         title=title,
         caption="x: ratio to the minimum, as (value + 1) / (minimum + 1), logarithmic. "
         "y: share of groups in % with at most this ratio.",
-        svg=cumulative_shares(
+        draw=partial(
+            cumulative_shares,
             {str(name): (ratios, table[name].astype(float).tolist()) for name in table.columns},
             label=title,
             xlabel="(value + 1) / (minimum + 1)",
@@ -100,8 +102,13 @@ def _distribution_plot(gaps: pd.DataFrame, column: str, title: str, names: Seque
         title=title,
         caption=f"x: {title[0].lower()}{title[1:]} in {unit}, logarithmic above 1. "
         "y: share of groups in % with a result of at most this value.",
-        svg=cumulative_shares(
-            series, label=title, xlabel=unit, scale="symlog", ticks=(0, 1, 10, 100, 1000)
+        draw=partial(
+            cumulative_shares,
+            series,
+            label=title,
+            xlabel=unit,
+            scale="symlog",
+            ticks=(0, 1, 10, 100, 1000),
         ),
         csv=table.to_csv(index=False),
     )

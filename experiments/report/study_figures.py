@@ -3,6 +3,7 @@
 import math
 import sys
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 import pandas as pd
 
@@ -79,7 +80,9 @@ def distributions(
             name=f"{name}-{assignor}",
             title=assignor,
             caption="x: share of groups in %. y: family.",
-            svg=stacked_bars(counts, label=f"{name.replace('-', ' ')}, {assignor}, by family"),
+            draw=partial(
+                stacked_bars, counts, label=f"{name.replace('-', ' ')}, {assignor}, by family"
+            ),
             csv=counts.to_csv(index_label="family"),
         )
 
@@ -110,7 +113,7 @@ def _dot_plot(
         title=title,
         caption="x: share of groups in %, with its 95 % confidence interval if the groups are a "
         "sample. y: assignor.",
-        svg=dot_plot(table, colours, label=f"{title}, by assignor"),
+        draw=partial(dot_plot, table, colours, label=f"{title}, by assignor"),
         csv=table.rename(columns={"series": series}).to_csv(index=False),
     )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import pandas as pd
 
@@ -46,32 +47,37 @@ from kassay.experiments.study.output_reader import StudySummary
 from kassay.experiments.study.summary_scopes import APART, assignors_of, compared_assignors
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True)
 class Report:
-    """Rendered report of a study, with all tables as CSV and all figures as SVG."""
+    """Report of a study: values for the templates, and what is rendered from them on first use."""
 
-    html: str
-    markdown: str
-    data: Mapping[str, str]
-    drawings: Mapping[str, str]
+    template_values: Mapping[str, object]
+
+    @cached_property
+    def html(self) -> str:
+        """HTML page with all figures and tables."""
+        page = environment(TEMPLATES, autoescape=True)
+        page.filters["tint"] = _tint
+        return page.get_template("report.html.j2").render(**self.template_values)
+
+    @cached_property
+    def markdown(self) -> str:
+        """Summary as Markdown."""
+        short = environment(TEMPLATES, autoescape=False)
+        return short.get_template("report.md.j2").render(**self.template_values)
+
+    @cached_property
+    def items(self) -> Mapping[str, Plot | ReportTable]:
+        """Figures and tables by name. All of them have CSV, and figures have SVG."""
+        return {item.name: item for item in _figures_and_tables(self.template_values)}
 
 
 def render(results: StudySummary, *, weights: Mapping[str, float] | None = None) -> Report:
-    """Render the report of a study as HTML and Markdown.
+    """Return the report of a study as HTML and Markdown.
 
     ``weights`` are weights of families for `mix_table`.
     """
-    values = template_values(results, weights=weights)
-    page = environment(TEMPLATES, autoescape=True)
-    page.filters["tint"] = _tint
-    short = environment(TEMPLATES, autoescape=False)
-    items = list(_figures_and_tables(values))
-    return Report(
-        html=page.get_template("report.html.j2").render(**values),
-        markdown=short.get_template("report.md.j2").render(**values),
-        data={item.name: item.csv for item in items},
-        drawings={item.name: item.svg for item in items if isinstance(item, Plot)},
-    )
+    return Report(template_values(results, weights=weights))
 
 
 def _figures_and_tables(values: object) -> Iterator[Plot | ReportTable]:

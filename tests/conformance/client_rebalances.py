@@ -41,6 +41,12 @@ class ObservedRebalance:
     clients: Mapping[str, str]
     assignment: Sets
 
+    def without_unassigned_topics(self) -> Group:
+        """Remove the topics without assigned partitions, which the leader possibly did not know."""
+        known = {topic for pairs in self.assignment.values() for topic, _ in pairs}
+        topics = tuple(topic for topic in self.group.topics if topic.name in known)
+        return replace(self.group, topics=topics)
+
 
 def observed_rebalances(
     bootstrap: str, topics: Mapping[str, int]
@@ -121,13 +127,6 @@ def predicts(assignor: str, group: Group, assignment: Sets, *, runs: int = 1) ->
         if any(_equal(as_sets(run(other, assignor).assignment), wanted) for _ in range(runs)):
             return True
     return False
-
-
-def without_unassigned_topics(observed: ObservedRebalance) -> Group:
-    """Remove the topics without assigned partitions, which the leader possibly did not know."""
-    known = {topic for pairs in observed.assignment.values() for topic, _ in pairs}
-    topics = tuple(topic for topic in observed.group.topics if topic.name in known)
-    return replace(observed.group, topics=topics)
 
 
 def _equal(predicted: Sets, observed: Sets) -> bool:

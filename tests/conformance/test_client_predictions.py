@@ -23,7 +23,6 @@ from tests.conformance.client_rebalances import (
     observed_rebalances,
     predicts,
     unstable_groups,
-    without_unassigned_topics,
 )
 
 pytestmark = [pytest.mark.kafka, pytest.mark.clients]
@@ -103,7 +102,7 @@ def test_the_driver_predicts_the_assignments_of_real_consumers(
             each
             for each in rest
             if library not in LATE_METADATA
-            or not predicts(name, without_unassigned_topics(each), each.assignment, runs=runs)
+            or not predicts(name, each.without_unassigned_topics(), each.assignment, runs=runs)
         ]
         print(  # noqa: T201
             f"{name}: {len(observed)} rebalances, {sum(full)} as predicted, "

@@ -27,7 +27,6 @@ from tests.conformance.client_rebalances import (
     observed_rebalances,
     predicts,
     unstable_groups,
-    without_unassigned_topics,
 )
 
 pytestmark = [pytest.mark.kafka, pytest.mark.clients]
@@ -85,7 +84,7 @@ def is_predicted(observed: ObservedRebalance, understood: Collection[str]) -> bo
         for member in observed.group.members
     )
     complete = replace(observed, group=replace(observed.group, members=members))
-    groups = (complete.group, without_unassigned_topics(complete))
+    groups = (complete.group, complete.without_unassigned_topics())
     runs = 1 if repetitions_of(name) == 1 else _RUNS
     return any(predicts(name, group, observed.assignment, runs=runs) for group in groups)
 

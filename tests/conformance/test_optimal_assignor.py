@@ -23,7 +23,6 @@ from tests.conformance.client_rebalances import (
     observed_rebalances,
     predicts,
     unstable_groups,
-    without_unassigned_topics,
 )
 
 pytestmark = [pytest.mark.kafka, pytest.mark.clients]
@@ -118,7 +117,7 @@ def test_the_leader_decides_and_reads_the_user_data_of_both_assignors(
     library, rebalances = switched
     own, mixed = Counter(), Counter()
     for each in rebalances:
-        groups = (each.group, without_unassigned_topics(each))
+        groups = (each.group, each.without_unassigned_topics())
         leader = each.clients[each.leader]
         own[leader] += 1
         mixed[leader] += any(

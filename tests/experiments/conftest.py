@@ -8,6 +8,7 @@ import pyarrow.dataset
 import pytest
 from pyspark.sql import SparkSession
 
+from kassay.experiments.report.study_report import Report, render
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.spark.study_pipeline import write_study
 from kassay.experiments.study.case import (
@@ -86,6 +87,12 @@ def stored_rows(directory: Path, manifest: dict) -> list[dict]:
 def results(study_directory) -> StudySummary:
     """Summary of the study."""
     return load_summary(study_directory)
+
+
+@pytest.fixture(scope="session")
+def report(results) -> Report:
+    """Report of the study."""
+    return render(results)
 
 
 @pytest.fixture(scope="session")

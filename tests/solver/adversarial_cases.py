@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from kassay import solver
-from kassay.reference import Assignment, Group, Member, Topic, violations
+from kassay.reference import Assignment, Group, Topic, violations
 from kassay.reference.model.group_annotations import NO_CLIENT, Client
 from kassay.reference.model.metrics import Measure
 from kassay.solver.constraints import Constraint
@@ -18,7 +18,7 @@ from tests.solver.random_cases import (
     RACKS,
     all_partitions,
     allows,
-    draw_owned,
+    draw_member,
     member_capacities,
     random_constraint,
     random_level,
@@ -105,11 +105,8 @@ def _random_group(rng: random.Random) -> Group:
     for index in range(count):
         subscription = tuple(topic.name for topic in topics if rng.random() < 0.8)
         members.append(
-            Member(
-                id=f"c{index}",
-                subscription=subscription,
-                owned=draw_owned(rng, topics, subscription, taken),
-                generation=1,
+            replace(
+                draw_member(rng, index, topics, subscription, taken),
                 rack=rng.choice((*RACKS, None)) if racked else None,
                 speed=rng.choice((1, 1, 2, 3, 10, 997, 10_000)) if timed else 1,
                 client=Client(host=rng.choice(HOSTS)) if hosted else NO_CLIENT,

@@ -1,10 +1,10 @@
 """Random small groups with weights from 0 to 2**62, compared with brute force."""
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kassay import solver
-from kassay.reference import Group, Member, Topic, violations
+from kassay.reference import Group, Topic, violations
 from kassay.reference.model.metrics import Measure
 from kassay.solver.constraints import Constraint
 from kassay.solver.limits import SearchLimits
@@ -13,7 +13,7 @@ from tests import brute_force
 from tests.solver.random_cases import (
     all_partitions,
     allows,
-    draw_owned,
+    draw_member,
     member_capacities,
     value_of,
 )
@@ -66,17 +66,9 @@ def _random_group(rng: random.Random, partitions: int, members: int) -> Group:
     crew = []
     for index in range(members):
         subscription = full if rng.random() < 0.8 else full[:1]
-        owned = draw_owned(rng, topics, subscription, taken)
+        member = draw_member(rng, index, topics, subscription, taken)
         capacity = rng.choice((None, None, None, sum(weights) // rng.randint(1, members)))
-        crew.append(
-            Member(
-                id=f"c{index}",
-                subscription=subscription,
-                owned=owned,
-                generation=1,
-                capacity=capacity,
-            )
-        )
+        crew.append(replace(member, capacity=capacity))
     return Group(topics=topics, members=tuple(crew))
 
 

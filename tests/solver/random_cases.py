@@ -59,13 +59,9 @@ def random_group(
     crew: list[Member] = []
     for index in range(rng.randint(1, members)):
         subscription = tuple(topic.name for topic in drawn if rng.random() < 0.7)
-        owned = draw_owned(rng, drawn, subscription, taken)
         crew.append(
-            Member(
-                id=f"c{index}",
-                subscription=subscription,
-                owned=owned,
-                generation=1,
+            replace(
+                draw_member(rng, index, drawn, subscription, taken),
                 rack=rng.choice((*RACKS, None)) if racked else None,
                 speed=rng.choice((1, 1, 2, 3, 4, 10)) if timed else 1,
                 client=Client(host=rng.choice(HOSTS)) if hosted else NO_CLIENT,
@@ -74,20 +70,21 @@ def random_group(
     return Group(topics=tuple(drawn), members=tuple(crew))
 
 
-def draw_owned(
+def draw_member(
     rng: random.Random,
+    index: int,
     topics: Iterable[Topic],
-    subscription: Iterable[str],
+    subscription: tuple[str, ...],
     taken: set[tuple[str, int]],
-) -> list[tuple[str, int]]:
-    """Draw about half of the subscribed partitions that are not taken; they are taken then."""
+) -> Member:
+    """Draw a member that owns half of its partitions that are not taken; they are taken then."""
     owned = [
         tp
         for tp in ((topic.name, n) for topic in topics for n in range(topic.partitions))
         if tp[0] in subscription and tp not in taken and rng.random() < 0.5
     ]
     taken.update(owned)
-    return owned
+    return Member(id=f"c{index}", subscription=subscription, owned=owned, generation=1)
 
 
 def weighted_problems(rng: random.Random, count: int) -> Iterator[tuple[Group, Problem]]:

@@ -25,23 +25,16 @@ GROUP = Group(
         Member(id="b", subscription=("t",), capacity=4),
     ),
 )
-VOID = (
-    solver.Capacity(4),
-    solver.MaxPartitions(4, "a"),
-    solver.MaxMoves(2),
-    solver.Pinned("own", 0, "a"),
-    solver.Forbidden("b", "own"),
-    solver.Colocated(("t",)),
-    solver.Separated((("t", 0),)),
-)
-BINDING = (
-    solver.Capacity(3),
-    solver.MaxPartitions(3, "a"),
-    solver.MaxMoves(1),
-    solver.Pinned("t", 0, "a"),
-    solver.Forbidden("a", "own"),
-    solver.Colocated(("t", "own")),
-    solver.Separated((("t", 0), ("t", 1))),
+# Each constraint with a value that every assignment meets, and with one that some violate.
+VOID, BINDING = zip(
+    (solver.Capacity(4), solver.Capacity(3)),
+    (solver.MaxPartitions(4, "a"), solver.MaxPartitions(3, "a")),
+    (solver.MaxMoves(2), solver.MaxMoves(1)),
+    (solver.Pinned("own", 0, "a"), solver.Pinned("t", 0, "a")),
+    (solver.Forbidden("b", "own"), solver.Forbidden("a", "own")),
+    (solver.Colocated(("t",)), solver.Colocated(("t", "own"))),
+    (solver.Separated((("t", 0),)), solver.Separated((("t", 0), ("t", 1)))),
+    strict=True,
 )
 
 

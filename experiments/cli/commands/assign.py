@@ -63,7 +63,7 @@ def assign(options: AssignOptions, source: GroupSource, custom: CustomAssignors)
         )
 
     layout = TableLayout(first=("member",), numbers=("partitions",), last=("assigned",), rows=_rows)
-    process_groups(source.file, process, options.output_format, layout, source.import_options())
+    process_groups(source, process, options.output_format, layout)
 
 
 def _assign_documents(file: Path, kind: Kind, name: str, output_format: Format) -> None:

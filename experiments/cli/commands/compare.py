@@ -46,7 +46,7 @@ _SHARE_IF_MISSED = 1 / 15
 class CompareOptions(TableOptions):
     """Command-line options of ``kassay compare``."""
 
-    assignor: list[str] | None = assignors_option(of_each_kind=True)
+    assignor: list[str] | None = assignors_option()
     output_format: Format = format_option(Format.JSONL)
 
 
@@ -101,7 +101,7 @@ def compare(
             last=("result",),
             rows=_level_rows,
         )
-    process_groups(source.file, process, options.output_format, layout, source.import_options())
+    process_groups(source, process, options.output_format, layout)
 
 
 def _record(group: Group, names: Sequence[str], limits: CaseLimits) -> dict[str, object]:

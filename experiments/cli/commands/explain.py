@@ -130,12 +130,7 @@ def explain(
 
     layout = TableLayout(first=("step", "improving chain", "by sticky"), rows=_rows)
     process_groups(
-        source.file,
-        process,
-        options.output_format,
-        layout,
-        source.import_options(),
-        both_readings=options.plot is None,
+        source, process, options.output_format, layout, both_readings=options.plot is None
     )
 
 

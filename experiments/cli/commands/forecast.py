@@ -187,7 +187,7 @@ def forecast(options: ForecastOptions, source: SelectedGroups) -> None:
         ),
         rows=_rows,
     )
-    process_groups(source.file, process, options.output_format, layout, groups=groups)
+    process_groups(source, process, options.output_format, layout, groups=groups)
 
 
 def _record(
@@ -273,7 +273,7 @@ def _forecast_events(options: ForecastOptions, source: SelectedGroups, file: Pat
         rows=_events_rows,
     )
     process_groups(
-        source.file,
+        source,
         process,
         options.output_format,
         layout,

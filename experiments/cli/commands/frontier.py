@@ -78,12 +78,7 @@ def frontier(options: FrontierOptions, source: GroupSource, search: SearchOption
         rows=_rows,
     )
     process_groups(
-        source.file,
-        process,
-        options.output_format,
-        layout,
-        source.import_options(),
-        both_readings=options.plot is None,
+        source, process, options.output_format, layout, both_readings=options.plot is None
     )
 
 

@@ -162,7 +162,8 @@ def ladder(
         last=("remark",),
         rows=_rows,
     )
-    process_groups(source.file, process, options.output_format, layout, known)
+    groups = read_source(source.file, known)
+    process_groups(source, process, options.output_format, layout, groups=groups)
 
 
 def _print_manifests(

@@ -109,7 +109,7 @@ def members(options: MembersOptions, source: GroupSource, search: SearchOptions)
         last=("sufficient",),
         rows=_rows,
     )
-    process_groups(source.file, process, options.output_format, layout, source.import_options())
+    process_groups(source, process, options.output_format, layout)
 
 
 def _relative_target(group: Group, maximum_load: int | None) -> int | None:

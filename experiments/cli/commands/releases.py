@@ -71,7 +71,7 @@ def releases(options: ReleasesOptions, source: GroupSource) -> None:
         last=("difference from the previous release", "known changes"),
         rows=_rows,
     )
-    process_groups(source.file, process, options.output_format, layout, source.import_options())
+    process_groups(source, process, options.output_format, layout)
 
 
 def _installed(library: Library, assignor: str) -> list[str]:

@@ -1,6 +1,6 @@
 """``kassay report``: write the report of a study or a rebalance history."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +10,11 @@ import typer
 from kassay.experiments.cli.options.option_groups import REQUIRED, argument, option
 from kassay.experiments.cli.options.spark_options import SparkOptions
 from kassay.experiments.cli.write_results import write_text
+from kassay.experiments.plotting.page_figures import Plot
 from kassay.experiments.report import history_report
 from kassay.experiments.report.assignor_tables import read_weights
-from kassay.experiments.report.study_report import Report, render
+from kassay.experiments.report.report_table import ReportTable
+from kassay.experiments.report.study_report import render
 from kassay.experiments.study.output_reader import (
     FileDigests,
     load_summary,
@@ -95,10 +97,10 @@ def report(options: ReportOptions, spark: SparkOptions) -> None:
         else:
             given = None if options.weights is None else read_weights(options.weights)
             study_report = render(load_summary(opened, manifest), weights=given)
-            texts = study_report.html, study_report.markdown
-            _write_data(study_report, page.with_name(f"{page.stem}-data"), options.only)
+            _write_data(study_report.items, page.with_name(f"{page.stem}-data"), options.only)
             if options.only:
                 return
+            texts = study_report.html, study_report.markdown
     for path, text in zip((page, markdown), texts, strict=True):
         write_text(path, text)
         typer.echo(path)
@@ -122,17 +124,18 @@ def _opened(
         yield copy
 
 
-def _write_data(study_report: Report, directory: Path, only: list[str] | None) -> None:
+def _write_data(
+    items: Mapping[str, Plot | ReportTable], directory: Path, only: list[str] | None
+) -> None:
     """Write the data of all figures and tables, or only those with names in ``only``."""
     for name in only or ():
-        if name not in study_report.data:
-            raise UsageError(
-                f"--only: unknown name {name!r}; choose from {', '.join(study_report.data)}"
-            )
-    for name in only or study_report.data:
-        files = {f"{name}.csv": formulas_as_text(study_report.data[name])}
-        if only and name in study_report.drawings:
-            files[f"{name}.svg"] = study_report.drawings[name]
+        if name not in items:
+            raise UsageError(f"--only: unknown name {name!r}; choose from {', '.join(items)}")
+    for name in only or items:
+        item = items[name]
+        files = {f"{name}.csv": formulas_as_text(item.csv)}
+        if only and isinstance(item, Plot):
+            files[f"{name}.svg"] = item.svg
         for file, text in files.items():
             write_text(directory / file, text)
             if only:

@@ -73,7 +73,7 @@ def solve(
         optional=("proof", "method", "measure", "imbalance bound", "moves bound", "seconds"),
         rows=_rows,
     )
-    process_groups(source.file, process, options.output_format, layout, source.import_options())
+    process_groups(source, process, options.output_format, layout)
 
 
 def _rows(record: Record) -> Iterator[Sequence[object]]:

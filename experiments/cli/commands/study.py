@@ -67,7 +67,7 @@ class StudiedGroups(LimitOptions):
         show_default=f"{USUAL[0]} to {USUAL[-1]}",
     )
     cases: int = cases_option(1000)
-    assignor: list[str] | None = assignors_option(of_each_kind=True)
+    assignor: list[str] | None = assignors_option()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

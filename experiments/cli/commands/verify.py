@@ -62,10 +62,4 @@ def verify(options: VerifyOptions, source: GroupSource, objective: ObjectiveOpti
             raise InputError(f"group {group.id!r}: {error}") from error
         return check_solution(question, solution, require_optimal=options.require_optimal)
 
-    process_groups(
-        source.file,
-        process,
-        output_format=options.output_format,
-        options=source.import_options(),
-        both_readings=False,
-    )
+    process_groups(source, process, options.output_format, both_readings=False)

@@ -173,7 +173,7 @@ def what_if(
         rows=_rows,
     )
     process_groups(
-        source.file,
+        source,
         process,
         output_format=options.output_format,
         layout=layout,

@@ -63,10 +63,6 @@ def _assignor_of_each_kind(name: str | None) -> str | None:
     return None if name is None else known_assignor(name, of_each_kind=True)
 
 
-def _known_assignors(names: list[str] | None) -> list[str]:
-    return list(dict.fromkeys(map(known_assignor, names or DEFAULT_ASSIGNORS)))
-
-
 def _assignors_of_one_kind(names: list[str] | None) -> list[str]:
     known = [known_assignor(name, of_each_kind=True) for name in names or DEFAULT_ASSIGNORS]
     if len({kind_of_assignor(name) for name in known}) > 1:
@@ -83,21 +79,17 @@ _LIBRARIES = (
 def assignor_option(*, of_each_kind: bool = False) -> Any:
     """Declare one assignor: of consumer groups, or of each kind of documents."""
     names = [*ASSIGNORS, *FAMILY_PORTS] if of_each_kind else ASSIGNORS
-    return option(
-        None,
-        f"Kafka assignor: {', '.join(names)}; {_LIBRARIES}",
-        callback=_assignor_of_each_kind if of_each_kind else _known_assignor,
-        metavar="NAME",
-    )
+    check = _assignor_of_each_kind if of_each_kind else _known_assignor
+    text = f"Kafka assignor: {', '.join(names)}; {_LIBRARIES}"
+    return option(None, text, callback=check, metavar="NAME")
 
 
-def assignors_option(*, of_each_kind: bool = False) -> Any:
-    """Declare the assignors of a comparison: of consumer groups, or of one kind of documents."""
-    names = [*ASSIGNORS, *FAMILY_PORTS] if of_each_kind else ASSIGNORS
+def assignors_option() -> Any:
+    """Declare the assignors of a comparison, of one kind of documents."""
     return option(
         None,
-        f"Kafka assignor, repeatable: {', '.join(names)}; {_LIBRARIES}",
-        callback=_assignors_of_one_kind if of_each_kind else _known_assignors,
+        f"Kafka assignor, repeatable: {', '.join([*ASSIGNORS, *FAMILY_PORTS])}; {_LIBRARIES}",
+        callback=_assignors_of_one_kind,
         metavar="NAME",
         show_default="all but legacy-range and legacy-roundrobin",
     )

@@ -7,8 +7,8 @@ from kassay.experiments.planning.planned_events.planned_rebalances import (
 )
 from kassay.experiments.planning.planned_events.render_events import render_events
 from kassay.reference import Group, Member, Topic
-from tests.experiments.report.accessibility import faults_of_page
-from tests.experiments.report.browser import BROWSER_MARKS, PAPER_WIDTH, Browser, axe_violations
+from tests.experiments.report.accessibility import SCREENS, faults_of_page
+from tests.experiments.report.browser import BROWSER_MARKS, PAPER_WIDTH, Browser
 
 pytestmark = BROWSER_MARKS
 
@@ -40,11 +40,9 @@ def browser(tmp_path_factory):
         yield opened
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
+@SCREENS
 def test_the_page_is_accessible_and_fits_the_screen(browser, width, scheme, tmp_path):
-    assert faults_of_page(browser, width=width, scheme=scheme) == []
-    assert axe_violations(browser, tmp_path) == []
+    assert faults_of_page(browser, tmp_path, width=width, scheme=scheme) == []
 
 
 def test_the_names_of_members_stay_visible_when_the_picture_scrolls(browser):

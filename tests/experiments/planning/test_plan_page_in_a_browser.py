@@ -11,8 +11,8 @@ from kassay.experiments.planning.plan_output.render_plan import render_html
 from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.solver import HostImbalance, Imbalance, Movement
-from tests.experiments.report.accessibility import FAINT, FAULTS, faults_of_page
-from tests.experiments.report.browser import BROWSER_MARKS, PAPER_WIDTH, Browser, axe_violations
+from tests.experiments.report.accessibility import SCREENS, faults_of_page
+from tests.experiments.report.browser import BROWSER_MARKS, PAPER_WIDTH, Browser
 from tests.experiments.sources.shop_cluster import SHOP_CLUSTER
 from tests.log_normal_groups import log_normal_group
 
@@ -87,30 +87,9 @@ def random_plan_group():
     return replace(group, topics=(topic,), members=members)
 
 
-def test_the_page_has_no_accessibility_faults(browser):
-    assert browser.run(FAULTS) == []
-
-
-@pytest.mark.parametrize("width", [1280, 390])
-def test_axe_finds_no_violation(browser, width, tmp_path):
-    browser.width(width)
-    assert axe_violations(browser, tmp_path) == []
-
-
-@pytest.mark.parametrize("scheme", ["dark", "light"])
-@pytest.mark.parametrize("width", [1280, 390])
-def test_the_text_has_enough_contrast(browser, width, scheme):
-    browser.width(width)
-    browser.colour_scheme(scheme)
-    seen = browser.run(FAINT)
-    assert seen["checked"] > 50
-    assert seen["faint"] == []
-
-
-@pytest.mark.parametrize("width", [1280, 390])
-def test_the_page_fits_the_width_of_the_screen(browser, width):
-    browser.width(width)
-    assert browser.run("return document.documentElement.scrollWidth") <= width
+@SCREENS
+def test_the_page_is_accessible_and_fits_the_screen(browser, width, scheme, tmp_path):
+    assert faults_of_page(browser, tmp_path, width=width, scheme=scheme) == []
 
 
 CLIPPED_BARS = """
@@ -163,7 +142,7 @@ def test_a_page_with_hosts_is_accessible_and_fits_the_screen(
     browser, page, page_with_hosts, width, tmp_path
 ):
     browser.open(page_with_hosts)
-    faults = faults_of_page(browser, width=width) + axe_violations(browser, tmp_path)
+    faults = faults_of_page(browser, tmp_path, width=width)
     rows = browser.run(
         "return [...document.querySelector('table.hosts').tBodies[0].rows]"
         ".map(row => [...row.cells].map(cell => cell.textContent))"

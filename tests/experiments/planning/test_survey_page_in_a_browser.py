@@ -5,8 +5,8 @@ import pytest
 from kassay.experiments.planning.survey.render_survey import render_survey
 from kassay.experiments.planning.survey.survey_processes import survey_groups
 from kassay.experiments.planning.survey.survey_result import Survey, UnsurveyedGroup
-from tests.experiments.report.accessibility import faults_of_page
-from tests.experiments.report.browser import BROWSER_MARKS, PAPER_WIDTH, Browser, axe_violations
+from tests.experiments.report.accessibility import SCREENS, faults_of_page
+from tests.experiments.report.browser import BROWSER_MARKS, PAPER_WIDTH, Browser
 from tests.random_groups import random_group
 
 pytestmark = BROWSER_MARKS
@@ -49,11 +49,9 @@ def test_the_maximum_loads_are_sorted_by_their_decrease(browser):
     assert decreases == sorted(decreases, reverse=True)
 
 
-@pytest.mark.parametrize("scheme", ["dark", "light"])
-@pytest.mark.parametrize("width", [1280, 390])
+@SCREENS
 def test_the_page_is_accessible_and_fits_the_screen(browser, width, scheme, tmp_path):
-    assert faults_of_page(browser, width=width, scheme=scheme) == []
-    assert axe_violations(browser, tmp_path) == []
+    assert faults_of_page(browser, tmp_path, width=width, scheme=scheme) == []
 
 
 def test_the_printed_page_fits_the_paper(browser):

@@ -1,15 +1,33 @@
 """Scripts that find accessibility faults of a page; they run in the page."""
 
-from tests.experiments.report.browser import Browser
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from tests.experiments.report.browser import Browser, axe_violations
+
+SCREENS = pytest.mark.parametrize(
+    ("width", "scheme"), list(product((1280, 390), ("light", "dark")))
+)
 
 
-def faults_of_page(browser: Browser, *, width: int, scheme: str = "light") -> list[str]:
-    """Return the faults of an open page on a screen, and whether it is wider than the screen."""
+def faults_of_page(
+    browser: Browser, folder: Path, *, width: int, scheme: str = "light"
+) -> list[str]:
+    """Return the faults of an open page on a screen, and whether it is wider than the screen.
+
+    The checks of axe-core, which is stored in ``folder``, run if there are no other faults.
+    """
     browser.width(width)
     browser.colour_scheme(scheme)
     shown = browser.run("return document.documentElement.scrollWidth")
-    wide = [f"the page has a width of {shown} pixels"] if shown > width else []
-    return wide + browser.run(FAULTS) + browser.run(FAINT)["faint"]
+    faults = [f"the page has a width of {shown} pixels"] if shown > width else []
+    texts = browser.run(FAINT)
+    if texts["checked"] < 50:
+        faults.append(f"the contrast of only {texts['checked']} texts was checked")
+    faults += browser.run(FAULTS) + texts["faint"]
+    return faults or axe_violations(browser, folder)
 
 
 FAULTS = """

@@ -1,8 +1,7 @@
 import pytest
 
-from kassay.experiments.report.study_report import render
-from tests.experiments.report.accessibility import FAINT, FAULTS
-from tests.experiments.report.browser import BROWSER_MARKS, Browser, axe_violations
+from tests.experiments.report.accessibility import FAINT, SCREENS, faults_of_page
+from tests.experiments.report.browser import BROWSER_MARKS, Browser
 
 pytestmark = BROWSER_MARKS
 
@@ -13,9 +12,9 @@ ENTER = "\ue007"
 
 
 @pytest.fixture(scope="module")
-def page(results, tmp_path_factory):
+def page(report, tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "report.html"
-    path.write_text(render(results).html, encoding="utf-8")
+    path.write_text(report.html, encoding="utf-8")
     return path
 
 
@@ -54,27 +53,9 @@ def test_a_table_is_copied_in_the_order_shown(browser):
     assert browser.run("return document.querySelector('button.copy').textContent") == "Copied"
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-def test_the_page_fits_the_width_of_the_screen(browser, width):
-    browser.width(width)
-    assert browser.run("return document.documentElement.scrollWidth") <= width
-    assert browser.screenshot().startswith(b"\x89PNG")
-
-
-def test_the_page_is_accessible(browser):
-    assert browser.run(FAULTS) == []
-
-
-@pytest.mark.parametrize("width", [1280, 390])
-def test_axe_finds_no_violation(browser, width, tmp_path):
-    browser.width(width)
-    assert axe_violations(browser, tmp_path) == []
-
-
-def test_text_has_enough_contrast(browser):
-    seen = browser.run(FAINT)
-    assert seen["checked"] > 50
-    assert seen["faint"] == []
+@SCREENS
+def test_the_page_is_accessible_and_fits_the_screen(browser, width, scheme, tmp_path):
+    assert faults_of_page(browser, tmp_path, width=width, scheme=scheme) == []
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,13 @@ batch_cases: 10
 
 @pytest.fixture(scope="session")
 def config_file(tmp_path_factory):
+    return configuration_file(tmp_path_factory, CONFIG)
+
+
+def configuration_file(tmp_path_factory, text):
+    """Write the configuration of a study to a new directory, and return the file."""
     path = tmp_path_factory.mktemp("config") / "study.yaml"
-    path.write_text(CONFIG)
+    path.write_text(text)
     return path
 
 

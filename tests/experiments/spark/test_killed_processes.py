@@ -13,6 +13,7 @@ import pytest
 
 from kassay.experiments.study.output_reader import load_summary, read_manifest
 from tests.experiments.conftest import stored_rows
+from tests.experiments.spark.conftest import configuration_file
 from tests.experiments.spark.services import cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.survival]
@@ -30,9 +31,7 @@ TIMEOUT_SECONDS = 3600
 
 @pytest.fixture(scope="module")
 def config(tmp_path_factory):
-    path = tmp_path_factory.mktemp("config") / "study.yaml"
-    path.write_text(CONFIG)
-    return path
+    return configuration_file(tmp_path_factory, CONFIG)
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """Scaling ladders compared with brute force over all numbers of members."""
 
 import random
+from collections.abc import Iterable
 from dataclasses import replace
 from math import lcm
 
@@ -52,6 +53,15 @@ def minimum_makespan(group: Group, changed: Group, *, multiple: int) -> int | No
     )
 
 
+def falling(makespans: Iterable[tuple[int, int | None]]) -> list[tuple[int, int]]:
+    """Return the numbers of members with a lower makespan than all numbers before, with it."""
+    found: list[tuple[int, int]] = []
+    for number, load in makespans:
+        if load is not None and (not found or load < found[-1][1]):
+            found.append((number, load))
+    return found
+
+
 @pytest.mark.parametrize(("number_of_groups", "many_steps"), short_and_long((4, 4), (60, 120)))
 @pytest.mark.parametrize("is_weighted", [False, True], ids=["equal", "weighted"])
 def test_the_rungs_are_the_numbers_that_lower_the_makespan(
@@ -61,12 +71,7 @@ def test_the_rungs_are_the_numbers_that_lower_the_makespan(
     for seed in range(number_of_groups):
         group = weighted(random_group(seed), seed) if is_weighted else random_group(seed)
         last = max(len(group.members), len(partitions_to_place(group)))
-        expected, lowest = [], None
-        for number in range(1, last + 1):
-            makespan = brute_force_makespan(group, number)
-            if makespan is not None and (lowest is None or makespan < lowest):
-                expected.append((number, makespan))
-                lowest = makespan
+        expected = falling((n, brute_force_makespan(group, n)) for n in range(1, last + 1))
         ladder = scaling_ladder(group)
         assert [(rung.members, rung.makespan.value) for rung in ladder.rungs] == expected
         assert all(rung.is_proven and rung.makespan.is_proven for rung in ladder.rungs)
@@ -89,13 +94,11 @@ def test_the_rungs_of_members_with_different_speeds_agree_with_brute_force(
             continue
         multiple = lcm(like.speed, *(one.speed for one in members if one.id in participants(group)))
         last = len(members) + 2
-        expected, lowest = [], None
-        for number in range(1, last + 1):
-            changed = resized(with_valid_ownership(group), number, replace(like, owned=()))
-            makespan = minimum_makespan(group, changed, multiple=multiple)
-            if makespan is not None and (lowest is None or makespan < lowest):
-                expected.append((number, makespan))
-                lowest = makespan
+        added = replace(like, owned=())
+        sizes = ((n, resized(with_valid_ownership(group), n, added)) for n in range(1, last + 1))
+        expected = falling(
+            (n, minimum_makespan(group, changed, multiple=multiple)) for n, changed in sizes
+        )
         ladder = scaling_ladder(group, last=last, like=like.id)
         assert [(rung.members, rung.makespan.value) for rung in ladder.rungs] == expected
         assert all(rung.is_proven for rung in ladder.rungs)
