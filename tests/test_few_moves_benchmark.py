@@ -76,7 +76,7 @@ def test_an_assignment_with_fewer_moves_replaces_that_of_a_certificate():
     group = group_document(one.group)
     known = certify.improve(one, 0.0, None)
     owners = {member.id: list(member.owned) for member in one.group.members}
-    best = certify.improve(one, 3.0, known)
+    best = certify.improve(one, 1.0, known)
     changed = certify.with_assignment(one, known, assignment_of(group, best))
     values = certify.known_values(one, changed)
     assert values["moves"] == certify.known_values(one, best)["moves"]
@@ -105,7 +105,7 @@ def test_the_prices_of_a_certificate_prove_the_best_known_bound(name):
 
 
 def test_the_checker_prints_the_values_of_a_certificate(tmp_path, capsys, monkeypatch):
-    one = instance(next(published_names()))
+    one = min(map(instance, published_names()), key=lambda one: one.max_load)
     group = tmp_path / "group.json"
     group.write_text(json.dumps(group_document(one.group)))
     path = certify.certificate_path(one.name)

@@ -36,7 +36,6 @@ def values(found) -> list[tuple[int, int]]:
 
 
 @given(group=groups())
-@settings(deadline=None, max_examples=40)
 def test_frontier_points_with_equal_weights_equal_brute_force(group: Group):
     found = frontier(group)
     assert values(found) == brute_force.frontier(group)
@@ -46,7 +45,6 @@ def test_frontier_points_with_equal_weights_equal_brute_force(group: Group):
 @given(
     group=groups(weighted=True), measure=st.sampled_from(["sum_of_squares", "makespan", "spread"])
 )
-@settings(deadline=None, max_examples=40)
 def test_frontier_points_of_weighted_groups_equal_brute_force(group: Group, measure: str):
     found = frontier(group, measure=measure)
     assert values(found) == brute_force.frontier(group, measure)

@@ -1,4 +1,4 @@
-from hypothesis import given, settings
+from hypothesis import given
 
 from kassay.experiments.comparison.optimum import solve_optimum
 from kassay.reference.model.metrics import loads, sum_of_squares
@@ -12,7 +12,6 @@ def squares(group, assignment):
 
 
 @given(group=groups())
-@settings(deadline=None, max_examples=60)
 def test_the_bounds_enclose_the_fewest_moves_of_the_frontier(group):
     """The frontier searches points that are not on the hull, so it is an independent check."""
     optimum = solve_optimum(group)
@@ -30,7 +29,6 @@ def test_the_bounds_enclose_the_fewest_moves_of_the_frontier(group):
 
 
 @given(group=groups())
-@settings(deadline=None, max_examples=60)
 def test_no_assignment_is_below_the_minimum_imbalance(group):
     optimum = solve_optimum(group)
     if optimum.imbalance.name == "sum_of_squares":

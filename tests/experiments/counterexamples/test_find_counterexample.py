@@ -173,8 +173,8 @@ def test_a_group_keeps_its_names_if_the_condition_requires_them():
 def searched():
     options = search_options(Shortcoming.IMBALANCE)
     cases = list(exhaustive_cases(members=3, partitions=3, assignor="sticky"))
-    # One in twelve keeps the test short; seeds 181 to 202 contain known counterexamples.
-    sample = [case for case in cases if case.seed % 12 == 0 or case.seed in range(181, 203)]
+    # One in thirty keeps the test short; seeds 181 to 202 contain known counterexamples.
+    sample = [case for case in cases if case.seed % 30 == 0 or case.seed in range(181, 203)]
     sample.append(Case(family="no-such-family", seed=0, assignors=("sticky",)))
     searches = [find_counterexample(case, options) for case in sample]
     return options, searches, gallery(searches, options)

@@ -32,7 +32,7 @@ SCHEMA = json.loads((Path(plan_files.__file__).parent / "plan.schema.json").read
 
 
 @given(groups(weighted=True))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=settings.default.max_examples // 4)
 def test_plan_documents_match_the_schema_and_the_metrics(group):
     result = plan(group, growth=[Fraction(1)])
     document = json.loads(json.dumps(plan_files.plan_document(result)))

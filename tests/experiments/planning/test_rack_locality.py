@@ -4,7 +4,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kassay.experiments.planning.group_plan.plan import plan
@@ -106,7 +106,6 @@ def racked_groups(draw):
 
 
 @given(racked_groups(), st.data())
-@settings(max_examples=100, deadline=None)
 def test_the_count_equals_the_objective_of_the_solver(group, data):
     assignment = data.draw(valid_assignments(group))
     counted = cross_rack_partitions(group, assignment)

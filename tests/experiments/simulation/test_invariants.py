@@ -29,7 +29,7 @@ def _with_final_member(script: Script) -> Script:
 
 @pytest.mark.parametrize("policy", _POLICIES)
 @given(seed=seeds)
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=settings.default.max_examples // 3)
 def test_invariants_hold_over_random_scripts(policy: str, seed: int) -> None:
     # Two simultaneous consumers of a partition raise OverlapError, and a transition of the
     # group's state that Kafka does not have raises IllegalTransitionError.

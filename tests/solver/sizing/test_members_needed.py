@@ -39,7 +39,6 @@ def by_counting_up(group: Group, target: int) -> int | None:
 
 
 @given(group=groups(max_members=3, max_total=5), target=st.integers(0, 5))
-@settings(deadline=None, max_examples=40)
 def test_the_number_of_members_needed_equals_brute_force(group: Group, target: int):
     found = members_needed(group, makespan=target)
     truth = by_counting_up(group, target)
@@ -72,7 +71,6 @@ def test_makespan_imbalance_and_moves_of_each_number_are_those_of_brute_force(gr
 
 
 @given(group=groups(messy=True))
-@settings(deadline=None, max_examples=40)
 def test_reducing_claims_to_valid_ones_changes_no_owner(group: Group):
     assert brute_force.owners(with_valid_ownership(group)) == brute_force.owners(group)
 
