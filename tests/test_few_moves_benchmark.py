@@ -105,7 +105,7 @@ def test_the_prices_of_a_certificate_prove_the_best_known_bound(name):
 
 
 def test_the_checker_prints_the_values_of_a_certificate(tmp_path, capsys, monkeypatch):
-    one = min(map(instance, published_names()), key=lambda one: one.max_load)
+    one = instance(next(published_names()))
     group = tmp_path / "group.json"
     group.write_text(json.dumps(group_document(one.group)))
     path = certify.certificate_path(one.name)
