@@ -68,6 +68,12 @@ def test_links_to_files_and_headings_resolve(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
+def test_no_line_starts_with_a_percent_sign(page):
+    # The site would read the line as a comment.
+    assert not re.findall(r"^\s*%.*$", text_outside_blocks(page), re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
 def test_modules_and_files_named_in_the_text_exist(page):
     text = text_outside_blocks(page)
     paths = re.findall(

@@ -52,9 +52,15 @@ def measured(family: str, assignor: str, measure: str, column: str = "above the 
 
 def _wrap(line: str) -> str:
     indent = "   " if line[:1].isdigit() else "  " if line.startswith("- ") else ""
-    return textwrap.fill(
-        line, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    # The site reads a line that starts with % as a comment.
+    text = textwrap.fill(
+        line.replace(" %", "\0%"),
+        120,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
     )
+    return text.replace("\0%", " %")
 
 
 def share_after_new_members(assignor: str) -> int:
