@@ -119,11 +119,31 @@ def await_threads(
 
 @dataclass(frozen=True, slots=True)
 class ConnectCluster:
-    """Running Kafka Connect workers with one REST interface, that of the first worker."""
+    """Running Kafka Connect workers, each with a REST interface.
 
-    url: str
+    All requests except those of ``await_answer`` are sent to the first worker.
+    """
+
+    urls: list[str]
     start: Callable[[], subprocess.Popen[Any]]  # starts a further worker
     processes: list[subprocess.Popen[Any]]
+
+    @property
+    def url(self) -> str:
+        """Return the address of the REST interface of the first worker."""
+        return self.urls[0]
+
+    def await_answer(self) -> float:
+        """Wait until the worker that was started last answers requests; return the time."""
+        deadline = time.monotonic() + _START_SECONDS
+        while True:
+            try:
+                with urllib.request.urlopen(self.urls[-1], timeout=10):
+                    return time.monotonic()
+            except OSError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.2)
 
     def workers(self, connector: str) -> dict[int, str]:
         """Return the worker of each running task of a connector."""
@@ -203,7 +223,7 @@ def running_connect(
             return stack.enter_context(running_java([main, str(path)], stdout=log, stderr=log))
 
         processes = [start() for _ in range(workers)]
-        yield ConnectCluster(urls[0], start, processes)
+        yield ConnectCluster(urls, start, processes)
 
 
 @contextmanager

@@ -35,7 +35,7 @@ TOPICS = {"orders": 6, "lowrate": 6}
 APPLICATION, STREAMS_GROUP, SHARE_GROUP = "streams-classic", "streams-new", "share-orders"
 CONNECTORS = {"archive": 4, "audit-log": 3}
 SHARED = {"share-0": ["orders"], "share-1": ["orders", "lowrate"], "share-2": ["lowrate"]}
-MAX_DELAY = 20_000
+MAX_DELAY = 30_000
 """``scheduled.rebalance.max.delay.ms`` of the Connect cluster."""
 _SECONDS = 90.0
 _EXAMPLES = Path(__file__).parents[2] / "examples" / "families"
@@ -83,14 +83,15 @@ def running_families() -> Iterator[FamilySite]:
         clients = [",".join([name, *topics]) for name, topics in SHARED.items()]
         stack.enter_context(running_share_consumers(bootstrap, SHARE_GROUP, clients))
         connect = stack.enter_context(
-            running_connect(bootstrap, "connect", directory, workers=3, max_delay=MAX_DELAY)
+            running_connect(bootstrap, "connect", directory, workers=1, max_delay=MAX_DELAY)
         )
         for name, tasks in CONNECTORS.items():
             settings = {"connector.class": "FileStreamSink", "topics": "orders"}
             connect.create(
                 name, {**settings, "tasks.max": str(tasks), "file": str(directory / name)}
             )
-        await_stable(partial(running_tasks, connect))
+        # The first worker has joined, so it stays the leader.
+        connect.processes.extend(connect.start() for _ in range(2))
         started: dict[str, list[StreamsApplication]] = {APPLICATION: [], STREAMS_GROUP: []}
         for number in range(3):
             folder = directory / str(number)
@@ -101,6 +102,7 @@ def running_families() -> Iterator[FamilySite]:
                 started[STREAMS_GROUP].append(stack.enter_context(start(STREAMS_GROUP, "streams")))
         for applications in started.values():
             await_stable(partial(tasks_of, applications))
+        await_stable(partial(tasks_on_workers, connect, 3))
         yield FamilySite(
             bootstrap,
             directory,
@@ -126,6 +128,12 @@ def running_tasks(connect: ConnectCluster) -> dict[str, dict[int, str]]:
         return {}
     complete = all(len(found[name]) == tasks for name, tasks in CONNECTORS.items())
     return found if complete else {}
+
+
+def tasks_on_workers(connect: ConnectCluster, workers: int) -> dict[str, dict[int, str]]:
+    """Return the worker of each task, or an empty table unless a number of workers has tasks."""
+    tasks = running_tasks(connect)
+    return tasks if len({w for found in tasks.values() for w in found.values()}) == workers else {}
 
 
 def await_stable(

@@ -2,30 +2,44 @@
 
 The imports are compared with the tasks that the processes report, and the forecasts with the tasks
 after a worker has left, another one has joined, and a Streams process has joined or restarted.
+
+The time without a worker of a Connect task is measured between two polls of its status. The
+measured time is at least the forecast. It exceeds the forecast by at most the tolerance: a
+heartbeat for each of the two rebalances, and the measured time that a worker takes to start.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import pytest
 
-from kassay.experiments.implementations.runner import run_on_document
 from kassay.experiments.implementations.streams_and_connect_events import (
     run_application_until_stable,
 )
-from kassay.experiments.planning.families.connect_forecast import forecast_connect
+from kassay.experiments.planning.families.connect_forecast import (
+    DelayForecast,
+    forecast_connect,
+)
 from kassay.experiments.sources.families.connect_rest import read_connect_cluster
 from kassay.reference.documents.application_events import join_process, restart_process
 from kassay.reference.documents.family_documents import FamilyDocument
+from tests.conformance.connect_restarts import (
+    DELAY,
+    StoppedWorker,
+    Tasks,
+    by_worker,
+    simulate_restart,
+    task_ids,
+)
 from tests.conformance.family_processes import StreamsApplication, running_streams
 from tests.conformance.family_site import (
     APPLICATION,
-    CONNECTORS,
     MAX_DELAY,
     SHARE_GROUP,
     SHARED,
@@ -35,12 +49,13 @@ from tests.conformance.family_site import (
     running_families,
     running_tasks,
     tasks_of,
+    tasks_on_workers,
 )
 
 pytestmark = pytest.mark.kafka
-Tasks = dict[str, dict[int, str]]
-"""Worker of each task by connector."""
 _SECONDS = 120.0
+_HEARTBEAT = 3.0
+"""Default of Connect's ``heartbeat.interval.ms``, in seconds: a worker learns of a rebalance."""
 _SHORT_SESSION = {"session.timeout.ms": "10000", "heartbeat.interval.ms": "1000"}
 """A process that stops sends no request to leave the group."""
 
@@ -130,36 +145,29 @@ def test_a_forecast_has_the_tasks_after_a_process_has_restarted(site: FamilySite
         assert event.state_moves == 0
 
 
-def test_a_forecast_has_the_task_starts_of_a_restart_of_a_connect_worker(site: FamilySite) -> None:
+def test_a_forecast_has_the_stopped_time_of_a_connect_worker_that_is_back_in_time(
+    site: FamilySite,
+) -> None:
     document = read_connect_cluster(site.connect.url, timeout=20, id="connect")
-    content: Any = document.content
-    before = running_tasks(site.connect)
-    stopped = site.connect.processes.pop()
-    stopped.terminate()
-    stopped.wait(20)
+    before = _await(site, 3)
+    stop = StoppedWorker.of_last_worker(site, before)
+    started = time.monotonic()
     site.connect.processes.append(site.connect.start())
-    after = _await(site, 3, without=_by_worker(before).keys())
-    moved = sum(after[name][n] != before[name][n] for name, n in _task_ids())
-    [left] = {*_by_worker(before)} - {*_by_worker(after)}
-    others = sorted({*_by_worker(before)} - {left})
-    steps = [
-        *content["steps"],
-        _step(content, others, until_stable=False),
-        _step(content, [*others, "restarted"], wait_ms=MAX_DELAY // 2),
-    ]
-    expected = set()
-    # The cluster waits only if the worker was not the leader.
-    for was_leader in (False, True):
-        steps[1]["new_leader"] = was_leader
-        delayed = {**content, "scheduled_rebalance_max_delay_ms": MAX_DELAY, "steps": steps}
-        answer: Any = run_on_document(
-            replace(document, content=delayed), "connect-incremental"
-        ).answer
-        state = answer["steps"][-1]["state"]
-        worker = {task: name for name, own in state.items() for task in own["tasks"]}
-        expected.add(sum(worker[f"{name}-{n}"] != before[name][n] for name, n in _task_ids()))
-        assert _loads(after) == sorted(len(own["tasks"]) for own in state.values())
-    assert moved in expected
+    with ThreadPoolExecutor(1) as executor:
+        answer = executor.submit(site.connect.await_answer)
+        stopped_seconds = stop.seconds(site)
+        answered = answer.result()
+    after = _await(site, 3, without=by_worker(before).keys())
+    downtime = round(1000 * (answered - stop.since))
+    expected = _forecast(document, downtime).restart
+    tolerance = 2 * _HEARTBEAT + answered - started
+    for shortest, longest in stopped_seconds:
+        assert shortest - tolerance <= expected.longest_stop_ms / 1000 <= longest
+    state, event = simulate_restart(document, before, stop.worker, downtime)
+    assert event.stopped_task_ms == len(stop.tasks) * expected.longest_stop_ms
+    assert _loads(after) == sorted(len(own["tasks"]) for own in state.values())
+    # All of these numbers are equal unless the worker needs more time than the delay to start.
+    assert len(stop.tasks) <= _changed(before, after) <= event.started_tasks
 
 
 def test_forecasts_equal_the_rebalances_of_connect(site: FamilySite) -> None:
@@ -167,24 +175,38 @@ def test_forecasts_equal_the_rebalances_of_connect(site: FamilySite) -> None:
     content: Any = document.content
     running = content["steps"][0]["running"]
     before = running_tasks(site.connect)
-    assert {w: sorted(one["tasks"]) for w, one in running.items()} == _by_worker(before)
+    assert {w: sorted(one["tasks"]) for w, one in running.items()} == by_worker(before)
     scale_out = forecast_connect(document, downtime_ms=0, pause_ms=1).settings[0].scale_out
-    added = site.connect.start()
+    started = time.monotonic()
+    site.connect.processes.append(site.connect.start())
+    tolerance = 2 * _HEARTBEAT + site.connect.await_answer() - started
     joined = _await(site, 4)
     assert _loads(joined) == [1, 2, 2, 2]
-    moved = sum(joined[name][n] != before[name][n] for name, n in _task_ids())
-    assert moved == scale_out.task_starts
+    assert _changed(before, joined) == scale_out.task_starts
     four = read_connect_cluster(site.connect.url, timeout=20, id="connect")
-    delayed = {**four.content, "scheduled_rebalance_max_delay_ms": MAX_DELAY}
-    found = forecast_connect(replace(four, content=delayed), downtime_ms=60_000, pause_ms=1)
-    [expected] = [one.loss for one in found.settings if one.delay_ms == MAX_DELAY]
-    # The worker has joined last, so it is not the leader, and the cluster waits for it.
-    start = time.monotonic()
-    added.terminate()
-    added.wait(20)
-    _await(site, 3, seconds=0)
-    assert expected.longest_stop_ms == MAX_DELAY <= 1000 * (time.monotonic() - start)
-    assert _loads(_await(site, 3)) == [2, 2, 3]
+    stop = StoppedWorker.of_last_worker(site, joined)
+    # The worker comes back after the delay, when its tasks run on other workers.
+    stopped_seconds = stop.seconds(site)
+    without = _await(site, 3)
+    assert _loads(without) == [2, 2, 3]
+    site.connect.processes.append(site.connect.start())
+    downtime = round(1000 * (site.connect.await_answer() - stop.since))
+    expected = _forecast(four, downtime)
+    assert expected.loss is not None
+    assert expected.loss.longest_stop_ms == expected.restart.longest_stop_ms
+    for shortest, longest in stopped_seconds:
+        assert shortest - tolerance <= expected.restart.longest_stop_ms / 1000 <= longest
+    after = _await(site, 4, without=by_worker(joined).keys())
+    state, event = simulate_restart(four, joined, stop.worker, downtime)
+    assert _loads(after) == sorted(len(own["tasks"]) for own in state.values())
+    assert len(stop.tasks) + _changed(without, after) == event.started_tasks
+
+
+def _forecast(document: FamilyDocument, downtime: int) -> DelayForecast:
+    """Return the forecast of events with the delay of the cluster."""
+    delayed = replace(document, content={**document.content, DELAY: MAX_DELAY})
+    found = forecast_connect(delayed, downtime_ms=downtime, pause_ms=1, delays_ms=[MAX_DELAY])
+    return found.settings[0]
 
 
 def _settled_tasks(site: FamilySite, applications: list[StreamsApplication]) -> list[object]:
@@ -202,24 +224,13 @@ def _processes(document: FamilyDocument) -> list[dict[str, Any]]:
     return list(processes)
 
 
-def _step(content: Any, workers: list[str], **keys: object) -> dict[str, object]:
-    return {"workers": workers, "connectors": content["steps"][0]["connectors"], **keys}
-
-
-def _task_ids() -> list[tuple[str, int]]:
-    return [(name, number) for name, count in CONNECTORS.items() for number in range(count)]
-
-
-def _by_worker(tasks: Tasks) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for name, workers in tasks.items():
-        for number, worker in workers.items():
-            found.setdefault(worker, []).append(f"{name}-{number}")
-    return {worker: sorted(listed) for worker, listed in found.items()}
+def _changed(before: Tasks, after: Tasks) -> int:
+    """Return the number of tasks on another worker."""
+    return sum(after[name][n] != before[name][n] for name, n in task_ids())
 
 
 def _loads(tasks: Tasks) -> list[int]:
-    return sorted(map(len, _by_worker(tasks).values()))
+    return sorted(map(len, by_worker(tasks).values()))
 
 
 def _await(
@@ -231,9 +242,8 @@ def _await(
     """
 
     def state() -> Tasks:
-        tasks = running_tasks(site.connect)
-        found = _by_worker(tasks).keys()
-        return tasks if len(found) == workers and found != without else {}
+        tasks = tasks_on_workers(site.connect, workers)
+        return tasks if by_worker(tasks).keys() != without else {}
 
     await_stable(state, seconds, within=_SECONDS)
     return state()
