@@ -71,9 +71,8 @@ def explain(
     Without --assignor and --assignment, kassay explains the current assignment. If no member
     owns a partition, kassay explains the result of the port with the name of the group's
     assignor. If this name is not known, kassay explains the result of range, the default of the
-    Java client. If the assignor may
-    run in a client library other than Java's, the output states the library or that it is not
-    known.
+    Java client. If the assignor may run in a client library other than Java's, the output states
+    the library or that it is not known.
 
     Equal weights: each step is a chain of transfers that lowers the imbalance, a shortest one up to
     32 transfers; if no chain lowers the imbalance, the step makes fewer moves. After the last step

@@ -19,9 +19,11 @@ from kassay.experiments.planning.survey.survey_result import (
 from kassay.reference import Group, Member, Topic
 from kassay.reference.model.group_annotations import GroupStatus
 from kassay.solver.limits import SearchLimits
+from kassay.solver.problem import build_problem
 from tests.brute_force import loads_of, optimum, owners, partitions_to_place, reachable
 from tests.log_normal_groups import log_normal_group
 from tests.random_groups import random_group
+from tests.solver.move_judges import by_maximum, by_squares, seeded_groups
 
 
 def owned_group(seed: int) -> Group:
@@ -151,3 +153,12 @@ def test_a_stopped_survey_yields_no_further_group():
         found.append(result)
         stop.set()
     assert len(found) == 1
+
+
+def test_the_planned_load_is_at_most_that_of_greedy_moves():
+    (group,) = seeded_groups(1, first=6, most_partitions=700)
+    surveyed = survey_group(group, limits=SearchLimits(time=20))
+    moves, planned = surveyed.moves.value, surveyed.planned.makespan
+    problem = build_problem(group)
+    assert planned <= min(by_maximum(problem, moves)[-1], by_squares(problem, moves)[-1])
+    assert surveyed.moves.gap == 0
