@@ -234,20 +234,20 @@ def gaps_of_first_moves(plan: Plan) -> Iterator[str]:
 def weight_text(plan: Plan) -> str:
     """Describe the unit of the loads, and which other weights are available."""
     group = plan.group
-    if group.weight_source is not None:
+    if group.weight_unit is not None:
+        text = f"loads are sums of partition weights, in {group.weight_unit}"
+        if group.weight_source is WeightSource.LAG:
+            text += ". Lag is a backlog, not a load: this plan spreads the backlog"
+    elif group.weight_source is not None:
         text = _WEIGHTS[group.weight_source]
     elif group.common_weight != 1:
-        text = "loads are sums of partition weights"
-        if group.weight_unit is None:
-            text += "; the source does not name their quantity"
+        text = "loads are sums of partition weights; the source does not name their quantity"
     else:
         text = (
             "loads are numbers of partitions: every partition counts 1. Use rates (--weights rate "
             "at import) if partitions differ in traffic, sizes if consumers reprocess whole "
             "topics. Lag is a backlog, not a load: use it only to spread an existing backlog"
         )
-    if group.weight_unit is not None:
-        text += f". The unit of the weights is {group.weight_unit}"
     if not group.has_equal_speeds:
         text += (
             ". Members differ in speed: maximum loads are loads divided by the speed of the "

@@ -138,6 +138,8 @@ def test_groups_with_different_weights_cannot_be_joined(kassay, write_groups):
     done = kassay("solve", write_groups(ORDERS, weighted), "--together")
     assert done.code == 2
     assert "weights from different sources" in done.message
+    units = [group | {"weight_unit": unit} for group, unit in ((ORDERS, "a"), (MAIL, "b"))]
+    assert "different units" in kassay("solve", write_groups(*units), "--together").message
 
 
 def test_colocation_can_be_a_level(kassay, write_groups):

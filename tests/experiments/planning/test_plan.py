@@ -139,7 +139,7 @@ def test_sentences_and_the_page_show_the_unit_of_the_weights():
     result = plan(Group(topics=topics, members=members, weight_unit="messages/s"))
     assert "maximum load from 10 to 5 messages/s" in render_ticket(result)
     page = render_html(result)
-    assert "The unit of the weights is messages/s." in page
+    assert "loads are sums of partition weights, in messages/s." in page
     assert "Loads are sums of weights, in messages/s." in page
 
 

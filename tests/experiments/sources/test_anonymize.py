@@ -33,7 +33,12 @@ def secret_group(identifier: str = SECRET) -> Group:
     )
     status = GroupStatus(state="Stable", assignor=f"com.{SECRET}.Assignor")
     return Group(
-        id=identifier, topics=topics, members=(first, second), notes=(SECRET,), status=status
+        id=identifier,
+        topics=topics,
+        members=(first, second),
+        notes=(SECRET,),
+        status=status,
+        weight_unit=SECRET,
     )
 
 
