@@ -59,6 +59,9 @@ def test_the_drain_time_is_that_of_the_slowest_member(run, lag, produced, second
 def test_the_drain_time_uses_the_lag_of_a_capture(kassay):
     done = kassay("ladder", "examples/lagging-group", "--consume-rate", 500)
     assert done.record["steps"][0]["drain_seconds"] == math.ceil(1319 / 500)
+    table = kassay("ladder", "examples/lagging-group", "--consume-rate", 500, "--format", "table")
+    assert "lag read in" in table.out
+    assert "drain" not in table.out
 
 
 def test_a_group_document_without_lag_requires_the_option(run):

@@ -81,6 +81,9 @@ def test_the_table_shows_current_and_planned_values(kassay, write_groups):
     assert "100%" in done.out
     assert "4 → 2" in done.out
     assert "groups with gap: 1" in done.out
+    assert "hot members (load above the planned maximum load): 1" in done.out
+    assert "placed (partitions without an owner that get one): 0" in done.out
+    assert "idle members (without load): 1" in done.out
 
 
 def test_metrics_have_a_line_per_group(kassay, write_groups, tmp_path):
