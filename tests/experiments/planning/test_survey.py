@@ -8,6 +8,7 @@ from fractions import Fraction
 import pytest
 
 from kassay.experiments.planning.survey import survey_processes
+from kassay.experiments.planning.survey.render_survey import render_survey
 from kassay.experiments.planning.survey.survey_group import survey_group
 from kassay.experiments.planning.survey.survey_processes import survey_groups
 from kassay.experiments.planning.survey.survey_result import (
@@ -162,3 +163,24 @@ def test_the_planned_load_is_at_most_that_of_greedy_moves():
     problem = build_problem(group)
     assert planned <= min(by_maximum(problem, moves)[-1], by_squares(problem, moves)[-1])
     assert surveyed.moves.gap == 0
+
+
+def test_the_page_names_the_relative_decrease_of_the_spread():
+    def group(id, *sizes):
+        bounds = [sum(sizes[:at]) for at in range(len(sizes) + 1)]
+        members = tuple(
+            Member(
+                f"m{at}", ("t",), owned=[("t", number) for number in range(*bounds[at : at + 2])]
+            )
+            for at in range(len(sizes))
+        )
+        return Group((Topic("t", bounds[-1]),), members, id=id)
+
+    groups = (group("large", 20, 20, 20, 20, 17), group("small", 2, 2, 0))
+    found = Survey.of(map(survey_group, groups))
+    assert [(one.id, one.gap, one.current.spread - one.planned.spread) for one in found.groups] == [
+        ("small", 0, 1),
+        ("large", 0, 2),
+    ]
+    page = render_survey(found, source="s", plans={})
+    assert "the decrease of the spread relative to the planned maximum load" in page
