@@ -167,14 +167,10 @@ def test_the_planned_load_is_at_most_that_of_greedy_moves():
 
 def test_the_page_names_the_relative_decrease_of_the_spread():
     def group(id, *sizes):
-        bounds = [sum(sizes[:at]) for at in range(len(sizes) + 1)]
-        members = tuple(
-            Member(
-                f"m{at}", ("t",), owned=[("t", number) for number in range(*bounds[at : at + 2])]
-            )
-            for at in range(len(sizes))
-        )
-        return Group((Topic("t", bounds[-1]),), members, id=id)
+        numbers = iter(range(sum(sizes)))
+        owned = [[("t", next(numbers)) for _ in range(size)] for size in sizes]
+        members = tuple(Member(f"m{at}", ("t",), owned=tps) for at, tps in enumerate(owned))
+        return Group((Topic("t", sum(sizes)),), members, id=id)
 
     groups = (group("large", 20, 20, 20, 20, 17), group("small", 2, 2, 0))
     found = Survey.of(map(survey_group, groups))
