@@ -1,5 +1,6 @@
 import json
 import random
+import re
 import time
 from fractions import Fraction
 from pathlib import Path
@@ -77,7 +78,9 @@ def test_the_json_output_has_totals(kassay, write_groups):
 
 
 def test_the_table_shows_current_and_planned_values(kassay, write_groups):
-    done = kassay("survey", write_groups(BALANCED, LOPSIDED_GROUP), "--format", "table")
+    groups = write_groups(BALANCED, {**LOPSIDED_GROUP, "state": "Reconciling"})
+    done = kassay("survey", groups, "--format", "table")
+    assert re.search(r"│\s*g\s*│\s*Reconciling\s*│", done.out)
     assert "100%" in done.out
     assert "4 → 2" in done.out
     assert "groups with gap: 1" in done.out
