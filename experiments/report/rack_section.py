@@ -87,23 +87,23 @@ def _number(name: str) -> Callable[[_Row], str]:
 
 _FRONT_COLUMNS = {
     "groups": _number("groups"),
-    "without a result": _number("without_result"),
     "on the front": _share("on_front", "front_known"),
     "avoidable imbalance": _share("avoidable_imbalance_groups", "avoidable_imbalance_known"),
     "avoidable off-rack reads": _share("avoidable_reads_groups", "avoidable_reads_known"),
     "unnecessary moves": _share("same_racks_groups", "same_racks_known"),
     "off-rack reads, % of partitions": _mean("off_rack", "partitions", 100),
     "avoidable off-rack reads per group": _mean("avoidable_reads", "avoidable_reads_known"),
+    "without a result": _number("without_result"),
 }
 _MOVE_COLUMNS = {
     "groups": _number("groups"),
     "moves per rebalance": _mean("moves", "groups"),
     **{
-        f"unnecessary moves per rebalance: {title}": _mean(name, f"{name}_known")
+        f"groups with unnecessary moves: {title}": _share(f"{name}_groups", f"{name}_known")
         for name, title in _MOVES.items()
     },
     **{
-        f"groups with unnecessary moves: {title}": _share(f"{name}_groups", f"{name}_known")
+        f"unnecessary moves per rebalance: {title}": _mean(name, f"{name}_known")
         for name, title in _MOVES.items()
     },
 }

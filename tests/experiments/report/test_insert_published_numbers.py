@@ -29,8 +29,8 @@ def text(results):
 
 def test_numbers_of_the_tables_are_shown_with_intervals(results, text):
     found = by_scope(results.outcomes)["generated"]["range"]
-    low, high = found.missed.interval
-    cell = f"{found.missed.percent} ({100 * low:.1f} to {100 * high:.1f})"
+    low, high = found.missed_maximum.interval
+    cell = f"{found.missed_maximum.percent} ({100 * low:.1f} to {100 * high:.1f})"
     assert f"| range | {found.groups} | " in text
     assert f" | {cell} | " in text
     assert "31 groups of 5 families" in text
@@ -41,7 +41,8 @@ def test_every_table_has_rows_of_equal_length(text):
     blocks = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
     assert len(blocks) == 12
     for block in blocks:
-        assert len({line.count("|") for line in block.splitlines()}) == 1
+        (cells,) = {line.count("|") - 1 for line in block.splitlines()}
+        assert cells <= 8
 
 
 @pytest.mark.long

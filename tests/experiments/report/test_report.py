@@ -122,7 +122,7 @@ def test_the_markdown_shows_the_same_numbers(report, facts):
     text = report.markdown
     result = facts["overall"]["range"]
     assert f"| range | {result.groups} | " in text
-    assert f" | {result.missed.percent_with_interval} | " in text
+    assert f" | {result.missed_maximum.percent_with_interval} | " in text
     assert not re.search(r"\n\n\n|^ +\||\{\{|\{%", text)
     for block in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
         assert len({line.count("|") for line in block.splitlines()}) == 1
