@@ -105,15 +105,18 @@ def test_the_prices_of_a_certificate_prove_the_best_known_bound(name):
 
 
 def test_the_checker_prints_the_values_of_a_certificate(tmp_path, capsys, monkeypatch):
-    one = instance(next(published_names()))
-    group = tmp_path / "group.json"
+    one = instance("log-normal/identical/in-turn/1%/60/5/1")
+    group, path = tmp_path / "group.json", tmp_path / "certificate.json"
     group.write_text(json.dumps(group_document(one.group)))
-    path = certify.certificate_path(one.name)
+    certificate = certify.improve(one, 0.5, None)
+    path.write_text(json.dumps(certificate))
     monkeypatch.setattr("sys.argv", ["check.py", str(group), str(path), str(one.max_load)])
     assert main() == 0
-    values = json.loads(certify.BEST_KNOWN.read_text())[one.name]
+    values = certify.known_values(one, certificate)
+    assignment = Assignment(assignment_of(group_document(one.group), certificate))
     assert capsys.readouterr().out == (
-        f"maximum load {one.max_load}, {values['moves']} moves\nat least {values['bound']} moves\n"
+        f"maximum load {max(loads(one.group, assignment).values())}, {values['moves']} moves\n"
+        f"at least {values['bound']} moves\n"
     )
 
 

@@ -65,7 +65,8 @@ def test_greedy_moves_do_not_end_before_half_of_the_time_limit(monkeypatch):
     assert {moves: table.values[moves] for moves in (1, 10)} == {1: 11_245, 10: 9_938}
 
 
-@pytest.mark.parametrize("moves", short_and_long(1, 3, 5, 10, 26, 32))
+@pytest.mark.long
+@pytest.mark.parametrize("moves", OPTIMA)
 def test_the_points_are_those_of_the_cpsat_model(moves):
     assert PlainModel(build_problem(HEAVY)).lowest(moves, 60) == (OPTIMA[moves], OPTIMA[moves])
 

@@ -25,6 +25,7 @@ from tests.brute_force import loads_of, optimum, owners, partitions_to_place, re
 from tests.log_normal_groups import log_normal_group
 from tests.random_groups import random_group
 from tests.solver.move_judges import by_maximum, by_squares, seeded_groups
+from tests.tiers import short_and_long
 
 
 def owned_group(seed: int) -> Group:
@@ -57,8 +58,9 @@ def expected(group: Group) -> tuple[int, int, int, int, int, int, int]:
     )
 
 
-def test_values_and_ranks_agree_with_brute_force():
-    groups = [owned_group(seed) for seed in range(400)]
+@pytest.mark.parametrize("number_of_groups", short_and_long(150, 400))
+def test_values_and_ranks_agree_with_brute_force(number_of_groups):
+    groups = [owned_group(seed) for seed in range(number_of_groups)]
     known = {group.id: expected(group) for group in groups}
     survey = Survey.of(survey_groups(groups))
     assert not survey.unsurveyed
