@@ -220,6 +220,10 @@ exhaustive: setup ## Compare the solver with brute force on 700,000 small groups
 adversary: setup ## Check values and bounds of 100,000 small groups with weights up to 2**62
 	$(BIN)/python -m tests.adversary
 
+.PHONY: monotony
+monotony: setup ## Check on 2,000 medium groups that additions an answer meets do not make it worse
+	$(BIN)/python -m tests.monotony
+
 .PHONY: recompute
 recompute: setup ## Compute the rows of 2,000 groups of a study again, by an integer program
 	RECOMPUTED_GROUPS=2000 $(BIN)/python -m pytest tests/experiments/study/test_recomputation.py
