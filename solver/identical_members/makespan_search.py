@@ -23,6 +23,7 @@ from kassay.solver.limits import SearchBudget
 from kassay.solver.number_ranges import exact_integers
 
 _MAX_PATTERNS = 400_000
+_FIRST_REPACKED = 5  # members that are repacked together at first
 _MAX_PAIR_FAILURES = 200
 _SHORT_REFILL = 1_000  # refills without success
 _LONG_REFILL = 20_000
@@ -47,6 +48,7 @@ class MakespanSearch:
     packing: Packing = field(init=False)
     bound: int = field(init=False)
     is_bound_by_highs: bool = field(init=False, default=False)
+    repacked: int = field(init=False, default=_FIRST_REPACKED)
     has_listed_patterns: bool = field(init=False, default=True)  # within the bound
 
     def __post_init__(self) -> None:
@@ -193,8 +195,9 @@ class MakespanSearch:
             before = self.makespan
             start = self._refill(self.packing, target, budget.part(_REFILL_SHARE), _SHORT_REFILL)
             if self.makespan > target:
-                search = Repacking(start, target, budget, self.rng)
+                search = Repacking(start, target, budget, self.rng, self.repacked)
                 search.run()
+                self.repacked = search.size
                 self.offer(search.packing)
             if self.makespan < before:
                 share = max(share // 2, 1)

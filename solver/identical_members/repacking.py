@@ -26,6 +26,7 @@ _MAX_PATTERNS = 4_000
 _SECONDS = 1.0  # per neighbourhood
 _MAX_FAILURES = 12
 _SMALLEST = 3
+_GROWTH = 5  # a neighbourhood grows by this fraction of its size, at least by 1
 _TRIES = 4  # attempts with three members, before more members are repacked
 _MAX_WEIGHTS = 26
 _MAX_SUBSETS_TRIED = 1_500
@@ -39,8 +40,8 @@ class Repacking:
     target: int
     budget: SearchBudget
     rng: np.random.Generator
+    size: int  # members in a neighbourhood
     loads: Weights = field(init=False)
-    size: int = field(init=False, default=5)  # members in a neighbourhood
 
     def __post_init__(self) -> None:
         self.packing = [list(weights) for weights in self.packing]
@@ -82,7 +83,7 @@ class Repacking:
         answer, packed = problem.pack(self.budget.until(_SECONDS))
         if answer is not Answer.YES:
             # It takes little time to prove that no packing exists: take more members.
-            change = 1 if answer is Answer.NO else -1
+            change = 1 + self.size // _GROWTH if answer is Answer.NO else -1
             self.size = min(max(self.size + change, _SMALLEST), len(self.packing))
             return False
         packed += [[] for _ in range(len(members) - len(packed))]

@@ -24,6 +24,8 @@ from kassay.solver.problem import Placement, Problem
 
 # CP-SAT solves smaller groups faster than any other method starts.
 MIN_PARTITIONS = 12
+_BALANCING_SHARE, _BALANCING_SHARE_BEFORE_PACKING = 1 / 2, 1 / 10
+"""Shares of the local search in the time of a level: in general, and of identical members."""
 _MAX_BALANCING_STEPS = 5_000
 """Maximum number of steps of the local search with a deterministic limit."""
 
@@ -73,14 +75,7 @@ def pack_identical(
     Before an enumeration, which may prove the same and the movement too, use half of the time.
     """
     problem = pool.problem
-    if (
-        pool.reached
-        or pool.constraints
-        or level.measure is not Measure.MAKESPAN
-        or not budget.has_time
-        or not is_large_enough(problem)
-        or not problem.group.is_weighted
-    ):
+    if not _may_pack(pool, level) or not budget.has_time:
         return ProvenBound(0, Origin.PACKING)
     from kassay.solver.enumeration.subset_enumeration import MAX_ITEMS  # noqa: PLC0415
     from kassay.solver.identical_members.component_packing import (  # noqa: PLC0415
@@ -98,9 +93,23 @@ def pack_identical(
     return ProvenBound(result.bound, Origin.HIGHS if result.is_bound_by_highs else Origin.PACKING)
 
 
+def _may_pack(pool: IncumbentPool, level: Imbalance) -> bool:
+    """Return whether `pack_identical` applies: members with common partitions are identical."""
+    members = np.concatenate([*pool.problem.consumer_sets, np.zeros(0, dtype=np.int64)])
+    return (
+        not pool.reached
+        and not pool.constraints
+        and level.measure is Measure.MAKESPAN
+        and is_large_enough(pool.problem)
+        and pool.problem.group.is_weighted
+        and len(np.unique(members)) == len(members)
+    )
+
+
 def balance_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> ProvenBound:
     """Improve the best placement on the first level by local search, which proves no bound.
 
+    The time is short before `pack_identical`, which also searches for lower loads.
     Constraints are pins, exclusions and, for the makespan, capacities.
     """
     problem, unproven = pool.problem, ProvenBound(0, Origin.COUNTING)
@@ -116,7 +125,8 @@ def balance_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -
 
     if pool.constraints:
         problem = within_pins(problem, pool.constraints)
-    rng, within = np.random.default_rng(budget.seed), budget.part(1 / 2)
+    share = _BALANCING_SHARE_BEFORE_PACKING if _may_pack(pool, level) else _BALANCING_SHARE
+    rng, within = np.random.default_rng(budget.seed), budget.part(share)
     may_continue = within.continuation(_MAX_BALANCING_STEPS)
     room = Room(problem, pool.constraints).loads
     least = max(makespan_bound(problem), fill_members(pool, level).value)

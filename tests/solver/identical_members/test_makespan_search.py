@@ -2,8 +2,9 @@
 
 import json
 import random
-from itertools import product
+from itertools import count, product
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,7 +21,11 @@ from kassay.solver.identical_members.makespan_search import MakespanSearch
 from kassay.solver.identical_members.packing_heuristics import best_fit, makespan_of
 from kassay.solver.identical_members.pattern_packing import Answer, PatternPacking
 from kassay.solver.identical_members.repacking import partition_within
+from kassay.solver.incumbent_pool import IncumbentPool
+from kassay.solver.initial_solutions import keep_owned
+from kassay.solver.lexicographic.load_searches import balance_loads
 from kassay.solver.limits import SearchBudget, SearchLimits
+from kassay.solver.problem import build_problem
 from tests.solver.test_weighted import even_group
 from tests.tiers import short_and_long
 
@@ -175,6 +180,20 @@ def test_groups_of_identical_members_are_proven(partitions):
     levels = [Imbalance("makespan"), Movement()]
     solution = solve(group, levels=levels, limits=SearchLimits(time=10))
     assert solution.imbalance.is_proven
+
+
+def test_the_local_search_leaves_most_of_the_time_to_the_packing(monkeypatch):
+    questions = count()
+    clock_of_questions = SimpleNamespace(monotonic=lambda: next(questions) / 1000)
+    monkeypatch.setattr("kassay.solver.limits.time", clock_of_questions)
+    rng = random.Random(0)
+    weights = [rng.randint(2**40, 2**41) for _ in range(60)]
+    problem = build_problem(even_group(weights, 20, [at % 20 for at in range(60)]))
+    level = Imbalance("makespan")
+    pool = IncumbentPool(problem, (level,), (), [keep_owned(problem)])
+    budget = SearchBudget.start(SearchLimits(time=2))
+    balance_loads(pool, level, budget)
+    assert budget.seconds > 1.7
 
 
 @pytest.mark.parametrize(("number", "often"), short_and_long((20, 10), (40, 20)))
