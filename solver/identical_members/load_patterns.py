@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from itertools import accumulate
 from operator import mul
 
+import numpy as np
+
 from kassay.solver.limits import SearchBudget
 
 _CHECK_TIME = 4096
 _STEPS = 10  # per permitted pattern
+_MAX_COUNTING_WORK = 20_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,23 @@ class WeightClasses:
         """Return the sum of all weights."""
         return sum(map(mul, self.sizes, self.counts))
 
+    def count_sets(self, least: int, capacity: int) -> float:
+        """Count the sets of weights with a load from ``least`` to ``capacity``, as a float.
+
+        Return 0 if the count takes long.
+        """
+        if capacity * sum(self.counts) > _MAX_COUNTING_WORK:
+            return 0
+        number = np.zeros(capacity + 1)  # of sets, by load
+        number[0] = 1
+        for size, count in zip(self.sizes, self.counts, strict=True):
+            larger = number.copy()
+            for load in range(size, min(size * count, capacity) + 1, size):
+                with np.errstate(over="ignore"):
+                    larger[load:] += number[: capacity + 1 - load]
+            number = larger
+        return float(number[least:].sum())
+
 
 Pattern = tuple[int, ...]  # indices of weight classes, ascending, with repetition
 
@@ -52,6 +72,8 @@ class PatternSearch:
         No further weight fits into a maximal pattern. In a cover of all weights by patterns,
         each pattern can be replaced by a maximal one.
         """
+        if self.classes.count_sets(self.least, self.capacity) > _STEPS * self.limit:
+            return None  # each of these sets takes a step
         sizes, counts, capacity = self.classes.sizes, self.classes.counts, self.capacity
         negative = [-size for size in sizes]  # ascending, for bisection
         after = self._sums_after()

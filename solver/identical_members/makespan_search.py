@@ -23,6 +23,7 @@ from kassay.solver.limits import SearchBudget
 from kassay.solver.number_ranges import exact_integers
 
 _MAX_PATTERNS = 400_000
+_KEPT_PATTERNS = 2  # capacities
 _FIRST_REPACKED = 5  # members that are repacked together at first
 _MAX_PAIR_FAILURES = 200
 _SHORT_REFILL = 1_000  # refills without success
@@ -49,6 +50,7 @@ class MakespanSearch:
     bound: int = field(init=False)
     is_bound_by_highs: bool = field(init=False, default=False)
     repacked: int = field(init=False, default=_FIRST_REPACKED)
+    patterns: dict[int, PatternPacking] = field(init=False, default_factory=dict)  # by capacity
     has_listed_patterns: bool = field(init=False, default=True)  # within the bound
 
     def __post_init__(self) -> None:
@@ -205,7 +207,17 @@ class MakespanSearch:
                 share = 1 if target == self.makespan - 1 else 2 * share
 
     def _patterns_within(self, capacity: int, budget: SearchBudget) -> PatternPacking | None:
-        return PatternPacking.within(self.classes, self.members, capacity, _MAX_PATTERNS, budget)
+        """Return the search by patterns; the last ones are kept, because listing takes time."""
+        if capacity not in self.patterns:
+            found = PatternPacking.within(
+                self.classes, self.members, capacity, _MAX_PATTERNS, budget
+            )
+            if found is None:
+                return None
+            self.patterns[capacity] = found
+            if len(self.patterns) > _KEPT_PATTERNS:
+                del self.patterns[next(iter(self.patterns))]
+        return self.patterns[capacity]
 
     def _with_zeros(self, packed: Packing) -> Packing:
         full = [*packed, *([] for _ in range(self.members - len(packed)))]

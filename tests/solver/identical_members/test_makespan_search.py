@@ -2,7 +2,7 @@
 
 import json
 import random
-from itertools import count, product
+from itertools import combinations, count, product
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -86,6 +86,15 @@ def test_patterns_are_maximal_and_within_the_limits():
     assert (
         PatternSearch(WeightClasses.of(range(1, 40)), 0, 99, 100, clock()).list_patterns() is None
     )
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_number_of_sets_of_weights_within_a_range_of_loads_is_counted(seed):
+    rng = random.Random(seed)
+    weights = [rng.randint(1, 6) for _ in range(8)]
+    sets = {tuple(sorted(found)) for k in range(9) for found in combinations(weights, k)}
+    expected = sum(5 <= sum(one) <= 11 for one in sets)
+    assert WeightClasses.of(weights).count_sets(5, 11) == expected
 
 
 def test_best_fit_fails_if_a_weight_exceeds_the_capacity():
