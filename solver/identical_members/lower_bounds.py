@@ -6,6 +6,7 @@ identical parallel machine-scheduling problem", ITOR 15(6), 2008.
 """
 
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
@@ -13,13 +14,15 @@ from typing import NamedTuple
 _MAX_SUM_BITS = 4_000_000
 _MAX_SUM_WORK = 40_000_000
 _MAX_SHARED = 300_000
+_MAX_DIVISORS = 3
 
 
 def makespan_lower_bound(weights: Sequence[int], members: int) -> int:
     """Return a lower bound on the maximum load, from weights in descending order.
 
     It is the greatest of the mean load, the greatest weight, the sum of the least weights that
-    must share a member, and the least capacity for which counting finds enough members.
+    must share a member, the least capacity for which counting finds enough members, and the least
+    capacity for which members with multiples of a frequent weight have enough space.
     """
     total = sum(weights)
     if not total:
@@ -36,7 +39,26 @@ def makespan_lower_bound(weights: Sequence[int], members: int) -> int:
             low = middle + 1
         else:
             high = middle
-    return next_reachable_load(weights, low)
+    return next_reachable_load(weights, _common_weight_bound(weights, members, low))
+
+
+def _common_weight_bound(weights: Sequence[int], members: int, low: int) -> int:
+    """Raise a bound if fewer weights than members are no multiples of a frequent weight.
+
+    The load of a member with multiples of this weight only is at most the greatest multiple within
+    the capacity. ``low`` is at least the mean load.
+    """
+    total = sum(weights)
+    for divisor, _ in Counter(weights).most_common(_MAX_DIVISORS):
+        others = sum(1 for weight in weights if weight % divisor) if divisor else members
+        if others >= members:
+            continue
+        multiple = low - low % divisor
+        missing = total - members * multiple
+        # Only members with other weights have more than the multiple.
+        remainder = -(-missing // others) if others else divisor * (missing > 0)
+        low = max(low, multiple + min(remainder, divisor))
+    return low
 
 
 class SharedWeights(NamedTuple):

@@ -75,6 +75,16 @@ def test_the_bound_counts_members_that_share_most_of_the_first_weights():
     assert shared_weights_bound([5] * 9, 4).bound == 15
 
 
+def test_members_with_even_weights_only_have_even_loads():
+    assert makespan_lower_bound([3, *[2] * 12], 4) == 8  # the mean is 6.75
+    assert makespan_lower_bound([3, 3, 3, *[2] * 9], 4) == 7
+    for seed in range(30):
+        rng = random.Random(seed)
+        weights = [rng.choice((2, 2, 2, 4, 6, 3, 5)) for _ in range(7)]
+        bound = makespan_lower_bound(sorted(weights, reverse=True), 3)
+        assert bound <= optimal_makespan(weights, 3)
+
+
 def test_a_load_below_the_next_sum_of_weights_is_not_possible():
     assert next_reachable_load([10, 7, 7], 15) == 17
     assert next_reachable_load([2**40, 2**40], 15) == 15
