@@ -15,6 +15,7 @@ _MAX_SUM_BITS = 4_000_000
 _MAX_SUM_WORK = 40_000_000
 _MAX_SHARED = 300_000
 _MAX_DIVISORS = 3
+_MAX_RAISES = 100
 
 
 def makespan_lower_bound(weights: Sequence[int], members: int) -> int:
@@ -43,21 +44,22 @@ def makespan_lower_bound(weights: Sequence[int], members: int) -> int:
 
 
 def _common_weight_bound(weights: Sequence[int], members: int, low: int) -> int:
-    """Raise a bound if fewer weights than members are no multiples of a frequent weight.
+    """Raise a bound if few weights are no multiples of a frequent weight.
 
-    The load of a member with multiples of this weight only is at most the greatest multiple within
-    the capacity. ``low`` is at least the mean load.
+    A load above the greatest multiple within the capacity needs a weight with a small remainder,
+    or two weights with other remainders.
     """
     total = sum(weights)
     for divisor, _ in Counter(weights).most_common(_MAX_DIVISORS):
-        others = sum(1 for weight in weights if weight % divisor) if divisor else members
-        if others >= members:
-            continue
-        multiple = low - low % divisor
-        missing = total - members * multiple
-        # Only members with other weights have more than the multiple.
-        remainder = -(-missing // others) if others else divisor * (missing > 0)
-        low = max(low, multiple + min(remainder, divisor))
+        remainders = Counter(weight % divisor for weight in weights) if divisor else Counter()
+        others = remainders.total() - remainders[0]
+        for _ in range(min(divisor, _MAX_RAISES)):
+            above = low % divisor
+            small = sum(count for one, count in remainders.items() if 0 < one <= above)
+            high = min(members, small + (others - small) // 2)
+            if not above or members * (low - above) + high * above >= total:
+                break
+            low += 1
     return low
 
 

@@ -78,6 +78,7 @@ def test_the_bound_counts_members_that_share_most_of_the_first_weights():
 def test_members_with_even_weights_only_have_even_loads():
     assert makespan_lower_bound([3, *[2] * 12], 4) == 8  # the mean is 6.75
     assert makespan_lower_bound([3, 3, 3, *[2] * 9], 4) == 7
+    assert makespan_lower_bound([*[8] * 11, 5, 5], 4) == 26  # only one member can have 25
     for seed in range(30):
         rng = random.Random(seed)
         weights = [rng.choice((2, 2, 2, 4, 6, 3, 5)) for _ in range(7)]
