@@ -191,11 +191,12 @@ def _is_stateful(problem: Mapping[str, Any]) -> bool:
 def _assigns_others(problem: Mapping[str, Any], answer: Mapping[str, Any]) -> bool:
     """Return whether an answer assigns a partition that is not assignable."""
     assignable = {
-        name: None if isinstance(one, int) else one.get("assignable")
+        name: one["assignable"]
         for name, one in problem["topics"].items()
+        if not isinstance(one, int) and one.get("assignable") is not None
     }
     return any(
-        assignable[name] is not None and number not in assignable[name]
+        name in assignable and number not in assignable[name]
         for pairs in answer["members"].values()
         for name, number in pairs
     )
