@@ -25,9 +25,9 @@ from kassay.solver.constraints import Constraint, MaxMoves
 from kassay.solver.frontier.frontier import frontier
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance, Level, Movement, Tolerance
+from kassay.solver.sizing.load_by_member_count import load_by_member_count
 from kassay.solver.sizing.member_loss import member_loss
 from kassay.solver.sizing.members_needed import members_needed
-from kassay.solver.sizing.scaling_ladder import scaling_ladder
 from kassay.solver.solve import solve
 from kassay.solver.trajectory.trajectory import optimal_trajectory
 
@@ -73,7 +73,7 @@ FUNCTIONS: dict[str, _Call] = {
     "compare": lambda group, limits: compare(group, "range", limits=limits),
     "survey": lambda group, limits: survey_group(group, limits=limits),
     "what_if": lambda group, limits: what_if(Scenario(name="as it is", group=group), limits=limits),
-    "scaling_ladder": lambda group, limits: scaling_ladder(group, limits=limits),
+    "load_by_member_count": lambda group, limits: load_by_member_count(group, limits=limits),
     "members_needed": lambda group, limits: members_needed(
         group, makespan=_target(group), limits=limits
     ),

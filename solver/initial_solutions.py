@@ -172,7 +172,7 @@ def _place_by_units(
     member_loads: list[int],
     units: Sequence[LoadUnits],
 ) -> None:
-    """Give each partition to the consumer that then has the lowest relative loads."""
+    """Give each partition to the consumer whose relative loads are lowest with it."""
     loads = [each.loads(member_loads) for each in units]
     consumer_sets = [consumers.tolist() for consumers in problem.consumer_sets]
 

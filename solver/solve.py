@@ -245,7 +245,7 @@ def _by_flows(request: _Request, flow: FlowMethod) -> LexicographicResult:
 
 
 def _by_search(request: _Request) -> LexicographicResult:
-    """Solve one level after the other, from the answers with fewer constraints and levels."""
+    """Solve one level after the other; start from answers with fewer constraints or levels."""
     return RelaxableSearch(
         request.problem,
         request.levels,

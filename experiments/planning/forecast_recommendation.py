@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kassay.experiments.planning.forecast import Forecast
+from kassay.experiments.planning.configuration_forecast import Forecast
 from kassay.experiments.planning.preparation.plan_verdict import count_of
 from kassay.experiments.simulation.policies import POLICIES
 from kassay.experiments.simulation.simulation import SegmentCost

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from kassay.experiments.report.report_table import ReportTable, number_text
-from kassay.experiments.study.statistics.stream_rates import RATES
-from kassay.experiments.study.trajectories import OPTIMUM
+from kassay.experiments.study.evaluate_event_stream import OPTIMUM
+from kassay.experiments.study.statistics.event_stream_rates import RATES
 
 _MEASURES = {
     "excess of the fullest member": "excess of the fullest member, %",

@@ -13,19 +13,19 @@ from kassay.experiments.report.effect_tables import (
 )
 from kassay.experiments.report.report_table import ReportTable, interval_text, number_text, p_text
 from kassay.experiments.report.sensitivity_table import sensitivity_table
+from kassay.experiments.study.evaluate_event_stream import HINDSIGHT, OPTIMUM
 from kassay.experiments.study.families.event_streams import EventStreamFamily
 from kassay.experiments.study.families.registry import FAMILIES
 from kassay.experiments.study.output_reader import StudySummary
-from kassay.experiments.study.statistics.significance import holm
-from kassay.experiments.study.statistics.stream_rates import (
+from kassay.experiments.study.statistics.event_stream_rates import (
     ABOVE_HINDSIGHT,
     RATES,
     Estimate,
     StreamPair,
     StreamTotals,
 )
+from kassay.experiments.study.statistics.significance import holm
 from kassay.experiments.study.summary_scopes import assignors_of, compared_assignors
-from kassay.experiments.study.trajectories import HINDSIGHT, OPTIMUM
 from kassay.reference.model.errors import InternalError
 
 _SIZES = ((2, 7), (8, 15), (16, 31), (32, 99), (100, 1000))  # members at the start of a stream

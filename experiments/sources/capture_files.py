@@ -33,7 +33,7 @@ from kassay.experiments.sources.tool_documents.format_detection import (
     UnknownFormatError,
     recognise_tool,
 )
-from kassay.experiments.sources.tool_documents.kafka_tools import (
+from kassay.experiments.sources.tool_documents.topic_and_log_dir_tools import (
     is_log_dirs,
     parse_log_dirs,
 )
@@ -69,11 +69,11 @@ class ImportedGroup:
 
 
 class EmptyGroups(StrEnum):
-    """Option for captured groups without members: keep, skip or reject them."""
+    """Treatment of captured groups without members."""
 
     KEEP = "keep"
-    SKIP = "skip"  # groups that have no members
-    REJECT = "reject"  # like SKIP; a group with members that the source does not show is an error
+    SKIP = "skip"
+    REJECT = "reject"  # skip them; a group whose members the source does not show is an error
 
 
 def import_groups(

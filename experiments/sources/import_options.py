@@ -1,4 +1,4 @@
-"""Options for importing groups, and readers of subscription files and weight files."""
+"""Options for importing groups, and the reader of subscription files."""
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
+from kassay.experiments.study.evaluate_event_stream import HINDSIGHT
 from kassay.experiments.study.summary_columns import SumColumn
-from kassay.experiments.study.trajectories import HINDSIGHT
 
 _CELLS = ("family", "scope", "seed", "event", "mixed", "members", "partitions", "assignor")
 _RESULTS = (

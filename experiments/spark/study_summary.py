@@ -26,6 +26,7 @@ from kassay.experiments.spark.study_schemas import LISTS, TABLES
 from kassay.experiments.study.case import IMPORTED
 from kassay.experiments.study.case_digests import GROUP_FIELDS, RESULT_FIELDS, sha256_of_lines
 from kassay.experiments.study.evaluate_case import DRAWN_MEMBERS, DRAWN_PARTITIONS
+from kassay.experiments.study.evaluate_event_stream import HINDSIGHT
 from kassay.experiments.study.families.registry import FAMILIES
 from kassay.experiments.study.statistics.performance_profiles import PROFILED, RATIOS
 from kassay.experiments.study.summary_columns import SumColumn
@@ -38,7 +39,6 @@ from kassay.experiments.study.summary_scopes import (
     assignors_of,
     compared_assignors,
 )
-from kassay.experiments.study.trajectories import HINDSIGHT
 
 _PROVEN = "c -> c.proven AND c.ending <> 'error'"
 _ANSWERED = "proven AND ending = 'ok'"

@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from dataclasses import fields
 
 from kassay.experiments.comparison.comparison_row import ComparisonRow
+from kassay.experiments.study.evaluate_event_stream import HINDSIGHT
 from kassay.experiments.study.table_rows import (
     CaseRecord,
     FrontDistanceRow,
     MeasureRow,
     RebalanceRow,
 )
-from kassay.experiments.study.trajectories import HINDSIGHT
 
 GROUP_FIELDS = ("family", "seed", "start", "renaming_hash")
 RESULT_FIELDS = {

@@ -19,6 +19,12 @@ from kassay.experiments.implementations.installation import NotInstalledError
 from kassay.experiments.implementations.subprocess_assignor import NotReadyError
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.evaluate_document import evaluate_document
+from kassay.experiments.study.evaluate_event_stream import (
+    OPTIMUM,
+    Trajectories,
+    compare_trajectories,
+    hindsight_trajectory,
+)
 from kassay.experiments.study.families.event_streams import EventStreamFamily
 from kassay.experiments.study.families.registry import DOCUMENT_FAMILIES, FAMILIES
 from kassay.experiments.study.renaming_hash import renaming_hash
@@ -30,12 +36,6 @@ from kassay.experiments.study.table_rows import (
     OptimumRow,
     TimingRow,
     front_distance_row,
-)
-from kassay.experiments.study.trajectories import (
-    OPTIMUM,
-    Trajectories,
-    compare_trajectories,
-    hindsight_trajectory,
 )
 from kassay.reference.documents.json_codec import assignment_document, group_document
 from kassay.reference.model.assignment import Assignment

@@ -199,8 +199,8 @@ def _tolerance(value: object, where: str) -> objective.Tolerance:
     parts = [as_integer(part, where) for part in as_array(value, where)]
     if len(parts) != 3 or parts[2] < 1:
         raise InputError(
-            f"{where}: expected [absolute tolerance, numerator, positive denominator], "
-            f"got {value!r}"
+            f"{where}: expected [absolute tolerance, numerator and positive denominator of the "
+            f"relative tolerance], got {value!r}"
         )
     return objective.Tolerance(absolute=parts[0], relative=Fraction(parts[1], parts[2]))
 

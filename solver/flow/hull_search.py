@@ -50,7 +50,7 @@ class Chain:
 
 
 def _nearest_below(chains: list[Chain], point: FlowPoint, limit: int) -> FlowPoint:
-    """Apply chains to a point, most moves first, while its moves stay within a limit."""
+    """Apply chains to a point, most moves first; skip chains that exceed the limit of moves."""
     for chain in sorted(chains, key=lambda chain: -chain.moves):
         if point.moves + chain.moves <= limit:
             point = with_chain(point, chain)

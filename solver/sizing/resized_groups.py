@@ -58,7 +58,7 @@ def new_member(group: Group, like: str | None, capacity: int | None) -> Member:
     if not group.has_equal_speeds:
         raise InputError(
             f"group {group.id!r}: members differ in speed, and the speed of added members is not "
-            "known; give --like MEMBER (Python: like), a member with this speed"
+            "known; give --like MEMBER (Python: like), the member whose speed they get"
         )
     consumed = tuple(topic for topic, members in group.subscribers().items() if members)
     speed = group.members[0].speed if group.members else 1

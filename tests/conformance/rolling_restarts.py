@@ -13,7 +13,7 @@ from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
-from kassay.experiments.planning.forecast import planned_members
+from kassay.experiments.planning.configuration_forecast import planned_members
 from kassay.experiments.planning.planned_events.event_forecast import (
     EventForecast,
     forecast_events,

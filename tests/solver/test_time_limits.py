@@ -19,7 +19,7 @@ from benchmarks.weighted_groups import log_normal, weighted_group
 from kassay.reference import Group, violations
 from kassay.solver import Imbalance, MaxMoves, Movement, Pinned, member_loss, solve
 from kassay.solver.limits import SearchBudget, SearchLimits
-from kassay.solver.sizing.scaling_ladder import scaling_ladder
+from kassay.solver.sizing.load_by_member_count import load_by_member_count
 from tests.solver.test_weighted import even_group
 from tests.tiers import short_and_long
 
@@ -117,9 +117,9 @@ def test_a_ladder_without_time_left_solves_two_numbers_and_proves_no_other(seed)
     weights = [rng.randint(1, 100) for _ in range(16)]
     group = weighted_group(weights, [rng.randrange(3) for _ in weights], 3)
     steps: list[str] = []
-    ladder = scaling_ladder(group, limits=0, progress=steps.append)
+    ladder = load_by_member_count(group, limits=0, progress=steps.append)
     assert steps == ["maximum load of 1 members", "maximum load of 16 members"]
-    values = {rung.members: rung.makespan.value for rung in scaling_ladder(group).rungs}
+    values = {rung.members: rung.makespan.value for rung in load_by_member_count(group).rungs}
     for rung in ladder.rungs:
         lowest = min(value for number, value in values.items() if number <= rung.members)
         assert rung.makespan.bound <= lowest <= rung.makespan.value

@@ -27,8 +27,12 @@ from kassay.experiments.cli.process_groups import (
     process_groups,
 )
 from kassay.experiments.cli.write_results import Record, TableLayout, write_text
-from kassay.experiments.planning.forecast import Forecast, RestartSettings, current_assignor
-from kassay.experiments.planning.forecast import (
+from kassay.experiments.planning.configuration_forecast import (
+    Forecast,
+    RestartSettings,
+    current_assignor,
+)
+from kassay.experiments.planning.configuration_forecast import (
     forecast as forecast_changes,
 )
 from kassay.experiments.planning.forecast_recommendation import Criterion, Recommendation, recommend
@@ -122,8 +126,9 @@ def forecast(options: ForecastOptions, source: SelectedGroups) -> None:
     Streams application, it compares task assignors and settings.
 
     With --events, kassay compares the moves of each assignor over a planned sequence of events
-    with the fewest moves over all of their rebalances. The partition-seconds without an owner are
-    those of the protocol of the assignor, or of each protocol for the fewest moves.
+    with the fewest possible moves over all rebalances of the sequence. The partition-seconds
+    without an owner are those of the protocol of the assignor, or of each protocol for the fewest
+    moves.
 
     Example: `kassay forecast captures/ --at-once 1 --at-once 2 --format table`
 

@@ -30,8 +30,8 @@ class ImplementationsOptions(TableOptions):
     arguments: list[str] | None = argument(
         None,
         "Libraries to install. Without a version, kassay installs the newest listed version. The "
-        "name available selects all libraries with their required programs on PATH.",
-        metavar="[install LIBRARY[@VERSION]...]",
+        "name 'available' selects all libraries whose required programs are on PATH.",
+        metavar="install LIBRARY[@VERSION]...",
     )
     output_format: Format = format_option(Format.TABLE)
 

@@ -34,7 +34,7 @@ from kassay.reference.model.group import Group
 from kassay.reference.model.group_annotations import WeightSource
 from kassay.solver.limits import SearchBudget
 from kassay.solver.sizing.limiting_partition import limiting_partition
-from kassay.solver.sizing.scaling_ladder import Ladder, Rung, scaling_ladder
+from kassay.solver.sizing.load_by_member_count import Ladder, Rung, load_by_member_count
 from kassay.solver.solution import value_and_bound
 
 
@@ -117,7 +117,7 @@ def ladder(
         )
     known = source.import_options()
     find = partial(
-        scaling_ladder,
+        load_by_member_count,
         like=options.like,
         allow_lag=options.allow_lag,
         seed=search.seed,

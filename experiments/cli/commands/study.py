@@ -38,7 +38,7 @@ from kassay.experiments.study.output_reader import (
     location,
     read_manifest,
 )
-from kassay.experiments.study.statistics.stream_rates import RATES, StreamTotals
+from kassay.experiments.study.statistics.event_stream_rates import RATES, StreamTotals
 from kassay.reference.documents.text_files import open_text
 from kassay.reference.model.errors import InputError, UsageError
 

@@ -39,8 +39,8 @@ def known_assignor(name: str, *, of_each_kind: bool = False) -> str:
         if of_each_kind:
             return name
         raise typer.BadParameter(
-            f"{name} reads documents of kind {str(FAMILY_PORTS[name].kind)!r}; only kassay assign, "
-            "compare, explain and hunt support this kind"
+            f"{name} reads documents of kind {str(FAMILY_PORTS[name].kind)!r}, which this "
+            "command does not support; use kassay assign, compare, explain, hunt or study"
         )
     if not is_library_assignor(name):
         check_name("assignor", [*ASSIGNORS, "LIBRARY[@VERSION]:ASSIGNOR"], name)

@@ -67,7 +67,8 @@ def _parse_tolerance(text: str) -> Tolerance:
         return Tolerance(relative=parse_share(text))
     except typer.BadParameter:
         raise typer.BadParameter(
-            f"the tolerance of a level must be a share such as 0.05 or 5%, or +N, got {text!r}"
+            "the tolerance of a level must be a share such as 0.05 or 5%, or an absolute value "
+            f"such as +3, got {text!r}"
         ) from None
 
 

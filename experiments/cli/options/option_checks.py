@@ -48,7 +48,7 @@ def parse_share(text: str) -> Fraction:
     except (ValueError, ZeroDivisionError):
         share = Fraction(-1)
     if share < 0:
-        raise typer.BadParameter(f"a share must be a number such as 0.05 or 5%, got {text!r}")
+        raise typer.BadParameter(f"a share must be at least 0, such as 0.05 or 5%, got {text!r}")
     return share
 
 

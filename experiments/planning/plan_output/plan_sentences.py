@@ -216,7 +216,7 @@ def action_note(plan: Plan) -> str | None:
 
 
 def gaps_of_first_moves(plan: Plan) -> Iterator[str]:
-    """Yield one sentence per number of first moves whose imbalance is not the lowest one found."""
+    """Yield a sentence for each number of first moves after which imbalance can be lower."""
     measure = plan.frontier.measure
     for first in plan.first_moves():
         if first.moves in _COMPARED_MOVES and first.imbalance > first.lowest:

@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 
-from kassay.experiments.planning.forecast import planned_members
+from kassay.experiments.planning.configuration_forecast import planned_members
 from kassay.experiments.simulation.scripts.script import Action, Script, ScriptEvent, TopicPlan
 from kassay.experiments.simulation.scripts.script_parser import parse_planned_events
 from kassay.reference.documents.text_files import read_text
@@ -170,8 +170,8 @@ class _State:
             if not self.group.has_equal_speeds:
                 raise InputError(
                     f"{self.script.name}: the speed of the new member {client!r} is unknown, and "
-                    "the speeds of the group differ; use a member of the group, or a group without "
-                    "speeds"
+                    "the speeds of the group differ; let members of the group join again, or "
+                    "remove the speeds"
                 )
             self.plans[client] = Member(
                 id=client,

@@ -9,7 +9,7 @@ import yaml
 
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
-from kassay.solver.sizing.scaling_ladder import Ladder, Rung
+from kassay.solver.sizing.load_by_member_count import Ladder, Rung
 
 _NAME = re.compile(r"[^a-z0-9]+")
 _MAX_NAME = 63

@@ -16,7 +16,7 @@ from kassay.reference.model.metrics import Measure
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationCost:
-    """Total cost of one simulation, measured from its first event, beside those of its result."""
+    """Costs of one simulation from its first event on; ``result`` has its moves and lag."""
 
     result: SimulationResult
     protocol: str

@@ -9,7 +9,14 @@ from kassay.experiments.sources.tool_documents.document_rows import (
     JsonFields,
     merge_counts,
 )
-from kassay.experiments.sources.tool_documents.kafka_tools import (
+from kassay.experiments.sources.tool_documents.monitoring_tools import (
+    read_burrow_consumer,
+    read_burrow_lag,
+    read_metricbeat_event,
+    read_rest_resource,
+)
+from kassay.experiments.sources.tool_documents.prometheus import is_metrics, parse_metrics
+from kassay.experiments.sources.tool_documents.topic_and_log_dir_tools import (
     is_log_dirs,
     is_reassignment,
     is_topic_description,
@@ -18,13 +25,6 @@ from kassay.experiments.sources.tool_documents.kafka_tools import (
     parse_reassignment,
     parse_topic_description,
 )
-from kassay.experiments.sources.tool_documents.monitoring_tools import (
-    read_burrow_consumer,
-    read_burrow_lag,
-    read_metricbeat_event,
-    read_rest_resource,
-)
-from kassay.experiments.sources.tool_documents.prometheus import is_metrics, parse_metrics
 from kassay.reference.documents.json_values import as_object, read_json_documents
 from kassay.reference.model.errors import InputError
 

@@ -38,7 +38,8 @@ def read_rest_resource(document: JsonFields, *, line: int) -> DocumentRows:
             )
     where = resources[0].where if resources else f"line {line}"
     raise InputError(
-        f"{where}: a document of kind {kind!r} contains neither members nor partitions"
+        f"{where}: kind {kind!r} is not supported; expected KafkaConsumerGroup, KafkaConsumer, "
+        "KafkaConsumerAssignment, KafkaConsumerLag or KafkaTopic"
     )
 
 

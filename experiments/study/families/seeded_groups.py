@@ -60,7 +60,7 @@ def leave(group: Group, rng: Random) -> Group:
 
 
 def resubscribe(group: Group, rng: Random, draw_subscription: DrawSubscription) -> Group:
-    """Change the subscriptions of random members, at most a quarter of all members.
+    """Change the subscriptions of random members: at least one, at most a quarter.
 
     These members still claim their old partitions, so that claims to unsubscribed topics become
     stale.

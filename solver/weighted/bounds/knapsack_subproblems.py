@@ -93,10 +93,11 @@ class MemberExchange:
         return Knapsacks(net, bound, giving, receiving)
 
     def bounds_of_moves(self, price: Ints, most: int) -> Ints:
-        """Return, per partition and member, a bound on the cost of placements with this move.
+        """Return a lower bound on the cost of placements that move a partition to a member.
 
-        Bounds are multiplied by `SCALE`. They are at least ``most`` + 1 if the partition is too
-        expensive for its owner to give away, or the member may not receive it.
+        Rows are partitions, columns members. Bounds are multiplied by `SCALE`. They are at least
+        ``most`` + 1 if the partition is too expensive for its owner to give away, or the member may
+        not receive it.
         """
         price_paid, _ = self._give_tables(price)
         price_earned, _ = self._receive_tables(price)

@@ -1,4 +1,4 @@
-"""Bound movement under maximum loads by column generation, and derive placements.
+"""Compute a lower bound on moves within maximum loads by column generation; derive placements.
 
 Column generation finds prices by weight, then prices of single partitions. The integer knapsacks
 of `kassay.solver.weighted.bounds.knapsack_subproblems` prove the bound. An integer program over the

@@ -58,7 +58,7 @@ def test_an_invalid_share_is_a_usage_error(kassay, write_groups, share):
     groups = write_groups(WEIGHTED)
     done = kassay("solve", groups, f"--tolerance={share}")
     assert done.code == 2
-    assert f"a share must be a number such as 0.05 or 5%, got '{share}'" in done.message
+    assert f"a share must be at least 0, such as 0.05 or 5%, got '{share}'" in done.message
     done = kassay("solve", groups, "--level", f"imbalance={share}")
     assert done.code == 2
-    assert f"must be a share such as 0.05 or 5%, or +N, got '{share}'" in done.message
+    assert f"or an absolute value such as +3, got '{share}'" in done.message

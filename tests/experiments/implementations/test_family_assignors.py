@@ -237,7 +237,7 @@ def test_assign_prints_that_an_assignor_does_not_terminate(driver):
 
 
 def test_other_commands_refuse_assignors_and_documents_of_a_family():
-    refused = "reads documents of kind 'share'; only kassay assign, compare, explain and hunt"
+    refused = "reads documents of kind 'share', which this command does not support"
     with pytest.raises(InputError, match=refused):
         run(NAMED_GROUPS["A"].group, "kafka-broker:share")
     result = CliRunner().invoke(app, ["compare", "--assignor", "kafka-broker:share"], input="{}")

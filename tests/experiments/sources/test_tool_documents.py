@@ -95,7 +95,7 @@ def test_burrow_lags_become_weights(write):
         (burrow({"partition": 0}), r"partitions\[0\]: missing key 'topic'"),
         (burrow(partition(0))[:-40], "not valid JSON"),
         (rest("KafkaConsumerLagList", lag(0, "c1"), next_page="http://x?page=2"), "continues at"),
-        (rest("KafkaBrokerList", {"broker_id": 1}), "contains neither members nor partitions"),
+        (rest("KafkaBrokerList", {"broker_id": 1}), "kind 'KafkaBroker' is not supported"),
         (
             rest("KafkaConsumerLagList", {**lag(0, "c1"), "lag": 1.5}),
             "expected an integer, got 1.5",

@@ -13,9 +13,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from kassay.experiments.study.evaluate_event_stream import OPTIMUM
 from kassay.experiments.study.statistics.significance import UPPER_QUANTILE
 from kassay.experiments.study.statistics.unowned_time import UNOWNED_SECONDS
-from kassay.experiments.study.trajectories import OPTIMUM
 from kassay.reference.assignors import RebalanceProtocol
 
 RESAMPLES = 2000

@@ -72,7 +72,7 @@ class Ladder:
     is_complete: bool
 
 
-def scaling_ladder(
+def load_by_member_count(
     group: Group,
     *,
     first: int = 1,
@@ -117,7 +117,7 @@ def scaling_ladder(
     >>> from kassay.reference.model.group import Member, Topic
     >>> topic, member = Topic(name="t", partitions=10), Member(id="a", subscription=("t",))
     >>> group = Group(topics=(topic,), members=(member,))
-    >>> [(rung.members, rung.makespan.value) for rung in scaling_ladder(group).rungs]
+    >>> [(rung.members, rung.makespan.value) for rung in load_by_member_count(group).rungs]
     [(1, 10), (2, 5), (3, 4), (4, 3), (5, 2), (10, 1)]
     """
     check_sizing_weights(group, allow_lag=allow_lag)

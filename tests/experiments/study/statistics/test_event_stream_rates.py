@@ -10,7 +10,7 @@ from kassay.experiments.simulation.scripts.script import (
     TopicPlan,
 )
 from kassay.experiments.simulation.simulation import simulate
-from kassay.experiments.study.statistics.stream_rates import RATES, Rate, StreamTotals
+from kassay.experiments.study.statistics.event_stream_rates import RATES, Rate, StreamTotals
 from kassay.experiments.study.statistics.unowned_time import UNOWNED_SECONDS
 
 MOVES, ABOVE = Rate("moves", "rebalances"), Rate("moves", "rebalances", minus="optimal_moves")

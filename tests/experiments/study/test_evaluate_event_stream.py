@@ -8,16 +8,16 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array
 
 from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
-from kassay.experiments.study import trajectories
+from kassay.experiments.study import evaluate_event_stream
+from kassay.experiments.study.evaluate_event_stream import (
+    OPTIMUM,
+    compare_trajectories,
+    hindsight_trajectory,
+)
 from kassay.experiments.study.families.event_streams import (
     EventStreamFamily,
     StreamEvent,
     StreamStep,
-)
-from kassay.experiments.study.trajectories import (
-    OPTIMUM,
-    compare_trajectories,
-    hindsight_trajectory,
 )
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, Member, Topic
@@ -92,7 +92,7 @@ def test_with_a_random_past_all_assignors_start_from_the_same_state():
 def test_a_failed_assignor_keeps_its_partitions_until_the_next_rebalance(monkeypatch):
     failed = StableResult(ending=Ending.FAILED, assignment=None, rounds=1)
     monkeypatch.setattr(
-        trajectories,
+        evaluate_event_stream,
         "run_until_stable",
         lambda group, name: run_until_stable(group, name) if len(group.members) < 3 else failed,
     )
@@ -117,7 +117,7 @@ def test_a_search_proves_the_fewest_moves_between_the_corners_of_the_hull(monkey
     result = Assignment({"a": [("u", 0), ("t", 0)], "c": [("t", 1), ("t", 2)]})
     kept = StableResult(ending=Ending.OK, assignment=result, rounds=1)
     monkeypatch.setattr(
-        trajectories,
+        evaluate_event_stream,
         "run_until_stable",
         lambda group, name: run_until_stable(group, name) if len(group.members) < 3 else kept,
     )

@@ -10,9 +10,9 @@ import pytest
 from kassay.reference import Group, Member, Topic
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.solver.limits import SearchLimits
+from kassay.solver.sizing.load_by_member_count import load_by_member_count
 from kassay.solver.sizing.members_needed import members_needed
 from kassay.solver.sizing.resized_groups import resized, with_valid_ownership
-from kassay.solver.sizing.scaling_ladder import scaling_ladder
 from tests.brute_force import participants, partitions_to_place, reachable
 from tests.log_normal_groups import log_normal_group
 from tests.random_groups import random_group
@@ -72,7 +72,7 @@ def test_the_rungs_are_the_numbers_that_lower_the_makespan(
         group = weighted(random_group(seed), seed) if is_weighted else random_group(seed)
         last = max(len(group.members), len(partitions_to_place(group)))
         expected = falling((n, brute_force_makespan(group, n)) for n in range(1, last + 1))
-        ladder = scaling_ladder(group)
+        ladder = load_by_member_count(group)
         assert [(rung.members, rung.makespan.value) for rung in ladder.rungs] == expected
         assert all(rung.is_proven and rung.makespan.is_proven for rung in ladder.rungs)
         steps += len(expected)
@@ -99,7 +99,7 @@ def test_the_rungs_of_members_with_different_speeds_agree_with_brute_force(
         expected = falling(
             (n, minimum_makespan(group, changed, multiple=multiple)) for n, changed in sizes
         )
-        ladder = scaling_ladder(group, last=last, like=like.id)
+        ladder = load_by_member_count(group, last=last, like=like.id)
         assert [(rung.members, rung.makespan.value) for rung in ladder.rungs] == expected
         assert all(rung.is_proven for rung in ladder.rungs)
         for number, load in expected:
@@ -114,19 +114,19 @@ def test_members_of_different_speed_require_a_model_for_added_members():
     group = random_group(3)
     members = tuple(replace(one, speed=index + 1) for index, one in enumerate(group.members))
     with pytest.raises(InputError, match="speed of added members is not known; give --like"):
-        scaling_ladder(replace(group, members=members))
+        load_by_member_count(replace(group, members=members))
 
 
 def test_added_members_have_the_common_speed_of_the_members():
     members = tuple(Member(id=id, subscription=("t",), speed=3) for id in "ab")
     group = Group(topics=(Topic(name="t", partitions=8),), members=members)
-    assert [rung.makespan.value for rung in scaling_ladder(group).rungs] == [8, 4, 3, 2, 1]
+    assert [rung.makespan.value for rung in load_by_member_count(group).rungs] == [8, 4, 3, 2, 1]
 
 
 def test_a_group_with_equal_subscriptions_has_the_rungs_of_the_rounded_quotient():
     members = tuple(Member(id=f"c{n}", subscription=("t", "u")) for n in range(7))
     topics = (Topic(name="t", partitions=100), Topic(name="u", partitions=26))
-    ladder = scaling_ladder(Group(topics=topics, members=members))
+    ladder = load_by_member_count(Group(topics=topics, members=members))
     loads = [-(-126 // number) for number in range(1, 127)]
     expected = [n for n in range(1, 127) if n == 1 or loads[n - 1] < loads[n - 2]]
     assert [rung.members for rung in ladder.rungs] == expected
@@ -136,7 +136,7 @@ def test_a_group_with_equal_subscriptions_has_the_rungs_of_the_rounded_quotient(
 def test_moves_count_from_the_current_owners_and_from_the_rung_before():
     owned = {"a": [("t", n) for n in range(4)], "b": [("t", 4), ("t", 5)]}
     members = tuple(Member(id=m, subscription=("t",), owned=owned[m], generation=1) for m in "ab")
-    ladder = scaling_ladder(Group(topics=(Topic(name="t", partitions=6),), members=members))
+    ladder = load_by_member_count(Group(topics=(Topic(name="t", partitions=6),), members=members))
     moves = [
         (rung.members, rung.movement.value, rung.placed, rung.moves_from_previous)
         for rung in ladder.rungs
@@ -152,7 +152,7 @@ def test_moves_count_from_the_current_owners_and_from_the_rung_before():
 
 def test_a_time_limit_leaves_makespans_without_proof():
     group = log_normal_group(60, 8)
-    ladder = scaling_ladder(group, first=6, last=10, limits=SearchLimits(time=0))
+    ladder = load_by_member_count(group, first=6, last=10, limits=SearchLimits(time=0))
     assert not all(rung.makespan.is_proven for rung in ladder.rungs)
     assert all(rung.movement is None for rung in ladder.rungs)
     assert all(rung.makespan.bound <= rung.makespan.value for rung in ladder.rungs)
@@ -160,14 +160,14 @@ def test_a_time_limit_leaves_makespans_without_proof():
 
 def test_a_range_without_a_number_is_a_usage_error():
     with pytest.raises(UsageError, match="first must be from 1 to last"):
-        scaling_ladder(random_group(1), first=3, last=2)
+        load_by_member_count(random_group(1), first=3, last=2)
 
 
 @pytest.mark.long
 def test_a_ladder_without_moves_has_the_same_rungs():
     group = log_normal_group(12, 3)
-    full = scaling_ladder(group, limits=600)
-    short = scaling_ladder(group, limits=600, with_moves=False)
+    full = load_by_member_count(group, limits=600)
+    short = load_by_member_count(group, limits=600, with_moves=False)
     for one, other in zip(full.rungs, short.rungs, strict=True):
         assert (one.members, one.last, one.makespan) == (other.members, other.last, other.makespan)
         assert one.movement is not None
