@@ -11,7 +11,7 @@ import math
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,7 +65,7 @@ class BenchmarkRow:
         )
 
 
-def weighted_group(weights: list[int], owners: list[int], members: int) -> Group:
+def weighted_group(weights: Sequence[int], owners: Sequence[int], members: int) -> Group:
     """Build a group with one topic that all members consume; owner -1 means no owner."""
     return Group(
         topics=(Topic(name="t", partitions=len(weights), weights=tuple(weights)),),

@@ -1,7 +1,6 @@
-"""Seeded small groups for brute force, and groups with given owners."""
+"""Seeded small groups for brute force."""
 
 import random
-from collections.abc import Sequence
 from dataclasses import replace
 
 from kassay.reference import Group, Member, Topic
@@ -50,19 +49,3 @@ def random_claims_group(seed: int) -> Group:
         owned = sorted(claims) if generation >= 0 else []
         members.append(replace(member, owned=Partitions.of(owned), generation=generation))
     return replace(group, members=tuple(members))
-
-
-def group_with_owners(weights: Sequence[int], owners: Sequence[int], members: int) -> Group:
-    """Return a group with one topic, and an owner per partition."""
-    return Group(
-        topics=(Topic(name="t", partitions=len(weights), weights=tuple(weights)),),
-        members=tuple(
-            Member(
-                id=f"c{member}",
-                subscription=("t",),
-                owned=[("t", number) for number, owner in enumerate(owners) if owner == member],
-                generation=1,
-            )
-            for member in range(members)
-        ),
-    )

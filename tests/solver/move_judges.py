@@ -10,9 +10,9 @@ from itertools import product
 import numpy as np
 from ortools.sat.python import cp_model
 
+from benchmarks.weighted_groups import weighted_group
 from kassay.reference import Group, Member, Topic
 from kassay.solver.problem import Problem
-from tests.random_groups import group_with_owners
 
 
 def by_maximum(problem: Problem, most: int) -> list[int]:
@@ -234,7 +234,7 @@ def few_partitions_with_a_heavy_one(seed: int) -> Group:
     weights = [rng.randint(1, 12) for _ in range(count)]
     weights[rng.randrange(count)] = rng.randint(8, 30)
     owner = [rng.choice([0, 0, 0, 1, 2, rng.randrange(members)]) for _ in range(count)]
-    return group_with_owners(weights, owner, members)
+    return weighted_group(weights, owner, members)
 
 
 def is_badly_received(problem: Problem, placement: np.ndarray) -> bool:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks.few_moves.instances import instance
-from benchmarks.weighted_groups import dealt_in_turn
+from benchmarks.weighted_groups import dealt_in_turn, weighted_group
 from kassay.reference import Group
 from kassay.reference.model.assignment import Assignment
 from kassay.solver import Imbalance, Movement, Tolerance, solve
@@ -21,7 +21,6 @@ from kassay.solver.weighted.search.exchange_beam import ExchangeBeam
 from kassay.solver.weighted.search.few_moves import FewMovesSearch
 from kassay.solver.weighted.search.overload_annealing import OverloadAnnealing
 from tests import brute_force
-from tests.random_groups import group_with_owners
 from tests.solver.random_cases import limited_problems, weighted_problems
 from tests.tiers import short_and_long
 
@@ -30,7 +29,7 @@ def crowded(seed: int, partitions: int, members: int) -> Group:
     rng = random.Random(seed)
     weights = tuple(max(1, round(100 * rng.lognormvariate(0, 1))) for _ in range(partitions))
     owners = [rng.randrange(members) for _ in range(partitions)]
-    return group_with_owners(weights, owners, members)
+    return weighted_group(weights, owners, members)
 
 
 @pytest.mark.parametrize(("number", "often"), short_and_long((25, 2), (150, 20)))

@@ -11,6 +11,7 @@ from collections import Counter
 
 import pytest
 
+from benchmarks.weighted_groups import weighted_group
 from kassay.experiments.comparison.optimum import CaseLimits
 from kassay.experiments.planning.group_plan.plan import plan
 from kassay.experiments.planning.plan_output.plan_files import plan_document
@@ -26,7 +27,6 @@ from kassay.reference.model.metrics import loads, movement
 from kassay.solver.bounds.level_bounds import makespan_bound
 from kassay.solver.problem import build_problem
 from tests.log_normal_groups import log_normal_group
-from tests.random_groups import group_with_owners
 
 GROUP = log_normal_group()
 
@@ -82,7 +82,7 @@ def test_no_prefix_of_the_list_of_moves_is_below_the_frontier():
     weights = [int(3000 * 0.95**rank) + 3 for rank in range(90)]
     rng.shuffle(weights)
     owners = [rng.choice([0, 0, 0, 1, rng.randrange(6)]) for _ in weights]
-    found = plan(group_with_owners(weights, owners, 6), growth=(), limits=2.0)
+    found = plan(weighted_group(weights, owners, 6), growth=(), limits=2.0)
     points = [(point.movement.value, point.imbalance.value) for point in found.frontier.points]
     assert len(found.batches) > 10
     for moves, batch in enumerate(found.batches, 1):
