@@ -1,7 +1,7 @@
 """Scaling ladders compared with brute force over all numbers of members."""
 
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from math import lcm
 
@@ -26,6 +26,17 @@ def weighted(group: Group, seed: int) -> Group:
         for topic in group.topics
     )
     return replace(group, topics=tuple(topics))
+
+
+@pytest.fixture(params=[False, True], ids=["equal", "weighted"])
+def seeded_group(request) -> Callable[[int], Group]:
+    """Return the random group of a seed, with equal weights or with weights from 0 to 9."""
+
+    def build(seed: int) -> Group:
+        group = random_group(seed)
+        return weighted(group, seed) if request.param else group
+
+    return build
 
 
 def brute_force_makespan(group: Group, number: int) -> int | None:
@@ -63,13 +74,12 @@ def falling(makespans: Iterable[tuple[int, int | None]]) -> list[tuple[int, int]
 
 
 @pytest.mark.parametrize(("number_of_groups", "many_steps"), short_and_long((4, 4), (60, 120)))
-@pytest.mark.parametrize("is_weighted", [False, True], ids=["equal", "weighted"])
 def test_the_rungs_are_the_numbers_that_lower_the_makespan(
-    is_weighted, number_of_groups, many_steps
+    seeded_group, number_of_groups, many_steps
 ):
     steps = 0
     for seed in range(number_of_groups):
-        group = weighted(random_group(seed), seed) if is_weighted else random_group(seed)
+        group = seeded_group(seed)
         last = max(len(group.members), len(partitions_to_place(group)))
         expected = falling((n, brute_force_makespan(group, n)) for n in range(1, last + 1))
         ladder = load_by_member_count(group)
@@ -80,14 +90,13 @@ def test_the_rungs_are_the_numbers_that_lower_the_makespan(
 
 
 @pytest.mark.parametrize(("number_of_groups", "many_steps"), short_and_long((25, 12), (80, 50)))
-@pytest.mark.parametrize("is_weighted", [False, True], ids=["equal", "weighted"])
 def test_the_rungs_of_members_with_different_speeds_agree_with_brute_force(
-    is_weighted, number_of_groups, many_steps
+    seeded_group, number_of_groups, many_steps
 ):
     steps = 0
     for seed in range(number_of_groups):
         draw = random.Random(seed)
-        group = weighted(random_group(seed), seed) if is_weighted else random_group(seed)
+        group = seeded_group(seed)
         members = tuple(replace(one, speed=draw.choice((1, 2, 3))) for one in group.members)
         group, like = replace(group, members=members), draw.choice(members)
         if group.has_equal_speeds:
