@@ -16,17 +16,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
+from kassay.experiments.implementations.drivers.python.driver import assignor_class
+
 _POLL_SECONDS = 0.1
 _LONG_POLL_MILLIS = 3000
 _HEARTBEAT_MILLIS = 300
 _SESSION_MILLIS = 30_000
 _REJOIN_MILLIS = 15_000
-_CLASSES = {
-    "range": ("range", "RangePartitionAssignor"),
-    "roundrobin": ("roundrobin", "RoundRobinPartitionAssignor"),
-    "sticky": ("sticky.sticky_assignor", "StickyPartitionAssignor"),
-    "cooperative-sticky": ("cooperative_sticky", "CooperativeStickyAssignor"),
-}
 
 
 def _changes() -> Iterator[Sequence[str]]:
@@ -56,10 +52,7 @@ def _settings(package: str, bootstrap: str, group: str, assignor: str) -> dict[s
         name = "aiokafka" if package == "aiokafka" else "kafka_python"
         chosen = importlib.import_module(f"kassay.clients.{name}").OptimalAssignor
     else:
-        module, class_name = _CLASSES[assignor]
-        chosen = getattr(
-            importlib.import_module(f"{package}.coordinator.assignors.{module}"), class_name
-        )
+        chosen = assignor_class(package, assignor)
     settings = {
         "bootstrap_servers": bootstrap.split(","),
         "group_id": group,

@@ -21,12 +21,18 @@ from types import SimpleNamespace
 from typing import Any
 
 _GRACE_SECONDS = 1.0
-_CLASSES = {
+_ASSIGNORS = {
     "range": ("range", "RangePartitionAssignor"),
     "roundrobin": ("roundrobin", "RoundRobinPartitionAssignor"),
     "sticky": ("sticky.sticky_assignor", "StickyPartitionAssignor"),
     "cooperative-sticky": ("cooperative_sticky", "CooperativeStickyAssignor"),
 }
+
+
+def assignor_class(package: str, name: str) -> Any:
+    """Return the class of an assignor of kafka-python (package kafka) or aiokafka."""
+    module, class_name = _ASSIGNORS[name]
+    return getattr(importlib.import_module(f"{package}.coordinator.assignors.{module}"), class_name)
 
 
 class Topics:
@@ -116,9 +122,8 @@ class PythonLibrary:
 
     def _new_assignor(self, name: str) -> Any:
         """Return an assignor with its own state, which older releases keep in the class."""
-        module, class_name = _CLASSES[name]
-        cls = getattr(self._import(f"coordinator.assignors.{module}"), class_name)
-        return cls() if self._has_instances else type(class_name, (cls,), {})
+        cls = assignor_class(self._package, name)
+        return cls() if self._has_instances else type(cls.__name__, (cls,), {})
 
     def _import(self, module: str) -> Any:
         return importlib.import_module(f"{self._package}.{module}")
