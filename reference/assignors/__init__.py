@@ -92,6 +92,8 @@ ASSIGNORS: Mapping[str, Port] = MappingProxyType({port.name: port for port in _P
 """The ports by name. ``uniform-4.0`` is the uniform assignor of 4.0 brokers, which moves
 partitions of balanced groups (KAFKA-18688)."""
 
+NEWEST_ASSIGNORS = tuple(port.name for port in _PORTS if port.release is Release.NEWEST)
+"""Names of the assignors of the newest release."""
 DEFAULT_ASSIGNORS = tuple(
     port.name for port in _PORTS if port.release is not Release.ZOOKEEPER_CONSUMER
 )

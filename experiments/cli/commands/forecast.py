@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import typer
 
@@ -38,7 +39,6 @@ from kassay.experiments.planning.configuration_forecast import (
 from kassay.experiments.planning.forecast_recommendation import Criterion, Recommendation, recommend
 from kassay.experiments.planning.plan_output.plan_files import directory_names
 from kassay.experiments.planning.planned_events.event_forecast import (
-    COMPARED_ASSIGNORS,
     EventForecast,
     forecast_events,
 )
@@ -49,12 +49,11 @@ from kassay.experiments.planning.planned_events.planned_rebalances import (
 from kassay.experiments.planning.planned_events.render_events import render_events
 from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
 from kassay.experiments.simulation.simulation import SegmentCost
-from kassay.reference.assignors import ASSIGNORS
+from kassay.reference.assignors import ASSIGNORS, NEWEST_ASSIGNORS
 from kassay.reference.documents.json_codec import assignment_document
 from kassay.reference.model.group import Group
 from kassay.solver.limits import SearchLimits
 
-_EVENTS_PANEL = "Options for planned events"
 _ONE_BY_ONE = "fewest at each"
 
 
@@ -87,29 +86,34 @@ class ForecastOptions(TableOptions):
         "--minimise",
     )
     seed: int = option(0, "Random seed of the delays of heartbeats.")
+    output_format: Format = format_option(Format.JSONL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventOptions:
+    """Command-line options for planned events."""
+
+    panel: ClassVar[str] = "Options for planned events"
+
     events: Path | None = option(
         None,
         "Planned events, as in a simulation script: a YAML or JSON file with the key events, and "
         "optionally topics (new topics) and settings. kassay then finds the fewest moves over all "
         "rebalances of the events, and the moves of each assignor.",
         metavar="FILE",
-        rich_help_panel=_EVENTS_PANEL,
     )
     output: Path | None = directory_option(
         "Directory to write events.html to, or GROUP/events.html if the source has several groups.",
         default=None,
-        rich_help_panel=_EVENTS_PANEL,
     )
     time_limit: float = option(
         60.0,
         "Time limit in seconds of the search for the fewest moves, per group.",
         min=0,
-        rich_help_panel=_EVENTS_PANEL,
     )
-    output_format: Format = format_option(Format.JSONL)
 
 
-def forecast(options: ForecastOptions, source: SelectedGroups) -> None:
+def forecast(options: ForecastOptions, planned: EventOptions, source: SelectedGroups) -> None:
     """Forecast the rebalances that a change of a group causes.
 
     kassay simulates each configuration from the current owners: the current one, static
@@ -134,10 +138,10 @@ def forecast(options: ForecastOptions, source: SelectedGroups) -> None:
 
     Example: `kassay forecast connect-status.json --downtime 30 --format table`
     """
-    if options.events is not None:
-        _forecast_events(options, source, options.events)
+    if planned.events is not None:
+        _forecast_events(options, planned, source, planned.events)
         return
-    if options.output is not None:
+    if planned.output is not None:
         raise typer.BadParameter("--output requires --events")
     settings = RestartSettings(
         downtime=round(1000 * options.downtime),
@@ -152,7 +156,7 @@ def forecast(options: ForecastOptions, source: SelectedGroups) -> None:
             downtime_ms=settings.downtime,
             pause_ms=settings.pause,
             assignors=options.assignor or (),
-            limits=SearchLimits(time=options.time_limit, stop=STOP),
+            limits=SearchLimits(time=planned.time_limit, stop=STOP),
             output_format=options.output_format,
         )
         process_documents(
@@ -251,22 +255,24 @@ def _cells(cost: Record | None) -> Sequence[object]:
     return ["–"] * 3 if cost is None else [cost[key] for key in keys]
 
 
-def _forecast_events(options: ForecastOptions, source: SelectedGroups, file: Path) -> None:
-    assignors = tuple(options.assignor or COMPARED_ASSIGNORS)
+def _forecast_events(
+    options: ForecastOptions, planned: EventOptions, source: SelectedGroups, file: Path
+) -> None:
+    assignors = tuple(options.assignor or NEWEST_ASSIGNORS)
     unknown = [name for name in assignors if name not in ASSIGNORS]
     if unknown:
         raise typer.BadParameter(f"--assignor: unknown assignor {unknown[0]!r}")
     _, read = read_selected(source.file, source.import_options(), source.group)
     groups = list(read)
     names = iter(directory_names(id for id, _ in groups) if len(groups) > 1 else ["."])
-    limits = SearchLimits(time=options.time_limit, stop=STOP)
+    limits = SearchLimits(time=planned.time_limit, stop=STOP)
 
     def process(group: Group) -> GroupResult:
         rebalances = planned_rebalances(group, load_planned_events(file, group))
         found = forecast_events(rebalances, assignors=assignors, limits=limits)
         current = identify_assignor(group).name or options.current
-        if options.output is not None:
-            page = options.output / directories[group.id] / "events.html"
+        if planned.output is not None:
+            page = planned.output / directories[group.id] / "events.html"
             write_text(page, render_events(found, group, current=current))
             print_note(f"wrote {page}")
         return GroupResult(_events_record(group, found, current))
@@ -283,7 +289,7 @@ def _forecast_events(options: ForecastOptions, source: SelectedGroups, file: Pat
         options.output_format,
         layout,
         groups=groups,
-        both_readings=options.output is None,
+        both_readings=planned.output is None,
     )
 
 

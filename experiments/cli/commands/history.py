@@ -4,7 +4,7 @@ import json
 import time
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, ClassVar
 
 import typer
 
@@ -31,36 +31,32 @@ from kassay.experiments.spark.session import CONNECT, spark_session
 from kassay.experiments.study.manifest import manifest
 from kassay.experiments.study.output_reader import check_writable
 
-_FOLLOW_PANEL = "Options for following a cluster"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowOptions:
     """Command-line options for following the rebalances of a running cluster."""
 
+    panel: ClassVar[str] = "Options for following a cluster"
+
     follow: bool = option(
         False,
         "Write each rebalance of the cluster as soon as it is complete. The command runs until it "
         "is interrupted; the next start continues after the last rebalance written.",
-        rich_help_panel=_FOLLOW_PANEL,
     )
     metrics: Path | None = option(
         None,
         "File for the metrics of each group, in the text format of Prometheus.",
-        rich_help_panel=_FOLLOW_PANEL,
     )
     interval: float = option(
         10.0,
         "Time between two reads of new records, in seconds.",
         min=0.1,
-        rich_help_panel=_FOLLOW_PANEL,
     )
     quiet_period: float = option(
         30.0,
         "Time in seconds without new records of a group, after which the last generation of the "
         "group is considered complete.",
         min=0.1,
-        rich_help_panel=_FOLLOW_PANEL,
     )
 
 

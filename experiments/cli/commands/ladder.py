@@ -12,11 +12,7 @@ import typer
 from kassay.experiments.cli.messages import BAD_INPUT
 from kassay.experiments.cli.options.option_groups import option
 from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
-from kassay.experiments.cli.options.search_options import (
-    SearchOptions,
-    allow_lag_option,
-    like_option,
-)
+from kassay.experiments.cli.options.search_options import AddedMembers, SearchOptions
 from kassay.experiments.cli.options.source_options import GroupSource, SourceOptions
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
 from kassay.experiments.cli.progress import PROGRESS
@@ -79,8 +75,6 @@ class LadderOptions(TableOptions):
         min=1,
         show_default="current number, or number of consumed partitions if higher",
     )
-    like: str | None = like_option()
-    allow_lag: bool = allow_lag_option()
     autoscaler: Autoscaler | None = option(
         None, "Print a manifest for this autoscaler, not the ladder."
     )
@@ -94,7 +88,11 @@ class LadderOptions(TableOptions):
 
 
 def ladder(
-    options: LadderOptions, source: GroupSource, drain: DrainOptions, search: SearchOptions
+    options: LadderOptions,
+    added: AddedMembers,
+    source: GroupSource,
+    drain: DrainOptions,
+    search: SearchOptions,
 ) -> None:
     """List the numbers of members at which the maximum load drops.
 
@@ -118,8 +116,8 @@ def ladder(
     known = source.import_options()
     find = partial(
         load_by_member_count,
-        like=options.like,
-        allow_lag=options.allow_lag,
+        like=added.like,
+        allow_lag=added.allow_lag,
         seed=search.seed,
         progress=PROGRESS,
     )

@@ -9,10 +9,9 @@ import typer
 from kassay.experiments.cli.options.option_groups import option
 from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
 from kassay.experiments.cli.options.search_options import (
+    AddedMembers,
     SearchOptions,
-    allow_lag_option,
     capacity_option,
-    like_option,
 )
 from kassay.experiments.cli.options.source_options import GroupSource
 from kassay.experiments.cli.process_groups import GroupResult, process_groups
@@ -52,15 +51,15 @@ class MembersOptions(TableOptions):
         min=0,
         show_default="current number, if --from is given",
     )
-    like: str | None = like_option()
-    allow_lag: bool = allow_lag_option()
     resilience: bool = option(
         False, "Include the maximum load after the loss of one member, in the worst case."
     )
     output_format: Format = format_option(Format.JSONL)
 
 
-def members(options: MembersOptions, source: GroupSource, search: SearchOptions) -> None:
+def members(
+    options: MembersOptions, added: AddedMembers, source: GroupSource, search: SearchOptions
+) -> None:
     """Find the minimum number of members for a maximum load.
 
     Without --from and --to, the output shows the minimum number of members, the numbers next to
@@ -88,9 +87,9 @@ def members(options: MembersOptions, source: GroupSource, search: SearchOptions)
             group,
             makespan=_relative_target(group, options.makespan),
             capacity=options.capacity,
-            like=options.like,
+            like=added.like,
             sweep=None if sweep is None else (*sweep, *also),
-            allow_lag=options.allow_lag,
+            allow_lag=added.allow_lag,
             limits=budget.part(1 / 2 if options.resilience else 1).rest(),
             seed=search.seed,
             progress=PROGRESS,

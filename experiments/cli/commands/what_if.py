@@ -22,11 +22,10 @@ from kassay.experiments.cli.options.output_options import (
     plot_option,
 )
 from kassay.experiments.cli.options.search_options import (
+    AddedMembers,
     SearchOptions,
-    allow_lag_option,
     capacity_option,
     downtime_option,
-    like_option,
     pause_option,
 )
 from kassay.experiments.cli.options.source_options import SelectedGroups
@@ -62,8 +61,6 @@ class WhatIfOptions(TableOptions):
         "range with a step (5..50:5) or a list (8,12).",
         metavar="COUNT",
     )
-    like: str | None = like_option()
-    allow_lag: bool = allow_lag_option()
     without: list[str] | None = option(None, "Remove this member; repeatable.", metavar="MEMBER")
     partitions: list[str] | None = option(
         None, "Set the partition count of a topic; repeatable.", metavar="TOPIC=N"
@@ -97,12 +94,12 @@ class WhatIfOptions(TableOptions):
     plot: Path | None = plot_option()
     output_format: Format = format_option(Format.JSONL)
 
-    def specification(self, weights: Path | None) -> ScenarioSpec:
+    def specification(self, added: AddedMembers, weights: Path | None) -> ScenarioSpec:
         """Return the changes of the group. ``weights`` is a file with its new weights."""
         return ScenarioSpec(
             members=self.members,
-            like=self.like,
-            allow_lag=self.allow_lag,
+            like=added.like,
+            allow_lag=added.allow_lag,
             without=tuple(self.without or ()),
             partitions=tuple(self.partitions or ()),
             subscriptions=tuple(self.subscribe or ()),
@@ -115,6 +112,7 @@ class WhatIfOptions(TableOptions):
 
 def what_if(
     options: WhatIfOptions,
+    added: AddedMembers,
     source: SelectedGroups,
     objective: ObjectiveOptions,
     search: SearchOptions,
@@ -145,7 +143,7 @@ def what_if(
         return
     if options.settings:
         raise typer.BadParameter("--set requires documents of Kafka Streams or Kafka Connect")
-    alternatives = options.specification(table).alternatives()
+    alternatives = options.specification(added, table).alternatives()
     files = numbered(options.plot)
 
     def process(group: Group) -> GroupResult:

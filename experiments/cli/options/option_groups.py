@@ -46,12 +46,13 @@ class OptionGroup:
     def of(cls, options: Any, defaults: object | None = None) -> "OptionGroup":
         """Convert the fields of a dataclass to options.
 
-        ``defaults`` is an instance with other defaults than those of the fields.
+        ``defaults`` is an instance with other defaults than those of the fields. A class variable
+        ``panel`` is the heading of the options in the help.
         """
         params, converters = [], {}
         for one in fields(options):
             default = one.default if defaults is None else getattr(defaults, one.name)
-            param, convert = _param(one, default)
+            param, convert = _param(one, default, getattr(options, "panel", None))
             params.append(param)
             converters[one.name] = convert or (lambda value: value)
         return cls(options, params, converters)
@@ -62,9 +63,12 @@ class OptionGroup:
         return self.options(**values)
 
 
-def _param(one: "Field[Any]", default: object) -> tuple[Any, Callable[[Any], object] | None]:
+def _param(
+    one: "Field[Any]", default: object, panel: str | None
+) -> tuple[Any, Callable[[Any], object] | None]:
     declaration = copy(one.metadata["declaration"])
     declaration.default = ... if default is REQUIRED else default
+    declaration.rich_help_panel = panel
     if one.type is bool:
         declaration.param_decls = (f"--{one.name.replace('_', '-')}",)
     converted = ParamMeta(name=one.name, default=declaration, annotation=one.type)

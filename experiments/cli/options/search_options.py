@@ -60,6 +60,24 @@ class SearchOptions(LimitOptions):
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedMembers:
+    """Command-line options for members to add, and for lag as the weight."""
+
+    like: str | None = option(
+        None,
+        "Added members get the subscription, capacity, speed and rack of this member. Required "
+        "if members differ in speed.",
+        metavar="MEMBER",
+        show_default="subscription to all topics, no rack",
+    )
+    allow_lag: bool = option(
+        False,
+        "Compute a number of members even if lag is the weight. Lag measures the backlog, not "
+        "the traffic: the result is the number of members that can share the backlog.",
+    )
+
+
 def cases_option(default: int) -> Any:
     """Declare the number of generated groups."""
     return option(
@@ -67,17 +85,6 @@ def cases_option(default: int) -> Any:
         "Number of generated groups, divided evenly among the families. Families of fixed size "
         "are not counted: all their groups are included.",
         min=0,
-    )
-
-
-def like_option() -> Any:
-    """Declare the member that added members resemble."""
-    return option(
-        None,
-        "Added members get the subscription, capacity, speed and rack of this member. Required "
-        "if members differ in speed.",
-        metavar="MEMBER",
-        show_default="subscription to all topics, no rack",
     )
 
 
@@ -97,13 +104,4 @@ def capacity_option() -> Any:
     """Declare the default capacity of members."""
     return option(
         None, "Maximum load of each member without a capacity in the group document.", min=0
-    )
-
-
-def allow_lag_option() -> Any:
-    """Declare that lag may be the weight."""
-    return option(
-        False,
-        "Compute a number of members even if lag is the weight. Lag measures the backlog, not "
-        "the traffic: the result is the number of members that can share the backlog.",
     )

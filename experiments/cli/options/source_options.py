@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import typer
 
@@ -23,8 +23,6 @@ from kassay.experiments.sources.live_cluster import client_properties
 from kassay.reference.documents.json_codec import load_weights
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group_annotations import WeightSource
-
-CLUSTER_PANEL = "Options for a running cluster"
 
 
 def group_file_argument() -> Any:
@@ -152,20 +150,18 @@ class SelectedGroups(GroupSource):
 class ClusterOptions:
     """Command-line options for reading from a running Kafka cluster."""
 
+    panel: ClassVar[str] = "Options for a running cluster"
+
     bootstrap_server: str | None = option(
         None,
         "Brokers of the cluster to read from, separated by commas.",
         metavar="HOST:PORT",
-        rich_help_panel=CLUSTER_PANEL,
     )
     command_config: Path | None = option(
         None,
         "File of client properties, such as TLS and SASL settings.",
-        rich_help_panel=CLUSTER_PANEL,
     )
-    timeout: float = option(
-        30.0, "Time limit per request to Kafka, in seconds.", min=0.1, rich_help_panel=CLUSTER_PANEL
-    )
+    timeout: float = option(30.0, "Time limit per request to Kafka, in seconds.", min=0.1)
 
     def settings(self) -> dict[str, str]:
         """Return the client properties for librdkafka."""
@@ -181,7 +177,6 @@ class SampledClusterOptions(ClusterOptions):
         10.0,
         "Time between the two offset samples for --weights rate and --speeds rate, in seconds.",
         min=0.1,
-        rich_help_panel=CLUSTER_PANEL,
     )
 
 

@@ -7,7 +7,7 @@ from kassay.experiments.implementations.convergence import run_until_stable
 from kassay.experiments.planning.moves.move_schedule import moves_between
 from kassay.experiments.planning.planned_events.planned_rebalances import PlannedRebalance
 from kassay.experiments.study.statistics.unowned_time import UNOWNED_SECONDS, unowned_seconds
-from kassay.reference.assignors import ASSIGNORS, Release
+from kassay.reference.assignors import ASSIGNORS, NEWEST_ASSIGNORS
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import loads as member_loads
@@ -24,10 +24,6 @@ from kassay.solver.trajectory.trajectory import (
 
 HINDSIGHT = "hindsight"
 """Name of the assignments with the fewest moves over all rebalances."""
-COMPARED_ASSIGNORS = tuple(
-    name for name, port in ASSIGNORS.items() if port.release is Release.NEWEST
-)
-"""Assignors of the newest release, which a forecast compares by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +92,7 @@ class EventForecast:
 def forecast_events(
     rebalances: Sequence[PlannedRebalance],
     *,
-    assignors: Sequence[str] = COMPARED_ASSIGNORS,
+    assignors: Sequence[str] = NEWEST_ASSIGNORS,
     limits: SearchLimits = SearchLimits(),
 ) -> EventForecast:
     """Find the fewest moves over planned rebalances, and run each assignor on them.
