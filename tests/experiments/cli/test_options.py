@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -15,6 +16,8 @@ DEFAULTS = SearchOptions(time_limit=5.0, seed=7)
 @dataclass(frozen=True, kw_only=True)
 class Named:
     """Group with one option."""
+
+    panel: ClassVar[str] = "Names"
 
     name: str = option("x", "Name.")
 
@@ -36,6 +39,15 @@ def test_a_dataclass_of_options_becomes_one_option_per_field(arguments, expected
         ComposedCommand("command", command)([*arguments, "--name", "y"])
     assert not exit_.value.code
     assert seen == [(expected, "y")]
+
+
+def test_the_options_of_a_group_have_its_heading_in_the_help():
+    def command(*, search: SearchOptions, named: Named) -> None:
+        """Use both groups."""
+
+    headings = {one.name: one.rich_help_panel for one in ComposedCommand("command", command).params}
+    assert headings["name"] == "Names"
+    assert headings["seed"] is None
 
 
 def test_following_on_spark_connect_is_rejected_before_spark_starts(kassay, tmp_path):
