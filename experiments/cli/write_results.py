@@ -21,8 +21,9 @@ class TableLayout:
     """Columns of an output table after the first column, which is the group id.
 
     The columns ``first`` (text), ``numbers`` and ``last`` (text) follow in this order. A narrow
-    terminal hides the columns ``optional`` first. ``not_empty`` are number columns that the table
-    lacks if no row has a value. ``rows`` converts a JSON record to table rows without the group id.
+    terminal hides the columns ``optional`` first. ``not_empty`` are columns of ``first`` or
+    ``numbers`` that the table lacks if no row has a value. ``rows`` converts a JSON record to table
+    rows without the group id.
     """
 
     first: Sequence[str] = ()
@@ -44,7 +45,7 @@ class TableLayout:
         return table.without(
             [
                 at
-                for at, heading in enumerate(self.numbers, len(first))
+                for at, heading in enumerate((*first, *self.numbers))
                 if heading in self.not_empty and not any(row[at] for row in rows)
             ]
         )

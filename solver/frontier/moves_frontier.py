@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from kassay.reference.model.assignment import Assignment
 from kassay.solver.constraints import Constraint
+from kassay.solver.evaluation import level_value
 from kassay.solver.frontier.frontier_points import (
     Frontier,
     FrontierPoint,
@@ -75,14 +77,19 @@ def add_solution(table: MovesTable, solution: Solution) -> None:
     """Add the assignment of a solution to the table, and its bound on the imbalance."""
     if solution.assignment is None:
         return
-    placement = table.problem.to_placement(solution.assignment)
-    table.most = max(table.most, solution.movement.value)
-    if placement is not None:
-        table.add(placement)
+    add_assignment(table, solution.assignment)
     first = solution.levels[0]
     if first.name == table.level.name:
         table.lowest = max(table.lowest, min(first.bound, table.values[-1]))
         table.raise_bound(table.top, table.lowest)
+
+
+def add_assignment(table: MovesTable, assignment: Assignment) -> None:
+    """Add an assignment with any number of moves to the table."""
+    placement = table.problem.to_placement(assignment)
+    if placement is not None:
+        table.most = max(table.most, level_value(table.problem, Movement(), placement))
+        table.add(placement)
 
 
 def table_frontier(

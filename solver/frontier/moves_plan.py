@@ -1,17 +1,25 @@
 """Choose the entry of a table of lowest maximum loads that a plan carries out."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.bounds.level_bounds import level_bound, makespan_bound
 from kassay.solver.certificate.certificate import Origin
-from kassay.solver.constraints import Constraint
+from kassay.solver.constraints import Constraint, MaxMoves
 from kassay.solver.evaluation import level_value
-from kassay.solver.frontier.moves_frontier import add_solution, fill_quickly, search_further
-from kassay.solver.lexicographic.moves_table import MovesTable
-from kassay.solver.limits import SearchBudget
+from kassay.solver.frontier.frontier import moves_table
+from kassay.solver.frontier.moves_frontier import (
+    add_assignment,
+    add_solution,
+    fill_quickly,
+    search_further,
+)
+from kassay.solver.lexicographic.moves_table import MovesTable, Report
+from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import Imbalance, Level, Movement, MovementCost, Tolerance
 from kassay.solver.solution import LevelValue, Solution
 from kassay.solver.solve import solve
@@ -19,6 +27,8 @@ from kassay.solver.solve import solve
 _SQUARES = Imbalance(Measure.SUM_OF_SQUARES)
 _SECONDS_FOR_TIES = 0.1
 """Minimum time of the search for lighter moves after a search for even loads."""
+FIRST_SHARE = 0.3
+"""Share of the time for the searches that need no integer program."""
 _OPTIMUM_SHARE, _MOVES_SHARE, _SQUARES_SHARE = 0.25, 0.3, 0.1
 
 
@@ -89,18 +99,19 @@ class MovesPlan:
             exact = (Imbalance(Measure.MAKESPAN), Movement())
             add_solution(table, self._solve(exact, table.top, budget.part(_OPTIMUM_SHARE)))
 
-    def find_fewest_moves(self, budget: SearchBudget) -> None:
-        """Search for fewer moves within the tolerance, and prove a bound on them."""
+    def find_fewest_moves(self, budget: SearchBudget, share: float = _MOVES_SHARE) -> None:
+        """Search for fewer moves within the tolerance, and prove a bound on them.
+
+        ``share`` is the share of the time for the integer program.
+        """
         table, limit = self.table, self._limit
         known = table.fewest_moves(limit)
         if known is None or known[0] == known[1] or not budget.has_time:
             return
         within = (Imbalance(Measure.MAKESPAN, Tolerance(up_to=limit)), Movement())
-        solution = self._solve(within, known[0], budget.part(_MOVES_SHARE))
+        solution = self._solve(within, known[0], budget.part(share))
         if solution.assignment is not None:
-            placement = table.problem.to_placement(solution.assignment)
-            if placement is not None:
-                table.add(placement)
+            add_assignment(table, solution.assignment)
             table.raise_bound(solution.movement.bound - 1, limit + 1)
 
     def even_out(self, budget: SearchBudget) -> int:
@@ -181,6 +192,66 @@ class MovesPlan:
             limits=replace(budget.limits, time=budget.seconds),
             seed=budget.seed,
         )
+
+
+def moves_plan(
+    group: Group,
+    levels: Sequence[Level],
+    constraints: Iterable[Constraint] = (),
+    *,
+    report: Report | None = None,
+) -> MovesPlan | None:
+    """Return a plan with an empty table, or None if a plan of these levels has no table."""
+    if not has_plan_levels(levels):
+        return None
+    constraints = tuple(constraints)
+    rules = without_move_limit(constraints)
+    table = moves_table(group, measure=Measure.MAKESPAN, constraints=rules, report=report)
+    if table is None:
+        return None
+    limits = [one.limit for one in constraints if isinstance(one, MaxMoves)]
+    return MovesPlan(table, levels[0].tolerance, min(limits, default=None), rules)
+
+
+def solve_as_planned(
+    group: Group,
+    *,
+    levels: Sequence[Level],
+    constraints: Iterable[Constraint] = (),
+    initial_assignment: Assignment | None = None,
+    limits: SearchLimits = SearchLimits(),
+    seed: int = 0,
+) -> Solution:
+    """Find the assignment of a plan with these levels, without its even loads and alternatives.
+
+    A plan without a table of moves has the assignment of `solve`.
+    """
+    constraints = tuple(constraints)
+    search = moves_plan(group, levels, constraints)
+    if search is None:
+        return solve(
+            group,
+            levels=levels,
+            constraints=constraints,
+            initial_assignment=initial_assignment,
+            limits=limits,
+            seed=seed,
+        )
+    budget = SearchBudget.start(limits, seed)
+    search.start(budget.part(FIRST_SHARE))
+    if initial_assignment is not None:
+        add_assignment(search.table, initial_assignment)
+    within = search.tolerance.up_to
+    if within is None or search.table.values[-1] > within:
+        search.find_lowest(budget)
+    search.find_fewest_moves(budget, share=1.0)
+    solution = search.solution()
+    return replace(solution, levels=solution.levels[: len(levels)])
+
+
+def without_move_limit(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
+    """Remove limits on the number of moves from the constraints."""
+    return tuple(rule for rule in constraints if not isinstance(rule, MaxMoves))
 
 
 def _origin(*, is_counted: bool) -> Origin:

@@ -13,7 +13,7 @@ from kassay.solver.sizing.resized_groups import (
     resized,
     with_valid_ownership,
 )
-from kassay.solver.sizing.size_search import Progress, SizeSearch
+from kassay.solver.sizing.size_search import CURRENT_SHARE, Progress, SizeSearch
 from kassay.solver.solution import LevelValue
 
 _NUMBERS_SHARE, _PROOF_SHARE, _MOVES_SHARE = 1 / 30, 1 / 60, 1 / 30
@@ -253,8 +253,12 @@ class _LadderSearch:
         Rungs near the current number of members come first. Moves of weighted groups are not
         searched if no time is left.
         """
-        budget, current = self._limited(_MOVES_SHARE), self.search.current
+        current = self.search.current
         number = len(current.members)
+        if current.is_weighted and any(rung.members == number for rung in found):
+            self.progress(f"moves to {number} members")
+            self.search.optimum(number, self._limited(CURRENT_SHARE))
+        budget = self._limited(_MOVES_SHARE)
         order = sorted(range(len(found)), key=lambda at: abs(found[at].members - number))
         first_half = budget.part(1 / 2)
         for left, index in zip(range(len(found), 0, -1), order, strict=True):

@@ -14,7 +14,7 @@ from kassay.solver.sizing.resized_groups import (
     with_capacity,
     with_valid_ownership,
 )
-from kassay.solver.sizing.size_search import MemberCount, Progress, SizeSearch
+from kassay.solver.sizing.size_search import CURRENT_SHARE, MemberCount, Progress, SizeSearch
 from kassay.solver.solution import LevelValue
 
 _SHARE = 8
@@ -143,7 +143,8 @@ class _MembersSearch:
         if numbers is None:
             value = None if needed is None else needed.value
             near = () if value is None else (max(0, value - 1), value, value + 1)
-            shown = dict.fromkeys((*near, len(self.search.current.members)))
+            current = len(self.search.current.members)
+            shown = {number: None for number in near if number != current} | {current: None}
         else:
             shown = dict.fromkeys(numbers)
         self._solve_all(list(shown), are_requested=numbers is not None)
@@ -183,14 +184,19 @@ class _MembersSearch:
         """Solve numbers of members; those that are not requested with a short time limit."""
         budget = self.budget
         if not are_requested and budget.limits.deterministic is None:
+            if self.search.current.is_weighted:
+                current = numbers.pop()
+                self._solve(current, budget.until(budget.limits.time * CURRENT_SHARE))
             budget = budget.until(budget.limits.time * _NEIGHBOURS_SHARE)
         for index, number in enumerate(numbers):
-            if self.budget.limits.is_stopped:
-                break
+            self._solve(number, budget.part(1 / (len(numbers) - index)))
+
+    def _solve(self, number: int, budget: SearchBudget) -> None:
+        """Find the makespan of a number in half of the time, then the fewest moves."""
+        if not self.budget.limits.is_stopped:
             self.progress(f"moves to {number} members")
-            # The makespan is known after half of the time of a number.
-            for share, solve in ((0.5, self.search.lowest_makespan), (1.0, self.search.optimum)):
-                solve(number, budget.part(share / (len(numbers) - index)))
+            self.search.lowest_makespan(number, budget.part(1 / 2))
+            self.search.optimum(number, budget)
 
     def _why_never_enough(self) -> str:
         """Return the reason why no number of members can meet the target, otherwise an empty text.

@@ -9,6 +9,7 @@ from kassay.reference.model.group import Group, Member
 from kassay.reference.model.metrics import Measure, loads, sum_of_squares
 from kassay.reference.model.ownership import rejoin
 from kassay.solver.bounds.level_bounds import makespan_bound
+from kassay.solver.frontier.moves_plan import solve_as_planned
 from kassay.solver.identical_members.lower_bounds import makespan_lower_bound
 from kassay.solver.identical_members.packing_heuristics import best_fit
 from kassay.solver.initial_solutions import longest_processing_time
@@ -21,6 +22,8 @@ from kassay.solver.solve import solve
 
 Progress = Callable[[str], None]
 """Function that is called with the name of each step when the step starts."""
+CURRENT_SHARE = 1 / 6
+"""Share of the time limit for the fewest moves to the current number of members."""
 _MAKESPAN = Imbalance(Measure.MAKESPAN)
 
 
@@ -226,7 +229,9 @@ class SizeSearch:
         """Minimise the moves from the owners of a group to the makespan of a known optimum."""
         group, _ = self._question(group)
         limit = 0 if best.makespan is None else best.makespan.value // self._scale(group)
-        return solve(
+        # The searches of a plan have a minimum time, which is too long for each number of members.
+        is_current = len(group.members) == len(self.current.members)
+        return (solve_as_planned if is_current else solve)(
             group,
             levels=(Imbalance(Measure.MAKESPAN, Tolerance(up_to=limit)), Movement()),
             initial_assignment=best.assignment,

@@ -46,6 +46,7 @@ from kassay.solver.solution import value_and_bound
 _DEFAULT_ASSIGNOR = "range"
 _WITHIN_TOLERANCE = "no lower maximum load was found beyond the tolerance of 2 %"
 _INTERRUPTED = "the search for an improvement was interrupted"
+_FEWER_POSSIBLE = "the search ended at the time limit, fewer moves are possible"
 _REPEATED_STATE = "the assignor does not terminate; its repeated state is explained"
 
 
@@ -82,7 +83,8 @@ def explain(
 
     Different weights: the steps are the moves of a plan with few moves and a maximum load of at
     most 2 % above the lowest one found. The time limit applies to the search for this plan. The
-    key "moved" contains one reason per move from the current to the explained assignment.
+    key "planned_movement" contains the number of moves of the steps and a lower bound. The key
+    "moved" contains one reason per move from the current to the explained assignment.
 
     If the assignor does not terminate, kassay explains the repeated state and prints a note.
 
@@ -127,7 +129,8 @@ def explain(
             draw_improving_chains(steps, next(files), title=group.id)
         return GroupResult(record | {"optimal": optimal, "steps": [_step(step) for step in steps]})
 
-    layout = TableLayout(first=("step", "improving chain", "by sticky"), rows=_rows)
+    first = ("step", "improving chain", "by sticky")
+    layout = TableLayout(first=first, not_empty=("by sticky",), rows=_rows)
     process_groups(
         source, process, options.output_format, layout, both_readings=options.plot is None
     )
@@ -167,6 +170,7 @@ def _weighted(result: WeightedExplanation) -> dict[str, object]:
         "measure": "makespan",
         "imbalance": value_and_bound(result.makespan),
         "movement": value_and_bound(result.movement),
+        "planned_movement": value_and_bound(result.planned),
         "moved": [
             {
                 "partition": list(move.partition),
@@ -210,9 +214,13 @@ def _rows(record: Record) -> Iterator[Sequence[object]]:
             "",
         )
     for number, step in enumerate(record.get("steps", ()), start=1):
-        yield number, step["description"], "yes" if step["direct"] else "no"
+        by_sticky = "" if "planned_movement" in record else "yes" if step["direct"] else "no"
+        yield number, step["description"], by_sticky
     for move in record.get("moved", ()):
         yield "", move["reason"], ""
+    planned = record.get("planned_movement") or {"value": 0, "bound": 0}
+    if planned["value"] > planned["bound"]:
+        yield "", f"note: the steps make {planned['value']} moves; {_FEWER_POSSIBLE}", ""
     if "note" in record:
         yield "", f"note: {record['note']}", ""
     own = record.get("own_assignor", {"is_ported": True})

@@ -102,7 +102,8 @@ def ladder(
     from the current owners and from the line before, and, with --consume-rate, the time to read the
     current lag. --autoscaler prints a manifest for KEDA or the HorizontalPodAutoscaler (HPA) of
     Kubernetes. For a weighted group, the searches for the maximum loads have at most 1/20 of the
-    time limit, and the searches for the fewest moves at most 1/30. A number after ≤ is not proven
+    time limit, the searches for the fewest moves at most 1/30, and that for the current number of
+    members at most 1/6. A number after ≤ is not proven
     minimal.
 
     Example: `kassay ladder groups.jsonl --consume-rate 500 --produce-rate 900 --format table`

@@ -21,7 +21,6 @@ from kassay.experiments.planning.group_plan.planned_solution import (
     PlannedSolution,
     PlanningTime,
     Progress,
-    without_move_limit,
 )
 from kassay.experiments.planning.group_plan.rack_locality import RackLocality, compare_racks
 from kassay.experiments.planning.moves.explained_steps import move_steps
@@ -36,6 +35,7 @@ from kassay.reference.model.group_checks import require_group
 from kassay.reference.model.metrics import member_units, participants
 from kassay.reference.model.ownership import NO_OWNER, ownership, rejoin
 from kassay.solver.constraints import Constraint, group_constraints
+from kassay.solver.frontier.moves_plan import without_move_limit
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Level, requested_levels
 from kassay.solver.sizing.limiting_partition import LimitingPartition, limiting_partition

@@ -1,7 +1,7 @@
 """Find the assignment of a plan: by the table of lowest loads, or level by level."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from kassay.experiments.comparison.optimum import CaseLimits
@@ -13,15 +13,15 @@ from kassay.reference.model.group import Group
 from kassay.reference.model.load_units import LoadUnits
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.topic_partitions import TopicPartition
-from kassay.solver.constraints import Constraint, MaxMoves
-from kassay.solver.frontier.frontier import frontier, moves_table
+from kassay.solver.constraints import Constraint
+from kassay.solver.frontier.frontier import frontier
 from kassay.solver.frontier.frontier_points import Frontier
 from kassay.solver.frontier.moves_frontier import (
     prove_points,
     shown_moves,
     table_frontier,
 )
-from kassay.solver.frontier.moves_plan import MovesPlan, has_plan_levels
+from kassay.solver.frontier.moves_plan import FIRST_SHARE, moves_plan, without_move_limit
 from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.lexicographic.moves_table import MovesTable
 from kassay.solver.lexicographic.moves_table_search import prove_moves
@@ -93,23 +93,14 @@ class PlannedSolution:
 
     def find(self, first: Callable[[], None] | None) -> None:
         """Find the planned solution and the optimum; call ``first`` after the fast searches."""
-        rules = without_move_limit(self.constraints)
-        if has_plan_levels(self.levels):
-            self.table = moves_table(
-                self.group,
-                measure=Measure.MAKESPAN,
-                constraints=rules,
-                report=self.time.report_entry,
-            )
-        self.planned_levels = self.levels
-        if self.table is None:
+        report = self.time.report_entry
+        search = moves_plan(self.group, self.levels, self.constraints, report=report)
+        if search is None:
+            self.planned_levels = self.levels
             self.solution, self.optimum = self._solve_levels()
             return
-        limits = [one.limit for one in self.constraints if isinstance(one, MaxMoves)]
-        tolerance, most = self.levels[0].tolerance, min(limits, default=None)
-        search = MovesPlan(self.table, tolerance, most, rules)
-        self.planned_levels = search.levels
-        search.start(self.time.budget("first plan", 0.3))
+        self.table, self.planned_levels = search.table, search.levels
+        search.start(self.time.budget("first plan", FIRST_SHARE))
         self.solution, self.optimum = search.solution(), search.optimum()
         if first is not None and not self.time.is_stopped:
             self.is_first = True
@@ -192,8 +183,3 @@ def _shown_moves(table: MovesTable, planned: int) -> list[int]:
     """Return the numbers of moves of the points: the first numbers up to the plan's, and others."""
     first = range(min(planned, _MAX_POINTS) + 1)
     return shown_moves(table, _MAX_POINTS, (*first, planned, FEW_MOVES))
-
-
-def without_move_limit(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
-    """Remove limits on the number of moves from the constraints."""
-    return tuple(rule for rule in constraints if not isinstance(rule, MaxMoves))

@@ -18,13 +18,13 @@ from kassay.reference.model.metrics import (
 from kassay.reference.model.ownership import NO_OWNER, ownership, rejoin
 from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.solver.bounds.level_bounds import max_unit_loads, overload_moves_bound
+from kassay.solver.frontier.moves_plan import solve_as_planned
 from kassay.solver.improvement.explanation import Explanation
 from kassay.solver.improvement.transfer_chains import Transfer
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance, Movement, Tolerance
 from kassay.solver.problem import build_problem
 from kassay.solver.solution import LevelValue
-from kassay.solver.solve import solve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +73,8 @@ class WeightedExplanation:
         Number of moves, and a lower bound for this maximum load.
     reached
         Maximum load after the last step.
+    planned
+        Number of moves of all steps, and a lower bound; None if no plan was found.
     moves
         Reasons of all moves of the assignment, by topic and partition.
     """
@@ -80,6 +82,7 @@ class WeightedExplanation:
     makespan: LevelValue
     movement: LevelValue
     reached: int
+    planned: LevelValue | None
     steps: tuple[Explanation, ...]
     moves: tuple[MoveReason, ...]
 
@@ -122,7 +125,7 @@ def explain_weighted(
     """
     started = rejoin(group, assignment)
     levels = planning_levels(group, measure=Measure.MAKESPAN, tolerance=tolerance)
-    solution = solve(started, levels=levels, limits=limits, seed=seed)
+    solution = solve_as_planned(started, levels=levels, limits=limits, seed=seed)
     value = measures(group, assignment)[Measure.MAKESPAN]
     moves = _move_reasons(group, assignment, value)
     target = solution.assignment
@@ -136,6 +139,7 @@ def explain_weighted(
         ),
         movement=LevelValue("movement", len(moves), min(fewest, len(moves))),
         reached=value if target is None else solution.imbalance.value,
+        planned=None if target is None else solution.movement,
         steps=tuple(_explanation(group, step) for step in steps),
         moves=moves,
     )

@@ -23,18 +23,12 @@ from kassay.reference.documents.family_documents import FamilyDocument
 from kassay.reference.model.assumptions import other_reading
 from kassay.reference.model.errors import KassayError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import Measure, load_vector, member_units, movement
+from kassay.reference.model.metrics import load_vector, member_units, movement
 from kassay.reference.model.ownership import NO_OWNER, ownership
-from kassay.solver.frontier.frontier import moves_table
-from kassay.solver.frontier.moves_plan import MovesPlan, has_plan_levels
-from kassay.solver.limits import SearchBudget, SearchLimits
-from kassay.solver.objective import Level
+from kassay.solver.frontier.moves_plan import solve_as_planned
+from kassay.solver.limits import SearchLimits
 from kassay.solver.sizing.limiting_partition import limiting_partition
-from kassay.solver.solution import LevelValue, Solution
-from kassay.solver.solve import solve
-
-_FIRST_PLAN = 0.3
-"""Share of the time for the searches that need no integer program."""
+from kassay.solver.solution import LevelValue
 
 
 def survey_group(
@@ -78,27 +72,13 @@ def survey_family(
         return UnsurveyedGroup(id=document.id, reason=str(error), is_other_type=True)
 
 
-def _planned(group: Group, levels: tuple[Level, ...], limits: SearchLimits, seed: int) -> Solution:
-    """Find the assignment of a plan with these levels, without its even loads and alternatives."""
-    table = moves_table(group, measure=Measure.MAKESPAN) if has_plan_levels(levels) else None
-    if table is None:
-        return solve(group, levels=levels, limits=limits, seed=seed)
-    budget = SearchBudget.start(limits, seed)
-    search = MovesPlan(table, levels[0].tolerance, None, ())
-    search.start(budget.part(_FIRST_PLAN))
-    search.find_lowest(budget)
-    search.find_fewest_moves(budget)
-    solution = search.solution()
-    return replace(solution, levels=solution.levels[: len(levels)])
-
-
 def _surveyed(
     group: Group, history: MoveHistory | None, limits: SearchLimits, seed: int
 ) -> SurveyResult:
     levels = planning_levels(group)
     other = other_reading(group)
     share = limits if other is None else replace(limits, time=limits.time / 2)
-    solution = _planned(group, levels, share, seed)
+    solution = solve_as_planned(group, levels=levels, limits=share, seed=seed)
     makespan = makespan_of(group, solution)
     if solution.assignment is None or makespan is None:
         reason = "; ".join(solution.conflict) or "no assignment found within the time limit"

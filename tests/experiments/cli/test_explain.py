@@ -80,6 +80,11 @@ def test_an_uneven_weighted_assignment_with_equal_counts_is_not_optimal(kassay, 
     (step,) = record["steps"]
     assert step["transfers"] == [{"partition": ["t", 1], "from": "a", "to": "b"}]
     assert step["loads"] == {"a": [10, 6], "b": [2, 6]}
+    assert record["planned_movement"] == {"value": 1, "bound": 1}
+    table = kassay("explain", write_groups(WEIGHTED), "--format", "table").out
+    assert "a gives t-1 to b" in table
+    assert "by sticky" not in table
+    assert "by sticky" in kassay("explain", write_groups(LOPSIDED_GROUP), "--format", "table").out
 
 
 def test_a_balanced_weighted_assignment_is_optimal(kassay, write_groups):

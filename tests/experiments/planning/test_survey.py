@@ -7,6 +7,9 @@ from fractions import Fraction
 
 import pytest
 
+from kassay.experiments.comparison.optimum import keep_owners
+from kassay.experiments.planning.moves.explain_weighted_assignment import explain_weighted
+from kassay.experiments.planning.scenarios.what_if import Scenario, what_if
 from kassay.experiments.planning.survey import survey_processes
 from kassay.experiments.planning.survey.render_survey import render_survey
 from kassay.experiments.planning.survey.survey_group import survey_group
@@ -182,3 +185,12 @@ def test_the_page_names_the_relative_decrease_of_the_spread():
     ]
     page = render_survey(found, source="s", plans={})
     assert "the decrease of the spread relative to the planned maximum load" in page
+
+
+def test_scenarios_and_explanations_have_the_few_moves_of_a_plan_after_a_short_search():
+    (group,) = seeded_groups(1, first=9, most_partitions=700)
+    limits = SearchLimits(time=20, deterministic=0.02)
+    unchanged = what_if(Scenario(name="optimum", group=group), limits=limits)
+    explained = explain_weighted(group, keep_owners(group), limits=limits)
+    assert unchanged.movement.value == 6
+    assert sum(len(step.transfers) for step in explained.steps) == 6
