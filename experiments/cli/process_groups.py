@@ -167,7 +167,7 @@ def _converted(value: Any, group: Group, measure: str | None, *, is_relative: bo
             is_level = "measure" in value and "value" in value
             names = {"makespan"}
             if measure in RELATIVE_MEASURES:
-                names |= {"imbalance", *(("value", "bound") if is_level else ())}
+                names |= {"imbalance", "imbalance_bound", *(("value", "bound") if is_level else ())}
             return {
                 key: _converted(
                     one,

@@ -287,6 +287,9 @@ def _with_options(group: Group, options: ImportOptions) -> Group:
             group = with_subscriptions(group, options)
         if options.hosts is not None or options.speeds is not None:
             group = with_hosts_and_speeds(group, options)
+        if options.without_weights:
+            topics = tuple(replace(topic, weights=None) for topic in group.topics)
+            return replace(group, topics=topics, weight_source=None, weight_unit=None)
         return group if options.weight_source is None else with_weights(group, options)
     except InputError as error:
         raise InputError(f"group {group.id!r}: {error}") from None

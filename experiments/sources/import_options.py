@@ -37,6 +37,7 @@ class ImportOptions:
     minimum_counts: Counts | None = None  # lower bounds of partition counts
     topic_ids: Mapping[str, uuid.UUID] | None = None
     weights: WeightSource | None = None
+    without_weights: bool = False  # partitions of documents with weights count 1
     missing_lag: int | None = None  # None makes partitions without a known lag an error
     sizes: Mapping[PartitionKey, int] | None = None  # in bytes
     weight_table: Mapping[str, Sequence[int]] | None = None  # by topic; overrides weights

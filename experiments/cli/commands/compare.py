@@ -130,6 +130,7 @@ def _record(group: Group, names: Sequence[str], limits: CaseLimits) -> dict[str,
             "status": str(optimum.status),
             "measure": optimum.imbalance.name,
             "imbalance": optimum.imbalance.value,
+            "imbalance_bound": optimum.imbalance.bound,
             "movement": optimum.movement.value,
             "loads": list(leximax(vector)) if vector else [],
         },
@@ -226,12 +227,16 @@ def _rows(record: Record) -> Iterator[Sequence[object]]:
         yield (
             entry["assignor"],
             entry.get(optimum["measure"], {}).get("greedy", "–"),
-            optimum["imbalance"],
+            _minimum(optimum["imbalance"], optimum["imbalance_bound"]),
             entry.get("movement", {}).get("greedy", "–"),
             f"{'' if optimum['status'] == Status.OPTIMAL else '≤ '}{optimum['movement']}",
             entry.get("unnecessary_moves", "–"),
             _result(entry),
         )
+
+
+def _minimum(value: int, bound: int) -> str:
+    return f"{value}" if value == bound else f"≤ {value} (bound {bound})"
 
 
 def _result(entry: Record) -> str:

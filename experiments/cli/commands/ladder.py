@@ -104,7 +104,7 @@ def ladder(
     Kubernetes. For a weighted group, the searches for the maximum loads have at most 1/20 of the
     time limit, the searches for the fewest moves at most 1/30, and that for the current number of
     members at most 1/6. A number after ≤ is not proven
-    minimal.
+    minimal; – means that the time ended before the search.
 
     Example: `kassay ladder groups.jsonl --consume-rate 500 --produce-rate 900 --format table`
 
@@ -155,9 +155,9 @@ def ladder(
     layout = TableLayout(
         numbers=(
             *("members", "up to", "maximum load", "moves"),
-            *("unowned", "step moves", "lag read in"),
+            *("placed", "step moves", "lag read in"),
         ),
-        optional=("up to", "unowned", "step moves"),
+        optional=("up to", "placed", "step moves"),
         last=("remark",),
         rows=_rows,
     )
@@ -241,7 +241,7 @@ def _step(rung: Rung, backlog: Backlog | None) -> dict[str, object]:
         "members": rung.members,
         "equal_up_to": rung.last,
         "makespan": value_and_bound(rung.makespan),
-        "proven": rung.is_proven,
+        "drop_proven": rung.is_proven,
         "movement": value_and_bound(rung.movement),
         "placed": rung.placed,
         "movement_from_previous": value_and_bound(rung.moves_from_previous),
@@ -257,7 +257,7 @@ def _rows(record: Record) -> Iterator[Sequence[object]]:
         is_open = index == 0 and record["from"] > 1
         is_current = step["members"] <= record["current"] <= step["equal_up_to"]
         remarks = [
-            "" if step["proven"] else "not proven",
+            "" if step["drop_proven"] else "not proven",
             "" if not is_current else f"current number {record['current']}",
             f"wastes {record['wasted_members']}{' or more' if is_open else ''}"
             if is_current and record["wasted_members"]
@@ -283,7 +283,7 @@ def _rows(record: Record) -> Iterator[Sequence[object]]:
 def _at_most(level: Mapping[str, int] | None) -> str:
     """Return a value as text, with ≤ if it is not proven to be minimal."""
     if level is None:
-        return ""
+        return "–"
     return f"{'' if level['value'] == level['bound'] else '≤ '}{level['value']}"
 
 

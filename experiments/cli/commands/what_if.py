@@ -136,7 +136,7 @@ def what_if(
     # A file of weights is a change: the first scenario is the current group without it.
     table = source.weight_file
     if table is not None:
-        source = replace(source, weights="none")
+        source = replace(source, weights=None)
     others, groups = read_selected(source.file, source.import_options(), source.group)
     if others:
         _change_settings(options, source, others, search.limits())
@@ -296,6 +296,10 @@ def _rows(record: Record) -> Iterator[Sequence[object]]:
     for result in record["scenarios"]:
         makespan, movement = result["makespan"] or {}, result["movement"] or {}
         status = result["status"]
+        if status == Status.OPTIMAL and any(
+            level["value"] != level["bound"] for level in result["levels"].values()
+        ):
+            status += " within the tolerance"
         if result.get("topics_without_subscribers"):
             status += f"; no subscriber of {', '.join(result['topics_without_subscribers'])}"
         yield (

@@ -24,6 +24,8 @@ from kassay.reference.documents.json_codec import load_weights
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group_annotations import WeightSource
 
+_NO_WEIGHTS = "none"
+
 
 def group_file_argument() -> Any:
     """Declare a source of groups, by default standard input."""
@@ -60,12 +62,13 @@ class SourceOptions:
         show_default="assigned, or as the document assumes",
     )
     metadata: Path | None = metadata_option()
-    weights: str = option(
-        "none",
-        "Weight of each partition. none: 1. lag: its lag. rate: the messages appended to it "
-        "between two samples of a cluster. size: its size in bytes. FILE: JSON object {TOPIC: "
-        "[WEIGHT, ...]} with one integer per partition.",
+    weights: str | None = option(
+        None,
+        "Weight of each partition. none: 1, also if the source has weights. lag: its lag. rate: "
+        "the messages appended to it between two samples of a cluster. size: its size in bytes. "
+        "FILE: JSON object {TOPIC: [WEIGHT, ...]} with one integer per partition.",
         metavar="NAME|FILE",
+        show_default="weights of the group document, otherwise 1",
     )
     missing_lag: int | None = option(
         None,
@@ -104,7 +107,8 @@ class SourceOptions:
     @property
     def weight_file(self) -> Path | None:
         """Return the file given with ``--weights``, or None for a name such as ``lag``."""
-        return None if self.weights in WEIGHT_NAMES else Path(self.weights)
+        name = self.weights
+        return None if name is None or name in WEIGHT_NAMES else Path(name)
 
     def import_options(self) -> ImportOptions:
         """Load the files that the options name, and return the import options."""
@@ -116,7 +120,8 @@ class SourceOptions:
             partition_counts=known.partition_counts,
             minimum_counts=known.minimum_counts,
             topic_ids=known.topic_ids,
-            weights=WEIGHT_NAMES.get(self.weights),
+            weights=WEIGHT_NAMES.get(self.weights or _NO_WEIGHTS),
+            without_weights=self.weights == _NO_WEIGHTS,
             missing_lag=self.missing_lag,
             sizes=None if self.sizes is None else load_sizes(self.sizes),
             weight_table=None if file is None else load_weights(file),

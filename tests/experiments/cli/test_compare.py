@@ -20,6 +20,7 @@ def test_each_group_gives_the_optimum_and_the_selected_assignors(kassay, file):
         "status": "optimal",
         "measure": "sum_of_squares",
         "imbalance": 6,
+        "imbalance_bound": 6,
         "movement": 1,
         "loads": [2, 1, 1],
     }

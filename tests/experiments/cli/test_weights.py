@@ -50,6 +50,15 @@ def test_all_commands_compute_the_same_weights_from_captures(run, tmp_path, opti
     assert answer["scenarios"][-1]["makespan"]["value"] == makespan
 
 
+def test_weights_none_removes_the_weights_of_a_document(run, tmp_path):
+    document = {"topics": {"t": {"partitions": 2, "weights": [5, 6]}}}
+    document |= {"members": [{"id": "c", "topics": ["t"]}], "weight_source": "file"}
+    (tmp_path / "own.json").write_text(json.dumps(document))
+    for options, makespan in (((), 11), (("--weights", "none"), 2)):
+        _, (planned,), _ = run("plan", "own.json", *options, "-o", "out")
+        assert planned["makespan"]["planned"] == makespan
+
+
 def test_group_documents_accept_weights_from_sizes_and_files(run, tmp_path):
     document = {"topics": {"my-t": 2}, "members": [{"id": "c", "topics": ["my-t"]}]}
     (tmp_path / "own.json").write_text(json.dumps(document))
