@@ -167,6 +167,8 @@ def _losses(result: MemberLosses) -> dict[str, object]:
 
 
 def _rows(record: Record) -> Iterator[Sequence[object]]:
+    if record["needed"] is None:
+        yield *[""] * 6, record["reason"]
     for size in record["sizes"]:
         makespan, movement = size["makespan"] or {}, size["movement"] or {}
         yield (
@@ -182,8 +184,6 @@ def _rows(record: Record) -> Iterator[Sequence[object]]:
         makespan = losses["makespan"]
         remark = f"{name} assignment, loss of {losses['worst_member']}"
         yield "", makespan["value"], makespan["bound"], "", "", "", remark
-    if record["needed"] is None:
-        yield *[""] * 6, record["reason"]
 
 
 def _remark(record: Record, size: Record) -> str:

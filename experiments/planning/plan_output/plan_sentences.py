@@ -122,10 +122,10 @@ def option_summary(plan: Plan) -> Iterator[str]:
                 for level in plan.solution.levels
                 if level.name not in known
             )
-        yield (
-            f"{name}: {count_of(option.movement.value, 'move')} ({bound_text(option.movement)}), "
-            f"{measure} ({bound_text(option.imbalance, group)}){further}"
-        )
+        moves, bound = count_of(option.movement.value, "move"), bound_text(option.imbalance, group)
+        if bound.startswith("lower bound"):
+            bound += f" with at most {moves}"
+        yield f"{name}: {moves} ({bound_text(option.movement)}), {measure} ({bound}){further}"
 
 
 def option_label(plan: Plan, option: PlanOption) -> str:

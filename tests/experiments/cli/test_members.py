@@ -44,9 +44,12 @@ def test_from_and_to_have_defaults(run, options, shown):
 
 
 def test_an_impossible_target_gives_a_reason_and_exit_code_1(run):
-    done = run("--makespan", 1, "--like", "b")
+    impossible = ("--makespan", 1, "--like", "b", "--to", 2)
+    done = run(*impossible)
     assert (done.code, done.record["needed"]) == (1, None)
     assert "'u'" in done.record["reason"]
+    rows = [line for line in run(*impossible, "--format", "table").out.split("\n") if "│" in line]
+    assert "added" in rows[0]
 
 
 def test_resilience_covers_the_current_and_the_optimal_assignment(run):

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -15,6 +16,7 @@ from benchmarks.weighted_groups import weighted_group
 from kassay.experiments.comparison.optimum import CaseLimits
 from kassay.experiments.planning.group_plan.plan import plan
 from kassay.experiments.planning.plan_output.plan_files import plan_document
+from kassay.experiments.planning.plan_output.plan_sentences import option_summary
 from kassay.experiments.planning.plan_output.render_plan import (
     render_html,
     render_summary,
@@ -58,6 +60,14 @@ def test_the_options_are_the_plan_ten_moves_and_the_lowest_imbalance_with_bounds
         assert option.movement.bound <= option.movement.value
         assert movement(GROUP, option.assignment) == option.movement.value
     assert balanced.imbalance.value <= options["plan"].imbalance.value
+
+
+def test_a_bound_of_an_option_names_its_number_of_moves(result):
+    option = result.options[0]
+    value, moves = option.imbalance.value, option.movement.value
+    unproven = replace(option, imbalance=replace(option.imbalance, bound=value - 1))
+    (line,) = option_summary(replace(result, options=(unproven,)))
+    assert line.endswith(f"(lower bound {value - 1:,} with at most {moves} moves)")
 
 
 def test_the_frontier_has_eight_useful_points_and_contains_the_plan(result):
