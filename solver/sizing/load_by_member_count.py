@@ -57,6 +57,21 @@ class Rung:
     group: Group = field(repr=False)
     assignment: Assignment = field(repr=False)
 
+    @property
+    def limiting_partition(self) -> str | None:
+        """Return a partition that alone has the makespan, if weights differ; otherwise None."""
+        group, subscribers = self.group, self.group.subscribers()
+        if not group.is_weighted or not group.has_equal_speeds:
+            return None
+        names = (
+            f"{topic.name}-{number}"
+            for topic in group.topics
+            if subscribers[topic.name]
+            for number in range(topic.partitions)
+            if topic.weight(number) == self.makespan.value
+        )
+        return next(names, None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ladder:

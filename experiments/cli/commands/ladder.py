@@ -244,6 +244,7 @@ def _step(rung: Rung, backlog: Backlog | None) -> dict[str, object]:
         "drop_proven": rung.is_proven,
         "movement": value_and_bound(rung.movement),
         "placed": rung.placed,
+        "limiting_partition": rung.limiting_partition,
         "movement_from_previous": value_and_bound(rung.moves_from_previous),
     }
     if backlog is not None:
@@ -263,6 +264,9 @@ def _rows(record: Record) -> Iterator[Sequence[object]]:
             if is_current and record["wasted_members"]
             else "",
             "smaller numbers not compared" if is_open else "",
+            f"{step['limiting_partition']} alone has this load"
+            if step["limiting_partition"]
+            else "",
         ]
         yield (
             step["members"],

@@ -29,6 +29,15 @@ def test_the_steps_are_the_useful_numbers_of_members(run):
     assert (record["current"], record["wasted_members"]) == (3, 0)
 
 
+def test_a_partition_that_alone_has_the_maximum_load_is_named(kassay, write_groups):
+    weighted = GROUP | {"topics": {"t": {"partitions": 6, "weights": [2, 9, 2, 2, 2, 2]}, "u": 2}}
+    path = write_groups(weighted)
+    steps = kassay("ladder", path).record["steps"]
+    assert [step["limiting_partition"] for step in steps] == [None, None, "t-1"]
+    table = kassay("ladder", path, "--format", "table").out
+    assert "t-1 alone" in table
+
+
 def test_the_table_marks_the_current_number(run):
     out = run("--format", "table", "--from", 2, "--to", 5).out
     assert "current number 3" in out
