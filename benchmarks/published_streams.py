@@ -198,7 +198,10 @@ def _balance(rows: Sequence[Row]) -> Iterator[Sequence[object]]:
     """Yield the moves with hindsight by tolerance, and the moves above them in per cent."""
     for percent in _TOLERANCES:
         known = [row["balance"][str(percent)] for row in rows]
-        best, bound, each = map(list, zip(*known, strict=True))
+        _, bound, each = map(list, zip(*known, strict=True))
+        # Moves with a lower tolerance are permitted.
+        lower = [str(one) for one in _TOLERANCES if one <= percent]
+        best = [min(row["balance"][one][0] for one in lower) for row in rows]
         proven = sum(one == other for one, other in zip(best, bound, strict=True))
         above = (_above([_total(row, name) for row in rows], best) for name in ASSIGNORS)
         name = f"{percent} % above the minimum"

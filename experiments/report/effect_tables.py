@@ -193,8 +193,9 @@ def _pool_table(
 ) -> ReportTable:
     """Create the table of combined estimates. ``p_values`` are adjusted, one list per column."""
     rows, data = [], []
+    least = 0.0 if first == "assignor" else -math.inf
     for pool, *adjusted in zip(pools, *p_values.values(), strict=True):
-        rows.append((pool.measure, pool.name, *_pool_cells(pool), *map(p_text, adjusted)))
+        rows.append((pool.measure, pool.name, *_pool_cells(pool, least), *map(p_text, adjusted)))
         data.append(
             {"measure": pool.measure, "name": pool.name}
             | ({} if pool.combined is None else asdict(pool.combined))
@@ -204,13 +205,13 @@ def _pool_table(
     return ReportTable.of(name, ("measure", first, *_COLUMNS, *titles), rows, data=data)
 
 
-def _pool_cells(pool: _Pool) -> tuple[str, ...]:
+def _pool_cells(pool: _Pool, least: float) -> tuple[str, ...]:
     found = pool.combined
     if found is None:
         return (f"0 of {len(pool.effects)}", *("–",) * (len(_COLUMNS) - 1))
     predicted = "–"
     if found.predicted is not None:
-        predicted = "{} to {}".format(*map(number_text, found.predicted))
+        predicted = "{} to {}".format(*(number_text(max(least, one)) for one in found.predicted))
     return (
         f"{found.families} of {len(pool.effects)}",
         digits_in_groups(found.groups),

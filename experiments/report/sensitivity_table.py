@@ -11,6 +11,7 @@ from kassay.experiments.study.statistics.event_stream_rates import RATES
 _MEASURES = {
     "excess of the fullest member": "excess of the fullest member, %",
     "fullest member above the minimum": "fullest member above the minimum, %",
+    "sum of squares above the minimum": "sum of squares above the minimum, %",
     "unnecessary moves": "unnecessary moves",
 }
 _LARGE = 32  # members at the start of a stream

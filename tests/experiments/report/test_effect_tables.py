@@ -66,6 +66,7 @@ def test_families_are_combined_with_their_numbers_of_groups(section):
     assert rows["with unnecessary moves, %", "uniform"][3] == "150"
     moves = rows["unnecessary moves per rebalance", "sticky"]
     assert 0.2 < float(moves[4].split()[0]) < 0.8
+    assert moves[5].startswith("0 to ")
 
 
 def test_pairs_are_compared_within_each_family(section):
