@@ -16,7 +16,7 @@ from kassay.experiments.implementations.custom_assignor_names import (
     parse_time_limit,
 )
 from kassay.reference.assignors import RebalanceProtocol, is_cooperative
-from kassay.reference.assignors.family_ports import FAMILY_PORTS
+from kassay.reference.assignors.share_streams_connect_ports import FAMILY_PORTS
 from kassay.reference.documents.family_documents import Kind
 from kassay.reference.model.errors import InputError
 

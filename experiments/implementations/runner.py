@@ -19,7 +19,7 @@ from kassay.experiments.implementations.subprocess_assignor import (
     assignor_process,
 )
 from kassay.reference.assignors import run_assignor
-from kassay.reference.assignors.family_ports import FAMILY_PORTS
+from kassay.reference.assignors.share_streams_connect_ports import FAMILY_PORTS
 from kassay.reference.documents.family_documents import FamilyDocument
 from kassay.reference.documents.json_codec import group_document, parse_assignment
 from kassay.reference.model.assignment import Assignment

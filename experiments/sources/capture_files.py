@@ -13,7 +13,7 @@ from typing import TextIO
 
 from kassay.experiments.sources.build_group import build_group
 from kassay.experiments.sources.describe_output.parser import parse_text
-from kassay.experiments.sources.families.family_texts import is_family_text, read_family_text
+from kassay.experiments.sources.families.read_family_texts import is_family_text, read_family_text
 from kassay.experiments.sources.hosts_speeds_weights import with_hosts_and_speeds, with_weights
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.merge_captures import (

@@ -253,7 +253,9 @@ def _check_complete(stored: _StoredBatches, *, is_stopped: bool) -> None:
         absent = ", ".join(str(batch.number) for batch in missing)
         raise RunError(f"batches {absent} are incomplete; run the same study again")
     if not stored.runs:
-        raise RunError("no batch is complete, so there is no summary; use a longer time")
+        raise RunError(
+            "no batch is complete, so there is no summary; give --stop-after more minutes"
+        )
 
 
 def _run_batches(

@@ -116,7 +116,7 @@ def _scope() -> Column:
 
 
 def _outcomes(rows: DataFrame) -> DataFrame:
-    """Count the groups by kind of result, and sum the results."""
+    """Count the groups by kind of result, and sum their moves and excesses."""
     counted = {
         SumColumn.GROUPS: "proven",
         SumColumn.ANSWERED: _ANSWERED,

@@ -12,7 +12,7 @@ from operator import xor
 
 from kassay.experiments.implementations.library_catalogue import kind_of_assignor
 from kassay.experiments.study.families.registry import DOCUMENT_FAMILIES, FAMILIES, STUDIED
-from kassay.reference.assignors.family_ports import FAMILY_PORTS
+from kassay.reference.assignors.share_streams_connect_ports import FAMILY_PORTS
 from kassay.reference.documents.family_documents import Kind
 from kassay.reference.documents.json_codec import parse_group
 from kassay.reference.model.errors import InputError, UsageError

@@ -15,7 +15,7 @@ from kassay.experiments.study.batches import BATCH_CASES
 from kassay.experiments.study.case import IMPORTED, Cases, ImportedCases, family_cases
 from kassay.experiments.study.families.registry import STUDIED
 from kassay.reference.assignors import ASSIGNORS
-from kassay.reference.assignors.family_ports import FAMILY_PORTS
+from kassay.reference.assignors.share_streams_connect_ports import FAMILY_PORTS
 from kassay.reference.documents.config_nodes import ConfigNode, read_nodes
 from kassay.reference.model.errors import InputError
 

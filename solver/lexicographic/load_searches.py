@@ -78,7 +78,7 @@ def pack_identical(
     if not _may_pack(pool, level) or not budget.has_time:
         return ProvenBound(0, Origin.PACKING)
     from kassay.solver.enumeration.subset_enumeration import MAX_ITEMS  # noqa: PLC0415
-    from kassay.solver.identical_members.component_packing import (  # noqa: PLC0415
+    from kassay.solver.identical_members.packing_per_component import (  # noqa: PLC0415
         minimise_makespan,
     )
 

@@ -126,7 +126,7 @@ class RelaxableSearch:
         return replace(self, rules=()) if self.rules else None
 
     def _starts(self, result: LexicographicResult, *, is_met: bool) -> list[RelaxedStart]:
-        """Return the start of a search from an answer with fewer constraints or levels.
+        """Return an answer with fewer constraints or levels as the start of the next search.
 
         If the answer violates constraints, only the bound of the first level is valid: the bounds
         of further levels depend on the values of the levels before.

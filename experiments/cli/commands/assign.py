@@ -11,10 +11,10 @@ from kassay.experiments.cli.options.assignor_options import (
 )
 from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
 from kassay.experiments.cli.options.source_options import GroupSource
-from kassay.experiments.cli.process_groups import (
+from kassay.experiments.cli.process_each_group import (
     GroupResult,
+    process_each_group,
     process_family_documents,
-    process_groups,
 )
 from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.experiments.implementations.library_catalogue import (
@@ -63,7 +63,7 @@ def assign(options: AssignOptions, source: GroupSource, custom: CustomAssignors)
         )
 
     layout = TableLayout(first=("member",), numbers=("partitions",), last=("assigned",), rows=_rows)
-    process_groups(source, process, options.output_format, layout)
+    process_each_group(source, process, options.output_format, layout)
 
 
 def _assign_documents(file: Path, kind: Kind, name: str, output_format: Format) -> None:

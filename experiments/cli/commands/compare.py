@@ -14,7 +14,7 @@ from kassay.experiments.cli.options.objective_options import ObjectiveOptions
 from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
 from kassay.experiments.cli.options.search_options import LimitOptions
 from kassay.experiments.cli.options.source_options import GroupSource
-from kassay.experiments.cli.process_groups import GroupResult, process_groups
+from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
 from kassay.experiments.cli.progress import PROGRESS
 from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.experiments.comparison.compare import compare as compare_with_optimum
@@ -101,7 +101,7 @@ def compare(
             last=("result",),
             rows=_level_rows,
         )
-    process_groups(source, process, options.output_format, layout)
+    process_each_group(source, process, options.output_format, layout)
 
 
 def _record(group: Group, names: Sequence[str], limits: CaseLimits) -> dict[str, object]:

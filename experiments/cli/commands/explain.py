@@ -19,7 +19,7 @@ from kassay.experiments.cli.options.output_options import (
 )
 from kassay.experiments.cli.options.search_options import SearchOptions
 from kassay.experiments.cli.options.source_options import GroupSource
-from kassay.experiments.cli.process_groups import GroupResult, process_groups
+from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
 from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.experiments.comparison.optimum import keep_owners
 from kassay.experiments.implementations.convergence import run_until_stable
@@ -131,7 +131,7 @@ def explain(
 
     first = ("step", "improving chain", "by sticky")
     layout = TableLayout(first=first, not_empty=("by sticky",), rows=_rows)
-    process_groups(
+    process_each_group(
         source, process, options.output_format, layout, both_readings=options.plot is None
     )
 

@@ -22,10 +22,10 @@ from kassay.experiments.cli.options.output_options import (
 )
 from kassay.experiments.cli.options.search_options import downtime_option, pause_option
 from kassay.experiments.cli.options.source_options import SelectedGroups
-from kassay.experiments.cli.process_groups import (
+from kassay.experiments.cli.process_each_group import (
     GroupResult,
     process_documents,
-    process_groups,
+    process_each_group,
 )
 from kassay.experiments.cli.write_results import Record, TableLayout, write_text
 from kassay.experiments.planning.configuration_forecast import (
@@ -196,7 +196,7 @@ def forecast(options: ForecastOptions, planned: EventOptions, source: SelectedGr
         ),
         rows=_rows,
     )
-    process_groups(source, process, options.output_format, layout, groups=groups)
+    process_each_group(source, process, options.output_format, layout, groups=groups)
 
 
 def _record(
@@ -283,7 +283,7 @@ def _forecast_events(
         numbers=("members", "fewest in total", _ONE_BY_ONE, *assignors),
         rows=_events_rows,
     )
-    process_groups(
+    process_each_group(
         source,
         process,
         options.output_format,

@@ -15,7 +15,7 @@ from kassay.experiments.cli.options.output_options import (
 )
 from kassay.experiments.cli.options.search_options import SearchOptions
 from kassay.experiments.cli.options.source_options import GroupSource
-from kassay.experiments.cli.process_groups import GroupResult, process_groups
+from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
 from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, loads
@@ -77,7 +77,7 @@ def frontier(options: FrontierOptions, source: GroupSource, search: SearchOption
         last=("proven",),
         rows=_rows,
     )
-    process_groups(
+    process_each_group(
         source, process, options.output_format, layout, both_readings=options.plot is None
     )
 

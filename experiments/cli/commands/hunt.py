@@ -22,11 +22,11 @@ from kassay.experiments.cli.options.spark_options import SparkOptions, tasks_opt
 from kassay.experiments.cli.read_groups import read_group_documents
 from kassay.experiments.cli.write_results import json_line, print_table, write_text
 from kassay.experiments.counterexamples.exhaustive_cases import EXHAUSTIVE, exhaustive_cases
-from kassay.experiments.counterexamples.family_document_cases import random_case
 from kassay.experiments.counterexamples.family_document_hunt import FamilyHunt
 from kassay.experiments.counterexamples.find_counterexample import CaseSearch, check_deterministic
 from kassay.experiments.counterexamples.gallery import Gallery, GalleryEntry, gallery
 from kassay.experiments.counterexamples.gallery_page import render_gallery
+from kassay.experiments.counterexamples.random_family_documents import random_case
 from kassay.experiments.counterexamples.shortcomings import CounterexampleOptions, Shortcoming
 from kassay.experiments.counterexamples.shrinking import size_of
 from kassay.experiments.implementations.custom_assignor_names import is_custom_assignor

@@ -14,7 +14,7 @@ from kassay.experiments.cli.options.option_groups import option
 from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
 from kassay.experiments.cli.options.search_options import AddedMembers, SearchOptions
 from kassay.experiments.cli.options.source_options import GroupSource, SourceOptions
-from kassay.experiments.cli.process_groups import GroupResult, process_groups
+from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
 from kassay.experiments.cli.progress import PROGRESS
 from kassay.experiments.cli.read_groups import STDIN, ParsedGroup, read_source
 from kassay.experiments.cli.write_results import Record, TableLayout, error_record
@@ -162,7 +162,7 @@ def ladder(
         rows=_rows,
     )
     groups = read_source(source.file, known)
-    process_groups(source, process, options.output_format, layout, groups=groups)
+    process_each_group(source, process, options.output_format, layout, groups=groups)
 
 
 def _print_manifests(

@@ -14,7 +14,7 @@ from kassay.experiments.cli.options.search_options import (
     capacity_option,
 )
 from kassay.experiments.cli.options.source_options import GroupSource
-from kassay.experiments.cli.process_groups import GroupResult, process_groups
+from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
 from kassay.experiments.cli.progress import PROGRESS
 from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.reference.model.group import Group
@@ -108,7 +108,7 @@ def members(
         last=("sufficient",),
         rows=_rows,
     )
-    process_groups(source, process, options.output_format, layout)
+    process_each_group(source, process, options.output_format, layout)
 
 
 def _relative_target(group: Group, maximum_load: int | None) -> int | None:

@@ -23,7 +23,7 @@ from kassay.experiments.cli.options.option_groups import REQUIRED, argument, opt
 from kassay.experiments.cli.options.output_options import Format, directory_option
 from kassay.experiments.cli.options.search_options import LimitOptions
 from kassay.experiments.cli.options.source_options import SourceOptions, group_option
-from kassay.experiments.cli.process_groups import process_documents
+from kassay.experiments.cli.process_each_group import process_documents
 from kassay.experiments.cli.progress import PROGRESS
 from kassay.experiments.cli.read_groups import ParsedGroup
 from kassay.experiments.cli.text_tables import without_control_characters

@@ -11,7 +11,7 @@ from kassay.experiments.cli.options.assignor_options import timeout_option
 from kassay.experiments.cli.options.option_groups import REQUIRED, option
 from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
 from kassay.experiments.cli.options.source_options import GroupSource
-from kassay.experiments.cli.process_groups import GroupResult, process_groups
+from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
 from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.experiments.comparison.library_agreement import sorted_loads
 from kassay.experiments.comparison.release_results import ReleaseResult, run_releases
@@ -71,7 +71,7 @@ def releases(options: ReleasesOptions, source: GroupSource) -> None:
         last=("difference from the previous release", "known changes"),
         rows=_rows,
     )
-    process_groups(source, process, options.output_format, layout)
+    process_each_group(source, process, options.output_format, layout)
 
 
 def _installed(library: Library, assignor: str) -> list[str]:

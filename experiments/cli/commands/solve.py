@@ -9,7 +9,7 @@ from kassay.experiments.cli.options.option_groups import option
 from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
 from kassay.experiments.cli.options.search_options import SearchOptions
 from kassay.experiments.cli.options.source_options import GroupSource
-from kassay.experiments.cli.process_groups import GroupResult, process_groups
+from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
 from kassay.experiments.cli.solution_documents import solution_record
 from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.reference.model.errors import InputError
@@ -73,7 +73,7 @@ def solve(
         optional=("proof", "method", "measure", "imbalance bound", "moves bound", "seconds"),
         rows=_rows,
     )
-    process_groups(source, process, options.output_format, layout)
+    process_each_group(source, process, options.output_format, layout)
 
 
 def _rows(record: Record) -> Iterator[Sequence[object]]:

@@ -9,7 +9,7 @@ from kassay.experiments.cli.options.objective_options import ObjectiveOptions
 from kassay.experiments.cli.options.option_groups import REQUIRED, option
 from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
 from kassay.experiments.cli.options.source_options import GroupSource
-from kassay.experiments.cli.process_groups import GroupResult, process_groups
+from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
 from kassay.experiments.cli.read_groups import STDIN
 from kassay.experiments.cli.solution_check import Question, check_solution
 from kassay.experiments.cli.solution_documents import SolutionFile
@@ -62,4 +62,4 @@ def verify(options: VerifyOptions, source: GroupSource, objective: ObjectiveOpti
             raise InputError(f"group {group.id!r}: {error}") from error
         return check_solution(question, solution, require_optimal=options.require_optimal)
 
-    process_groups(source, process, options.output_format, both_readings=False)
+    process_each_group(source, process, options.output_format, both_readings=False)

@@ -29,7 +29,11 @@ from kassay.experiments.cli.options.search_options import (
     pause_option,
 )
 from kassay.experiments.cli.options.source_options import SelectedGroups
-from kassay.experiments.cli.process_groups import GroupResult, process_documents, process_groups
+from kassay.experiments.cli.process_each_group import (
+    GroupResult,
+    process_documents,
+    process_each_group,
+)
 from kassay.experiments.cli.progress import PROGRESS
 from kassay.experiments.cli.write_results import Record, TableLayout, error_record
 from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
@@ -170,7 +174,7 @@ def what_if(
         last=("assignor", "status"),
         rows=_rows,
     )
-    process_groups(
+    process_each_group(
         source,
         process,
         output_format=options.output_format,

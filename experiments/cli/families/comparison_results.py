@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from kassay.experiments.cli.options.output_options import Format
-from kassay.experiments.cli.process_groups import GroupResult, process_family_documents
+from kassay.experiments.cli.process_each_group import GroupResult, process_family_documents
 from kassay.experiments.cli.write_results import (
     Record,
     TableLayout,

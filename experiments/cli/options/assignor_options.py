@@ -25,7 +25,7 @@ from kassay.experiments.implementations.library_catalogue import (
     parse_library_assignor,
 )
 from kassay.reference.assignors import ASSIGNORS, DEFAULT_ASSIGNORS
-from kassay.reference.assignors.family_ports import FAMILY_PORTS
+from kassay.reference.assignors.share_streams_connect_ports import FAMILY_PORTS
 from kassay.reference.model.errors import InputError, UsageError
 
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from kassay.experiments.implementations.streams_and_connect_events import measure_cluster
-from kassay.reference.assignors.connect.cluster import (
+from kassay.reference.assignors.connect.simulated_cluster import (
     DEFAULT_MAX_DELAY,
     assign_eagerly,
     assign_incrementally,

@@ -34,7 +34,7 @@ NO_ARGUMENTS = PlanArguments()
 
 
 def further_commands(plan: Plan, directory: str | None, given: PlanArguments) -> Iterator[str]:
-    """Yield commands for the plan in ``directory``, if it is written, and for its source."""
+    """Yield commands for the written plan in ``directory``, if given, and for the plan's source."""
     group = [*given.source, *given.selected]
     arguments = shlex.join([*group, *given.objective])
     if directory is None:

@@ -9,7 +9,7 @@ from kassay.experiments.implementations.library_catalogue import (
     parse_library_assignor,
     parse_library_version,
 )
-from kassay.reference.assignors import ASSIGNORS, NEWEST_ASSIGNORS, RebalanceProtocol
+from kassay.reference.assignors import ASSIGNORS, RebalanceProtocol
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_annotations import Protocol
@@ -18,7 +18,7 @@ _JAVA = "java"
 _BROKER_ASSIGNORS = frozenset(
     name for name, port in ASSIGNORS.items() if port.protocol is RebalanceProtocol.CONSUMER
 )
-_CLASSIC = frozenset(NEWEST_ASSIGNORS) - _BROKER_ASSIGNORS
+_CLASSIC = frozenset({"range", "roundrobin", "sticky", "cooperative-sticky"})
 OFFERED = {
     _JAVA: frozenset(ASSIGNORS),
     "librdkafka": {"range", "roundrobin", "cooperative-sticky"} | _BROKER_ASSIGNORS,

@@ -1,4 +1,4 @@
-"""Parsers of table headers, which define the kind of a table, and of the cells of its rows.
+"""Parsers of the headers and cells of tables. The header defines the kind of the table.
 
 Columns, widths and separators differ between releases. See docs/formats.md for the layouts.
 """

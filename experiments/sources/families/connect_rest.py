@@ -6,7 +6,7 @@ import urllib.request
 from collections.abc import Mapping
 
 from kassay.experiments.sources.tool_documents.document_rows import JsonFields
-from kassay.reference.assignors.connect.cluster import DEFAULT_MAX_DELAY
+from kassay.reference.assignors.connect.simulated_cluster import DEFAULT_MAX_DELAY
 from kassay.reference.documents.family_documents import ASSUMED, FamilyDocument, Kind
 from kassay.reference.documents.json_values import as_object, format_value, parse_json
 from kassay.reference.model.errors import InputError, RunError

@@ -16,7 +16,7 @@ from kassay.experiments.implementations.streams_and_connect_events import (
     run_application_until_stable,
 )
 from kassay.experiments.study.families.family import SeededCases
-from kassay.reference.assignors.connect.cluster import DEFAULT_MAX_DELAY
+from kassay.reference.assignors.connect.simulated_cluster import DEFAULT_MAX_DELAY
 from kassay.reference.documents.application_events import (
     join_process,
     leave_process,

@@ -10,7 +10,7 @@ import typer
 
 from kassay.experiments.cli.options.output_options import Format
 from kassay.experiments.cli.options.source_options import GroupSource
-from kassay.experiments.cli.process_groups import GroupResult, process_groups
+from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
 from kassay.experiments.cli.read_groups import STDIN
 from kassay.experiments.cli.write_results import print_table
 from kassay.reference import Group, InputError
@@ -28,7 +28,7 @@ def count_topics(group: Group) -> GroupResult:
 def run(capsys, path: Path, **options):
     code = 0
     try:
-        process_groups(GroupSource(file=path), count_topics, **options)
+        process_each_group(GroupSource(file=path), count_topics, **options)
     except typer.Exit as exit_:
         code = exit_.exit_code
     out, err = capsys.readouterr()
@@ -109,7 +109,7 @@ def test_errors_in_standard_input_name_standard_input(capsys, monkeypatch):
 
 def test_a_file_without_documents_is_an_error(file, capsys):
     with pytest.raises(typer.Exit) as ended:
-        process_groups(GroupSource(file=file("\n")), count_topics)
+        process_each_group(GroupSource(file=file("\n")), count_topics)
     assert ended.value.exit_code == 2
     assert "expected group documents or captures" in capsys.readouterr().out
 

@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 from kassay.experiments.cli.application import app
 from kassay.experiments.comparison.family_comparison import compare_answer, compare_assignor
 from kassay.experiments.comparison.family_measures import FamilyComparison
-from kassay.experiments.counterexamples import family_document_cases
-from kassay.experiments.counterexamples.family_document_cases import random_case
+from kassay.experiments.counterexamples import random_family_documents
 from kassay.experiments.counterexamples.family_document_hunt import FamilyHunt
 from kassay.experiments.counterexamples.family_document_shrinking import document_size
+from kassay.experiments.counterexamples.random_family_documents import random_case
 from kassay.experiments.implementations.runner import FamilyRunResult, run_on_document
 from kassay.reference.documents.family_documents import (
     FamilyDocument,
@@ -251,7 +251,7 @@ def test_all_threads_of_a_process_restart_together(monkeypatch: pytest.MonkeyPat
         given[content["members"][0]["id"]]["active"] = tasks
         return FamilyRunResult(answer={"members": given})
 
-    monkeypatch.setattr(family_document_cases, "run_on_document", run)
+    monkeypatch.setattr(random_family_documents, "run_on_document", run)
     restarted = []
     for seed in range(40):
         content: Any = random_case(

@@ -9,7 +9,7 @@ from kassay.experiments.study.case import family_cases
 from kassay.experiments.study.configuration import read_config
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.families.registry import DOCUMENT_FAMILIES
-from kassay.reference.assignors.family_ports import FAMILY_PORTS, FamilyPort
+from kassay.reference.assignors.share_streams_connect_ports import FAMILY_PORTS, FamilyPort
 from kassay.reference.documents.family_documents import Kind
 from kassay.reference.model.errors import InputError, UsageError
 

@@ -49,7 +49,7 @@ class GroupResult:
     reached: bool = True
 
 
-def process_groups(
+def process_each_group(
     source: GroupSource,
     process: Callable[[Group], GroupResult],
     output_format: Format = Format.JSONL,
@@ -114,7 +114,7 @@ def process_family_documents(
     output_format: Format,
     layout: TableLayout,
 ) -> None:
-    """Process each document of a family other than consumer groups, as `process_groups` does."""
+    """Process each document of another kind than consumer groups, like `process_each_group`."""
     if file != STDIN and not file.is_file():
         raise InputError(f"{file}: no such file, or a directory; documents of kind {kind} need one")
     with open_text(file) as stream:
@@ -129,7 +129,7 @@ def process_documents(
     output_format: Format,
     layout: TableLayout | None,
 ) -> None:
-    """Process parsed documents as `process_groups` does: groups, or documents of a family."""
+    """Process parsed documents as `process_each_group` does: groups, or documents of a family."""
     records: list[Record] = []
     code = 0
     for record, group_code in _results(file, process, documents, output_format):

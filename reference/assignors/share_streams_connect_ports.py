@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from kassay.reference.assignors.connect import cluster
+from kassay.reference.assignors.connect import simulated_cluster
 from kassay.reference.assignors.share import simple
 from kassay.reference.assignors.streams import high_availability
 from kassay.reference.documents.family_documents import FamilyDocument, Kind
@@ -19,8 +19,8 @@ class FamilyPort:
 
 FAMILY_PORTS = {
     "share": FamilyPort(Kind.SHARE, simple.assign_document),
-    "connect-incremental": FamilyPort(Kind.CONNECT, cluster.assign_incrementally),
-    "connect-eager": FamilyPort(Kind.CONNECT, cluster.assign_eagerly),
+    "connect-incremental": FamilyPort(Kind.CONNECT, simulated_cluster.assign_incrementally),
+    "connect-eager": FamilyPort(Kind.CONNECT, simulated_cluster.assign_eagerly),
     "streams-high-availability": FamilyPort(Kind.STREAMS, high_availability.assign_document),
 }
 """The ports by name."""
