@@ -123,6 +123,8 @@ class SizeSearch:
             best = self.lowest.get(number) or self.lowest_makespan(number, budget)
             if best.movement is None and best.assignment is not None:
                 best = self._with_fewest_moves(best, budget)
+            if best.enough is None:
+                best = replace(best, enough=self.decided.get(number))
             self.complete[number] = best
         return self.complete[number]
 
@@ -217,9 +219,12 @@ class SizeSearch:
         if solution.assignment is None or best.makespan is None:
             return best
         value = solution.imbalance.value * self._scale(group)
+        makespan = LevelValue("makespan", value, min(value, best.makespan.bound))
+        known = best.enough
         return replace(
             best,
-            makespan=LevelValue("makespan", value, min(value, best.makespan.bound)),
+            makespan=makespan,
+            enough=_is_within(makespan, self._question(group)[1]) if known is None else known,
             movement=solution.movement,
             imbalance=sum_of_squares(loads(group, solution.assignment).values()),
             assignment=solution.assignment,

@@ -97,14 +97,14 @@ def ladder(
     """List the numbers of members at which the maximum load drops.
 
     Each line of the table is such a number, which has a lower maximum load than every smaller
-    number from --from. All other numbers waste members. The remark "not proven" marks a line for
+    number from --from. All other numbers waste members. "Not proven" marks a line or a topic for
     which this is not proven. The output also shows these numbers for each topic alone, the moves
     from the current owners and from the line before, and, with --consume-rate, the time to read the
     current lag. --autoscaler prints a manifest for KEDA or the HorizontalPodAutoscaler (HPA) of
     Kubernetes. For a weighted group, the searches for the maximum loads have at most 1/20 of the
     time limit, the searches for the fewest moves at most 1/30, and that for the current number of
     members at most 1/6. A number after ≤ is not proven
-    minimal; – means that the time ended before the search.
+    minimal; – means that the search had no result in its share of the time.
 
     Example: `kassay ladder groups.jsonl --consume-rate 500 --produce-rate 900 --format table`
 
@@ -138,7 +138,7 @@ def ladder(
         record = _record(group, found, backlog)
         limiting = limiting_partition(group, limits=budget.rest(), seed=search.seed)
         record["limiting_partition"] = None if limiting is None else limiting.record()
-        topics = {}
+        topics, not_proven = {}, []
         alone = list(_topics_alone(group))
         for index, (name, topic) in enumerate(alone):
             if budget.limits.is_stopped:
@@ -149,7 +149,9 @@ def ladder(
                 within = budget.part(1 / (len(alone) - index)).rest()
                 rungs = find(topic, with_moves=False, limits=within).rungs
             topics[name] = [rung.members for rung in rungs]
-        record["topics"] = topics
+            if not all(rung.is_proven for rung in rungs):
+                not_proven.append(name)
+        record |= {"topics": topics, "topics_not_proven": not_proven}
         return GroupResult(record)
 
     layout = TableLayout(
@@ -281,7 +283,8 @@ def _rows(record: Record) -> Iterator[Sequence[object]]:
     if record["limiting_partition"] is not None:
         yield *[""] * 7, record["limiting_partition"]["reason"]
     for topic, members in record["topics"].items():
-        yield *[""] * 7, f"{topic} alone: {', '.join(map(str, members))}"
+        proof = " (not proven)" if topic in record["topics_not_proven"] else ""
+        yield *[""] * 7, f"{topic} alone{proof}: {', '.join(map(str, members))}"
 
 
 def _at_most(level: Mapping[str, int] | None) -> str:

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from kassay.reference import Group, InputError, Member, Topic
 from kassay.reference.model.assignment import violations
-from kassay.solver.limits import SearchLimits
+from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.sizing import size_search
 from kassay.solver.sizing.members_needed import members_needed
-from kassay.solver.sizing.resized_groups import resized, with_valid_ownership
+from kassay.solver.sizing.resized_groups import new_member, resized, with_valid_ownership
 from kassay.solver.solve import solve
 from tests import brute_force
 from tests.log_normal_groups import log_normal_group
@@ -54,6 +54,15 @@ def test_the_number_of_members_needed_with_weights_equals_brute_force(group: Gro
     found = members_needed(group, makespan=target)
     truth = by_counting_up(group, target)
     assert (None if found.needed is None else found.needed.value) == truth
+
+
+def test_a_number_that_a_greedy_rule_decides_is_sufficient_in_all_results():
+    current = with_valid_ownership(team(4, 4))
+    search = size_search.SizeSearch(current, new_member(current, None, None), 1)
+    budget = SearchBudget.start(SearchLimits(), 0)
+    search.lowest[4] = replace(search.lowest_makespan(4, budget), enough=None)
+    search.decided[4] = True
+    assert search.optimum(4, budget).enough
 
 
 @given(group=groups(max_members=3, max_total=6))
