@@ -119,8 +119,8 @@ class LibraryAssignor:
         if self.assignor.kind is not Kind.CONSUMER:
             raise InputError(
                 f"{self.library.name}:{self.assignor.name} reads documents of kind "
-                f"{str(self.assignor.kind)!r}; only kassay assign, compare, "
-                "explain and hunt support this kind"
+                f"{str(self.assignor.kind)!r}, which this command does not support; use kassay "
+                "assign, compare, explain, hunt or study"
             )
 
     def __str__(self) -> str:

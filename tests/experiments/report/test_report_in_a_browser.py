@@ -64,7 +64,8 @@ def test_the_page_is_accessible_and_fits_the_screen(browser, width, scheme, tmp_
 )
 def test_the_contrast_check_finds_faint_text(browser, colour, background, ratio):
     style = f"color:{colour};background:{background}"
-    browser.run(f"document.body.innerHTML = '<p style=\"{style}\">words</p>'")
+    page = f"<div style='background:#fff'><p style='{style}'>words</p></div>"
+    browser.run(f'document.body.innerHTML = "{page}"')
     assert browser.run(FAINT) == {"checked": 1, "faint": [f"{ratio}: P words"]}
 
 
