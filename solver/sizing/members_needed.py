@@ -143,8 +143,7 @@ class _MembersSearch:
         if numbers is None:
             value = None if needed is None else needed.value
             near = () if value is None else (max(0, value - 1), value, value + 1)
-            current = len(self.search.current.members)
-            shown = {number: None for number in near if number != current} | {current: None}
+            shown = dict.fromkeys((*near, len(self.search.current.members)))
         else:
             shown = dict.fromkeys(numbers)
         self._solve_all(list(shown), are_requested=numbers is not None)
@@ -185,8 +184,9 @@ class _MembersSearch:
         budget = self.budget
         if not are_requested and budget.limits.deterministic is None:
             if self.search.current.is_weighted:
-                current = numbers.pop()
+                current = len(self.search.current.members)
                 self._solve(current, budget.until(budget.limits.time * CURRENT_SHARE))
+                numbers = [number for number in numbers if number != current]
             budget = budget.until(budget.limits.time * _NEIGHBOURS_SHARE)
         for index, number in enumerate(numbers):
             self._solve(number, budget.part(1 / (len(numbers) - index)))

@@ -6,11 +6,10 @@ from hypothesis import strategies as st
 
 from kassay.reference import Group, InputError, Member, Topic
 from kassay.reference.model.assignment import violations
-from kassay.solver.limits import SearchBudget, SearchLimits
+from kassay.solver.limits import SearchLimits
 from kassay.solver.sizing import size_search
 from kassay.solver.sizing.members_needed import members_needed
-from kassay.solver.sizing.resized_groups import new_member, resized, with_valid_ownership
-from kassay.solver.solve import solve
+from kassay.solver.sizing.resized_groups import resized, with_valid_ownership
 from tests import brute_force
 from tests.log_normal_groups import log_normal_group
 from tests.strategies import groups
@@ -57,12 +56,11 @@ def test_the_number_of_members_needed_with_weights_equals_brute_force(group: Gro
 
 
 def test_a_number_that_a_greedy_rule_decides_is_sufficient_in_all_results():
-    current = with_valid_ownership(team(4, 4))
-    search = size_search.SizeSearch(current, new_member(current, None, None), 1)
-    budget = SearchBudget.start(SearchLimits(), 0)
-    search.lowest[4] = replace(search.lowest_makespan(4, budget), enough=None)
-    search.decided[4] = True
-    assert search.optimum(4, budget).enough
+    # A greedy rule of packing reaches 23; without time, the search stops at 24.
+    group = team(9, 2, weights=(14, 14, 13, 13, 10, 7, 6, 6, 4))
+    found = members_needed(group, makespan=23, limits=SearchLimits(time=0))
+    [size] = [size for size in found.sizes if size.members == found.needed.value]
+    assert (size.makespan.value, size.enough) == (24, True)
 
 
 @given(group=groups(max_members=3, max_total=6))
@@ -173,12 +171,15 @@ def searches(monkeypatch):
     """Record the time limit of each search for an optimum."""
     seconds = []
 
-    def recorded(group, **options):
-        seconds.append(options["limits"].time)
-        return solve(group, **options)
+    def recorded(search):
+        def run(group, **options):
+            seconds.append(options["limits"].time)
+            return search(group, **options)
 
-    monkeypatch.setattr(size_search, "solve", recorded)
-    monkeypatch.setattr(size_search, "solve_as_planned", recorded)
+        return run
+
+    for name in ("solve", "solve_as_planned"):
+        monkeypatch.setattr(size_search, name, recorded(getattr(size_search, name)))
     return seconds
 
 
@@ -212,4 +213,5 @@ def test_numbers_that_were_not_requested_have_a_short_search_for_moves(searches)
     members_needed(team(9, 2, weights=range(1, 10)), makespan=20, limits=1_000.0)
     assert len(searches) >= 4
     assert max(searches) <= 1_000 / 6
+    # Only the two searches for the current number, of its load and its moves, are longer.
     assert sorted(searches)[-3] <= 1_000 / 20
