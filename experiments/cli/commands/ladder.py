@@ -103,8 +103,8 @@ def ladder(
     current lag. --autoscaler prints a manifest for KEDA or the HorizontalPodAutoscaler (HPA) of
     Kubernetes. For a weighted group, the searches for the maximum loads have at most 1/20 of the
     time limit, the searches for the fewest moves at most 1/30, and that for the current number of
-    members at most 1/6. A number after ≤ is not proven
-    minimal; – means that the search had no result in its share of the time.
+    members at most 1/6. A number after ≤ is not proven minimal; – means that the search had no
+    result in its share of the time.
 
     Example: `kassay ladder groups.jsonl --consume-rate 500 --produce-rate 900 --format table`
 
@@ -114,7 +114,6 @@ def ladder(
         raise typer.BadParameter(
             f"--from must be at most --to, got {options.first} and {options.last}"
         )
-    known = source.import_options()
     find = partial(
         load_by_member_count,
         like=added.like,
@@ -124,9 +123,8 @@ def ladder(
     )
     if options.autoscaler is not None:
         find = partial(find, first=options.first, last=options.last, limits=search.limits())
-        _print_manifests(
-            read_source(source.file, known), find, options.autoscaler, options.lag_threshold
-        )
+        groups = read_source(source.file, source.import_options())
+        _print_manifests(groups, find, options.autoscaler, options.lag_threshold)
         return
     lags = _lags(source.file, drain, replace(source, weights=WeightSource.LAG.value))
 
@@ -163,8 +161,7 @@ def ladder(
         last=("remark",),
         rows=_rows,
     )
-    groups = read_source(source.file, known)
-    process_each_group(source, process, options.output_format, layout, groups=groups)
+    process_each_group(source, process, options.output_format, layout)
 
 
 def _print_manifests(

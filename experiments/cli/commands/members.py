@@ -49,7 +49,7 @@ class MembersOptions(TableOptions):
         "Largest number of members to show.",
         "--to",
         min=0,
-        show_default="current number, if --from is given",
+        show_default="if --from is given: current number, or --from if higher",
     )
     resilience: bool = option(
         False, "Include the maximum load after the loss of one member, in the worst case."

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,7 +64,7 @@ def _longer_prefixes(changes: LoadChanges, beam: Sequence[_Prefix]) -> Iterator[
     values = [_values(changes, prefix) for prefix in beam]
     parent = np.repeat(np.arange(len(beam)), [len(moves) for moves, _, _ in values])
     moves, makespans, squares = map(np.concatenate, zip(*values, strict=True))
-    sets: set[Any] = set()
+    sets: set[bytes] = set()
     for at in np.lexsort((squares, makespans)).tolist():
         prefix, move = beam[parent[at]], int(moves[at])
         is_pending = prefix.is_pending.copy()

@@ -122,7 +122,7 @@ def schedule_moves(
         start[move.target] += move.weight * factors[move.target]
     owned = [move for move in moves if move.source is not None]
     moved = list(_highest_loads_first(owned, dict(start), factors))
-    is_equal = group.common_weight is not None and group.has_equal_speeds
+    is_equal = group.uniform_weight is not None
     if measure is Measure.MAKESPAN and not is_equal and 1 < len(owned) <= _MAX_BEAM_MOVES:
         moved = _lower_order(moved, start, factors)
     slices = [placed] if placed else []

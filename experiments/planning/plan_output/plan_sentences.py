@@ -28,9 +28,9 @@ MEASURE_DEFINITIONS = {
     Measure.BALANCE_SCORE: "sum of the load differences of all pairs of members",
 }
 _COMPARED_MOVES = (1, 3, 10, 30)
+_BACKLOG = "Lag is a backlog, not a load: this plan spreads the backlog"
 _WEIGHTS = {
-    WeightSource.LAG: "loads are sums of lag, in messages. Lag is a backlog, not a load: this plan "
-    "spreads the backlog",
+    WeightSource.LAG: f"loads are sums of lag, in messages. {_BACKLOG}",
     WeightSource.RATE: "loads are sums of rates, in messages appended between two samples. The "
     "rate is the load of consumers that read new records",
     WeightSource.SIZE: "loads are sums of sizes, in bytes on disk of the largest replica. Size is "
@@ -123,7 +123,7 @@ def option_summary(plan: Plan) -> Iterator[str]:
                 if level.name not in known
             )
         moves, bound = count_of(option.movement.value, "move"), bound_text(option.imbalance, group)
-        if bound.startswith("lower bound"):
+        if option.imbalance.gap and not option.imbalance.name.endswith(Measure.LEXIMAX):
             bound += f" with at most {moves}"
         yield f"{name}: {moves} ({bound_text(option.movement)}), {measure} ({bound}){further}"
 
@@ -237,7 +237,7 @@ def weight_text(plan: Plan) -> str:
     if group.weight_unit is not None:
         text = f"loads are sums of partition weights, in {group.weight_unit}"
         if group.weight_source is WeightSource.LAG:
-            text += ". Lag is a backlog, not a load: this plan spreads the backlog"
+            text += f". {_BACKLOG}"
     elif group.weight_source is not None:
         text = _WEIGHTS[group.weight_source]
     elif group.common_weight != 1:

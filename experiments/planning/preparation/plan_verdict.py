@@ -164,8 +164,9 @@ class Verdict:
             parts.append(count_of(self.moves, "move"))
         if self.placed:
             parts.append(f"{count_of(self.placed, 'partition')} without an owner")
-        gain = f" ({(after - before) / before:+.0%})" if before else ""
-        gain = "" if gain in (" (+0%)", " (-0%)", " (-100%)") else gain
+        percent = round(100 * (before - after) / before) if after < before else 0
+        # Rounded to 0 or 100, a percentage would be wrong.
+        gain = f" (-{percent}%)" if 0 < percent < 100 else ""
         s = "s" if self.moves + self.placed == 1 else ""
         change = (
             f"get{s} a member, with a maximum load of {self._planned}"
