@@ -45,7 +45,7 @@ HEADER = """\
 _PROCESS_LOADS = "active tasks of processes, squared, per thread"
 _STATEFUL_LOADS = "the same of stateful tasks"
 _CLASSIC = (
-    # state_moves without and with a rack strategy, and loads of processes, in per cent
+    # shares: state_moves without and with a rack strategy, then loads of processes
     ("high-availability", 0 / 227, 0 / 85, 0.30, 0.22),
     ("sticky", 24 / 227, 10 / 85, 0.21, 0.20),
     ("legacy-sticky", 29 / 227, 13 / 85, 0.18, 0.18),
@@ -120,7 +120,9 @@ def main() -> None:
 
 
 def _row(key: tuple[str, str], found: Proportion) -> str:
-    low, high = found.interval or (0.0, 1.0)
+    if found.interval is None:
+        raise ValueError(f"no recorded answers for {key}")
+    low, high = found.interval
     share = INDEPENDENT[key]
     agrees = "yes" if low <= share <= high else "no"
     recorded = f"{found.percent_with_interval}, {found.count} of {found.total}"
@@ -232,6 +234,8 @@ def _is_uneven(application: Application, active: Mapping[str, Sequence[Task]]) -
     speeds = {one.id: len(one.threads) for one in application.processes}
     group = application.place_group(application.topics, dict.fromkeys(speeds, ()), speeds=speeds)
     level = solve(group, levels=("sum_of_squares",)).level("sum_of_squares")
+    if not level.is_proven:
+        raise ValueError("the minimum of the sum of squares is not proven")
     value = value_of(group, Assignment(active), requested_levels(group, "sum_of_squares")[0])
     return value > level.bound
 
