@@ -35,7 +35,7 @@ class StoppedWorker:
     until: float
 
     @classmethod
-    def of_last_worker(cls, site: FamilySite, before: Tasks) -> StoppedWorker:
+    def stop_last_worker(cls, site: FamilySite, before: Tasks) -> StoppedWorker:
         """Stop the worker that was started last."""
         address = site.connect.urls[-1].removeprefix("http://")
         tasks = tuple(one for one in task_ids() if before[one[0]][one[1]] == address)
@@ -46,7 +46,7 @@ class StoppedWorker:
         process.wait(20)
         return cls(address, tasks, since, time.monotonic())
 
-    def seconds(self, site: FamilySite) -> list[tuple[float, float]]:
+    def await_stopped_seconds(self, site: FamilySite) -> list[tuple[float, float]]:
         """Wait until the tasks run again; return the bounds of the stopped time of each task."""
         idle = dict.fromkeys(self.tasks, self.until)
         bounds: dict[tuple[str, int], tuple[float, float]] = {}

@@ -150,12 +150,12 @@ def test_a_forecast_has_the_stopped_time_of_a_connect_worker_that_is_back_in_tim
 ) -> None:
     document = read_connect_cluster(site.connect.url, timeout=20, id="connect")
     before = _await(site, 3)
-    stop = StoppedWorker.of_last_worker(site, before)
+    stop = StoppedWorker.stop_last_worker(site, before)
     started = time.monotonic()
     site.connect.processes.append(site.connect.start())
     with ThreadPoolExecutor(1) as executor:
         answer = executor.submit(site.connect.await_answer)
-        stopped_seconds = stop.seconds(site)
+        stopped_seconds = stop.await_stopped_seconds(site)
         answered = answer.result()
     after = _await(site, 3, without=by_worker(before).keys())
     downtime = round(1000 * (answered - stop.since))
@@ -184,9 +184,9 @@ def test_forecasts_equal_the_rebalances_of_connect(site: FamilySite) -> None:
     assert _loads(joined) == [1, 2, 2, 2]
     assert _changed(before, joined) == scale_out.task_starts
     four = read_connect_cluster(site.connect.url, timeout=20, id="connect")
-    stop = StoppedWorker.of_last_worker(site, joined)
+    stop = StoppedWorker.stop_last_worker(site, joined)
     # The worker comes back after the delay, when its tasks run on other workers.
-    stopped_seconds = stop.seconds(site)
+    stopped_seconds = stop.await_stopped_seconds(site)
     without = _await(site, 3)
     assert _loads(without) == [2, 2, 3]
     site.connect.processes.append(site.connect.start())

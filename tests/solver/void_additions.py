@@ -13,6 +13,8 @@ from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Level
 from tests import brute_force
 
+LIMITS = SearchLimits(time=600, deterministic=0.0005)
+"""Limits that do not depend on the speed of the machine."""
 FURTHER = (
     solver.CrossRack(),
     solver.TopicSpread(),
@@ -128,3 +130,19 @@ def is_worse(call: Call, before: solver.Solution, after: solver.Solution) -> boo
     if after.levels[0].slack:
         return values[1][0] >= values[0][0] and values[1][1:] > values[0][1:]
     return values[1] > values[0]
+
+
+def worse_answers(call: Call, seed: int, limits: SearchLimits, additions: int) -> list[str]:
+    """Describe the random void additions to a call that make its answer worse."""
+    before = call.solve(limits)
+    if before.assignment is None:
+        return []
+    found = [*void_additions(call, before, seed)]
+    chosen = random.Random(seed).sample(found, min(additions, len(found)))
+    answers = ((added, added.solve(limits)) for added in chosen)
+    return [
+        f"seed {seed}: {before.levels} before, {after.levels} with levels {added.levels} and "
+        f"constraints {added.constraints}"
+        for added, after in answers
+        if is_worse(call, before, after)
+    ]

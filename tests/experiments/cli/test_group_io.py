@@ -175,7 +175,7 @@ def test_a_full_device_is_one_error_line(write_groups, output_format):
         "what-if --members +1",
     ],
 )
-def test_each_command_that_writes_to_a_full_device_fails(
+def test_commands_on_groups_fail_if_the_device_of_the_output_is_full(
     kassay, write_groups, monkeypatch, command
 ):
     groups = write_groups({"topics": {"t": 1}, "members": [{"id": "a", "topics": ["t"]}]})

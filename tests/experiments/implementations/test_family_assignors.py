@@ -237,7 +237,8 @@ def test_assign_prints_that_an_assignor_does_not_terminate(driver):
 
 
 def test_other_commands_refuse_assignors_and_documents_of_a_family():
-    refused = "reads documents of kind 'share', which this command does not support"
+    refused = "reads documents of kind 'share', which this command does not support; use kassay "
+    refused += "assign, compare, explain, hunt or study"
     with pytest.raises(InputError, match=refused):
         run(NAMED_GROUPS["A"].group, "kafka-broker:share")
     result = CliRunner().invoke(app, ["compare", "--assignor", "kafka-broker:share"], input="{}")

@@ -123,10 +123,6 @@ class Browser:
         body = {"cmd": "Emulation.setEmulatedMedia", "params": {"features": features}}
         self._call("POST", "/goog/cdp/execute", body)
 
-    def screenshot(self, *, whole: bool = False) -> bytes:
-        body = {"cmd": "Page.captureScreenshot", "params": {"captureBeyondViewport": whole}}
-        return base64.b64decode(self._call("POST", "/goog/cdp/execute", body)["data"])
-
     def pdf(self) -> bytes:
         return base64.b64decode(self._call("POST", "/print", {}))
 

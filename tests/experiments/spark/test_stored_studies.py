@@ -67,7 +67,7 @@ def _double(directory, batch):
 
 def _replace_by_other_study(directory, batch):
     [path] = _files_of(directory, batch)
-    [other] = _files_of(directory.with_name("other"), 0)  # as many cases
+    [other] = _files_of(directory.with_name("other"), 0)
     shutil.copy(other, path)
 
 
@@ -98,20 +98,20 @@ def intact(study_directory, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def other(spark, intact):
-    """Write a study of another configuration beside the first one."""
-    _write(spark, intact / "other", "sticky", 3)
+    """Write a study of another configuration, whose first batch has as many cases."""
+    _write(spark, intact / "other", "sticky", 20, batch_cases=20)
 
 
 @pytest.fixture(scope="module")
 def many_batches(spark, tmp_path_factory):
-    """Return the folder of two studies whose batches have as many cases."""
+    """Return the folder with two studies of three cases per batch."""
     root = tmp_path_factory.mktemp("batches")
     _write(spark, root / "study", "roundrobin", 27)
     _write(spark, root / "other", "sticky", 3)
     return root
 
 
-def _write(spark, directory, assignor, seeds):
+def _write(spark, directory, assignor, seeds, batch_cases=3):
     assignors = ["range", assignor]
     cases = cases_of(["mixed-join"], seeds=seeds, assignors=assignors)
     described = StudyConfig(
@@ -122,7 +122,7 @@ def _write(spark, directory, assignor, seeds):
         cases,
         str(directory),
         manifest=partial(_manifest, described),
-        settings=StudySettings(batch_cases=3),
+        settings=StudySettings(batch_cases=batch_cases),
     )
     for path in directory.rglob(".*.crc"):
         path.unlink()
