@@ -104,13 +104,14 @@ def metrics_text(
 def replace_file(path: Path, text: str) -> None:
     """Replace the content of a file atomically: a reader sees either the old or the new text.
 
-    A device or a pipe, such as /dev/stdout, stays and receives the text.
+    A device or a pipe stays and receives the text.
     """
-    path = path.resolve()
-    path.parent.mkdir(parents=True, exist_ok=True)
+    # The resolved path of /dev/stdout does not exist if standard output is a pipe.
     if path.exists() and not path.is_file():
         path.write_text(text, encoding="utf-8")
         return
+    path = path.resolve()
+    path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f".{path.name}.new")
     new.write_text(text, encoding="utf-8")
     new.replace(path)

@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import yaml
@@ -46,3 +48,13 @@ def test_a_pipe_receives_the_metrics_and_is_not_replaced(tmp_path):
     assert os.read(reader, 100) == b"metrics"
     os.close(reader)
     assert pipe.is_fifo()
+
+
+def test_standard_output_receives_the_metrics_if_it_is_a_pipe():
+    program = (
+        "from pathlib import Path\n"
+        "from kassay.experiments.history.prometheus_metrics import replace_file\n"
+        "replace_file(Path('/dev/stdout'), 'metrics')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert done.stdout == b"metrics"
