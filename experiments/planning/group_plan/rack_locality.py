@@ -37,8 +37,9 @@ class RackSummary:
 class RackLocality:
     """Numbers of partitions that members consume across racks: current, planned, minimum.
 
-    ``minimum`` is the minimum at the imbalance of the plan or less with any movement; None if the
-    search did not reach it in time.
+    ``minimum`` is the minimum at the imbalance of the plan or less with any movement. It is None
+    if the search did not reach this imbalance in time, or if the measure is leximax and the
+    imbalance of the plan is not proven to be minimal.
     """
 
     racks: tuple[RackSummary, ...]
@@ -152,8 +153,9 @@ def _minimum(
     allowed = planned.imbalance
     measure = Measure(allowed.name)
     is_minimum = optimum.gap == 0 and optimum.value == allowed.value
-    is_exact = is_minimum or measure is Measure.LEXIMAX
-    tolerance = EXACT if is_exact else Tolerance(up_to=allowed.value)
+    if measure is Measure.LEXIMAX and not is_minimum:
+        return None  # leximax takes no upper limit
+    tolerance = EXACT if is_minimum else Tolerance(up_to=allowed.value)
     solution = solve(
         group,
         levels=(Imbalance(measure, tolerance), CrossRack()),

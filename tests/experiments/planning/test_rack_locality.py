@@ -17,6 +17,7 @@ from kassay.experiments.study.families.weights_and_racks import RACKS
 from kassay.reference import Group, Member, Topic
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.external_metrics import has_racks
+from kassay.solver.constraints import MaxMoves
 from kassay.solver.evaluation import level_value
 from kassay.solver.objective import CrossRack
 from kassay.solver.problem import build_problem
@@ -64,6 +65,20 @@ def test_the_page_and_the_ticket_show_racks():
     assert "| partitions consumed across racks | 2 | 2 | 0, proven |" in render_ticket(
         plan(unbalanced)
     )
+
+
+def test_a_leximax_plan_above_the_minimum_imbalance_has_no_minimum_of_racks():
+    members = (
+        Member(id="c0", subscription=("t",), rack="a", owned=[("t", n) for n in range(4)]),
+        Member(id="c1", subscription=("t",), rack="b"),
+    )
+    group = Group(topics=(Topic(name="t", partitions=4, racks=(("a",),) * 4),), members=members)
+    limited = plan(group, levels=("leximax", "movement"), constraints=[MaxMoves(1)])
+    assert (limited.movement, limited.racks.planned, limited.racks.minimum) == (1, 1, None)
+    assert "The minimum at the same imbalance is not known." in render_html(limited)
+    assert "| partitions consumed across racks | 0 | 1 | not known |" in render_ticket(limited)
+    even = plan(group, levels=("leximax", "movement")).racks
+    assert (even.planned, even.minimum.value, even.minimum.gap) == (2, 2, 0)
 
 
 def test_a_plan_without_racks_does_not_mention_them():
