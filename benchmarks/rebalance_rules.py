@@ -15,9 +15,8 @@ from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
 
 from kassay.experiments.implementations.convergence import run_until_stable
 from kassay.experiments.study.families.event_streams import EVENT_STREAMS
-from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import movement
 from kassay.reference.model.ownership import rejoin
 from kassay.solver.flow.optimal_loads_by_cuts import LevelSet, level_sets
 from kassay.solver.limits import SearchLimits

@@ -19,10 +19,10 @@ from kassay.experiments.comparison.optimum import fewest_moves_within, solve_opt
 from kassay.experiments.implementations.callable_server import load_callable
 from kassay.experiments.study.families.registry import FAMILIES
 from kassay.reference.assignors import run_assignor
-from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import makespan, movement, sum_of_squares
+from kassay.reference.model.metrics import makespan, sum_of_squares
 
 ASSIGNORS = ("sticky", "uniform")
 EXAMPLE = Path(__file__).parents[1] / "examples" / "remedies" / "repair.py"

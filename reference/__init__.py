@@ -1,10 +1,15 @@
 """Groups, assignments and metrics, and ports of Kafka's assignors and coordinator."""
 
 from kassay.reference.documents.json_codec import load_group
-from kassay.reference.model.assignment import Assignment, InvalidAssignmentError, violations
+from kassay.reference.model.assignment import (
+    Assignment,
+    InvalidAssignmentError,
+    movement,
+    violations,
+)
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
-from kassay.reference.model.metrics import Measure, imbalance, loads, movement
+from kassay.reference.model.metrics import Measure, imbalance, loads
 from kassay.reference.model.ownership import Ownership, ownership
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
 

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from kassay.reference.model import metrics
 from kassay.reference.model.group import Group
-from kassay.reference.model.load_units import LoadUnits, leximax_rank
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.metrics import LoadUnits, Measure
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.reference.model.topic_partitions import Column, TopicPartition
 from kassay.solver import constraints, objective
@@ -289,3 +288,29 @@ def separated_partitions(problem: Problem, constraint: constraints.Separated) ->
     """
     indices = (problem.partition_index.get(TopicPartition(*tp)) for tp in constraint.partitions)
     return [partition for partition in indices if partition is not None]
+
+
+def leximax_rank(loads: Sequence[int], units: LoadUnits | None = None) -> int:
+    """Encode loads as one integer. The order of the integers is the leximax order of the loads.
+
+    Under leximax, loads in descending order compare lexicographically. The total load and the
+    number of members must be equal. With ``units``, the relative loads are encoded.
+
+    Examples
+    --------
+    >>> leximax_rank([1, 3, 2]) < leximax_rank([2, 4, 0])
+    True
+    """
+    total = sum(loads)
+    if units is not None:
+        total *= max(units.factors, default=1)
+        loads = units.relative_loads(loads)
+    return rank_of_descending(sorted(loads, reverse=True), total)
+
+
+def rank_of_descending(loads: Sequence[int], most: int) -> int:
+    """Encode descending loads of at most ``most`` as one integer."""
+    rank = 0
+    for load in loads:
+        rank = rank * (most + 1) + load
+    return rank

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from kassay.reference.model.load_units import LoadUnits
+from kassay.reference.model.metrics import LoadUnits
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.constraints import Capacity, Constraint, Forbidden, MaxPartitions, Pinned
 from kassay.solver.evaluation import RackTable, topic_partitions

@@ -21,8 +21,7 @@ import numpy as np
 
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.group import Group
-from kassay.reference.model.load_units import LoadUnits
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.metrics import LoadUnits, Measure
 from kassay.solver import objective
 from kassay.solver.evaluation import level_value, pair_costs
 from kassay.solver.number_ranges import Arithmetic, Weights

@@ -8,17 +8,10 @@ from itertools import accumulate, chain, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from kassay.reference.model.assignment import (
-    Assignment,
-    assignee_column,
-    copy_limits,
-    violations,
-)
-from kassay.reference.model.derived_values_cache import cached
+from kassay.reference.model.assignment import Assignment, assignee_column, copy_limits, violations
 from kassay.reference.model.errors import InputError, InternalError, UsageError
-from kassay.reference.model.group import Group, Topic
-from kassay.reference.model.load_units import LoadUnits
-from kassay.reference.model.metrics import host_units, member_units
+from kassay.reference.model.group import Group, Topic, cached
+from kassay.reference.model.metrics import LoadUnits, host_units, member_units
 from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.reference.model.partition_columns import topic_starts
 from kassay.reference.model.topic_partitions import (

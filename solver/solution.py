@@ -7,9 +7,9 @@ from typing import Self, assert_never
 
 from kassay.reference.model import notebook_tables
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.assumptions import condition
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.group import Group
+from kassay.reference.model.group_remarks import condition
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.reference.model.topic_partitions import TopicPartition

@@ -10,13 +10,8 @@ from typing import NamedTuple
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InternalError, UsageError
 from kassay.reference.model.group import Group
-from kassay.reference.model.group_checks import require_group
-from kassay.solver.certificate.certificate import (
-    Certificate,
-    Conflict,
-    LevelClaim,
-    Origin,
-)
+from kassay.reference.model.group_remarks import require_group
+from kassay.solver.certificate.certificate import Certificate, Conflict, LevelClaim, Origin
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints, is_limited
 from kassay.solver.evaluation import binding_constraints, check_levels, level_value, violated
 from kassay.solver.flow import optimal_flow

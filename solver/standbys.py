@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kassay.reference.model.derived_values_cache import cached
 from kassay.reference.model.errors import UsageError
-from kassay.reference.model.group import Group
+from kassay.reference.model.group import Group, cached
 from kassay.solver.problem import Ints, build_problem
 
 Tags = tuple[tuple[str, str], ...]

@@ -3,7 +3,7 @@
 import pytest
 
 import kassay
-from kassay.reference.model.group_checks import GroupWarning
+from kassay.reference.model.group_remarks import GroupWarning
 
 WEIGHTS = tuple(range(1, 301))
 OWNED = [("t", number) for number in range(300)]

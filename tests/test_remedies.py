@@ -23,7 +23,8 @@ from kassay.reference.assignors.streams.client_state import ClientState
 from kassay.reference.assignors.streams.high_availability import AssignmentConfigs
 from kassay.reference.documents.family_documents import Kind, parse_family_document
 from kassay.reference.documents.task_ids import TaskId
-from kassay.reference.model.metrics import movement, sum_of_squares
+from kassay.reference.model.assignment import movement
+from kassay.reference.model.metrics import sum_of_squares
 from tests import brute_force
 from tests.strategies import groups, valid_assignments
 

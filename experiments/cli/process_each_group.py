@@ -22,17 +22,17 @@ from kassay.experiments.cli.write_results import (
     print_json,
     print_scalars,
 )
-from kassay.experiments.planning.preparation.planning_start import rebalance_caveat, streams_caveat
-from kassay.reference.documents.family_documents import (
-    FamilyDocument,
-    Kind,
-    read_family_documents,
-)
+from kassay.reference.documents.family_documents import FamilyDocument, Kind, read_family_documents
 from kassay.reference.documents.text_files import open_text
-from kassay.reference.model.assumptions import condition, other_reading
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
-from kassay.reference.model.group_checks import parts_without_effect
+from kassay.reference.model.group_remarks import (
+    condition,
+    other_reading,
+    parts_without_effect,
+    rebalance_caveat,
+    streams_caveat,
+)
 from kassay.reference.model.metrics import RELATIVE_MEASURES, Measure, shown
 
 T = TypeVar("T")

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from kassay.experiments.cli.process_each_group import GroupResult
 from kassay.experiments.cli.solution_documents import SolutionDocument
 from kassay.reference.documents.fingerprint import group_fingerprint
-from kassay.reference.model.assignment import Assignment, violations
+from kassay.reference.model.assignment import Assignment, movement, violations
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import Measure, imbalance, loads, movement
+from kassay.reference.model.metrics import Measure, imbalance, loads
 from kassay.solver.certificate.certificate import Certificate, LevelClaim, Proof, value_of
 from kassay.solver.certificate.check import certificate_errors, conflict_errors
 from kassay.solver.certificate.write_certificate import constraint_document, level_document

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.derived_values_cache import cached
-from kassay.reference.model.group import Group
+from kassay.reference.model.group import Group, cached
 from kassay.reference.model.metrics import Measure, measures
 from kassay.solver.constraints import Constraint
 from kassay.solver.flow.convex_frontier import fewest_moves

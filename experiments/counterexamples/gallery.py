@@ -19,10 +19,10 @@ from kassay.experiments.counterexamples.shortcomings import (
 from kassay.experiments.counterexamples.shrinking import GroupSize, size_of
 from kassay.experiments.implementations.runner import run
 from kassay.reference.documents.json_codec import assignment_document, group_document, parse_group
-from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.assignor_result import LivelockError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import leximax, load_vector, movement
+from kassay.reference.model.metrics import leximax, load_vector
 from kassay.solver.improvement.explanation import explain
 
 _SHOWN_CASES = 5

@@ -8,10 +8,9 @@ from operator import itemgetter
 
 from kassay.experiments.history.group_records import Row
 from kassay.reference.documents.json_codec import parse_assignment, parse_group
-from kassay.reference.model.assignment import Assignment, violations
+from kassay.reference.model.assignment import Assignment, movement, violations
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import movement
 from kassay.solver.limits import SearchLimits
 from kassay.solver.trajectory.trajectory import optimal_trajectory
 

@@ -24,9 +24,8 @@ from kassay.reference.documents.family_documents import FamilyDocument
 from kassay.reference.documents.json_codec import group_document, parse_assignment
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import LivelockError, UpstreamError
-from kassay.reference.model.derived_values_cache import cached
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.group import Group
+from kassay.reference.model.group import Group, cached
 
 _SHOWN_CHARACTERS = 120
 _START_SECONDS = 60.0

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
-from kassay.reference.model.group_checks import require_group
+from kassay.reference.model.group_remarks import require_group
 from kassay.solver.problem import build_problem
 from kassay.solver.subscription_network import build_network
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import leximax, load_vector, loads, movement, participants
+from kassay.reference.model.metrics import leximax, load_vector, loads, participants
 from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.reference.model.topic_partitions import TopicPartition
 

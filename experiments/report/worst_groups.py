@@ -14,11 +14,10 @@ from kassay.experiments.study.case import Case
 from kassay.experiments.study.output_reader import StudySummary
 from kassay.experiments.study.summary_scopes import COMPARED_ASSIGNORS
 from kassay.reference.documents.json_codec import group_document, parse_assignment, parse_group
-from kassay.reference.model.assignment import Assignment, violations
+from kassay.reference.model.assignment import Assignment, movement, violations
 from kassay.reference.model.assignor_result import LivelockError
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import movement
 from kassay.reference.model.ownership import ownership
 from kassay.solver.improvement.explanation import explain
 

@@ -9,10 +9,10 @@ from kassay.experiments.sources.merge_captures import PartitionKey
 from kassay.experiments.sources.tool_documents.document_rows import Counts
 from kassay.reference.documents.json_values import as_object, as_texts
 from kassay.reference.documents.text_files import read_json_object
-from kassay.reference.model.assumptions import AssumedSubscriptions
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Member
 from kassay.reference.model.group_annotations import WeightSource
+from kassay.reference.model.group_remarks import AssumedSubscriptions
 
 HostRule = Callable[[Member], str]
 """Function that returns the host of a member."""

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 
 from kassay.experiments.sources.import_options import ImportOptions, MemberTopics
 from kassay.experiments.sources.merge_captures import ObservedGroup, ObservedMember
-from kassay.reference.model.assumptions import AssumedSubscriptions, with_assumption
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group, Member
 from kassay.reference.model.group_annotations import Assumed
+from kassay.reference.model.group_remarks import AssumedSubscriptions, with_assumption
 
 _NOTES = {
     AssumedSubscriptions.EQUAL: "all topics are assumed for every member",

@@ -16,8 +16,8 @@ from kassay.experiments.sources.import_options import ImportOptions, named_weigh
 from kassay.experiments.sources.source_texts import is_capture
 from kassay.experiments.spark.study_schemas import schema_of
 from kassay.reference.documents.json_codec import group_document
-from kassay.reference.model.assumptions import AssumedSubscriptions
 from kassay.reference.model.errors import InputError
+from kassay.reference.model.group_remarks import AssumedSubscriptions
 
 NAME = "kassay"
 _CAPTURES_PER_TASK = 64

@@ -6,24 +6,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from random import Random
 
-from kassay.experiments.implementations.convergence import (
-    Ending,
-    StableResult,
-    run_until_stable,
-)
+from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
 from kassay.experiments.study.families.event_streams import EventStreamFamily, StreamStep
 from kassay.experiments.study.families.seeded_groups import random_even_assignment
 from kassay.experiments.study.table_rows import RebalanceRow
-from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.group import NO_GENERATION, Group
-from kassay.reference.model.metrics import (
-    Measure,
-    load_vector,
-    makespan,
-    movement,
-    sum_of_squares,
-)
+from kassay.reference.model.metrics import Measure, load_vector, makespan, sum_of_squares
 from kassay.reference.model.ownership import ownership
 from kassay.reference.model.topic_partitions import NO_PARTITIONS
 from kassay.solver.certificate.certificate import price_counts

@@ -15,7 +15,7 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import AssignorResult, LivelockError, UpstreamError
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
-from kassay.reference.model.group_checks import require_group
+from kassay.reference.model.group_remarks import require_group
 
 __all__ = [
     "ASSIGNORS",

@@ -24,7 +24,7 @@ from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import NO_GENERATION, Member
 from kassay.reference.model.group_annotations import NO_CLIENT, Assumed, Client
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
-from kassay.reference.model.value_checks import MAX_PARTITIONS
+from kassay.reference.model.topics_and_members import MAX_PARTITIONS
 
 
 def _sub_generation(value: object, where: str) -> int:

@@ -1,4 +1,4 @@
-"""Assignments and the check of their validity."""
+"""Assignments, the check of their validity, and their movement."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -7,10 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model import notebook_tables
-from kassay.reference.model.derived_values_cache import Results, cached_per_group
 from kassay.reference.model.errors import InternalError
-from kassay.reference.model.group import Group
-from kassay.reference.model.ownership import NO_OWNER
+from kassay.reference.model.group import Group, Results, cached_per_group
+from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.reference.model.partition_columns import (
     UNKNOWN,
     PartitionColumns,
@@ -217,3 +216,41 @@ def _wrong_count(
         return f"{tp} is not assigned"
     assignees_of_tp = [m for m, tps in assignment.items() for assigned in tps if assigned == tp]
     return f"{tp} is assigned {times} times: {assignees_of_tp}"
+
+
+@dataclass(frozen=True, slots=True)
+class MovementCount:
+    """Numbers and weights of the kept, moved, placed and unassigned partitions.
+
+    Kept partitions stay with their current owner, moved ones get another member, placed ones
+    have no current owner. Unassigned ones have a current owner, but no assignee.
+    """
+
+    kept: int
+    moved: int
+    placed: int
+    unassigned: int
+    kept_weight: int
+    moved_weight: int
+    placed_weight: int
+    unassigned_weight: int
+
+
+@cached_per_group
+def movement_count(group: Group, assignment: Assignment) -> MovementCount:
+    """Count the kept, moved, placed and unassigned partitions of an assignment."""
+    before, after = ownership(group).column, assignee_column(group, assignment)
+    owned, assigned, same = before != NO_OWNER, after != NO_OWNER, before == after
+    masks = (owned & same, owned & assigned & ~same, ~owned & assigned, owned & ~assigned)
+    counts = [int(np.count_nonzero(mask)) for mask in masks]
+    if all(topic.weights is None for topic in group.topics):
+        return MovementCount(*counts, *counts)
+    weights = [topic.weight(number) for topic in group.topics for number in range(topic.partitions)]
+    return MovementCount(
+        *counts, *(sum(weights[place] for place in np.flatnonzero(mask)) for mask in masks)
+    )
+
+
+def movement(group: Group, assignment: Assignment) -> int:
+    """Count the partitions that are assigned to another member than their current owner."""
+    return movement_count(group, assignment).moved

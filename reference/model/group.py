@@ -1,12 +1,19 @@
-"""Consumer groups: topics, members, subscriptions and owned partitions."""
+"""Consumer groups: topics, members, subscriptions and owned partitions.
 
-from collections.abc import Mapping
+Groups and assignments are immutable, and many functions need the same derived values:
+owners, subscribers, loads. Each object keeps them in its ``results``, which are not part of
+its value. Without this cache, the evaluation of a case of a study takes twice as long and
+``kassay compare`` with 100 members and 5,000 partitions 18 % longer.
+"""
+
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
+from functools import wraps
 from itertools import chain
 from types import MappingProxyType
+from typing import Any, Protocol, TypeVar
 
 from kassay.reference.model import notebook_tables
-from kassay.reference.model.derived_values_cache import Results, cached
 from kassay.reference.model.group_annotations import NO_STATUS, GroupStatus, WeightSource
 from kassay.reference.model.topics_and_members import (
     LATEST_PROTOCOL_VERSION,
@@ -14,8 +21,8 @@ from kassay.reference.model.topics_and_members import (
     USER_DATA_WITHOUT_GENERATION,
     Member,
     Topic,
+    check_unique,
 )
-from kassay.reference.model.value_checks import check_unique
 
 __all__ = [
     "LATEST_PROTOCOL_VERSION",
@@ -25,6 +32,65 @@ __all__ = [
     "Member",
     "Topic",
 ]
+
+
+class Results(dict[object, Any]):
+    """Cache of one object: results of functions, with the functions as keys.
+
+    Copies and pickled copies are empty.
+    """
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[type["Results"], tuple[()]]:
+        return (Results, ())
+
+
+class HasResults(Protocol):
+    """An immutable object with cached results."""
+
+    @property
+    def results(self) -> Results:
+        """Return the cached results of the object."""
+
+
+Subject = TypeVar("Subject", bound=HasResults)
+Context = TypeVar("Context")
+Value = TypeVar("Value")
+
+
+def cached(function: Callable[[Subject], Value]) -> Callable[[Subject], Value]:
+    """Decorate a pure function of an immutable object to cache its result."""
+
+    @wraps(function)
+    def wrapper(subject: Subject) -> Value:
+        results = subject.results
+        if wrapper not in results:
+            results[wrapper] = function(subject)
+        value: Value = results[wrapper]
+        return value
+
+    return wrapper
+
+
+def cached_per_group(
+    function: Callable[[Context, Subject], Value],
+) -> Callable[[Context, Subject], Value]:
+    """Decorate a pure function of a group and an assignment to cache its result.
+
+    The assignment keeps the result for the last group only.
+    """
+
+    @wraps(function)
+    def wrapper(group: Context, assignment: Subject) -> Value:
+        last_group, value = assignment.results.get(wrapper, (None, None))
+        if last_group is not group:
+            value = function(group, assignment)
+            assignment.results[wrapper] = (group, value)
+        result: Value = value
+        return result
+
+    return wrapper
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +119,7 @@ class Group:
     available_weights
         Sources of weights that the capture or cluster shows, used or not.
     results
-        Cached results, see `kassay.reference.model.derived_values_cache`.
+        Cached results of functions with the decorator `cached`.
 
     Examples
     --------

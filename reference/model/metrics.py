@@ -1,4 +1,4 @@
-"""Imbalance and movement metrics.
+"""Load units and imbalance metrics.
 
 Imbalance measures are functions of the loads and the speeds; smaller is better, and all except
 `leximax` are integers. Members that subscribe to no topic with partitions are not
@@ -8,16 +8,92 @@ part of any load vector (see `participants`).
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
+from functools import cached_property
+from math import gcd, lcm
 from types import MappingProxyType
 
-import numpy as np
-
-from kassay.reference.model.assignment import Assignment, assignee_column
-from kassay.reference.model.derived_values_cache import cached, cached_per_group
-from kassay.reference.model.group import Group, Topic
-from kassay.reference.model.load_units import LoadUnits
-from kassay.reference.model.ownership import NO_OWNER, ownership
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.group import Group, Topic, cached, cached_per_group
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
+
+_MIN_ROUNDED = 100
+"""Load from which the shown load is an integer."""
+
+
+@dataclass(frozen=True)
+class LoadUnits:
+    """Load units: the members of a group, or its hosts with the loads of their members.
+
+    The *relative load* of a load unit is its load divided by its speed, times the least common
+    multiple of all speeds. It is an integer, and equals the load if all speeds are equal.
+
+    Parameters
+    ----------
+    names
+        Name per load unit.
+    unit_of
+        Index of the load unit of each member.
+    speeds
+        Speed per load unit; at least 1. Only the ratios of the speeds matter.
+
+    Examples
+    --------
+    >>> units = LoadUnits(("a", "b"), (0, 1), (2, 3))
+    >>> units.relative_loads([4, 6]), units.relative_loads([5, 5])
+    ([12, 12], [15, 10])
+    """
+
+    names: tuple[str, ...]
+    unit_of: tuple[int, ...]
+    speeds: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        """Divide the speeds by their greatest common divisor."""
+        divisor = gcd(*self.speeds) or 1
+        if divisor > 1:
+            object.__setattr__(self, "speeds", tuple(speed // divisor for speed in self.speeds))
+
+    @property
+    def has_equal_speeds(self) -> bool:
+        """Return whether all load units have the same speed."""
+        return max(self.speeds, default=1) == 1
+
+    @cached_property
+    def factors(self) -> tuple[int, ...]:
+        """Factor from load to relative load, per load unit."""
+        multiple = lcm(*self.speeds)
+        return tuple(multiple // speed for speed in self.speeds)
+
+    def shown(self, relative_load: int, scale: Fraction | int = 1) -> int | float:
+        """Convert a relative load to the unit of the loads of the fastest load unit.
+
+        The result has one decimal if it is below 100 and not an integer, and none otherwise.
+        ``scale`` multiplies it, for example by the ratio to another speed.
+
+        Examples
+        --------
+        >>> units = LoadUnits(("a", "b"), (0, 1), (2, 3))
+        >>> [units.shown(load) for load in units.relative_loads([5, 5])]
+        [7.5, 5]
+        """
+        fraction = Fraction(relative_load, min(self.factors, default=1)) * scale
+        if fraction.denominator == 1:
+            return fraction.numerator
+        exact = float(fraction)
+        shown = round(exact, 1) if exact < _MIN_ROUNDED else round(exact)
+        return round(shown) if shown == round(shown) else shown
+
+    def loads(self, member_loads: Sequence[int]) -> list[int]:
+        """Return the load of each load unit: the sum of the loads of its members."""
+        loads = [0] * len(self.names)
+        for unit, load in zip(self.unit_of, member_loads, strict=True):
+            loads[unit] += load
+        return loads
+
+    def relative_loads(self, loads: Sequence[int]) -> list[int]:
+        """Convert the loads of the load units to relative loads."""
+        return [load * factor for load, factor in zip(loads, self.factors, strict=True)]
 
 
 class Measure(StrEnum):
@@ -203,44 +279,6 @@ def measures(group: Group, assignment: Assignment) -> Mapping[Measure, int]:
     """Return the imbalance of an assignment by each of the `MEASURES`."""
     vector, units = load_vector(group, assignment), member_units(group)
     return MappingProxyType({name: imbalance_of(name, vector, units) for name in MEASURES})
-
-
-@dataclass(frozen=True, slots=True)
-class MovementCount:
-    """Numbers and weights of the kept, moved, placed and unassigned partitions.
-
-    Kept partitions stay with their current owner, moved ones get another member, placed ones
-    have no current owner. Unassigned ones have a current owner, but no assignee.
-    """
-
-    kept: int
-    moved: int
-    placed: int
-    unassigned: int
-    kept_weight: int
-    moved_weight: int
-    placed_weight: int
-    unassigned_weight: int
-
-
-@cached_per_group
-def movement_count(group: Group, assignment: Assignment) -> MovementCount:
-    """Count the kept, moved, placed and unassigned partitions of an assignment."""
-    before, after = ownership(group).column, assignee_column(group, assignment)
-    owned, assigned, same = before != NO_OWNER, after != NO_OWNER, before == after
-    masks = (owned & same, owned & assigned & ~same, ~owned & assigned, owned & ~assigned)
-    counts = [int(np.count_nonzero(mask)) for mask in masks]
-    if all(topic.weights is None for topic in group.topics):
-        return MovementCount(*counts, *counts)
-    weights = [topic.weight(number) for topic in group.topics for number in range(topic.partitions)]
-    return MovementCount(
-        *counts, *(sum(weights[place] for place in np.flatnonzero(mask)) for mask in masks)
-    )
-
-
-def movement(group: Group, assignment: Assignment) -> int:
-    """Count the partitions that are assigned to another member than their current owner."""
-    return movement_count(group, assignment).moved
 
 
 def _weight_of(partitions: Partitions, topics: Mapping[str, Topic]) -> int:

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kassay.reference.model.derived_values_cache import cached
-from kassay.reference.model.group import NO_GENERATION, Group
+from kassay.reference.model.group import NO_GENERATION, Group, cached
 from kassay.reference.model.partition_columns import (
     UNKNOWN,
     PartitionColumns,

@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kassay.reference.model.derived_values_cache import cached
-from kassay.reference.model.group import Group
+from kassay.reference.model.group import Group, cached
 from kassay.reference.model.topic_partitions import Column, Partitions
 
 UNKNOWN = -1

@@ -1,23 +1,21 @@
 """Topics and members of a consumer group."""
 
 import uuid
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import cast
+from operator import index as as_integer
+from typing import SupportsIndex, cast
 
 from kassay.reference.java.hash_codes import name_uuid
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group_annotations import NO_CLIENT, Assumed, Client
 from kassay.reference.model.short_text import short_text
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
-from kassay.reference.model.value_checks import (
-    MAX_SPEED,
-    check_length,
-    check_partition_count,
-    checked_weights,
-    first_repeated,
-)
 
+MAX_PARTITIONS = 2**31 - 1
+MAX_WEIGHT = 2**63 - 1
+MAX_SPEED = 10_000
 NO_GENERATION = -1
 LATEST_PROTOCOL_VERSION = 3
 USER_DATA_WITHOUT_GENERATION = "v0"
@@ -64,14 +62,14 @@ class Topic:
 
     def __post_init__(self) -> None:
         where = f"topic {self.name!r}"
-        check_partition_count(where, self.partitions)
+        _check_partition_count(where, self.partitions)
         if self.weights is not None:
-            weights = checked_weights(where, self.weights, self.partitions)
+            weights = _checked_weights(where, self.weights, self.partitions)
             object.__setattr__(self, "weights", weights)
         if self.racks is not None:
             racks = tuple(tuple(rack or None for rack in row) for row in self.racks)
             object.__setattr__(self, "racks", racks)
-            check_length(where, "racks", self.racks, self.partitions)
+            _check_length(where, "racks", self.racks, self.partitions)
         if self.standbys < 0 or (self.standbys and not self.is_stateful):
             raise InputError(
                 f"{where}: standbys must be at least 0, and 0 for a stateless topic, "
@@ -79,7 +77,7 @@ class Topic:
             )
         if self.copies is not None:
             object.__setattr__(self, "copies", tuple((low, high) for low, high in self.copies))
-            check_length(where, "copies", self.copies, self.partitions)
+            _check_length(where, "copies", self.copies, self.partitions)
             for number, (low, high) in enumerate(self.copies):
                 if not 0 <= low <= high:
                     raise InputError(
@@ -150,7 +148,7 @@ class Member:
         Client id, host and library; no assignor reads them.
     assumed
         Properties that the source does not show: results for the group hold under a condition,
-        see `kassay.reference.model.assumptions`.
+        see `kassay.reference.model.group_remarks`.
     holds
         Partitions that the member receives without a move, besides those that it owns. Several
         members may hold one partition. Standbys do not move to the hosts of these members.
@@ -196,7 +194,7 @@ class Member:
 
     def _check(self) -> None:
         if len(set(self.subscription)) != len(self.subscription):
-            repeated = first_repeated(self.subscription)
+            repeated = _first_repeated(self.subscription)
             raise self._invalid(f"the subscription lists topic {repeated!r} twice")
         if self.generation < NO_GENERATION:
             raise self._invalid(f"generation must be at least -1, got {self.generation!r}")
@@ -226,3 +224,55 @@ class Member:
 
     def _invalid(self, problem: str) -> InputError:
         return InputError(f"member {self.id!r}: {problem}")
+
+
+def _check_partition_count(where: str, partitions: object) -> None:
+    """Raise InputError unless a number of partitions is an integer from 0 to the maximum."""
+    if not isinstance(partitions, SupportsIndex):
+        raise InputError(f"{where}: partitions must be an integer, got {partitions!r}")
+    if not 0 <= as_integer(partitions) <= MAX_PARTITIONS:
+        raise InputError(
+            f"{where}: partitions must be from 0 to {MAX_PARTITIONS}, got {partitions!r}"
+        )
+
+
+def _checked_weights(where: str, weights: Iterable[int], partitions: int) -> tuple[int, ...]:
+    """Convert weights to a tuple of integers, one per partition. Raise InputError if invalid."""
+    integers = _integers(where, weights)
+    _check_length(where, "weights", integers, partitions)
+    bad = next((weight for weight in integers if not 0 <= weight <= MAX_WEIGHT), None)
+    if bad is not None:
+        raise InputError(f"{where}: weights must be from 0 to {MAX_WEIGHT}, got {bad!r}")
+    return integers
+
+
+def _check_length(where: str, name: str, values: tuple[object, ...], partitions: int) -> None:
+    """Raise InputError unless a tuple has one value per partition."""
+    if len(values) != partitions:
+        raise InputError(
+            f"{where}: {name} must have one entry per partition ({partitions}), got {len(values)}"
+        )
+
+
+def check_unique(kind: str, names: Sequence[str]) -> None:
+    """Raise InputError if a name is listed twice."""
+    if len(set(names)) != len(names):
+        raise InputError(f"{kind} {_first_repeated(names)!r} is listed twice")
+
+
+def _first_repeated(names: Iterable[str]) -> str:
+    """Return the first name that occurs more than once."""
+    return next(name for name, count in Counter(names).items() if count > 1)
+
+
+def _integers(where: str, weights: Iterable[int]) -> tuple[int, ...]:
+    """Convert weights to integers. Raise InputError for floats, which would lose precision."""
+    numbers = tuple(weights)
+    try:
+        return tuple(map(as_integer, numbers))
+    except TypeError:
+        bad = next(number for number in numbers if not isinstance(number, SupportsIndex))
+        raise InputError(
+            f"{where}: weights must be integers, got {bad!r}; multiply them by a common factor and "
+            "round, for example [round(1000 * weight) for weight in weights]"
+        ) from None

@@ -7,8 +7,8 @@ into equal parts of the weight unit. The optimum of this relaxation is computed 
 
 from collections.abc import Callable, Iterator, Sequence
 
-from kassay.reference.model.load_units import LoadUnits, rank_of_descending
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.metrics import LoadUnits, Measure
+from kassay.solver.evaluation import rank_of_descending
 from kassay.solver.problem import Problem
 
 

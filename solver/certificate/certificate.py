@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.assignment import Assignment, movement_count
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import host_units, load_vector, member_units, movement_count
+from kassay.reference.model.metrics import host_units, load_vector, member_units
 from kassay.solver.certificate.refutation import PartitionPrices
 from kassay.solver.constraints import Constraint, group_constraints
 from kassay.solver.evaluation import imbalance_of, level_value, violated

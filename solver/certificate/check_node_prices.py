@@ -16,9 +16,8 @@ References
 
 from collections.abc import Iterator
 
-from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import movement
 from kassay.solver.certificate.certificate import Price, PriceTable
 from kassay.solver.problem import Ints, build_problem
 from kassay.solver.subscription_network import SubscriptionNetwork, build_network

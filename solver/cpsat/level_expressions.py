@@ -8,8 +8,7 @@ from typing import assert_never
 import numpy as np
 from ortools.sat.python import cp_model
 
-from kassay.reference.model.load_units import LoadUnits
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.metrics import LoadUnits, Measure
 from kassay.solver import objective
 from kassay.solver.cpsat.model import AssignmentModel, Expression, weighted_sum
 from kassay.solver.cpsat.model_ranges import MAX_CHORDS, RelativeFactors, cost_scale, square_range

@@ -8,7 +8,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from kassay.reference.model.errors import InternalError
-from kassay.reference.model.load_units import LoadUnits
+from kassay.reference.model.metrics import LoadUnits
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.cpsat.partition_classes import SymmetryClasses
 from kassay.solver.limits import SearchBudget, call_until_stopped

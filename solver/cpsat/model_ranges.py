@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from math import isqrt
 from typing import assert_never
 
-from kassay.reference.model.load_units import LoadUnits
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.metrics import LoadUnits, Measure
 from kassay.solver.evaluation import load_units
 from kassay.solver.number_ranges import Arithmetic, Scale, Weights, scale_to_fit
 from kassay.solver.objective import HostImbalance, Imbalance, Level

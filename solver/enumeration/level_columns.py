@@ -4,8 +4,7 @@ from typing import assert_never
 
 import numpy as np
 
-from kassay.reference.model.load_units import LoadUnits
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.metrics import LoadUnits, Measure
 from kassay.solver import objective
 from kassay.solver.enumeration.placement_table import PlacementTable
 from kassay.solver.evaluation import RackTable, colocation_blocks, load_units, movement_costs

@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
-from kassay.reference.model.group_checks import require_group
-from kassay.reference.model.metrics import movement
+from kassay.reference.model.group_remarks import require_group
 from kassay.solver.bounds.level_bounds import level_bound
 from kassay.solver.certificate.certificate import (
     Certificate,

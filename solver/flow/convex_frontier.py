@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from itertools import pairwise
 
-from kassay.reference.model.derived_values_cache import cached
-from kassay.reference.model.group import Group
+from kassay.reference.model.group import Group, cached
 from kassay.solver.flow.hull_search import HullSearch, MayContinue, with_chain
 from kassay.solver.flow.priced_flow import FlowPoint
 from kassay.solver.problem import Placement, Problem, build_problem

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kassay.reference.model.errors import InternalError
-from kassay.reference.model.load_units import LoadUnits
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.metrics import LoadUnits, Measure
 from kassay.solver import objective
 from kassay.solver.bounds.level_bounds import level_bound
 from kassay.solver.certificate.certificate import Origin

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from kassay.reference.model.errors import InternalError, UsageError
 from kassay.reference.model.group import Group
-from kassay.reference.model.group_checks import require_group
+from kassay.reference.model.group_remarks import require_group
 from kassay.reference.model.metrics import Measure
 from kassay.solver.constraints import Constraint, MaxMoves, check_constraints, group_constraints
 from kassay.solver.frontier.epsilon_constraint import EpsilonConstraint

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.group import Group
-from kassay.reference.model.group_checks import require_group
-from kassay.reference.model.metrics import movement, sum_of_squares
+from kassay.reference.model.group_remarks import require_group
+from kassay.reference.model.metrics import sum_of_squares
 from kassay.solver.improvement.transfer_chains import Transfer, apply_chain, improving_chain
 from kassay.solver.limits import SearchLimits
 

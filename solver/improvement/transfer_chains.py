@@ -6,10 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import movement
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.solver.improvement.residual_network import Step, node_prices

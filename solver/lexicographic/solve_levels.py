@@ -11,8 +11,7 @@ from operator import itemgetter
 import numpy as np
 
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.load_units import LoadUnits
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.metrics import LoadUnits, Measure
 from kassay.solver.bounds.level_bounds import level_bound
 from kassay.solver.certificate.certificate import LevelClaim, Origin, PriceTable
 from kassay.solver.constraints import Capacity, Constraint

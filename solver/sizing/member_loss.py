@@ -7,10 +7,10 @@ import numpy as np
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, Member, Topic
-from kassay.reference.model.group_checks import require_group
+from kassay.reference.model.group_remarks import require_group
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
-from kassay.reference.model.value_checks import MAX_WEIGHT
+from kassay.reference.model.topics_and_members import MAX_WEIGHT
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import Imbalance
 from kassay.solver.problem import Placement, Problem, build_problem

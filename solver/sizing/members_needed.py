@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
-from kassay.reference.model.group_checks import require_group
+from kassay.reference.model.group_remarks import require_group
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.problem import build_problem
 from kassay.solver.sizing.resized_groups import (

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
-from kassay.reference.model.group_checks import require_group
+from kassay.reference.model.group_remarks import require_group
 from kassay.reference.model.metrics import Measure
 from kassay.solver.certificate.certificate import Proof, weakest_proof
 from kassay.solver.certificate.trajectory.permitted_loads import trajectory_imbalance

@@ -11,9 +11,9 @@ from contextlib import ExitStack
 
 import pytest
 
-from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import load_vector, movement, sum_of_squares
+from kassay.reference.model.metrics import load_vector, sum_of_squares
 from kassay.solver.solve import solve
 from tests.conformance.admin import administrator
 from tests.conformance.broker import running_cluster

@@ -6,9 +6,9 @@ from typing import get_args
 import pytest
 
 from kassay.reference import Group, Member, Topic, violations
-from kassay.reference.model.load_units import leximax_rank
 from kassay.solver import Imbalance, Measure, Movement, Tolerance, solve
 from kassay.solver.constraints import Constraint, MaxMoves, MaxPartitions, Pinned
+from kassay.solver.evaluation import leximax_rank
 from kassay.solver.limits import SearchLimits
 from tests import brute_force
 from tests.solver.random_cases import (

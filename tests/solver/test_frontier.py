@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kassay.reference import Group, Member, Topic
-from kassay.reference.model.assignment import violations
-from kassay.reference.model.metrics import Measure, imbalance, movement
+from kassay.reference.model.assignment import movement, violations
+from kassay.reference.model.metrics import Measure, imbalance
 from kassay.solver.constraints import MaxMoves, Pinned
 from kassay.solver.frontier.frontier import frontier
 from kassay.solver.limits import SearchLimits

@@ -12,8 +12,8 @@ import pytest
 
 from kassay.reference import Group, Member, Topic
 from kassay.reference.documents.json_codec import load_group
-from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.metrics import Measure, loads, measures, movement
+from kassay.reference.model.assignment import Assignment, movement
+from kassay.reference.model.metrics import Measure, loads, measures
 from kassay.solver import MaxMoves, SearchLimits, frontier, solve
 from kassay.solver.bounds.large_partition_moves import large_partition_moves_bound
 from kassay.solver.frontier.frontier import moves_table

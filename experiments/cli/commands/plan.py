@@ -11,10 +11,7 @@ from pathlib import Path
 import typer
 
 from kassay.experiments.cli.families.current_states import STATE_LAYOUT, family_state
-from kassay.experiments.cli.families.other_kinds import (
-    ParsedDocument,
-    read_selected,
-)
+from kassay.experiments.cli.families.other_kinds import ParsedDocument, read_selected
 from kassay.experiments.cli.interruption import STOP, call_interruptibly, exit_interrupted
 from kassay.experiments.cli.messages import BAD_INPUT, NOT_REACHED, print_error, print_note
 from kassay.experiments.cli.options.objective_options import ObjectiveOptions
@@ -36,15 +33,12 @@ from kassay.experiments.planning.plan_output.plan_files import directory_names, 
 from kassay.experiments.planning.plan_output.plan_sentences import verdict
 from kassay.experiments.planning.plan_output.render_plan import render_summary
 from kassay.experiments.planning.preparation.identify_assignor import installed_client
-from kassay.experiments.planning.preparation.planning_start import (
-    check_planning_start,
-    target_assignment,
-)
+from kassay.experiments.planning.preparation.planning_start import check_planning_start
 from kassay.experiments.planning.scenarios.scenario_spec import parse_growth
 from kassay.reference.documents.family_documents import FamilyDocument
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
-from kassay.reference.model.group_checks import parts_without_effect
+from kassay.reference.model.group_remarks import parts_without_effect, target_assignment
 
 _FIRST_STEPS = 3
 """Number of steps of the first plan that are printed while the search continues."""

@@ -17,9 +17,9 @@ from kassay.experiments.comparison.library_agreement import sorted_loads
 from kassay.experiments.comparison.release_results import ReleaseResult, run_releases
 from kassay.experiments.implementations.installation import installed_versions
 from kassay.experiments.implementations.library_catalogue import Library, parse_library_assignor
+from kassay.reference.model.assignment import movement
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import movement
 
 _SHOWN_LOADS = 8
 

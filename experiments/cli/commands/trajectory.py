@@ -19,7 +19,7 @@ from kassay.reference.documents.json_values import as_array, parse_json
 from kassay.reference.documents.text_files import STDIN, name_of, read_text
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
-from kassay.reference.model.group_checks import parts_without_effect
+from kassay.reference.model.group_remarks import parts_without_effect
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import rejoin_each
 from kassay.solver.certificate.trajectory.trajectory_certificate import (

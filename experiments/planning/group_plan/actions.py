@@ -23,9 +23,10 @@ from kassay.experiments.planning.preparation.identify_assignor import (
 )
 from kassay.experiments.planning.preparation.plan_verdict import count_of
 from kassay.reference.assignors import ASSIGNORS, Goal, Release
+from kassay.reference.model.assignment import movement
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_annotations import Protocol
-from kassay.reference.model.metrics import Measure, member_units, movement
+from kassay.reference.model.metrics import Measure, member_units
 from kassay.reference.model.topic_partitions import NO_PARTITIONS
 from kassay.solver.constraints import Constraint
 from kassay.solver.objective import CrossRack, HostImbalance, Level

@@ -11,9 +11,9 @@ from kassay.experiments.planning.group_plan.rack_locality import (
 )
 from kassay.reference.assignors import ASSIGNORS, Release
 from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.assignment import movement as count_moves
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, host_units, load_vector, loads, measures
-from kassay.reference.model.metrics import movement as count_moves
 from kassay.solver.constraints import Constraint
 from kassay.solver.evaluation import violated
 from kassay.solver.problem import build_problem

@@ -13,7 +13,7 @@ class HostLoad:
     """Loads of one host: the sums of the loads of its members.
 
     A relative load is the load divided by the speed of the host, which is the sum of the speeds
-    of its members; see `kassay.reference.model.load_units.LoadUnits`.
+    of its members; see `kassay.reference.model.metrics.LoadUnits`.
     """
 
     host: str

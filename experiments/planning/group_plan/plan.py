@@ -12,10 +12,7 @@ from kassay.experiments.planning.group_plan.assignor_outcomes import (
     assignment_metrics,
     assignor_outcomes,
 )
-from kassay.experiments.planning.group_plan.plan_alternatives import (
-    plan_options,
-    scheduled_measure,
-)
+from kassay.experiments.planning.group_plan.plan_alternatives import plan_options, scheduled_measure
 from kassay.experiments.planning.group_plan.plan_result import GrowthSizing, Plan
 from kassay.experiments.planning.group_plan.planned_solution import (
     PlannedSolution,
@@ -31,7 +28,7 @@ from kassay.experiments.planning.preparation.planning_levels import makespan_of,
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_annotations import WeightSource
-from kassay.reference.model.group_checks import require_group
+from kassay.reference.model.group_remarks import require_group
 from kassay.reference.model.metrics import member_units, participants
 from kassay.reference.model.ownership import NO_OWNER, ownership, rejoin
 from kassay.solver.constraints import Constraint, group_constraints

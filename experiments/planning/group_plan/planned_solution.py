@@ -10,17 +10,12 @@ from kassay.experiments.planning.moves.move_schedule import schedule_moves
 from kassay.experiments.planning.preparation.plan_verdict import count_of
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
-from kassay.reference.model.load_units import LoadUnits
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.metrics import LoadUnits, Measure
 from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.solver.constraints import Constraint
 from kassay.solver.frontier.frontier import frontier
 from kassay.solver.frontier.frontier_points import Frontier
-from kassay.solver.frontier.moves_frontier import (
-    prove_points,
-    shown_moves,
-    table_frontier,
-)
+from kassay.solver.frontier.moves_frontier import prove_points, shown_moves, table_frontier
 from kassay.solver.frontier.moves_plan import FIRST_SHARE, moves_plan, without_move_limit
 from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.lexicographic.moves_table import MovesTable

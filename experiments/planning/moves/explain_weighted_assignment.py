@@ -7,8 +7,8 @@ from kassay.experiments.planning.moves.move_schedule import Move, moves_between,
 from kassay.experiments.planning.preparation.planning_levels import planning_levels
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
-from kassay.reference.model.load_units import LoadUnits
 from kassay.reference.model.metrics import (
+    LoadUnits,
     Measure,
     loads,
     measures,

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from kassay.experiments.planning.moves.move_schedule import Move, MoveBatch, owned_loads
 from kassay.reference.model.group import Group
-from kassay.reference.model.load_units import LoadUnits
-from kassay.reference.model.metrics import member_units, relative_loads
+from kassay.reference.model.metrics import LoadUnits, member_units, relative_loads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

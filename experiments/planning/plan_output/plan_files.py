@@ -8,17 +8,15 @@ from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 
-from kassay.experiments.planning.group_plan.assignor_outcomes import (
-    AssignmentMetrics,
-)
+from kassay.experiments.planning.group_plan.assignor_outcomes import AssignmentMetrics
 from kassay.experiments.planning.group_plan.host_loads import host_loads
 from kassay.experiments.planning.group_plan.plan_result import Plan, loads_csv, moves_csv
 from kassay.experiments.planning.plan_output.further_commands import NO_ARGUMENTS, PlanArguments
 from kassay.experiments.planning.plan_output.plan_sentences import not_considered, verdict
 from kassay.experiments.planning.plan_output.render_plan import render_html, render_ticket
 from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
-from kassay.experiments.planning.preparation.planning_start import target_assignment
 from kassay.reference.documents.json_codec import assignment_document, group_document
+from kassay.reference.model.group_remarks import target_assignment
 from kassay.reference.model.ownership import rejoin
 from kassay.solver.solution import LevelValue, value_and_bound
 

@@ -13,9 +13,9 @@ from kassay.experiments.planning.group_plan.plan_result import Plan
 from kassay.experiments.planning.plan_output.further_commands import SHOWN_ACTIONS, has_forecast
 from kassay.experiments.planning.preparation.plan_verdict import count_of
 from kassay.experiments.planning.preparation.planning_levels import level_words
-from kassay.experiments.planning.preparation.planning_start import rebalance_caveat
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_annotations import Assumed, WeightSource
+from kassay.reference.model.group_remarks import rebalance_caveat
 from kassay.reference.model.metrics import Measure, host_units, shown
 from kassay.solver.constraints import MaxMoves
 from kassay.solver.objective import HOST_LEVELS, Movement

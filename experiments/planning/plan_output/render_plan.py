@@ -35,14 +35,12 @@ from kassay.experiments.planning.plan_output.plan_sentences import (
     verdict,
     weight_text,
 )
-from kassay.experiments.planning.preparation.identify_assignor import (
-    identify_assignor,
-)
+from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
 from kassay.experiments.planning.preparation.plan_verdict import count_of
 from kassay.experiments.planning.preparation.planning_levels import level_words
-from kassay.experiments.planning.preparation.planning_start import target_assignment
 from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.model.group import Group, Member
+from kassay.reference.model.group_remarks import target_assignment
 from kassay.reference.model.metrics import host_units, member_units, shown
 from kassay.reference.model.short_text import shorten_middle
 from kassay.solver.objective import HostImbalance

@@ -8,10 +8,9 @@ from kassay.experiments.planning.moves.move_schedule import moves_between
 from kassay.experiments.planning.planned_events.planned_rebalances import PlannedRebalance
 from kassay.experiments.study.statistics.unowned_time import UNOWNED_SECONDS, unowned_seconds
 from kassay.reference.assignors import ASSIGNORS, NEWEST_ASSIGNORS
-from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import loads as member_loads
-from kassay.reference.model.metrics import movement
 from kassay.reference.model.ownership import rejoin, rejoin_each
 from kassay.solver.certificate.certificate import value_of
 from kassay.solver.limits import SearchLimits

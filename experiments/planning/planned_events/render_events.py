@@ -14,8 +14,8 @@ from kassay.experiments.planning.planned_events.event_forecast import (
 )
 from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.documents.csv_writer import write_csv
-from kassay.reference.model.assumptions import condition
 from kassay.reference.model.group import Group
+from kassay.reference.model.group_remarks import condition
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _DIGITS = re.compile(r"([0-9]+)")

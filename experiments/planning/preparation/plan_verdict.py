@@ -5,13 +5,11 @@ from dataclasses import dataclass
 
 from kassay.experiments.comparison.optimum import keep_owners
 from kassay.experiments.planning.preparation.planning_levels import level_words, makespan_of
-from kassay.experiments.planning.preparation.planning_start import is_rebalancing
-from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.assumptions import condition, other_reading
+from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_annotations import Protocol
-from kassay.reference.model.load_units import LoadUnits
-from kassay.reference.model.metrics import Measure, measures, member_units, movement
+from kassay.reference.model.group_remarks import condition, is_rebalancing, other_reading
+from kassay.reference.model.metrics import LoadUnits, Measure, measures, member_units
 from kassay.reference.model.ownership import ownership
 from kassay.solver.constraints import Constraint, group_constraints
 from kassay.solver.evaluation import level_value

@@ -11,13 +11,12 @@ from kassay.experiments.implementations.convergence import Ending, run_until_sta
 from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
 from kassay.experiments.planning.preparation.planning_levels import makespan_of, planning_levels
 from kassay.experiments.planning.scenarios.group_changes import Change
-from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import (
     load_vector,
     loads,
     member_units,
-    movement,
     participants,
     relative_loads,
 )

@@ -9,8 +9,6 @@ from kassay.experiments.planning.preparation.planning_levels import makespan_of,
 from kassay.experiments.planning.preparation.planning_start import (
     StreamsApplicationError,
     check_planning_start,
-    rebalance_caveat,
-    target_assignment,
 )
 from kassay.experiments.planning.survey.survey_result import (
     LoadSummary,
@@ -20,10 +18,11 @@ from kassay.experiments.planning.survey.survey_result import (
     UnsurveyedGroup,
 )
 from kassay.reference.documents.family_documents import FamilyDocument
-from kassay.reference.model.assumptions import other_reading
+from kassay.reference.model.assignment import movement
 from kassay.reference.model.errors import KassayError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import load_vector, member_units, movement
+from kassay.reference.model.group_remarks import other_reading, rebalance_caveat, target_assignment
+from kassay.reference.model.metrics import load_vector, member_units
 from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.solver.frontier.moves_plan import solve_as_planned
 from kassay.solver.limits import SearchLimits

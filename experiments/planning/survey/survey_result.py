@@ -6,11 +6,9 @@ from fractions import Fraction
 
 from kassay.experiments.planning.families.current_state import FamilyState
 from kassay.experiments.planning.preparation.plan_verdict import Verdict
-from kassay.experiments.planning.preparation.planning_start import (
-    TargetAssignment,
-)
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
+from kassay.reference.model.group_remarks import TargetAssignment
 from kassay.reference.model.metrics import Measure, load_vector, measures
 from kassay.solver.sizing.limiting_partition import LimitingPartition
 from kassay.solver.solution import LevelValue, value_and_bound

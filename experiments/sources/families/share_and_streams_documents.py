@@ -11,8 +11,8 @@ from kassay.reference.documents.family_documents import (
     Kind,
     parse_family_document,
 )
-from kassay.reference.model.assumptions import AssumedSubscriptions
 from kassay.reference.model.errors import InputError
+from kassay.reference.model.group_remarks import AssumedSubscriptions
 
 _SUBSCRIPTIONS_NOTE = {
     AssumedSubscriptions.ASSIGNED: (

@@ -7,8 +7,7 @@ Upstream: org.apache.kafka.coordinator.group.assignor.UniformAssignor, group-coo
 from kassay.reference.assignors.broker import uniform_heterogeneous, uniform_homogeneous
 from kassay.reference.assignors.broker.rebalance_input import group_spec, member_assignments
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.derived_values_cache import cached
-from kassay.reference.model.group import Group
+from kassay.reference.model.group import Group, cached
 
 
 def assign(group: Group) -> Assignment:

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 from kassay.reference.java.hash_codes import utf16_key
 from kassay.reference.java.hash_order import string_order
-from kassay.reference.model.derived_values_cache import cached
 from kassay.reference.model.group import (
     NO_GENERATION,
     USER_DATA_WITHOUT_GENERATION,
     Group,
     Member,
     Topic,
+    cached,
 )
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 

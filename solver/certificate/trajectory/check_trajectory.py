@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from kassay.reference.model.assignment import Assignment, violations
+from kassay.reference.model.assignment import Assignment, movement, violations
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import Measure, movement
+from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import rejoin
 from kassay.solver.certificate.check import certificate_errors
 from kassay.solver.certificate.trajectory.permitted_loads import Rebalance

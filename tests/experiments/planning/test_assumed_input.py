@@ -22,13 +22,13 @@ from kassay.experiments.planning.survey.survey_group import survey_group
 from kassay.experiments.planning.survey.survey_result import Survey, SurveyedGroup
 from kassay.reference import Group, Member, Topic
 from kassay.reference.documents.json_codec import group_document, parse_group
-from kassay.reference.model.assumptions import (
+from kassay.reference.model.group_annotations import Assumed, GroupStatus, Protocol
+from kassay.reference.model.group_remarks import (
     AssumedSubscriptions,
     condition,
     other_reading,
     with_assumption,
 )
-from kassay.reference.model.group_annotations import Assumed, GroupStatus, Protocol
 from kassay.solver.limits import SearchLimits
 from kassay.solver.solve import solve
 

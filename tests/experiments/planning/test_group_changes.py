@@ -4,7 +4,7 @@ import pytest
 
 from kassay.experiments.planning.scenarios import group_changes
 from kassay.reference import Group, InputError, Member, Topic
-from kassay.reference.model.metrics import movement
+from kassay.reference.model.assignment import movement
 from kassay.reference.model.ownership import rejoin
 from kassay.solver import solve
 from kassay.solver.sizing.resized_groups import with_capacity

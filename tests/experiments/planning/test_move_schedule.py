@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from kassay.experiments.planning.moves.move_schedule import moves_between, schedule_moves
 from kassay.reference import Assignment, Group, Member, Topic
-from kassay.reference.model.metrics import loads, movement
+from kassay.reference.model.assignment import movement
+from kassay.reference.model.metrics import loads
 from kassay.reference.model.ownership import NO_OWNER, ownership
 from tests.strategies import groups, valid_assignments
 

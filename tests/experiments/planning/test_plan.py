@@ -21,8 +21,8 @@ from kassay.experiments.planning.plan_output.render_plan import (
 from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
 from kassay.reference import Group, Member, Topic
 from kassay.reference.documents.json_codec import parse_group
-from kassay.reference.model.assignment import violations
-from kassay.reference.model.metrics import Measure, loads, movement
+from kassay.reference.model.assignment import movement, violations
+from kassay.reference.model.metrics import Measure, loads
 from kassay.solver import MaxMoves
 from kassay.solver.frontier.frontier_points import Frontier, FrontierPoint
 from kassay.solver.solution import LevelValue, Solution

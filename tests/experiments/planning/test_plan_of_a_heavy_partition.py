@@ -12,7 +12,7 @@ from kassay.experiments.planning.plan_output.render_plan import (
     render_ticket,
 )
 from kassay.reference.documents.json_codec import load_group
-from kassay.reference.model.metrics import movement
+from kassay.reference.model.assignment import movement
 from kassay.solver.constraints import MaxMoves
 
 GROUP = load_group(Path(__file__).parents[2] / "data" / "group_with_one_heavy_partition.json")

@@ -8,12 +8,9 @@ from typer.testing import CliRunner
 
 from kassay.experiments.cli import app
 from kassay.experiments.sources.capture_files import import_groups, load_metadata
-from kassay.experiments.sources.import_options import (
-    ImportOptions,
-    load_subscriptions,
-)
-from kassay.reference.model.assumptions import AssumedSubscriptions
+from kassay.experiments.sources.import_options import ImportOptions, load_subscriptions
 from kassay.reference.model.group_annotations import WeightSource
+from kassay.reference.model.group_remarks import AssumedSubscriptions
 from tests.experiments.sources.capture_texts import CAPTURES
 
 MANIFEST = json.loads((CAPTURES / "manifest.json").read_text())

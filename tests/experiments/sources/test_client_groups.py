@@ -12,11 +12,7 @@ import pytest
 
 from kassay.experiments.history.group_records import from_row
 from kassay.experiments.history.log_dumps import read_dump
-from kassay.experiments.history.rebalances import (
-    Rebalance,
-    compare_rebalance,
-    find_rebalances,
-)
+from kassay.experiments.history.rebalances import Rebalance, compare_rebalance, find_rebalances
 from kassay.experiments.history.reconstruct_generations import reconstruct_generations
 from kassay.experiments.planning.group_plan.plan import plan
 from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
@@ -24,8 +20,8 @@ from kassay.experiments.sources.capture_files import import_groups, load_metadat
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.live_cluster.cluster_interface import LiveGroup
 from kassay.experiments.sources.live_cluster.live_groups import import_live
-from kassay.reference.model.assumptions import AssumedSubscriptions
 from kassay.reference.model.group import Group
+from kassay.reference.model.group_remarks import AssumedSubscriptions
 from kassay.reference.protocol.record_schemas import OFFSET_COMMIT_KINDS
 from tests.experiments.sources.recorded_clients import (
     DATA,

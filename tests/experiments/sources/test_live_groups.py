@@ -11,10 +11,7 @@ from pathlib import Path
 import pytest
 
 from kassay.experiments.sources.capture_files import EmptyGroups, ImportedGroup
-from kassay.experiments.sources.import_options import (
-    ImportOptions,
-    load_subscriptions,
-)
+from kassay.experiments.sources.import_options import ImportOptions, load_subscriptions
 from kassay.experiments.sources.live_cluster.cluster_interface import (
     LiveGroup,
     LiveMember,
@@ -23,10 +20,10 @@ from kassay.experiments.sources.live_cluster.cluster_interface import (
 from kassay.experiments.sources.live_cluster.live_groups import import_live
 from kassay.experiments.sources.merge_captures import PartitionKey
 from kassay.reference.documents.json_codec import group_document
-from kassay.reference.model.assumptions import AssumedSubscriptions
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_annotations import Assumed, WeightSource
+from kassay.reference.model.group_remarks import AssumedSubscriptions
 
 ID = uuid.UUID(int=7)
 RACKED = LiveTopic(2, ID, (("a", "b"), ("b", None)))

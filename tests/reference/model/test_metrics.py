@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kassay.reference import Assignment, Group, Measure, Member, Topic, imbalance, loads, movement
+from kassay.reference.model.assignment import movement_count
 from kassay.reference.model.metrics import (
     MEASURES,
     balance_score,
     deviation,
     leximax,
-    movement_count,
     participants,
     spread,
     sum_of_squares,

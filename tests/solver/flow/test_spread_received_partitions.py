@@ -8,7 +8,7 @@ from hypothesis import given
 
 from benchmarks.timed_groups import mixed_group
 from kassay.reference import Group, Member, Topic
-from kassay.reference.model.metrics import movement
+from kassay.reference.model.assignment import movement
 from kassay.solver import TopicSpread, certificate_errors, certify, solve
 from kassay.solver.evaluation import level_value
 from kassay.solver.flow import optimal_flow

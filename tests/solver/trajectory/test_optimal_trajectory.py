@@ -6,9 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from kassay.reference.model.assignment import movement
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group, Member, Topic
-from kassay.reference.model.metrics import Measure, movement, sum_of_squares
+from kassay.reference.model.metrics import Measure, sum_of_squares
 from kassay.reference.model.ownership import rejoin
 from kassay.solver import limits as solver_limits
 from kassay.solver.certificate.certificate import Proof

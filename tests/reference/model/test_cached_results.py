@@ -2,10 +2,8 @@
 
 import pickle
 
-from kassay.reference.model.assignment import Assignment, violations
-from kassay.reference.model.derived_values_cache import cached, cached_per_group
-from kassay.reference.model.group import Group, Member, Topic
-from kassay.reference.model.metrics import movement
+from kassay.reference.model.assignment import Assignment, movement, violations
+from kassay.reference.model.group import Group, Member, Topic, cached, cached_per_group
 from kassay.reference.model.ownership import ownership
 
 

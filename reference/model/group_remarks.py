@@ -1,0 +1,267 @@
+"""Remarks on a group: parts without effect, assumed subscriptions and racks, rebalances.
+
+Results for a group with assumed subscriptions hold under a condition. The subscription of a member
+contains the topics of its partitions, and the topics of the group contain the subscription. The two
+readings of a group are these two limits. If they are equal, the subscription follows from the
+assignment, and an import does not mark it as assumed.
+"""
+
+import inspect
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from kassay.reference.model.assignment import Assignment, movement
+from kassay.reference.model.errors import UsageError
+from kassay.reference.model.group import Group, Member
+from kassay.reference.model.group_annotations import Assumed
+from kassay.reference.model.joined_groups import SEPARATOR
+from kassay.reference.model.metrics import Measure, measures, member_units
+from kassay.reference.model.ownership import ownership, rejoin
+
+_STREAMS_ASSIGNOR = "stream"
+_STREAMS_LIBRARY = "kafka-streams"
+
+
+class GroupWarning(UserWarning):
+    """A part of a group has no effect, such as the claim to a partition that does not exist."""
+
+
+def require_group(group: object) -> None:
+    """Raise UsageError if a value is not a group, and warn of its parts without effect.
+
+    Only callers outside of this package get a warning. The commands print `parts_without_effect`.
+    """
+    if not isinstance(group, Group):
+        raise UsageError(
+            f"group must be a Group, got {type(group).__name__}; load group documents with "
+            "kassay.load_group, captures with kassay.load_captures"
+        )
+    function = inspect.currentframe()
+    for _ in range(2):
+        function = None if function is None else function.f_back
+    if function is not None and not str(function.f_globals["__name__"]).startswith("kassay."):
+        for text in parts_without_effect(group):
+            warnings.warn(text, GroupWarning, stacklevel=3)
+
+
+def parts_without_effect(group: Group) -> Iterator[str]:
+    """Yield one sentence per kind of parts without effect: subscriptions, and claims.
+
+    Kafka's assignors ignore a subscription to a topic without metadata, and invalid claims.
+
+    Examples
+    --------
+    >>> from kassay.reference.model.group import Member, Topic
+    >>> member = Member("a", ("t", "u"), owned=[("t", 7)])
+    >>> for text in parts_without_effect(Group((Topic("t", 4),), (member,), id="g")):
+    ...     print(text)
+    group 'g': 'a' subscribes to topic 'u', which the group does not have
+    group 'g': dropped the claim of 'a' to t-7: the partition does not exist
+    """
+    topics = group.topic_table()
+    unknown = {
+        subscription: [topic for topic in subscription if topic not in topics]
+        for subscription in dict.fromkeys(member.subscription for member in group.members)
+    }
+    subscribed = [
+        (member.id, topic) for member in group.members for topic in unknown[member.subscription]
+    ]
+    if subscribed:
+        member, topic = subscribed[0]
+        text = f"{member!r} subscribes to topic {topic!r}, which the group does not have"
+        yield f"group {group.id!r}: {text}{_others(len(subscribed))}"
+    owned = ownership(group)
+    dropped = (*owned.stale, *owned.contested)
+    if dropped:
+        first = dropped[0]
+        yield (
+            f"group {group.id!r}: dropped the claim of {first.member!r} to "
+            f"{first.topic}-{first.partition}: {first.reason}{_others(len(dropped))}"
+        )
+
+
+def _others(count: int) -> str:
+    return f" (and {count - 1} more)" if count > 1 else ""
+
+
+class AssumedSubscriptions(StrEnum):
+    """Assumption about the subscriptions of members if a source does not show them."""
+
+    ASSIGNED = "assigned"  # the topics that the member has partitions of
+    EQUAL = "equal"  # all topics of the group
+
+
+_CLAUSES = {
+    AssumedSubscriptions.EQUAL: "to every topic of the group",
+    AssumedSubscriptions.ASSIGNED: "only to the topics of its partitions",
+}
+_PLURAL_CLAUSES = _CLAUSES | {
+    AssumedSubscriptions.ASSIGNED: "only to the topics of their partitions"
+}
+
+
+def condition(group: Group, *, with_racks: bool = False) -> str | None:
+    """Return the condition under which results for a group hold, or None without a condition.
+
+    ``with_racks`` states that the results depend on the racks of members.
+
+    Examples
+    --------
+    >>> from kassay.reference.model.group import Topic
+    >>> member = Member(id="a", subscription=("t",), assumed=(Assumed.TOPICS,))
+    >>> condition(Group(topics=(Topic(name="t", partitions=1),), members=(member,)))
+    'every member subscribes to every topic of the group'
+    """
+    clauses = []
+    assumed = [member for member in group.members if Assumed.TOPICS in member.assumed]
+    if assumed:
+        reading = _reading_of(group, assumed)
+        subject, clause_of = _subject(group, assumed, reading)
+        clauses.append(
+            "the assumed subscriptions are correct"
+            if reading is None
+            else f"{subject} {clause_of[reading]}"
+        )
+    if with_racks and any(Assumed.RACK in member.assumed for member in group.members):
+        clauses.append("the members have no racks")
+    return " and ".join(clauses) or None
+
+
+def other_reading(group: Group) -> Group | None:
+    """Return the group with the other limit of the assumed subscriptions.
+
+    The other limit of the topics of the partitions are all topics of the group, and vice versa.
+    The result is None if both limits are equal or no subscription is assumed.
+    """
+    assumed = [member for member in group.members if Assumed.TOPICS in member.assumed]
+    if not assumed:
+        return None
+    is_equal = _reading_of(group, assumed) is AssumedSubscriptions.EQUAL
+    reading = AssumedSubscriptions.ASSIGNED if is_equal else AssumedSubscriptions.EQUAL
+    other = with_assumption(group, reading)
+    changed = any(
+        set(old.subscription) != set(new.subscription)
+        for old, new in zip(group.members, other.members, strict=True)
+    )
+    return other if changed else None
+
+
+def with_assumption(group: Group, reading: AssumedSubscriptions) -> Group:
+    """Return the group with another assumption about the subscriptions that are assumed."""
+    return replace(
+        group,
+        members=tuple(
+            replace(member, subscription=_topics(group, member, reading))
+            if Assumed.TOPICS in member.assumed
+            else member
+            for member in group.members
+        ),
+    )
+
+
+def _reading_of(group: Group, assumed: list[Member]) -> AssumedSubscriptions | None:
+    """Return the limit to which all assumed subscriptions are equal, if any."""
+    for reading in (AssumedSubscriptions.EQUAL, AssumedSubscriptions.ASSIGNED):
+        if all(
+            set(member.subscription) == set(_topics(group, member, reading)) for member in assumed
+        ):
+            return reading
+    return None
+
+
+def _topics(group: Group, member: Member, reading: AssumedSubscriptions) -> tuple[str, ...]:
+    if reading is AssumedSubscriptions.EQUAL:
+        return tuple(sorted(_topics_of_group(group, member)))
+    return assigned_topics(member)
+
+
+def assigned_topics(member: Member) -> tuple[str, ...]:
+    """Return the topics of the owned partitions and of the target assignment, sorted."""
+    return tuple(sorted({topic for topic, _ in (*member.owned, *(member.target or ()))}))
+
+
+def _topics_of_group(group: Group, member: Member) -> Iterator[str]:
+    """Yield all topics; in a joined group, those of the group of the member."""
+    prefix, is_joined, _ = member.id.partition(SEPARATOR)
+    for topic in group.topics:
+        own, separator, _ = topic.name.partition(SEPARATOR)
+        if not separator or not is_joined or own == prefix:
+            yield topic.name
+
+
+def _subject(
+    group: Group, assumed: list[Member], reading: AssumedSubscriptions | None
+) -> tuple[str, dict[AssumedSubscriptions, str]]:
+    if reading is not None and all(
+        set(member.subscription) == set(_topics(group, member, reading)) for member in group.members
+    ):
+        return "every member subscribes", _CLAUSES
+    if len(assumed) == 1:
+        return f"member {assumed[0].id!r} subscribes", _CLAUSES
+    return f"the {len(assumed)} members without a known subscription subscribe", _PLURAL_CLAUSES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetAssignment:
+    """Target assignment of a group that reconciles: its maximum load and the pending moves."""
+
+    makespan: int
+    moves: int
+
+    def record(self) -> dict[str, int]:
+        """Return the values as a JSON object."""
+        return {"makespan": self.makespan, "moves": self.moves}
+
+
+def is_rebalancing(group: Group) -> bool:
+    """Return whether the owners of partitions change: by the state or by a target assignment."""
+    return group.status.is_rebalancing or has_target(group)
+
+
+def has_target(group: Group) -> bool:
+    """Return whether the target assignment of a member differs from its partitions."""
+    return any(member.target is not None for member in group.members)
+
+
+def target_assignment(group: Group) -> TargetAssignment | None:
+    """Return the target assignment that the broker completes, or None if no member has one."""
+    if not has_target(group):
+        return None
+    target = Assignment(
+        {one.id: one.owned if one.target is None else one.target for one in group.members}
+    )
+    after = rejoin(group, target)
+    return TargetAssignment(
+        makespan=measures(after, target)[Measure.MAKESPAN], moves=movement(group, target)
+    )
+
+
+def rebalance_caveat(group: Group) -> str | None:
+    """Describe the rebalance of a group as a sentence, or return None if the group is stable."""
+    if not is_rebalancing(group):
+        return None
+    target = target_assignment(group)
+    if target is not None:
+        return (
+            "The group is reconciling: the broker completes its target assignment without any "
+            f"action, with {target.moves:,} {'move' if target.moves == 1 else 'moves'} and a "
+            f"maximum load of {member_units(group).shown(target.makespan):,}. Results start from "
+            "the partitions that the members own now."
+        )
+    return (
+        f"The group is rebalancing ({group.status.state}): results start from the owners before "
+        "the rebalance."
+    )
+
+
+def streams_caveat(group: Group) -> str | None:
+    """State that a group is a Kafka Streams application, or return None for other groups."""
+    libraries = {member.client.library for member in group.members}
+    if group.status.assignor != _STREAMS_ASSIGNOR and _STREAMS_LIBRARY not in libraries:
+        return None
+    return (
+        "The group is a Kafka Streams application (classic protocol, assignor 'stream'): Kafka "
+        "assigns tasks, so single partitions cannot move and a plan of partitions does not apply."
+    )
