@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from kassay.experiments.cli.process_each_group import GroupResult
 from kassay.experiments.cli.solution_documents import SolutionDocument
-from kassay.reference.documents.fingerprint import group_fingerprint
+from kassay.reference.documents.json_codec import group_fingerprint
 from kassay.reference.model.assignment import Assignment, movement, violations
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group

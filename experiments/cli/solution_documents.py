@@ -6,8 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from kassay.experiments.cli.read_groups import name_of
-from kassay.reference.documents.fingerprint import group_fingerprint
-from kassay.reference.documents.json_codec import assignment_document, document_id, parse_assignment
+from kassay.reference.documents.json_codec import (
+    assignment_document,
+    document_id,
+    group_fingerprint,
+    parse_assignment,
+)
 from kassay.reference.documents.json_values import LocatedDocument, read_json_documents
 from kassay.reference.documents.text_files import open_text
 from kassay.reference.model.assignment import Assignment

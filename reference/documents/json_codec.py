@@ -1,20 +1,20 @@
-"""JSON documents of groups and assignments.
+"""JSON documents of groups and assignments, and fingerprints of groups.
 
 ``group.schema.json`` in this folder describes the same documents for other programs.
 """
 
-import base64
-import binascii
-import uuid
+import hashlib
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from kassay.reference.documents.family_documents import family_error
 from kassay.reference.documents.json_values import (
     LocatedDocument,
     as_array,
-    as_integer,
     as_integers,
     as_object,
     as_optional_text,
@@ -24,18 +24,21 @@ from kassay.reference.documents.json_values import (
     parse_json,
     read_json_documents,
 )
-from kassay.reference.documents.member_documents import (
+from kassay.reference.documents.text_files import read_json_object
+from kassay.reference.documents.topic_and_member_documents import (
     member_document,
     member_packer,
     parse_member,
     parse_partitions,
+    parse_topic,
     partition_pairs,
+    topic_document,
 )
-from kassay.reference.documents.text_files import read_json_object
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.group import Group, Topic
+from kassay.reference.model.group import Group, Member
 from kassay.reference.model.group_annotations import NO_STATUS, GroupStatus, WeightSource
+from kassay.reference.model.topic_partitions import Partitions
 
 _STATUS_KEYS = ("state", "protocol", "assignor")
 _WEIGHT_KEYS = ("weight_source", "weight_unit", "available_weights")
@@ -209,59 +212,54 @@ def _group_or_error(located: LocatedDocument) -> Group | InputError:
         return error
 
 
-def parse_topic(name: str, value: object, where: str) -> Topic:
-    """Build a topic from its JSON value: a partition count or an object."""
-    if isinstance(value, int):
-        value = {"partitions": value}
-    table = as_object(value, where, expected="a partition count or an object")
-    check_keys(table, ("partitions", "weights", "racks", "id"), where, required=("partitions",))
-    weights = table.get("weights")
-    try:
-        return Topic(
-            name=name,
-            partitions=as_integer(table["partitions"], f"{where}.partitions"),
-            weights=None if weights is None else as_integers(weights, f"{where}.weights"),
-            racks=_racks(table.get("racks"), f"{where}.racks"),
-            id=parse_topic_id(table.get("id"), f"{where}.id"),
-        )
-    except InputError as error:
-        raise InputError(str(error).replace(f"topic {name!r}: ", f"{where}: ", 1)) from None
+def group_fingerprint(group: Group) -> str:
+    """Return the fingerprint of a group: ``sha256:`` and 64 hexadecimal digits.
+
+    The fingerprint depends on the topics with their partitions, weights and racks, and on the
+    members with their subscription, owned partitions, generation, rack, capacity, host and speed.
+    It does not depend on the id, the notes, or the order of topics, members and owned partitions.
+
+    Examples
+    --------
+    >>> from kassay.reference.model.group import Topic
+    >>> first, second = Topic(name="t", partitions=2), Topic(name="u", partitions=1)
+    >>> group = Group(topics=(first, second), members=(), id="g")
+    >>> group_fingerprint(group) == group_fingerprint(Group(topics=(second, first), members=()))
+    True
+    >>> group_fingerprint(group) == group_fingerprint(Group(topics=(first,), members=()))
+    False
+    """
+    digest = hashlib.sha256()
+    for topic in sorted(group.topics, key=lambda topic: topic.name):
+        digest.update(_line("topic", topic.name, topic.partitions, topic.weights, topic.racks))
+    lines: dict[tuple[str, ...], bytes] = {}  # many members have the same subscription
+    for member in sorted(group.members, key=lambda member: member.id):
+        subscription = member.subscription
+        if subscription not in lines:
+            lines[subscription] = _line("subscription", *sorted(subscription))
+        for part in _member_parts(member, lines[subscription]):
+            digest.update(part)
+    return f"sha256:{digest.hexdigest()}"
 
 
-def topic_document(topic: Topic) -> object:
-    """Return the JSON value of a topic: an object, or the partition count alone."""
-    document: dict[str, object] = {"partitions": topic.partitions}
-    if topic.weights is not None:
-        document["weights"] = list(topic.weights)
-    if topic.racks is not None:
-        document["racks"] = [list(racks) for racks in topic.racks]
-    if topic.id is not None:
-        document["id"] = str(topic.id)
-    return document if len(document) > 1 else topic.partitions
+def _member_parts(member: Member, subscription: bytes) -> Iterator[bytes]:
+    yield _line("member", member.id, member.generation, member.rack, member.capacity)
+    if member.client.host is not None or member.speed != 1:
+        yield _line("runs", member.client.host, member.speed)
+    yield subscription
+    yield from _owned_parts(member.owned)
 
 
-def _racks(value: object, where: str) -> tuple[tuple[str | None, ...], ...] | None:
-    if value is None:
-        return None
-    return tuple(
-        tuple(
-            as_optional_text(rack, f"{where}[{index}]")
-            for rack in as_array(racks, f"{where}[{index}]")
-        )
-        for index, racks in enumerate(as_array(value, where))
-    )
+def _owned_parts(owned: Partitions) -> Iterator[bytes]:
+    """Yield the bytes to hash for owned partitions: topic names, then sorted partitions."""
+    names = sorted(owned.distinct_topics())
+    place = {name: index for index, name in enumerate(names)}
+    rank = np.array([place.get(name, 0) for name in owned.topics] or [0], dtype=np.int64)
+    keys = np.sort((rank[owned.codes] << 32) + owned.numbers)
+    keys = keys[np.diff(keys, prepend=keys[:1] - 1) > 0]
+    yield _line("owned", len(keys), *names)
+    yield keys.astype("<i8").tobytes()
 
 
-def parse_topic_id(value: object, where: str) -> uuid.UUID | None:
-    """Parse a topic id: a UUID or, as Kafka's tools print it, 22 characters in base64."""
-    if value is None:
-        return None
-    text = as_text(value, where)
-    try:
-        if len(text) == 22:
-            return uuid.UUID(bytes=base64.urlsafe_b64decode(text + "=="))
-        return uuid.UUID(text)
-    except (ValueError, binascii.Error):
-        raise InputError(
-            f"{where}: not a topic id: {text!r}, expected a UUID or 22 characters in base64"
-        ) from None
+def _line(*fields: object) -> bytes:
+    return json.dumps(fields, separators=(",", ":")).encode("ascii") + b"\n"

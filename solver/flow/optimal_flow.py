@@ -20,8 +20,12 @@ from numpy.typing import NDArray
 
 from kassay.reference.model.errors import InternalError
 from kassay.solver.certificate.certificate import PriceTable, price_counts
-from kassay.solver.flow.max_and_min_cost_flows import MAX_SMALL_ARCS, maximum_flow
-from kassay.solver.flow.optimal_loads_by_cuts import LevelSet, level_sets
+from kassay.solver.flow.optimal_loads_by_cuts import (
+    MAX_SMALL_ARCS,
+    LevelSet,
+    level_sets,
+    maximum_flow,
+)
 from kassay.solver.flow.priced_flow import SinkArcs, min_cost_counts
 from kassay.solver.flow.primal_dual import few_chains_counts
 from kassay.solver.limits import FlowClock

@@ -19,10 +19,9 @@ from kassay.solver.certificate.certificate import Origin
 from kassay.solver.constraints import Constraint
 from kassay.solver.evaluation import level_value, load_units, violated
 from kassay.solver.flow.flow_levels import find_conflict_by_flow
-from kassay.solver.flow.max_and_min_cost_flows import CostedArcs
 from kassay.solver.flow.optimal_flow import optimal_counts, spread_received_partitions
 from kassay.solver.flow.optimal_loads_by_cuts import is_feasible
-from kassay.solver.flow.priced_flow import LoadPieces, LoadWindows
+from kassay.solver.flow.priced_flow import CostedArcs, LoadPieces, LoadWindows
 from kassay.solver.incumbent_pool import FlowLevels
 from kassay.solver.level_network import LevelNetwork, level_network
 from kassay.solver.limits import FlowClock

@@ -6,9 +6,56 @@ from typing import NamedTuple
 import numpy as np
 
 from kassay.reference.model.errors import InternalError
-from kassay.solver.flow.max_and_min_cost_flows import CostedArcs
 from kassay.solver.problem import Ints
 from kassay.solver.subscription_network import SubscriptionNetwork
+
+
+@dataclass(frozen=True, slots=True)
+class CostedArcs:
+    """Arcs of a network with capacities and costs."""
+
+    tail: Ints
+    head: Ints
+    capacity: Ints
+    cost: Ints
+
+    def min_cost_flow(self, supply: Ints) -> Ints | None:
+        """Return the flow per arc with minimum cost, or None if no flow exists."""
+        # Imported here: commands that need no flow start faster.
+        from ortools.graph.python import min_cost_flow  # noqa: PLC0415
+
+        flow = min_cost_flow.SimpleMinCostFlow()
+        ids = flow.add_arcs_with_capacity_and_unit_cost(
+            self.tail.astype(np.int32), self.head.astype(np.int32), self.capacity, self.cost
+        )
+        flow.set_nodes_supplies(np.arange(len(supply), dtype=np.int32), supply)
+        status = flow.solve()
+        if status == flow.INFEASIBLE:
+            return None
+        if status != flow.OPTIMAL:
+            raise InternalError(f"OR-Tools found no minimum cost flow: {status}")
+        return np.asarray(flow.flows(ids), dtype=np.int64)
+
+    def reduced_costs(self, flows: Ints, nodes: int) -> Ints:
+        """Return the reduced cost of each arc for an optimal flow.
+
+        The prices of the nodes are shortest distances in the residual network (Bellman-Ford).
+        """
+        forward, backward = flows < self.capacity, flows > 0
+        head = np.concatenate([self.head[forward], self.tail[backward]])
+        tail = np.concatenate([self.tail[forward], self.head[backward]])
+        cost = np.concatenate([self.cost[forward], -self.cost[backward]])
+        order = np.argsort(head, kind="stable")
+        head, tail, cost = head[order], tail[order], cost[order]
+        starts = np.flatnonzero(np.diff(head, prepend=-1))
+        ends = head[starts]
+        distance = np.zeros(nodes, dtype=np.int64)
+        for _ in range(nodes + 1):
+            shorter = np.minimum(distance[ends], np.minimum.reduceat(distance[tail] + cost, starts))
+            if (shorter == distance[ends]).all():
+                return self.cost + distance[self.tail] - distance[self.head]
+            distance[ends] = shorter
+        raise InternalError("the residual network of an optimal flow has a negative cycle")
 
 
 class FlowPoint(NamedTuple):

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model.errors import InternalError
-from kassay.solver.flow.max_and_min_cost_flows import MAX_SMALL_ARCS
-from kassay.solver.flow.optimal_loads_by_cuts import LevelSet
+from kassay.solver.flow.optimal_loads_by_cuts import MAX_SMALL_ARCS, LevelSet
 from kassay.solver.number_ranges import UNREACHABLE
 from kassay.solver.problem import Ints
 from kassay.solver.subscription_network import SubscriptionNetwork

@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from kassay.reference import Assignment, Group
-from kassay.reference.documents.fingerprint import group_fingerprint
-from kassay.reference.documents.json_codec import assignment_document
+from kassay.reference.documents.json_codec import assignment_document, group_fingerprint
 from kassay.reference.model.metrics import loads
 from kassay.solver.certificate.certificate import Origin, value_of
 from kassay.solver.certificate.write_certificate import constraint_document, level_document

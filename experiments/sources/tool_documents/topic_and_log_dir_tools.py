@@ -10,9 +10,9 @@ from kassay.experiments.sources.tool_documents.document_rows import (
     add_count,
     embedded_objects,
 )
-from kassay.reference.documents.json_codec import parse_topic_id
 from kassay.reference.documents.json_values import as_array, as_integer, as_object, as_text
 from kassay.reference.documents.text_files import error_at
+from kassay.reference.documents.topic_and_member_documents import parse_topic_id
 from kassay.reference.model.errors import InputError
 
 _TOPIC = re.compile(

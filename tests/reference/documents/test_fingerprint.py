@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kassay.reference import Group, Member, Topic
-from kassay.reference.documents.fingerprint import group_fingerprint
-from kassay.reference.documents.json_codec import group_document, parse_group
+from kassay.reference.documents.json_codec import group_document, group_fingerprint, parse_group
 from tests.strategies import groups
 
 GROUP = Group(

@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 
-from kassay.solver.flow import max_and_min_cost_flows as module
+from kassay.solver.flow import optimal_loads_by_cuts as module
 
 
 def random_network(rng):
