@@ -23,15 +23,11 @@ from kassay.experiments.comparison.streams_application import (
     read_application,
 )
 from kassay.experiments.report.assignor_summary import Proportion
-from kassay.reference.documents.family_documents import (
-    FamilyDocument,
-    Kind,
-    parse_family_document,
-)
+from kassay.reference.documents.family_documents import FamilyDocument, Kind, parse_family_document
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.metrics import spread
 from kassay.reference.model.topic_partitions import TopicPartition as Task
-from kassay.solver.certificate.certificate import value_of
+from kassay.solver.certificate.level_values import value_of
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import requested_levels
 from kassay.solver.solve import solve

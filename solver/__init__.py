@@ -1,14 +1,7 @@
 """Find assignments with minimum imbalance, then fewest moves, and prove them optimal."""
 
 from kassay.reference.model.metrics import Measure
-from kassay.solver.certificate.certificate import (
-    Certificate,
-    Conflict,
-    LevelClaim,
-    Origin,
-    PriceTable,
-    Proof,
-)
+from kassay.solver.certificate.certificate import Certificate, Conflict, LevelClaim, Origin, Proof
 from kassay.solver.certificate.check import certificate_errors, conflict_errors
 from kassay.solver.certificate.refutation import PartitionPrices
 from kassay.solver.constraints import (
@@ -24,6 +17,7 @@ from kassay.solver.evidence.certify import certify
 from kassay.solver.frontier.frontier import frontier
 from kassay.solver.frontier.frontier_points import Frontier, FrontierPoint
 from kassay.solver.improvement.explanation import Explanation, explain
+from kassay.solver.improvement.residual_network import PriceTable
 from kassay.solver.improvement.transfer_chains import Transfer, improving_chain
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import (

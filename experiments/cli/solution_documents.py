@@ -18,9 +18,8 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import loads
-from kassay.solver.certificate.certificate import Certificate
+from kassay.solver.certificate.certificate import Certificate, certificate_document
 from kassay.solver.certificate.read_certificate import parse_certificate
-from kassay.solver.certificate.write_certificate import certificate_document
 from kassay.solver.evidence.certify import certify
 from kassay.solver.solution import Solution, level_keys, value_and_bound
 

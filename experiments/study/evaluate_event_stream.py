@@ -16,11 +16,11 @@ from kassay.reference.model.group import NO_GENERATION, Group
 from kassay.reference.model.metrics import Measure, load_vector, makespan, sum_of_squares
 from kassay.reference.model.ownership import ownership
 from kassay.reference.model.topic_partitions import NO_PARTITIONS
-from kassay.solver.certificate.certificate import price_counts
 from kassay.solver.flow.hull_search import HullSearch
 from kassay.solver.flow.optimal_flow import optimal_counts
 from kassay.solver.flow.optimal_loads_by_cuts import LevelSet, level_sets
 from kassay.solver.flow.primal_dual import min_moves_bound
+from kassay.solver.improvement.residual_network import price_counts
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance, Movement, Tolerance
 from kassay.solver.problem import Ints, build_problem

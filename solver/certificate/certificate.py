@@ -1,22 +1,19 @@
 """Certificates: claims that an assignment is optimal, with evidence for the claims."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
 from enum import StrEnum
+from fractions import Fraction
 
-from kassay.reference.model.assignment import Assignment, movement_count
-from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import host_units, load_vector, member_units
+from kassay.reference.documents.json_codec import assignment_document
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.errors import InternalError
+from kassay.solver import constraints, objective
 from kassay.solver.certificate.refutation import PartitionPrices
-from kassay.solver.constraints import Constraint, group_constraints
-from kassay.solver.evaluation import imbalance_of, level_value, violated
-from kassay.solver.improvement.residual_network import node_prices
-from kassay.solver.improvement.transfer_chains import Transfer, apply_chain
-from kassay.solver.objective import HostImbalance, Imbalance, Level, Movement, MovementCost
-from kassay.solver.problem import Ints, build_problem
-from kassay.solver.subscription_network import SubscriptionNetwork
-
-Price = tuple[int, int]  # squared load, movement; compared lexicographically
+from kassay.solver.constraints import Constraint
+from kassay.solver.improvement.residual_network import Price, PriceTable
+from kassay.solver.improvement.transfer_chains import Transfer
+from kassay.solver.objective import Level
 
 
 class Proof(StrEnum):
@@ -145,33 +142,6 @@ class Conflict:
 
 
 @dataclass(frozen=True, slots=True)
-class PriceTable:
-    """Prices of topics and members that prove an assignment optimal.
-
-    The prices are dual values of a minimum cost flow. They prove the sum of squared loads, then
-    the movement, to be minimum. Members that consume a topic have the price of one more
-    partition; topics with subscribers have the price of one partition.
-    """
-
-    members: Mapping[str, Price]
-    topics: Mapping[str, Price]
-
-
-def price_counts(network: SubscriptionNetwork, counts: Ints, *, moved: int) -> PriceTable | None:
-    """Return node prices that prove the partition counts per topic and member optimal.
-
-    Return None if the counts are not optimal.
-    """
-    prices = node_prices(network, counts)
-    if prices.chain is not None or moved > network.min_movement(counts):
-        return None
-    return PriceTable(
-        members=dict(zip(network.member_ids, prices.pairs(prices.members), strict=True)),
-        topics=dict(zip(network.topic_names, prices.pairs(prices.topics), strict=True)),
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class Certificate:
     """Claims about the levels of an assignment, or a conflict of constraints, with evidence.
 
@@ -222,51 +192,102 @@ class Certificate:
         return tuple(claim for claim in self.claims if not claim.origin.is_checked)
 
 
-def value_of(group: Group, assignment: Assignment, level: Level) -> int:
-    """Return the value of a valid assignment on one level of the objective."""
-    if group.has_copies:
-        problem = build_problem(group)
-        return level_value(problem, level, problem.valid_placement(assignment))
+VERSION = 3
+
+CONSTRAINTS: dict[str, type[constraints.Constraint]] = {
+    "capacity": constraints.Capacity,
+    "max_partitions": constraints.MaxPartitions,
+    "max_moves": constraints.MaxMoves,
+    "pinned": constraints.Pinned,
+    "forbidden": constraints.Forbidden,
+    "colocated": constraints.Colocated,
+    "separated": constraints.Separated,
+}
+"""Constraints by their names in documents. The other keys are the names of their fields."""
+
+
+def certificate_document(certificate: Certificate) -> dict[str, object]:
+    """Convert a certificate to a JSON document without empty fields."""
+    document: dict[str, object] = {
+        "version": VERSION,
+        "claims": [_claim_document(claim) for claim in certificate.claims],
+    }
+    if certificate.constraints:
+        document["constraints"] = [constraint_document(rule) for rule in certificate.constraints]
+    if certificate.prices is not None:
+        document["members"] = _price_document(certificate.prices.members)
+        document["topics"] = _price_document(certificate.prices.topics)
+    if certificate.node_prices:
+        document["node_prices"] = list(certificate.node_prices)
+    if certificate.chain:
+        document["chain"] = [
+            {"partition": list(step.partition), "from": step.giver, "to": step.taker}
+            for step in certificate.chain
+        ]
+    if certificate.conflict is not None:
+        document["conflict"] = _conflict_document(certificate.conflict)
+    return document
+
+
+def level_document(level: objective.Level) -> dict[str, object]:
+    """Convert a level of the objective to a JSON document."""
+    document: dict[str, object] = {"level": level.name}
+    if level.tolerance.up_to is not None:
+        document["up_to"] = level.tolerance.up_to
+    elif level.tolerance:
+        share = Fraction(level.tolerance.relative)
+        document["tolerance"] = [level.tolerance.absolute, share.numerator, share.denominator]
     match level:
-        case Imbalance() | HostImbalance():
-            is_host = isinstance(level, HostImbalance)
-            units = host_units(group) if is_host else member_units(group)
-            vector = units.loads(load_vector(group, assignment))
-            return imbalance_of(level.measure, vector, units)
-        case Movement(cost=MovementCost.COUNT):
-            return movement_count(group, assignment).moved
-        case Movement(cost=MovementCost.WEIGHT):
-            return movement_count(group, assignment).moved_weight
+        case objective.Movement(cost=tuple(costs), other=other):
+            document["cost"] = [[[tp.topic, tp.partition], cost] for tp, cost in costs]
+            document["other"] = other
+        case objective.Movement(cost=cost):
+            document["cost"] = str(cost)
+        case objective.Colocation(topics=topics):
+            document["topics"] = [list(names) for names in topics]
         case _:
-            problem = build_problem(group)
-            return level_value(problem, level, problem.valid_placement(assignment))
+            pass
+    return document
 
 
-def level_limits(
-    group: Group, assignment: Assignment, claims: Sequence[LevelClaim]
-) -> list[tuple[Level, int]]:
-    """Return, per claim, the maximum value of its level while later levels are minimised.
-
-    It is the tolerance limit of the value of the best known assignment.
-    """
-    return [
-        (claim.level, claim.level.tolerance.limit(value_of(group, best, claim.level)))
-        for claim in claims
-        for best in (claim.best or assignment,)
-    ]
+def constraint_document(rule: constraints.Constraint) -> dict[str, object]:
+    """Convert a constraint to a JSON document."""
+    name = next((name for name, kind in CONSTRAINTS.items() if isinstance(rule, kind)), None)
+    if name is None:
+        raise InternalError(f"CONSTRAINTS in {__name__} has no entry for {rule!r}")
+    return {"constraint": name} | {field.name: getattr(rule, field.name) for field in fields(rule)}
 
 
-def improves(
-    group: Group, assignment: Assignment, certificate: Certificate, chain: tuple[Transfer, ...]
-) -> bool:
-    """Return whether a chain of transfers improves the levels and violates no constraint."""
-    better = apply_chain(group, assignment, chain)
-    rules = (*group_constraints(group), *certificate.constraints)
-    problem = build_problem(group)
-    if any(violated(problem, rules, problem.valid_placement(better))):
-        return False
-    levels = [claim.level for claim in certificate.claims]
-    values, improved = (
-        [value_of(group, one, level) for level in levels] for one in (assignment, better)
-    )
-    return improved < values
+def _claim_document(claim: LevelClaim) -> dict[str, object]:
+    document = level_document(claim.level) | {
+        "value": claim.value,
+        "bound": claim.bound,
+        "origin": str(claim.origin),
+    }
+    if claim.best is not None:
+        document["best"] = assignment_document(claim.best)
+    if claim.prices is not None:
+        document["prices"] = _partition_price_document(claim.prices)
+    return document
+
+
+def _conflict_document(conflict: Conflict) -> dict[str, object]:
+    document: dict[str, object] = {
+        "constraints": [constraint_document(rule) for rule in conflict.constraints],
+        "origin": str(conflict.origin),
+    }
+    if conflict.prices is not None:
+        document["prices"] = _partition_price_document(conflict.prices)
+    return document
+
+
+def _partition_price_document(prices: PartitionPrices) -> dict[str, object]:
+    return {
+        "topics": {topic: list(table) for topic, table in prices.prices.items()},
+        "max_moves": prices.max_moves,
+        "levels": list(prices.levels),
+    }
+
+
+def _price_document(prices: Mapping[str, Price]) -> dict[str, list[int]]:
+    return {name: list(price) for name, price in prices.items()}

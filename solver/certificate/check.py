@@ -13,16 +13,9 @@ from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.solver.bounds.level_bounds import level_bound
-from kassay.solver.certificate.certificate import (
-    Certificate,
-    Conflict,
-    LevelClaim,
-    Origin,
-    improves,
-    level_limits,
-    value_of,
-)
+from kassay.solver.certificate.certificate import Certificate, Conflict, LevelClaim, Origin
 from kassay.solver.certificate.check_node_prices import node_price_errors
+from kassay.solver.certificate.level_values import improves, level_limits, value_of
 from kassay.solver.certificate.refutation import cases_refute, prices_refute
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
 from kassay.solver.evaluation import check_levels, violated

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.group import Group
-from kassay.solver.certificate.certificate import Price, PriceTable
+from kassay.solver.improvement.residual_network import Price, PriceTable
 from kassay.solver.problem import Ints, build_problem
 from kassay.solver.subscription_network import SubscriptionNetwork, build_network
 

@@ -22,15 +22,15 @@ from kassay.reference.model.metrics import Measure
 from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.solver import constraints, objective
 from kassay.solver.certificate.certificate import (
+    CONSTRAINTS,
+    VERSION,
     Certificate,
     Conflict,
     LevelClaim,
     Origin,
-    Price,
-    PriceTable,
 )
 from kassay.solver.certificate.refutation import PartitionPrices
-from kassay.solver.certificate.write_certificate import CONSTRAINTS, VERSION
+from kassay.solver.improvement.residual_network import Price, PriceTable
 from kassay.solver.improvement.transfer_chains import Transfer
 
 LEVEL_KEYS = ("level", "tolerance", "up_to", "cost", "other", "topics")

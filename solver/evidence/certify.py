@@ -8,20 +8,13 @@ from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import require_group
 from kassay.solver.bounds.level_bounds import level_bound
-from kassay.solver.certificate.certificate import (
-    Certificate,
-    Conflict,
-    LevelClaim,
-    Origin,
-    improves,
-    level_limits,
-    price_counts,
-    value_of,
-)
+from kassay.solver.certificate.certificate import Certificate, Conflict, LevelClaim, Origin
+from kassay.solver.certificate.level_values import improves, level_limits, value_of
 from kassay.solver.certificate.refutation import PartitionPrices, cases_refute
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
 from kassay.solver.evaluation import check_levels, violated
 from kassay.solver.evidence.price_search import find_prices
+from kassay.solver.improvement.residual_network import price_counts
 from kassay.solver.improvement.transfer_chains import improving_chain
 from kassay.solver.objective import Level, requested_levels
 from kassay.solver.problem import Placement, Problem, build_problem

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model.errors import InternalError
-from kassay.solver.certificate.certificate import PriceTable, price_counts
 from kassay.solver.flow.optimal_loads_by_cuts import (
     MAX_SMALL_ARCS,
     LevelSet,
@@ -28,6 +27,7 @@ from kassay.solver.flow.optimal_loads_by_cuts import (
 )
 from kassay.solver.flow.priced_flow import SinkArcs, min_cost_counts
 from kassay.solver.flow.primal_dual import few_chains_counts
+from kassay.solver.improvement.residual_network import PriceTable, price_counts
 from kassay.solver.limits import FlowClock
 from kassay.solver.problem import Ints, Placement, Problem
 from kassay.solver.subscription_network import SubscriptionNetwork, build_network

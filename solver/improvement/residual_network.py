@@ -1,6 +1,6 @@
 """Shortest paths in the residual network, which give node prices or a negative cycle."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
@@ -14,6 +14,7 @@ from kassay.solver.subscription_network import SubscriptionNetwork
 
 # Rounds over all arcs; more are only needed for long chains.
 _MAX_ROUNDS = 32
+Price = tuple[int, int]  # squared load, movement; compared lexicographically
 
 
 class Step(NamedTuple):
@@ -44,6 +45,33 @@ class NodePrices:
         # Equal pairs are one object: many nodes have few prices.
         table = list(zip(squared.tolist(), (distinct - squared * self.scale).tolist(), strict=True))
         return map(table.__getitem__, codes.tolist())
+
+
+@dataclass(frozen=True, slots=True)
+class PriceTable:
+    """Prices of topics and members that prove an assignment optimal.
+
+    The prices are dual values of a minimum cost flow. They prove the sum of squared loads, then
+    the movement, to be minimum. Members that consume a topic have the price of one more
+    partition; topics with subscribers have the price of one partition.
+    """
+
+    members: Mapping[str, Price]
+    topics: Mapping[str, Price]
+
+
+def price_counts(network: SubscriptionNetwork, counts: Ints, *, moved: int) -> PriceTable | None:
+    """Return node prices that prove the partition counts per topic and member optimal.
+
+    Return None if the counts are not optimal.
+    """
+    prices = node_prices(network, counts)
+    if prices.chain is not None or moved > network.min_movement(counts):
+        return None
+    return PriceTable(
+        members=dict(zip(network.member_ids, prices.pairs(prices.members), strict=True)),
+        topics=dict(zip(network.topic_names, prices.pairs(prices.topics), strict=True)),
+    )
 
 
 class _ShortestPaths:

@@ -13,10 +13,11 @@ import numpy as np
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.metrics import LoadUnits, Measure
 from kassay.solver.bounds.level_bounds import level_bound
-from kassay.solver.certificate.certificate import LevelClaim, Origin, PriceTable
+from kassay.solver.certificate.certificate import LevelClaim, Origin
 from kassay.solver.constraints import Capacity, Constraint
 from kassay.solver.enumeration.complete_search import search_all
 from kassay.solver.evaluation import level_value, load_units, violated
+from kassay.solver.improvement.residual_network import PriceTable
 from kassay.solver.incumbent_pool import FlowLevels, IncumbentPool
 from kassay.solver.initial_solutions import (
     keep_owned,

@@ -10,9 +10,9 @@ import pytest
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group, Member, Topic
+from kassay.solver.certificate.certificate import certificate_document
 from kassay.solver.certificate.check import certificate_errors
 from kassay.solver.certificate.read_certificate import parse_certificate
-from kassay.solver.certificate.write_certificate import certificate_document
 from kassay.solver.constraints import MaxMoves
 from kassay.solver.solve import solve
 from tests.tiers import short_and_long

@@ -14,7 +14,7 @@ from kassay.reference.documents.json_values import (
 )
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError
-from kassay.solver.certificate.certificate import Certificate
+from kassay.solver.certificate.certificate import Certificate, certificate_document, level_document
 from kassay.solver.certificate.read_certificate import (
     LEVEL_KEYS,
     parse_certificate,
@@ -22,7 +22,6 @@ from kassay.solver.certificate.read_certificate import (
     parse_level,
 )
 from kassay.solver.certificate.trajectory.permitted_loads import LoadEvidence
-from kassay.solver.certificate.write_certificate import certificate_document, level_document
 from kassay.solver.objective import EXACT, Level, Tolerance
 
 VERSION = 1

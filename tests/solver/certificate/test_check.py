@@ -4,12 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kassay.reference import (
-    Assignment,
-    Group,
-    Member,
-    Topic,
-)
+from kassay.reference import Assignment, Group, Member, Topic
 from kassay.reference.model.errors import UsageError
 from kassay.solver import (
     Certificate,
@@ -29,7 +24,7 @@ from kassay.solver import (
     improving_chain,
     solve,
 )
-from kassay.solver.certificate.write_certificate import certificate_document
+from kassay.solver.certificate.certificate import certificate_document
 from tests import brute_force
 from tests.solver.certified_group import BEST, GROUP, LOPSIDED, PROOF, complaints, quality
 from tests.strategies import groups, valid_assignments
