@@ -22,7 +22,6 @@ from kassay.experiments.sources.merge_captures import (
     PartitionKey,
     merge_captures,
 )
-from kassay.experiments.sources.source_texts import SourceText, source_texts
 from kassay.experiments.sources.subscriptions import with_subscriptions
 from kassay.experiments.sources.tool_documents.document_rows import (
     NO_ROWS,
@@ -39,7 +38,7 @@ from kassay.experiments.sources.tool_documents.topic_and_log_dir_tools import (
 )
 from kassay.reference.documents.family_documents import FamilyDocument, OtherKindError
 from kassay.reference.documents.json_codec import read_groups
-from kassay.reference.documents.text_files import read_text
+from kassay.reference.documents.text_files import SourceText, read_text, source_texts
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.joined_groups import join_groups

@@ -15,13 +15,8 @@ from kassay.experiments.sources.describe_output.typed_rows import (
 from kassay.experiments.sources.tool_documents.document_rows import NO_ROWS, DocumentRows
 from kassay.reference.documents.text_files import error_at
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.group import LATEST_PROTOCOL_VERSION
-from kassay.reference.model.group_annotations import (
-    REBALANCING,
-    REBALANCING_STATES,
-    GroupStatus,
-    Protocol,
-)
+from kassay.reference.model.group import LATEST_PROTOCOL_VERSION, GroupStatus
+from kassay.reference.model.group_annotations import REBALANCING, REBALANCING_STATES, Protocol
 
 PartitionKey = tuple[str, int]
 Racks = tuple[tuple[str | None, ...], ...]

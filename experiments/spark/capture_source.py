@@ -13,9 +13,9 @@ from pyspark.sql.types import StructType
 
 from kassay.experiments.sources.capture_files import ImportedGroup, import_groups, load_metadata
 from kassay.experiments.sources.import_options import ImportOptions, named_weights
-from kassay.experiments.sources.source_texts import is_capture
 from kassay.experiments.spark.study_schemas import schema_of
 from kassay.reference.documents.json_codec import group_document
+from kassay.reference.documents.text_files import is_capture
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group_remarks import AssumedSubscriptions
 

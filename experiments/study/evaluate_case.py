@@ -38,7 +38,7 @@ from kassay.experiments.study.table_rows import (
     front_distance_row,
 )
 from kassay.reference.documents.json_codec import assignment_document, group_document
-from kassay.reference.model.assignment import Assignment, movement_count
+from kassay.reference.model.assignment import Assignment, cached_per_group, movement_count
 from kassay.reference.model.external_metrics import (
     balancedness,
     has_racks,
@@ -49,7 +49,7 @@ from kassay.reference.model.external_metrics import (
     range_spread,
     standard_deviation,
 )
-from kassay.reference.model.group import Group, cached_per_group
+from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import leximax, load_vector, measures
 from kassay.reference.model.ownership import ownership
 from kassay.solver.solution import Solution

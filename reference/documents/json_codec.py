@@ -36,8 +36,8 @@ from kassay.reference.documents.topic_and_member_documents import (
 )
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.group import Group, Member
-from kassay.reference.model.group_annotations import NO_STATUS, GroupStatus, WeightSource
+from kassay.reference.model.group import NO_STATUS, Group, GroupStatus, Member
+from kassay.reference.model.group_annotations import WeightSource
 from kassay.reference.model.topic_partitions import Partitions
 
 _STATUS_KEYS = ("state", "protocol", "assignor")

@@ -1,14 +1,16 @@
 """Assignments, the check of their validity, and their movement."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import wraps
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model import notebook_tables
 from kassay.reference.model.errors import InternalError
-from kassay.reference.model.group import Group, Results, cached_per_group
+from kassay.reference.model.group import Group, Results
 from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.reference.model.partition_columns import (
     UNKNOWN,
@@ -21,6 +23,8 @@ from kassay.reference.model.partition_columns import (
 )
 from kassay.reference.model.short_text import short_mapping
 from kassay.reference.model.topic_partitions import Column, Partitions, TopicPartition
+
+Value = TypeVar("Value")
 
 
 class InvalidAssignmentError(InternalError):
@@ -75,6 +79,26 @@ class Assignment(Mapping[str, Partitions]):
     def _repr_html_(self) -> str:
         """Return an HTML table of the load and partitions per member, for notebooks."""
         return notebook_tables.loads_table("assignment", self.loads(), self)
+
+
+def cached_per_group(
+    function: Callable[[Group, Assignment], Value],
+) -> Callable[[Group, Assignment], Value]:
+    """Decorate a pure function of a group and an assignment to cache its result.
+
+    The assignment keeps the result for the last group only.
+    """
+
+    @wraps(function)
+    def wrapper(group: Group, assignment: Assignment) -> Value:
+        last_group, value = assignment.results.get(wrapper, (None, None))
+        if last_group is not group:
+            value = function(group, assignment)
+            assignment.results[wrapper] = (group, value)
+        result: Value = value
+        return result
+
+    return wrapper
 
 
 def assignee_column(group: Group, assignment: Assignment) -> Column:

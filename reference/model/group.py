@@ -11,10 +11,11 @@ from dataclasses import KW_ONLY, dataclass, field
 from functools import wraps
 from itertools import chain
 from types import MappingProxyType
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from kassay.reference.model import notebook_tables
-from kassay.reference.model.group_annotations import NO_STATUS, GroupStatus, WeightSource
+from kassay.reference.model.errors import InputError
+from kassay.reference.model.group_annotations import REBALANCING_STATES, Protocol, WeightSource
 from kassay.reference.model.topics_and_members import (
     LATEST_PROTOCOL_VERSION,
     NO_GENERATION,
@@ -34,6 +35,53 @@ __all__ = [
 ]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupStatus:
+    """State, protocol and assignor of a group. None means that the source lacks the value.
+
+    Parameters
+    ----------
+    state
+        State as Kafka's tools print it, for example ``Stable``.
+    protocol
+        Protocol of the group.
+    assignor
+        Name of the assignor as the group reports it: the protocol name of the classic
+        protocol, or the broker's assignor (``uniform``, ``range``).
+    """
+
+    state: str | None = None
+    protocol: Protocol | None = None
+    assignor: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.protocol is None:
+            return
+        try:
+            object.__setattr__(self, "protocol", Protocol(self.protocol))
+        except ValueError:
+            known = ", ".join(map(str, Protocol))
+            raise InputError(f"protocol must be one of {known}, got {self.protocol!r}") from None
+
+    @property
+    def is_rebalancing(self) -> bool:
+        """Return whether a rebalance of the group is in progress."""
+        return self.state in REBALANCING_STATES
+
+    @property
+    def registered_assignor(self) -> str | None:
+        """Return the name under which `kassay.assign` accepts the group's assignor.
+
+        The broker's range assignor has the name ``server-range``.
+        """
+        if self.protocol is Protocol.CONSUMER and self.assignor == "range":
+            return "server-range"
+        return self.assignor
+
+
+NO_STATUS = GroupStatus()
+
+
 class Results(dict[object, Any]):
     """Cache of one object: results of functions, with the functions as keys.
 
@@ -46,49 +94,19 @@ class Results(dict[object, Any]):
         return (Results, ())
 
 
-class HasResults(Protocol):
-    """An immutable object with cached results."""
-
-    @property
-    def results(self) -> Results:
-        """Return the cached results of the object."""
-
-
-Subject = TypeVar("Subject", bound=HasResults)
-Context = TypeVar("Context")
 Value = TypeVar("Value")
 
 
-def cached(function: Callable[[Subject], Value]) -> Callable[[Subject], Value]:
-    """Decorate a pure function of an immutable object to cache its result."""
+def cached(function: Callable[["Group"], Value]) -> Callable[["Group"], Value]:
+    """Decorate a pure function of a group to cache its result."""
 
     @wraps(function)
-    def wrapper(subject: Subject) -> Value:
-        results = subject.results
+    def wrapper(group: "Group") -> Value:
+        results = group.results
         if wrapper not in results:
-            results[wrapper] = function(subject)
+            results[wrapper] = function(group)
         value: Value = results[wrapper]
         return value
-
-    return wrapper
-
-
-def cached_per_group(
-    function: Callable[[Context, Subject], Value],
-) -> Callable[[Context, Subject], Value]:
-    """Decorate a pure function of a group and an assignment to cache its result.
-
-    The assignment keeps the result for the last group only.
-    """
-
-    @wraps(function)
-    def wrapper(group: Context, assignment: Subject) -> Value:
-        last_group, value = assignment.results.get(wrapper, (None, None))
-        if last_group is not group:
-            value = function(group, assignment)
-            assignment.results[wrapper] = (group, value)
-        result: Value = value
-        return result
 
     return wrapper
 

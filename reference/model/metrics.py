@@ -13,8 +13,8 @@ from functools import cached_property
 from math import gcd, lcm
 from types import MappingProxyType
 
-from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.group import Group, Topic, cached, cached_per_group
+from kassay.reference.model.assignment import Assignment, cached_per_group
+from kassay.reference.model.group import Group, Topic, cached
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 
 _MIN_ROUNDED = 100

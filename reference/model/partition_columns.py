@@ -66,7 +66,7 @@ class TopicStarts:
         codes: list[Column] = []
         numbers: list[Column] = []
         for member, partitions in lists:
-            size = partitions.numbers.size
+            size = len(partitions)
             if not size:
                 continue
             names = partitions.topics

@@ -210,7 +210,7 @@ def identify_assignor(group: Group, *, client: str | None = None) -> IdentifiedA
     --------
     >>> from kassay.reference.model.group_annotations import Client
     >>> from kassay.reference.model.group import Member
-    >>> from kassay.reference.model.group_annotations import GroupStatus
+    >>> from kassay.reference.model.group import GroupStatus
     >>> member = Member(id="a", subscription=(), client=Client(library="sarama"))
     >>> group = Group(topics=(), members=(member,), status=GroupStatus(assignor="range"))
     >>> own = identify_assignor(group)

@@ -29,7 +29,7 @@ def check_planning_start(group: Group) -> None:
 
     Examples
     --------
-    >>> from kassay.reference.model.group_annotations import GroupStatus
+    >>> from kassay.reference.model.group import GroupStatus
     >>> check_planning_start(Group(topics=(), members=(), status=GroupStatus(state="Assigning")))
     Traceback (most recent call last):
     kassay...UnplannableGroupError: group None is rebalancing (Assigning): ...

@@ -6,8 +6,8 @@ from kassay.experiments.planning.group_plan.plan import plan
 from kassay.experiments.planning.scenarios.group_changes import repartition
 from kassay.reference.assignors import assign
 from kassay.reference.model.assignment import movement
-from kassay.reference.model.group import Group, Member, Topic
-from kassay.reference.model.group_annotations import Client, GroupStatus
+from kassay.reference.model.group import Group, GroupStatus, Member, Topic
+from kassay.reference.model.group_annotations import Client
 from kassay.reference.model.metrics import loads
 from kassay.reference.model.topic_partitions import NO_PARTITIONS
 from kassay.solver import HostImbalance, Imbalance, Movement

@@ -22,7 +22,8 @@ from kassay.experiments.planning.survey.survey_group import survey_group
 from kassay.experiments.planning.survey.survey_result import Survey, SurveyedGroup
 from kassay.reference import Group, Member, Topic
 from kassay.reference.documents.json_codec import group_document, parse_group
-from kassay.reference.model.group_annotations import Assumed, GroupStatus, Protocol
+from kassay.reference.model.group import GroupStatus
+from kassay.reference.model.group_annotations import Assumed, Protocol
 from kassay.reference.model.group_remarks import (
     AssumedSubscriptions,
     condition,

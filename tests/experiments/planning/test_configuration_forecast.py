@@ -16,7 +16,8 @@ from kassay.experiments.simulation.simulation import SegmentCost
 from kassay.reference import Group, Member, Topic
 from kassay.reference.assignors import assign
 from kassay.reference.model.errors import InputError, UsageError
-from kassay.reference.model.group_annotations import Client, GroupStatus, Protocol
+from kassay.reference.model.group import GroupStatus
+from kassay.reference.model.group_annotations import Client, Protocol
 from kassay.reference.model.ownership import rejoin
 
 

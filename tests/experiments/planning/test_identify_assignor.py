@@ -18,8 +18,8 @@ from kassay.experiments.planning.preparation.identify_assignor import (
 )
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.group import Group, Member, Topic
-from kassay.reference.model.group_annotations import Client, GroupStatus
+from kassay.reference.model.group import Group, GroupStatus, Member, Topic
+from kassay.reference.model.group_annotations import Client
 
 JAVA_RESULTS = "The results of range in this output are those of the Java client"
 

@@ -21,7 +21,7 @@ from kassay.experiments.planning.survey.survey_result import (
     UnsurveyedGroup,
 )
 from kassay.reference import Group, Member, Topic
-from kassay.reference.model.group_annotations import GroupStatus
+from kassay.reference.model.group import GroupStatus
 from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import build_problem
 from tests.brute_force import loads_of, optimum, owners, partitions_to_place, reachable

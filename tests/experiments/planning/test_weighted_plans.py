@@ -25,7 +25,7 @@ from kassay.experiments.planning.plan_output.render_plan import (
 from kassay.reference import Group, Member, Topic
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.assignment import movement
-from kassay.reference.model.group_annotations import GroupStatus
+from kassay.reference.model.group import GroupStatus
 from kassay.reference.model.metrics import loads
 from kassay.solver.bounds.level_bounds import makespan_bound
 from kassay.solver.problem import build_problem

@@ -29,7 +29,8 @@ from kassay.experiments.sources.live_cluster.cluster_interface import (
     LiveTopic,
 )
 from kassay.reference.model.errors import InputError, RunError
-from kassay.reference.model.group_annotations import GroupStatus, Protocol
+from kassay.reference.model.group import GroupStatus
+from kassay.reference.model.group_annotations import Protocol
 
 HOST = "/10.0.0.1"
 ID = uuid.UUID("8f000000-0000-4000-a000-000000000009")

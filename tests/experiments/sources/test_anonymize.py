@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from kassay.experiments.sources.anonymize import anonymize
 from kassay.reference.assignors import ASSIGNORS, assign
 from kassay.reference.documents.json_codec import group_document
-from kassay.reference.model.group import Group, Member, Topic
-from kassay.reference.model.group_annotations import Client, GroupStatus
+from kassay.reference.model.group import Group, GroupStatus, Member, Topic
+from kassay.reference.model.group_annotations import Client
 
 SECRET = "Zürich-cards"
 

@@ -2,8 +2,8 @@
 
 import pickle
 
-from kassay.reference.model.assignment import Assignment, movement, violations
-from kassay.reference.model.group import Group, Member, Topic, cached, cached_per_group
+from kassay.reference.model.assignment import Assignment, cached_per_group, movement, violations
+from kassay.reference.model.group import Group, Member, Topic, cached
 from kassay.reference.model.ownership import ownership
 
 
