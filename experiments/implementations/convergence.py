@@ -9,10 +9,10 @@ import numpy as np
 from kassay.experiments.implementations.library_catalogue import uses_cooperative_protocol
 from kassay.experiments.implementations.runner import run
 from kassay.reference.model.assignment import Assignment, violations
-from kassay.reference.model.group import Group
+from kassay.reference.model.group import Group, topic_starts
 from kassay.reference.model.joined_groups import join_assignments, split_group
 from kassay.reference.model.ownership import rejoin
-from kassay.reference.model.partition_columns import select, topic_starts
+from kassay.reference.model.topic_partitions import select
 
 MAX_ROUNDS = 50
 

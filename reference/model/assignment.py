@@ -10,19 +10,23 @@ from numpy.typing import NDArray
 
 from kassay.reference.model import notebook_tables
 from kassay.reference.model.errors import InternalError
-from kassay.reference.model.group import Group, Results
-from kassay.reference.model.ownership import NO_OWNER, ownership
-from kassay.reference.model.partition_columns import (
-    UNKNOWN,
-    PartitionColumns,
-    TopicStarts,
+from kassay.reference.model.group import Group, Results, topic_starts
+from kassay.reference.model.ownership import (
+    NO_OWNER,
     are_subscribed,
     consumed_partitions,
-    select,
-    topic_starts,
+    ownership,
 )
 from kassay.reference.model.short_text import short_mapping
-from kassay.reference.model.topic_partitions import Column, Partitions, TopicPartition
+from kassay.reference.model.topic_partitions import (
+    UNKNOWN,
+    Column,
+    PartitionColumns,
+    Partitions,
+    TopicPartition,
+    TopicStarts,
+    select,
+)
 
 Value = TypeVar("Value")
 

@@ -10,11 +10,8 @@ import numpy as np
 
 from kassay.reference.model.assignment import Assignment, held_counts
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import (
-    balance_score,
-    spread,
-)
-from kassay.reference.model.partition_columns import subscription_mask
+from kassay.reference.model.metrics import balance_score, spread
+from kassay.reference.model.ownership import subscription_mask
 from kassay.reference.model.topic_partitions import TopicPartition
 
 CRUISE_CONTROL_BAND = 9  # percent

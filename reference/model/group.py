@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from kassay.reference.model import notebook_tables
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group_annotations import REBALANCING_STATES, Protocol, WeightSource
+from kassay.reference.model.topic_partitions import TopicStarts
 from kassay.reference.model.topics_and_members import (
     LATEST_PROTOCOL_VERSION,
     NO_GENERATION,
@@ -277,3 +278,9 @@ class Group:
 
 def _merged(parts: list[tuple[int, ...]]) -> tuple[int, ...]:
     return parts[0] if len(parts) == 1 else tuple(sorted(chain.from_iterable(parts)))
+
+
+@cached
+def topic_starts(group: Group) -> TopicStarts:
+    """Return the position of the first partition of each topic in a list of all partitions."""
+    return TopicStarts({topic.name: topic.partitions for topic in group.topics})

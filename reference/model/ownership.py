@@ -1,24 +1,28 @@
-"""Current owners of partitions, derived from the members' claims."""
+"""Subscribers and current owners of partitions, derived from the members' claims."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kassay.reference.model.group import NO_GENERATION, Group, cached
-from kassay.reference.model.partition_columns import (
+from kassay.reference.model.group import NO_GENERATION, Group, cached, topic_starts
+from kassay.reference.model.topic_partitions import (
+    NO_PARTITIONS,
     UNKNOWN,
+    Column,
     PartitionColumns,
+    Partitions,
     TopicStarts,
-    are_subscribed,
     select,
-    topic_starts,
 )
-from kassay.reference.model.topic_partitions import NO_PARTITIONS, Column, Partitions
 
 NO_OWNER = -1
+# Larger tables of members and topics take more time and memory than the subscriptions.
+_MAX_CELLS = 2**24
 
 
 class Claim(NamedTuple):
@@ -178,3 +182,45 @@ def _claims(group: Group, rows: PartitionColumns, reason: str) -> Iterator[Claim
         return
     for index, topic_index, number in zip(*(column.tolist() for column in rows), strict=True):
         yield Claim(group.members[index].id, group.topics[topic_index].name, number, reason)
+
+
+@cached
+def subscription_mask(group: Group) -> NDArray[np.bool_]:
+    """Return a boolean matrix: whether a member (row) subscribes to a topic (column)."""
+    starts = topic_starts(group)
+    table = np.zeros((len(group.members), len(group.topics)), dtype=np.bool_)
+    known: dict[tuple[str, ...], Column] = {}  # topic indices per distinct subscription
+    for row, member in enumerate(group.members):
+        names = member.subscription
+        if names not in known:
+            indices = map(starts.index.get, names, repeat(UNKNOWN))
+            codes = np.fromiter(indices, dtype=np.int32, count=len(names))
+            known[names] = codes[codes != UNKNOWN]
+        table[row, known[names]] = True
+    return table
+
+
+def are_subscribed(group: Group, rows: PartitionColumns) -> NDArray[np.bool_]:
+    """Return, for each row of the columns, whether the member subscribes to the topic."""
+    topics = len(group.topics)
+    if not len(rows.member):
+        return np.zeros(0, dtype=np.bool_)
+    if len(group.members) * topics <= _MAX_CELLS:
+        return subscription_mask(group)[rows.member, rows.topic]
+    index = topic_starts(group).index
+    keys = {
+        row * topics + index[name]
+        for row in np.flatnonzero(np.bincount(rows.member)).tolist()
+        for name in group.members[row].subscription
+        if name in index
+    }
+    claimed = rows.member.astype(np.int64) * topics + rows.topic
+    return np.isin(claimed, np.fromiter(keys, dtype=np.int64, count=len(keys)))
+
+
+@cached
+def consumed_partitions(group: Group) -> NDArray[np.bool_]:
+    """Return, for each partition, whether its topic has a subscriber."""
+    subscribers = group.subscribers()
+    consumed = [bool(subscribers.get(topic.name)) for topic in group.topics]
+    return np.repeat(np.array(consumed, dtype=np.bool_), topic_starts(group).counts)

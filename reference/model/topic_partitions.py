@@ -1,7 +1,7 @@
-"""Topic partitions, and immutable lists of topic partitions with 8 bytes per partition."""
+"""Topic partitions, and immutable lists and columns of topic partitions with few bytes each."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import repeat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise, repeat
 from typing import NamedTuple, Self, overload
 
 import numpy as np
@@ -11,6 +11,8 @@ from kassay.reference.model.errors import UsageError
 from kassay.reference.model.short_text import first_items
 
 Column = NDArray[np.int32]
+UNKNOWN = -1
+"""Index of a topic without metadata."""
 
 
 class TopicPartition(NamedTuple):
@@ -172,3 +174,89 @@ def _read_only(column: Column) -> Column:
 
 
 NO_PARTITIONS = Partitions.of(())
+
+
+class PartitionColumns(NamedTuple):
+    """Members' lists of partitions as columns: member, topic and partition number.
+
+    The rows are in the order of the lists. ``topic`` is `UNKNOWN` for a topic without metadata;
+    ``number`` may be out of range.
+    """
+
+    member: Column
+    topic: Column
+    number: Column
+
+
+EMPTY_COLUMNS = PartitionColumns(*[np.zeros(0, dtype=np.int32)] * 3)
+
+
+class TopicStarts:
+    """Consecutive numbering of a group's partitions: the start number of each topic.
+
+    The partitions of a group are numbered consecutively from 0, in the order of the topics.
+    ``counts`` is the number of partitions per topic.
+    """
+
+    def __init__(self, counts: Mapping[str, int]) -> None:
+        self.counts: NDArray[np.int64] = np.array(list(counts.values()), dtype=np.int64)
+        self.starts: NDArray[np.int64] = np.concatenate([[0], np.cumsum(self.counts)])
+        self.index = {name: index for index, name in enumerate(counts)}
+
+    @property
+    def size(self) -> int:
+        """Return the number of partitions of all topics."""
+        return int(self.starts[-1])
+
+    def exist(self, rows: PartitionColumns) -> NDArray[np.bool_]:
+        """Return, for each row of the columns, whether the partition exists."""
+        known: NDArray[np.bool_] = rows.topic != UNKNOWN
+        if len(self.counts):
+            known &= (rows.number >= 0) & (rows.number < self.counts[rows.topic])
+        return known
+
+    def flat(self, rows: PartitionColumns) -> NDArray[np.int64]:
+        """Return the consecutive number of the partition in each row. All partitions must exist."""
+        return self.starts[rows.topic] + rows.number
+
+    def rows(self, lists: Iterable[tuple[int, Partitions]]) -> PartitionColumns:
+        """Convert (member index, partitions) pairs to a `PartitionColumns` in the same order."""
+        # Topic indices of all name tables in one list, and the start of each table in it.
+        table: list[int] = []
+        starts_of_tables: dict[tuple[str, ...], int] = {}
+        runs: list[tuple[int, int, int]] = []
+        codes: list[Column] = []
+        numbers: list[Column] = []
+        for member, partitions in lists:
+            size = len(partitions)
+            if not size:
+                continue
+            names = partitions.topics
+            if names not in starts_of_tables:
+                starts_of_tables[names] = len(table)
+                table.extend([self.index.get(name, UNKNOWN) for name in names])
+            runs.append((member, starts_of_tables[names], size))
+            codes.append(partitions.codes)
+            numbers.append(partitions.numbers)
+        if not runs:
+            return EMPTY_COLUMNS
+        members, starts, sizes = np.array(runs, dtype=np.int32).T
+        topics = np.array(table, dtype=np.int32)
+        return PartitionColumns(
+            members.repeat(sizes),
+            topics[np.concatenate(codes) + starts.repeat(sizes)],
+            np.concatenate(numbers),
+        )
+
+    def by_topic(self, column: Column) -> dict[str, Column]:
+        """Split an array with one value per partition into read-only arrays, by topic name."""
+        column.flags.writeable = False
+        bounds = pairwise(self.starts.tolist())
+        return {
+            name: column[start:stop] for name, (start, stop) in zip(self.index, bounds, strict=True)
+        }
+
+
+def select(rows: PartitionColumns, mask: NDArray[np.bool_]) -> PartitionColumns:
+    """Return the rows of the columns that a mask selects."""
+    return PartitionColumns(rows.member[mask], rows.topic[mask], rows.number[mask])

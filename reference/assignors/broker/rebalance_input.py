@@ -16,9 +16,8 @@ from kassay.reference.java.hash_map import HashMap, set_capacity, uuid_map
 from kassay.reference.java.hash_order import string_order
 from kassay.reference.java.integer_set import IntegerSet
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.group import Group, Member, Topic, cached
-from kassay.reference.model.partition_columns import select, topic_starts
-from kassay.reference.model.topic_partitions import NO_PARTITIONS, Column, Partitions
+from kassay.reference.model.group import Group, Member, Topic, cached, topic_starts
+from kassay.reference.model.topic_partitions import NO_PARTITIONS, Column, Partitions, select
 
 TopicId = int
 """Id of a topic: the 128 bits of its UUID, because integers are faster keys."""

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from kassay.reference import Assignment, Group, Member, Topic, violations
 from kassay.reference.model.assignment import assignee_column
-from kassay.reference.model.partition_columns import topic_starts
+from kassay.reference.model.group import topic_starts
 from tests.strategies import groups, valid_assignments
 
 GROUP = Group(

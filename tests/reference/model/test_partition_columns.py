@@ -5,7 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kassay.reference import Group, Member, Partitions, Topic
-from kassay.reference.model import partition_columns
+from kassay.reference.model import ownership
+from kassay.reference.model.group import topic_starts
+from kassay.reference.model.topic_partitions import EMPTY_COLUMNS, UNKNOWN, PartitionColumns, select
 from tests.strategies import groups, valid_assignments
 
 GROUP = Group(
@@ -15,26 +17,26 @@ GROUP = Group(
 
 
 def test_partition_columns_keep_the_order_of_the_partition_lists() -> None:
-    starts = partition_columns.topic_starts(GROUP)
+    starts = topic_starts(GROUP)
     rows = starts.rows(
         [(1, Partitions.of([("u", 2), ("gone", 0)])), (0, Partitions.of([("t", 1), ("u", 9)]))]
     )
     assert rows.member.tolist() == [1, 1, 0, 0]
-    assert rows.topic.tolist() == [1, partition_columns.UNKNOWN, 0, 1]
+    assert rows.topic.tolist() == [1, UNKNOWN, 0, 1]
     assert rows.number.tolist() == [2, 0, 1, 9]
     assert starts.exist(rows).tolist() == [True, False, True, False]
-    assert starts.flat(partition_columns.select(rows, starts.exist(rows))).tolist() == [4, 1]
+    assert starts.flat(select(rows, starts.exist(rows))).tolist() == [4, 1]
 
 
 def test_the_partition_columns_of_a_group_without_owned_partitions_are_empty() -> None:
-    starts = partition_columns.topic_starts(GROUP)
-    assert starts.rows([]) is partition_columns.EMPTY_COLUMNS
-    assert starts.exist(partition_columns.EMPTY_COLUMNS).tolist() == []
+    starts = topic_starts(GROUP)
+    assert starts.rows([]) is EMPTY_COLUMNS
+    assert starts.exist(EMPTY_COLUMNS).tolist() == []
 
 
 def test_the_subscription_mask_is_true_for_subscribed_topics() -> None:
-    assert partition_columns.subscription_mask(GROUP).tolist() == [[False, True], [False, False]]
-    assert partition_columns.consumed_partitions(GROUP).tolist() == [False, False, True, True, True]
+    assert ownership.subscription_mask(GROUP).tolist() == [[False, True], [False, False]]
+    assert ownership.consumed_partitions(GROUP).tolist() == [False, False, True, True, True]
 
 
 @given(st.data())
@@ -43,18 +45,16 @@ def test_the_index_of_a_valid_assignment_has_each_consumed_partition_once(
 ) -> None:
     group = data.draw(groups(messy=True))
     assignment = data.draw(valid_assignments(group))
-    starts = partition_columns.topic_starts(group)
+    starts = topic_starts(group)
     rows = starts.rows((i, assignment[m.id]) for i, m in enumerate(group.members))
     assert starts.exist(rows).all()
     positions = sorted(starts.flat(rows).tolist())
-    assert positions == partition_columns.consumed_partitions(group).nonzero()[0].tolist()
+    assert positions == ownership.consumed_partitions(group).nonzero()[0].tolist()
 
 
 def test_subscriptions_of_large_groups_are_looked_up_without_a_table(monkeypatch):
-    rows = partition_columns.PartitionColumns(
-        np.array([0, 0, 1]), np.array([0, 1, 1]), np.array([0, 0, 0])
-    )
-    expected = partition_columns.are_subscribed(GROUP, rows).tolist()
+    rows = PartitionColumns(np.array([0, 0, 1]), np.array([0, 1, 1]), np.array([0, 0, 0]))
+    expected = ownership.are_subscribed(GROUP, rows).tolist()
     assert expected == [False, True, False]
-    monkeypatch.setattr(partition_columns, "_MAX_CELLS", 0)
-    assert partition_columns.are_subscribed(GROUP, rows).tolist() == expected
+    monkeypatch.setattr(ownership, "_MAX_CELLS", 0)
+    assert ownership.are_subscribed(GROUP, rows).tolist() == expected
