@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -161,7 +161,7 @@ def _single_pools(
             elif groups:
                 count = own[_SHARES[chosen.column]]
                 effects.append(share_effect(family, int(count), groups))
-        yield _pool(measure, name, effects)
+        yield _pool(measure, name, effects, least=0.0)
 
 
 def _pair_pools(
@@ -183,9 +183,16 @@ def _pair_pools(
         )
 
 
-def _pool(measure: str, name: str, effects: Sequence[FamilyEffect | None]) -> _Pool:
+def _pool(
+    measure: str, name: str, effects: Sequence[FamilyEffect | None], *, least: float = -math.inf
+) -> _Pool:
+    """Combine the known effects. A prediction interval has no values below ``least``."""
     known = tuple(effect for effect in effects if effect is not None)
-    return _Pool(measure=measure, name=name, effects=known, combined=combine(known))
+    combined = combine(known)
+    if combined is not None and combined.predicted is not None:
+        low, high = combined.predicted
+        combined = replace(combined, predicted=(max(least, low), max(least, high)))
+    return _Pool(measure=measure, name=name, effects=known, combined=combined)
 
 
 def _pool_table(
@@ -193,9 +200,8 @@ def _pool_table(
 ) -> ReportTable:
     """Create the table of combined estimates. ``p_values`` are adjusted, one list per column."""
     rows, data = [], []
-    least = 0.0 if first == "assignor" else -math.inf
     for pool, *adjusted in zip(pools, *p_values.values(), strict=True):
-        rows.append((pool.measure, pool.name, *_pool_cells(pool, least), *map(p_text, adjusted)))
+        rows.append((pool.measure, pool.name, *_pool_cells(pool), *map(p_text, adjusted)))
         data.append(
             {"measure": pool.measure, "name": pool.name}
             | ({} if pool.combined is None else asdict(pool.combined))
@@ -205,13 +211,13 @@ def _pool_table(
     return ReportTable.of(name, ("measure", first, *_COLUMNS, *titles), rows, data=data)
 
 
-def _pool_cells(pool: _Pool, least: float) -> tuple[str, ...]:
+def _pool_cells(pool: _Pool) -> tuple[str, ...]:
     found = pool.combined
     if found is None:
         return (f"0 of {len(pool.effects)}", *("–",) * (len(_COLUMNS) - 1))
     predicted = "–"
     if found.predicted is not None:
-        predicted = "{} to {}".format(*(number_text(max(least, one)) for one in found.predicted))
+        predicted = "{} to {}".format(*map(number_text, found.predicted))
     return (
         f"{found.families} of {len(pool.effects)}",
         digits_in_groups(found.groups),

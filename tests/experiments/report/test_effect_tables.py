@@ -1,3 +1,5 @@
+import io
+from ast import literal_eval
 from types import SimpleNamespace
 
 import pandas as pd
@@ -67,6 +69,18 @@ def test_families_are_combined_with_their_numbers_of_groups(section):
     moves = rows["unnecessary moves per rebalance", "sticky"]
     assert 0.2 < float(moves[4].split()[0]) < 0.8
     assert moves[5].startswith("0 to ")
+
+
+def test_the_prediction_interval_of_a_rate_starts_at_0_in_text_and_csv(section):
+    table = section["families"]
+    csv = pd.read_csv(io.StringIO(table.csv)).set_index(["measure", "name"])
+    low, high = literal_eval(csv.loc[("unnecessary moves per rebalance", "sticky"), "predicted"])
+    assert low == 0 < high
+
+
+def test_differences_of_pairs_can_be_negative_in_the_prediction_interval(section):
+    csv = pd.read_csv(io.StringIO(section["pairs"].csv))
+    assert min(literal_eval(text)[0] for text in csv["predicted"]) < 0
 
 
 def test_pairs_are_compared_within_each_family(section):
