@@ -5,6 +5,7 @@ import pytest
 
 from kassay.experiments.report.report_table import ReportTable
 from kassay.experiments.report.sensitivity_table import sensitivity_table
+from kassay.experiments.report.study_report import Report
 from kassay.experiments.report.trajectory_section import compare_pairs, trajectory_sections
 
 COUNTS = {
@@ -130,6 +131,19 @@ def test_the_primary_endpoint_has_only_rebalances_with_mixed_subscriptions():
     [section] = trajectory_sections(found)
     [row] = section["primary"].rows
     assert row[:7] == ("sticky → uniform", "unnecessary moves", "2", "0", "2", "0", "0")
+
+
+def test_page_and_markdown_state_the_limits_of_the_tables(section):
+    values = {
+        "manifest": {"configuration": {"families": []}, "versions": {}, "commit": None},
+        "counts": {},
+        "trajectories": (section,),
+    }
+    values |= {"measures": None, "overall": {}, "worst_groups": (), "named_groups": ()}
+    report = Report(values)
+    for text in (report.html, report.markdown):
+        assert "Rebalances on which an assignor fails count for the other one" in text
+        assert "only totals are determined, not the split by event" in text
 
 
 def test_the_pairs_of_each_measure_are_adjusted_as_their_own_family():
