@@ -149,6 +149,7 @@ def what_if(
         raise typer.BadParameter("--set requires documents of Kafka Streams or Kafka Connect")
     alternatives = options.specification(added, table).alternatives()
     files = numbered(options.plot)
+    printed: set[str] = set()
 
     def process(group: Group) -> GroupResult:
         try:
@@ -160,9 +161,12 @@ def what_if(
         results = _solve_scenarios(group, all_scenarios, options.assignor, objective, search)
         if options.plot is not None:
             _plot(results, next(files), group.id)
-        _print_assumed_weights(group, options.partitions or (), options.new_weight)
-        _print_added_members(group, results)
-        return _result(group, results, assignor=options.assignor)
+        # A group with assumed subscriptions is processed twice.
+        for note in _notes(group, results, options):
+            if note not in printed:
+                print_note(note)
+                printed.add(note)
+        return _result(group, results)
 
     layout = TableLayout(
         first=("scenario",),
@@ -234,42 +238,40 @@ def _change_settings(
     process_documents(source.file, process, documents, options.output_format, FORECAST_LAYOUT)
 
 
-def _result(
-    group: Group, results: Sequence[ScenarioResult], *, assignor: str | None
-) -> GroupResult:
-    """Return the scenarios as JSON, and print the library of a group without the Java client."""
-    own = identify_assignor(group)
-    if assignor is None and own.port is not None and not own.is_ported:
-        print_note(f"group {group.id!r}: {own}")
+def _result(group: Group, results: Sequence[ScenarioResult]) -> GroupResult:
+    """Return the scenarios as JSON."""
     return GroupResult(
         {
             "id": group.id,
-            "own_assignor": own.record(),
+            "own_assignor": identify_assignor(group).record(),
             "scenarios": [current_state(group), *(one.record() for one in results)],
         },
         reached=all(one.status in (Status.OPTIMAL, Status.FEASIBLE) for one in results),
     )
 
 
-def _print_assumed_weights(group: Group, partitions: Sequence[str], new_weight: str) -> None:
-    """Print the weight of each partition that is added to a weighted topic."""
-    for text in partitions:
+def _notes(
+    group: Group, results: Sequence[ScenarioResult], options: WhatIfOptions
+) -> Iterator[str]:
+    """Yield notes on added partitions and members, and on a client library other than Java's."""
+    for text in options.partitions or ():
         topic = group.topic_table().get(text.rpartition("=")[0])
         if topic is not None and topic.weights is not None:
-            print_note(
-                f"{group.id}: added partitions of {topic.name} have weight "
-                f"{added_weight(topic, new_weight)} ({new_weight}); set it with --new-weight"
+            weight = added_weight(topic, options.new_weight)
+            yield (
+                f"{group.id}: added partitions of {topic.name} have weight {weight} "
+                f"({options.new_weight}); set it with --new-weight"
             )
-
-
-def _print_added_members(group: Group, results: Sequence[ScenarioResult]) -> None:
-    """Print the ids of added members, whose order affects the results of assignors."""
-    if any(one.added and one.rebalance is not None for one in results):
-        print_note(
+    rebalanced = [one.scenario.group for one in results if one.rebalance is not None]
+    if any({m.id for m in changed.members} - group.member_table().keys() for changed in rebalanced):
+        yield (
             f"{group.id}: added members have the ids new-1, new-2, ...; the result of an assignor "
             "can depend on the order of the ids (range sorts members by id), and its moves can "
             "differ with other ids"
         )
+    own = identify_assignor(group)
+    if options.assignor is None and own.port is not None and not own.is_ported:
+        yield f"group {group.id!r}: {own}"
 
 
 def _rebalance(result: Mapping[str, object] | None) -> str:

@@ -59,8 +59,7 @@ class ScenarioResult:
 
     Only consumed partitions and members with a consumed topic count. ``makespan`` and
     ``movement`` are None without an assignment; ``placed`` partitions have no owner; ``fastest``
-    is the maximum speed in the unchanged group; ``idle`` members have no load, and ``added`` ones
-    are not in it;
+    is the maximum speed in the unchanged group; ``idle`` members have no load;
     ``topics_without_subscribers`` have a subscriber in the current group only.
     """
 
@@ -72,7 +71,6 @@ class ScenarioResult:
     movement: LevelValue | None
     placed: int
     idle: int | None
-    added: int
     topics_without_subscribers: tuple[str, ...]
     seconds: float
     solution: Solution = field(repr=False)
@@ -219,7 +217,6 @@ def what_if(
     partitions = sum(topic.partitions for topic in group.topics if subscribers[topic.name])
     owned = sum(len(member.owned) for member in with_valid_ownership(group).members)
     current = {} if before is None else before.subscribers()
-    known = group.member_table() if before is None else before.member_table()
     found = solution.assignment
     return ScenarioResult(
         scenario=scenario,
@@ -230,7 +227,6 @@ def what_if(
         movement=None if found is None else solution.movement,
         placed=partitions - owned,
         idle=None if found is None else load_vector(group, found).count(0),
-        added=sum(member.id not in known for member in group.members),
         topics_without_subscribers=tuple(
             topic for topic, members in current.items() if members and not subscribers.get(topic)
         ),

@@ -48,6 +48,19 @@ def test_idle_members_and_the_ids_of_added_members_are_shown(kassay, write_group
     assert "added members" not in unchanged.err
 
 
+def test_notes_of_a_group_with_assumed_subscriptions_appear_once(kassay, write_groups):
+    members = [
+        {"id": "a", "topics": ["t"], "owned": {"t": [0, 1, 2, 3]}, "assumed": ["topics"]},
+        {"id": "b", "topics": ["u"], "owned": {"u": [0]}, "assumed": ["topics"]},
+    ]
+    topics = WEIGHTED["topics"] | {"u": 1}
+    group = {"id": "w", "assignor": "range", "topics": topics, "members": members}
+    done = kassay("what-if", write_groups(group), "--partitions", "t=5", "--members", "+1")
+    assert "other_reading" in done.record
+    for note in ("added members have", "added partitions of t", "group 'w': "):
+        assert done.err.count(note) == 1
+
+
 def test_the_weight_of_added_partitions_is_stated_and_can_be_chosen(kassay, write_groups):
     path = write_groups(WEIGHTED)
     done = kassay("what-if", path, "--partitions", "t=5")
