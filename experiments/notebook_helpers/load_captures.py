@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kassay.experiments.sources.capture_files import EmptyGroups, import_groups
-from kassay.experiments.sources.import_options import ImportOptions, named_weights
+from kassay.experiments.sources.import_options import ImportOptions
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 
@@ -13,7 +13,7 @@ def load_captures(
     source: Path | str,
     *,
     subscriptions: Path | str | None = None,
-    weights: str | Mapping[str, Sequence[int]] = "none",
+    weights: str | Mapping[str, Sequence[int]] | None = None,
     missing_lag: int | None = None,
 ) -> tuple[Group, ...]:
     """Load all groups from a capture, a group document or a directory with captures.
@@ -24,7 +24,9 @@ def load_captures(
         Subscriptions that the source does not show: ``assigned`` (the default), ``equal``, or a
         JSON file as in ``kassay import --subscriptions``.
     weights
-        ``none``, ``lag``, or a table of topic to one integer per partition.
+        Weight of each partition. ``none``: 1, also if the source has weights; ``lag``: its lag;
+        or a table of topic to one integer per partition. Default: weights of the group document,
+        otherwise 1.
     missing_lag
         Lag of partitions without a lag.
 
@@ -36,11 +38,9 @@ def load_captures(
     path = Path(source).expanduser()
     if not path.exists():
         raise InputError(f"{path}: no such file or directory")
-    options = ImportOptions(
-        weights=named_weights(weights) if isinstance(weights, str) else None,
-        weight_table=None if isinstance(weights, str) else weights,
-        missing_lag=missing_lag,
-    ).with_subscriptions(subscriptions)
+    name, table = (weights, None) if isinstance(weights, str) else (None, weights)
+    options = ImportOptions(weight_table=table, missing_lag=missing_lag).with_named_weights(name)
+    options = options.with_subscriptions(subscriptions)
     groups = []
     for imported in import_groups([path], options, empty=EmptyGroups.REJECT):
         if imported.error is not None:

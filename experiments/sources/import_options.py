@@ -18,9 +18,9 @@ HostRule = Callable[[Member], str]
 """Function that returns the host of a member."""
 MemberTopics = Mapping[str, tuple[str, ...]]
 
-
+_NO_WEIGHTS = "none"
 WEIGHT_NAMES: Mapping[str, WeightSource | None] = {
-    "none": None,
+    _NO_WEIGHTS: None,
     **{str(each): each for each in (WeightSource.LAG, WeightSource.RATE, WeightSource.SIZE)},
 }
 """Weight source by name, without the weights that come from a file."""
@@ -59,15 +59,17 @@ class ImportOptions:
             return replace(self, assumed_subscriptions=AssumedSubscriptions(str(source)))
         return replace(self, subscriptions=load_subscriptions(Path(source)))
 
+    def with_named_weights(self, name: str | None) -> "ImportOptions":
+        """Return a copy with the weights of a name such as ``lag``; ``none`` removes weights.
 
-def named_weights(name: str) -> WeightSource | None:
-    """Convert a name such as ``lag`` to a weight source.
-
-    Raise InputError for a name that is not in `WEIGHT_NAMES`.
-    """
-    if name not in WEIGHT_NAMES:
-        raise InputError(f"weights must be one of {', '.join(WEIGHT_NAMES)}, got {name!r}")
-    return WEIGHT_NAMES[name]
+        None keeps the weights of documents. Raise InputError for a name that is not in
+        `WEIGHT_NAMES`.
+        """
+        if name is None:
+            return self
+        if name not in WEIGHT_NAMES:
+            raise InputError(f"weights must be one of {', '.join(WEIGHT_NAMES)}, got {name!r}")
+        return replace(self, weights=WEIGHT_NAMES[name], without_weights=name == _NO_WEIGHTS)
 
 
 def load_subscriptions(path: Path) -> dict[str, MemberTopics]:

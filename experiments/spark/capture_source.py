@@ -12,7 +12,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from kassay.experiments.sources.capture_files import ImportedGroup, import_groups, load_metadata
-from kassay.experiments.sources.import_options import ImportOptions, named_weights
+from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.spark.study_schemas import schema_of
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.documents.text_files import is_capture
@@ -46,8 +46,9 @@ class CaptureDataSource(DataSource):
     its files are from the same moment. A capture that cannot be read becomes a row with an error.
 
     The options are ``path`` and those of `kassay import`: ``metadata``, a file with partition
-    counts; ``subscriptions``, ``assigned`` or ``equal``; ``weights``, ``none`` or ``lag``;
-    ``missing_lag``. ``captures_per_task`` is the number of captures that a task reads.
+    counts; ``subscriptions``, ``assigned`` or ``equal``; ``weights``, ``lag`` or ``none``: 1, also
+    if the source has weights; ``missing_lag``. By default, weights are those of the group
+    documents. ``captures_per_task`` is the number of captures that a task reads.
     """
 
     @classmethod
@@ -132,8 +133,7 @@ def _import_options(options: dict[str, str]) -> ImportOptions:
             assumed_subscriptions=None if assumed is None else AssumedSubscriptions(assumed),
             partition_counts=known.partition_counts,
             minimum_counts=known.minimum_counts,
-            weights=named_weights(options.get("weights", "none")),
             missing_lag=None if missing_lag is None else int(missing_lag),
-        )
+        ).with_named_weights(options.get("weights"))
     except ValueError as error:
         raise InputError(f"invalid option of the format {NAME}: {error}") from None

@@ -24,8 +24,6 @@ from kassay.reference.documents.json_codec import load_weights
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group_annotations import WeightSource
 
-_NO_WEIGHTS = "none"
-
 
 def group_file_argument() -> Any:
     """Declare a source of groups, by default standard input."""
@@ -116,12 +114,10 @@ class SourceOptions:
         if self.sizes is not None and self.weights != WeightSource.SIZE:
             raise typer.BadParameter("--sizes requires --weights size")
         known = load_metadata(self.metadata)
-        return ImportOptions(
+        options = ImportOptions(
             partition_counts=known.partition_counts,
             minimum_counts=known.minimum_counts,
             topic_ids=known.topic_ids,
-            weights=WEIGHT_NAMES.get(self.weights or _NO_WEIGHTS),
-            without_weights=self.weights == _NO_WEIGHTS,
             missing_lag=self.missing_lag,
             sizes=None if self.sizes is None else load_sizes(self.sizes),
             weight_table=None if file is None else load_weights(file),
@@ -130,6 +126,7 @@ class SourceOptions:
             measures_speeds=self.speeds == RATE,
             together=self.together,
         ).with_subscriptions(self.subscriptions)
+        return options.with_named_weights(self.weights if file is None else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """Tables, graphs, figures and captures in notebooks."""
 
+import json
 from pathlib import Path
 
 import networkx as nx
@@ -59,6 +60,17 @@ def test_paths_of_the_residual_network_are_the_improving_chains():
     assert nx.has_path(graph, ("member", "a"), ("member", "b"))
     assert not nx.has_path(graph, ("member", "b"), ("member", "a"))
     assert graph.nodes["member", "a"]["load"] == 3
+
+
+def test_the_weights_of_a_group_document_are_kept_unless_none_removes_them(tmp_path):
+    topics = {"t": {"partitions": 2, "weights": [3, 4]}}
+    path = tmp_path / "group.json"
+    path.write_text(
+        json.dumps({"id": "g", "topics": topics, "members": [{"id": "a", "topics": ["t"]}]})
+    )
+    for options, weights in (({}, (3, 4)), ({"weights": "none"}, None)):
+        [group] = kassay.load_captures(path, **options)
+        assert group.topics[0].weights == weights
 
 
 @pytest.mark.parametrize("kind", ["frontier", "plan", "solution", "assignment"])
