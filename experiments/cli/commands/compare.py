@@ -28,6 +28,7 @@ from kassay.experiments.comparison.optimum import (
 from kassay.experiments.implementations.convergence import StableResult, run_until_stable
 from kassay.experiments.implementations.custom_assignor_names import is_custom_assignor
 from kassay.experiments.implementations.library_catalogue import kind_of_assignor
+from kassay.experiments.planning.preparation.planning_levels import level_words
 from kassay.reference.documents.family_documents import Kind
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, leximax, loads, measures
@@ -59,7 +60,8 @@ def compare(
 ) -> None:
     """Compare assignors with the proven optimum.
 
-    The optimum has the fewest moves among the assignments with minimum imbalance. Unnecessary
+    The optimum has the fewest moves among the assignments with minimum imbalance. The imbalance
+    is the sum of the squared loads; if weights differ, it is the maximum load. Unnecessary
     moves are the moves of the assignor minus the minimum number of moves to an assignment
     with equal or lower imbalance. Capacities of members are ignored. If weights differ and a
     greedy assignment has a lower maximum load than all assignors, the search for the optimum has
@@ -89,9 +91,10 @@ def compare(
         return GroupResult(_record(group, names, case_limits))
 
     layout = TableLayout(
-        first=("assignor",),
+        first=("assignor", "measure"),
         numbers=("imbalance", "minimum imbalance", "moves", "minimum moves", "unnecessary"),
         last=("result",),
+        not_empty=("measure",),
         rows=_rows,
     )
     if not objective.is_default:
@@ -223,10 +226,12 @@ def _entry(comparison: Comparison) -> dict[str, object]:
 
 def _rows(record: Record) -> Iterator[Sequence[object]]:
     optimum = record["optimum"]
+    measure = optimum["measure"]
     for entry in record["comparisons"]:
         yield (
             entry["assignor"],
-            entry.get(optimum["measure"], {}).get("greedy", "–"),
+            "" if measure == Measure.SUM_OF_SQUARES else level_words(measure),
+            entry.get(measure, {}).get("greedy", "–"),
             _minimum(optimum["imbalance"], optimum["imbalance_bound"]),
             entry.get("movement", {}).get("greedy", "–"),
             f"{'' if optimum['status'] == Status.OPTIMAL else '≤ '}{optimum['movement']}",

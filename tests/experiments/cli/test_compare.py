@@ -59,6 +59,15 @@ def test_the_table_has_one_row_per_assignor(kassay, file):
     assert results[("D", "sticky")].startswith("nonterminating")
 
 
+def test_the_table_names_the_measure_of_weighted_groups(kassay, file, write_groups):
+    options = ("--assignor", "range", "--format", "table")
+    assert "measure" not in kassay("compare", file, *options).out
+    topics = {"t": {"partitions": 3, "weights": [9, 5, 3]}}
+    members = [{"id": name, "topics": ["t"]} for name in "ab"]
+    weighted = write_groups({"id": "w", "topics": topics, "members": members})
+    assert "maximum load" in kassay("compare", weighted, *options).out
+
+
 def test_an_unknown_assignor_is_a_usage_error_with_the_choices(kassay, file):
     done = kassay("compare", file, "--assignor", "stikcy")
     assert (done.code, done.out) == (2, "")
