@@ -104,6 +104,7 @@ def effective_actions(
 class _Goal:
     """Current and planned value of a measure; ``reached`` returns its value after an action."""
 
+    measure: str
     current: int
     planned: int
     reached: Callable[[AssignmentMetrics], int]
@@ -112,14 +113,21 @@ class _Goal:
 def _goals(
     current: AssignmentMetrics, planned: AssignmentMetrics, levels: Sequence[Level]
 ) -> list[_Goal]:
-    values: list[Callable[[AssignmentMetrics], int]] = [lambda one: one.makespan]
+    values: dict[str, Callable[[AssignmentMetrics], int]] = {"makespan": lambda one: one.makespan}
     if planned.makespan >= current.makespan:
-        values.append(lambda one: one.measures[Measure.SUM_OF_SQUARES])
+        values["sum_of_squares"] = lambda one: one.measures[Measure.SUM_OF_SQUARES]
     if any(isinstance(level, HostImbalance) for level in levels):
-        values.append(lambda one: one.host_makespan)
+        values["host_makespan"] = lambda one: one.host_makespan
     if any(isinstance(level, CrossRack) for level in levels):
-        values.append(lambda one: one.cross_rack or 0)
-    return [_Goal(value(current), value(planned), value) for value in values]
+        values["cross_rack"] = lambda one: one.cross_rack or 0
+    return [_Goal(name, value(current), value(planned), value) for name, value in values.items()]
+
+
+def compared_measures(
+    current: AssignmentMetrics, planned: AssignmentMetrics, levels: Sequence[Level]
+) -> tuple[str, ...]:
+    """Return the measures of which an effective action almost reaches the planned values."""
+    return tuple(goal.measure for goal in _goals(current, planned, levels))
 
 
 def _is_effective(action: RecommendedAction, goals: Sequence[_Goal]) -> bool:

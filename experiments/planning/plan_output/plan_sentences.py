@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from kassay.experiments.planning.group_plan.actions import compared_measures
 from kassay.experiments.planning.group_plan.host_loads import host_loads
 from kassay.experiments.planning.group_plan.plan_alternatives import (
     ALMOST_BALANCED,
@@ -208,10 +209,11 @@ def action_note(plan: Plan) -> str | None:
         return None
     rules = " under its constraints" if plan.constraints else ""
     ignored = "" if plan.group.common_weight is not None else " Kafka's assignors ignore weights."
+    names = compared_measures(plan.current, plan.planned, plan.levels)
+    near = "is at most 5 % above that" if len(names) == 1 else "are at most 5 % above those"
     return (
-        "No action that kassay checks, such as another assignor, improves the group to within 5 % "
-        "of this plan"
-        f"{rules}.{ignored}"
+        "No action that kassay checks, such as another assignor, improves the group so that its "
+        f"{' and '.join(map(level_words, names))} {near} of this plan{rules}.{ignored}"
     )
 
 

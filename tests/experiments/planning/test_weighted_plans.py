@@ -152,7 +152,7 @@ def test_a_switch_of_the_assignor_is_the_first_action_if_it_is_effective():
     for text in (render_summary(result, directory="out"), render_ticket(result)):
         assert "cause further rebalances and moves: kassay forecast compares" in text
         assert "kassay forecast SOURCE --current ASSIGNOR --format table" in text
-        assert "to within 5 % of this plan" not in text
+        assert "improves the group so that" not in text
 
 
 def test_text_and_ticket_state_that_no_action_is_effective():
@@ -166,11 +166,14 @@ def test_text_and_ticket_state_that_no_action_is_effective():
         status=GroupStatus(assignor="range"),
     )
     result = plan(group)
-    note = "to within 5 % of this plan. Kafka's assignors ignore weights."
+    note = (
+        "improves the group so that its maximum load is at most 5 % above that of this plan. "
+        "Kafka's assignors ignore weights."
+    )
     assert not result.actions
     for text in (render_summary(result, directory="out"), render_ticket(result)):
         assert note in text
-    assert "to within 5 % of this plan" in render_html(result)
+    assert "its maximum load is at most 5 % above that of this plan" in render_html(result)
 
 
 def test_names_in_the_ticket_cannot_break_out_of_the_markdown():
