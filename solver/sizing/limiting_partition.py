@@ -32,7 +32,7 @@ class LimitingPartition:
     total, members
         Total weight of all partitions, and number of members that share it.
     after_split
-        Lowest maximum load if the keys of each partition of this weight are split in two.
+        Lowest maximum load if each partition of this weight is split in two of equal weight.
     """
 
     topic: str
@@ -46,7 +46,7 @@ class LimitingPartition:
 
     def __str__(self) -> str:
         """Describe the lower limit of the maximum load, and the remedies, in one text."""
-        noun = "total weight" if self.weight_source is None else _NOUNS.get(self.weight_source)
+        noun = None if self.weight_source is None else _NOUNS.get(self.weight_source)
         ratio = float(Fraction(self.weight * self.members, self.total))
         carry = "carries" if self.equal == 1 else "carry"
         further = f" ({self.equal:,} more {carry} as much)" if self.equal else ""
@@ -58,8 +58,8 @@ class LimitingPartition:
             f"partition {self.topic}-{self.partition} alone carries {self.weight:,}, "
             f"{self.weight / self.total:.0%} of the {noun or 'total weight'} and {ratio:.1f} times "
             f"the mean load{further}: no assignment has a lower maximum. Split "
-            f"{their} keys, or give {them} {member}. With {their} keys split in two, the lowest "
-            f"maximum load is {most}{split.bound:,}."
+            f"{their} keys, or give {them} {member}. With {their} keys split in two parts of equal "
+            f"{noun or 'weight'}, the lowest maximum load is {most}{split.bound:,}."
         )
 
     def record(self) -> dict[str, object]:

@@ -26,6 +26,9 @@ def test_the_reason_names_the_partition_its_share_and_the_gain_of_a_split():
         "partition big-204 alone carries 9,152, 15% of the traffic and 1.8 times the mean load: no "
         "assignment has a lower maximum."
     )
+    assert "With its keys split in two parts of equal traffic, the lowest maximum load is" in str(
+        found
+    )
     assert found.after_split.bound <= found.after_split.value < 5_100
     assert found.after_split.bound >= 60_130 / 12
 
