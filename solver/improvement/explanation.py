@@ -80,7 +80,7 @@ def explain(
     >>> group = Group(topics=(Topic(name="t", partitions=2),), members=members)
     >>> for step in explain(group, Assignment({"a": [("t", 0), ("t", 1)]})):
     ...     print(step)
-    a gives t-0 to b: a drops from 2 to 1, b rises from 0 to 1, 1 more move
+    a gives t-0 to b: a drops from 2 to 1, b rises from 0 to 1, 1 move more than ...
     """
     require_group(group)
     limits = SearchLimits.of(limits)
@@ -102,6 +102,6 @@ def explain(
 
 def _moves_text(moves: int) -> str:
     if moves == 0:
-        return "no additional move"
-    more = "more" if moves > 0 else "fewer"
-    return f"{abs(moves)} {more} move{'' if abs(moves) == 1 else 's'}"
+        return "as many moves as without this step"
+    noun, more = "move" if abs(moves) == 1 else "moves", "more" if moves > 0 else "fewer"
+    return f"{abs(moves)} {noun} {more} than without this step"

@@ -46,7 +46,6 @@ from kassay.solver.solution import value_and_bound
 _DEFAULT_ASSIGNOR = "range"
 _WITHIN_TOLERANCE = "no lower maximum load was found beyond the tolerance of 2 %"
 _INTERRUPTED = "the search for an improvement was interrupted"
-_FEWER_POSSIBLE = "the search ended at the time limit, fewer moves are possible"
 _REPEATED_STATE = "the assignor does not terminate; its repeated state is explained"
 
 
@@ -206,6 +205,13 @@ def _step(step: Explanation) -> dict[str, object]:
     }
 
 
+def _note_on_moves(value: int, bound: int) -> str:
+    return (
+        f"note: the steps make {value} moves; at least {bound} are needed, so fewer moves may be "
+        "possible"
+    )
+
+
 def _rows(record: Record) -> Iterator[Sequence[object]]:
     if not record.get("steps"):
         yield (
@@ -220,7 +226,7 @@ def _rows(record: Record) -> Iterator[Sequence[object]]:
         yield "", move["reason"], ""
     planned = record.get("planned_movement") or {"value": 0, "bound": 0}
     if planned["value"] > planned["bound"]:
-        yield "", f"note: the steps make {planned['value']} moves; {_FEWER_POSSIBLE}", ""
+        yield "", _note_on_moves(**planned), ""
     if "note" in record:
         yield "", f"note: {record['note']}", ""
     own = record.get("own_assignor", {"is_ported": True})

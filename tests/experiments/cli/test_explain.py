@@ -1,8 +1,11 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from kassay.experiments.cli.commands import explain as command
+from kassay.solver.solution import LevelValue
 from tests.experiments.cli.conftest import LOPSIDED_GROUP
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "groups.jsonl"
@@ -16,7 +19,7 @@ def test_the_example_groups_have_one_chain_each(kassay):
     last = records[-1]["steps"]
     assert [len(record["steps"]) for record in records] == [1, 1, 1, 1, 1]
     assert last[0]["description"].endswith(
-        "M3 drops from 11 to 10, M1 rises from 9 to 10, 2 more moves"
+        "M3 drops from 11 to 10, M1 rises from 9 to 10, 2 moves more than without this step"
     )
     assert (last[0]["direct"], last[0]["moves"], len(last[0]["transfers"])) == (False, 2, 2)
 
@@ -85,6 +88,22 @@ def test_an_uneven_weighted_assignment_with_equal_counts_is_not_optimal(kassay, 
     assert "a gives t-1 to b" in table
     assert "by sticky" not in table
     assert "by sticky" in kassay("explain", write_groups(LOPSIDED_GROUP), "--format", "table").out
+
+
+def test_moves_above_their_bound_have_a_note_without_a_time_limit(
+    kassay, write_groups, monkeypatch
+):
+    explain_weighted = command.explain_weighted
+
+    def unproven(*arguments, **options):
+        return replace(
+            explain_weighted(*arguments, **options), planned=LevelValue("movement", 7, 4)
+        )
+
+    monkeypatch.setattr(command, "explain_weighted", unproven)
+    table = kassay("explain", write_groups(WEIGHTED), "--format", "table").out
+    note = "note: the steps make 7 moves; at least 4 are needed, so fewer moves may be possible"
+    assert note in " ".join(table.replace("│", " ").split())
 
 
 def test_a_balanced_weighted_assignment_is_optimal(kassay, write_groups):

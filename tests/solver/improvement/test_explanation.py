@@ -34,7 +34,7 @@ def test_sticky_misses_a_chain_of_two_transfers_in_group_a():
     assert not step.is_direct
     assert str(step) == (
         "c0 gives t1-0 to c1, c1 gives t0-0 to c2: c0 drops from 2 to 1, "
-        "c2 rises from 0 to 1, no additional move"
+        "c2 rises from 0 to 1, as many moves as without this step"
     )
 
 
@@ -43,7 +43,7 @@ def test_the_chain_of_group_b_costs_two_moves():
     (text,) = explanation_texts("B", sticky)
     assert text == (
         "c2 gives t1-0 to c1, c1 gives t0-0 to c0: c2 drops from 2 to 1, "
-        "c0 rises from 0 to 1, 2 more moves"
+        "c0 rises from 0 to 1, 2 moves more than without this step"
     )
 
 
