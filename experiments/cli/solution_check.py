@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from kassay.experiments.cli.process_each_group import GroupResult
+from kassay.experiments.cli.results.process_each_group import GroupResult
 from kassay.experiments.cli.solution_documents import SolutionDocument
 from kassay.reference.documents.json_codec import group_fingerprint
 from kassay.reference.model.assignment import Assignment, movement, violations

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kassay.experiments.cli.read_groups import name_of
 from kassay.reference.documents.json_codec import (
     assignment_document,
     document_id,
@@ -13,7 +12,7 @@ from kassay.reference.documents.json_codec import (
     parse_assignment,
 )
 from kassay.reference.documents.json_values import LocatedDocument, read_json_documents
-from kassay.reference.documents.text_files import open_text
+from kassay.reference.documents.text_files import name_of, open_text
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group

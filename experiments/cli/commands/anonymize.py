@@ -8,9 +8,8 @@ import typer
 
 from kassay.experiments.cli.messages import BAD_INPUT
 from kassay.experiments.cli.options.option_groups import option
-from kassay.experiments.cli.options.source_options import group_file_argument
-from kassay.experiments.cli.read_groups import read_valid_groups
-from kassay.experiments.cli.write_results import json_line, write_text
+from kassay.experiments.cli.options.source_options import group_file_argument, read_valid_groups
+from kassay.experiments.cli.results.write_results import json_line, write_text
 from kassay.experiments.sources import anonymize as anonymization
 from kassay.reference.documents.json_codec import group_document
 

@@ -6,25 +6,18 @@ from dataclasses import dataclass
 import typer
 
 from kassay.experiments.cli.families.comparison_results import compare_families
-from kassay.experiments.cli.options.assignor_options import (
-    CustomAssignors,
-    assignors_option,
-)
+from kassay.experiments.cli.options.assignor_options import CustomAssignors, assignors_option
 from kassay.experiments.cli.options.objective_options import ObjectiveOptions
 from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
 from kassay.experiments.cli.options.search_options import LimitOptions
 from kassay.experiments.cli.options.source_options import GroupSource
-from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
-from kassay.experiments.cli.progress import PROGRESS
-from kassay.experiments.cli.write_results import Record, TableLayout
+from kassay.experiments.cli.results.process_each_group import GroupResult, process_each_group
+from kassay.experiments.cli.results.write_results import Record, TableLayout
+from kassay.experiments.cli.run_control import PROGRESS
 from kassay.experiments.comparison.compare import compare as compare_with_optimum
 from kassay.experiments.comparison.compare import compare_levels
 from kassay.experiments.comparison.comparison_result import Comparison
-from kassay.experiments.comparison.optimum import (
-    CaseLimits,
-    solve_optimum,
-    without_capacities,
-)
+from kassay.experiments.comparison.optimum import CaseLimits, solve_optimum, without_capacities
 from kassay.experiments.implementations.convergence import StableResult, run_until_stable
 from kassay.experiments.implementations.custom_assignor_names import is_custom_assignor
 from kassay.experiments.implementations.library_catalogue import kind_of_assignor

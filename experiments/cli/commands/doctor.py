@@ -7,7 +7,7 @@ import typer
 from kassay.experiments.cli.machine_checks import Check, run_checks
 from kassay.experiments.cli.messages import NOT_REACHED
 from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
-from kassay.experiments.cli.write_results import print_records
+from kassay.experiments.cli.results.write_results import print_records
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,6 @@ import typer
 
 from kassay.experiments.cli.families.forecasts import FORECAST_LAYOUT, family_forecast
 from kassay.experiments.cli.families.other_kinds import read_selected
-from kassay.experiments.cli.interruption import STOP
 from kassay.experiments.cli.messages import print_note
 from kassay.experiments.cli.options.option_checks import given_options
 from kassay.experiments.cli.options.option_groups import option
@@ -22,26 +21,22 @@ from kassay.experiments.cli.options.output_options import (
 )
 from kassay.experiments.cli.options.search_options import downtime_option, pause_option
 from kassay.experiments.cli.options.source_options import SelectedGroups
-from kassay.experiments.cli.process_each_group import (
+from kassay.experiments.cli.results.process_each_group import (
     GroupResult,
     process_documents,
     process_each_group,
 )
-from kassay.experiments.cli.write_results import Record, TableLayout, write_text
+from kassay.experiments.cli.results.write_results import Record, TableLayout, write_text
+from kassay.experiments.cli.run_control import STOP
 from kassay.experiments.planning.configuration_forecast import (
     Forecast,
     RestartSettings,
     current_assignor,
 )
-from kassay.experiments.planning.configuration_forecast import (
-    forecast as forecast_changes,
-)
+from kassay.experiments.planning.configuration_forecast import forecast as forecast_changes
 from kassay.experiments.planning.forecast_recommendation import Criterion, Recommendation, recommend
 from kassay.experiments.planning.plan_output.plan_files import directory_names
-from kassay.experiments.planning.planned_events.event_forecast import (
-    EventForecast,
-    forecast_events,
-)
+from kassay.experiments.planning.planned_events.event_forecast import EventForecast, forecast_events
 from kassay.experiments.planning.planned_events.planned_rebalances import (
     load_planned_events,
     planned_rebalances,

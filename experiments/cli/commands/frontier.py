@@ -15,8 +15,8 @@ from kassay.experiments.cli.options.output_options import (
 )
 from kassay.experiments.cli.options.search_options import SearchOptions
 from kassay.experiments.cli.options.source_options import GroupSource
-from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
-from kassay.experiments.cli.write_results import Record, TableLayout
+from kassay.experiments.cli.results.process_each_group import GroupResult, process_each_group
+from kassay.experiments.cli.results.write_results import Record, TableLayout
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, loads
 from kassay.solver.frontier.frontier import frontier as find_frontier

@@ -8,14 +8,14 @@ from pathlib import Path
 import typer
 
 from kassay.experiments.cli.messages import BAD_INPUT, print_note
-from kassay.experiments.cli.options.option_groups import argument, option
-from kassay.experiments.cli.options.source_options import (
+from kassay.experiments.cli.options.cluster_options import (
     SampledClusterOptions,
-    SourceOptions,
     check_cluster_usage,
     read_cluster,
 )
-from kassay.experiments.cli.write_results import error_record, json_line, write_text
+from kassay.experiments.cli.options.option_groups import argument, option
+from kassay.experiments.cli.options.source_options import SourceOptions
+from kassay.experiments.cli.results.write_results import error_record, json_line, write_text
 from kassay.experiments.sources.capture_files import (
     EmptyGroups,
     ImportedGroup,

@@ -13,11 +13,15 @@ from kassay.experiments.cli.messages import BAD_INPUT
 from kassay.experiments.cli.options.option_groups import option
 from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
 from kassay.experiments.cli.options.search_options import AddedMembers, SearchOptions
-from kassay.experiments.cli.options.source_options import GroupSource, SourceOptions
-from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
-from kassay.experiments.cli.progress import PROGRESS
-from kassay.experiments.cli.read_groups import STDIN, ParsedGroup, read_source
-from kassay.experiments.cli.write_results import Record, TableLayout, error_record
+from kassay.experiments.cli.options.source_options import (
+    GroupSource,
+    ParsedGroup,
+    SourceOptions,
+    read_source,
+)
+from kassay.experiments.cli.results.process_each_group import GroupResult, process_each_group
+from kassay.experiments.cli.results.write_results import Record, TableLayout, error_record
+from kassay.experiments.cli.run_control import PROGRESS
 from kassay.experiments.planning.scenarios.autoscaler_values import Autoscaler, autoscaler_values
 from kassay.experiments.planning.scenarios.drain_time import (
     Backlog,
@@ -25,6 +29,7 @@ from kassay.experiments.planning.scenarios.drain_time import (
     lag_of,
     spread_backlog,
 )
+from kassay.reference.documents.text_files import STDIN
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_annotations import WeightSource

@@ -14,9 +14,9 @@ from kassay.experiments.cli.options.search_options import (
     capacity_option,
 )
 from kassay.experiments.cli.options.source_options import GroupSource
-from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
-from kassay.experiments.cli.progress import PROGRESS
-from kassay.experiments.cli.write_results import Record, TableLayout
+from kassay.experiments.cli.results.process_each_group import GroupResult, process_each_group
+from kassay.experiments.cli.results.write_results import Record, TableLayout
+from kassay.experiments.cli.run_control import PROGRESS
 from kassay.reference.model.group import Group
 from kassay.solver.limits import SearchBudget
 from kassay.solver.sizing.member_loss import MemberLosses, member_loss

@@ -11,8 +11,8 @@ from kassay.experiments.cli.options.assignor_options import timeout_option
 from kassay.experiments.cli.options.option_groups import REQUIRED, option
 from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
 from kassay.experiments.cli.options.source_options import GroupSource
-from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
-from kassay.experiments.cli.write_results import Record, TableLayout
+from kassay.experiments.cli.results.process_each_group import GroupResult, process_each_group
+from kassay.experiments.cli.results.write_results import Record, TableLayout
 from kassay.experiments.comparison.library_agreement import sorted_loads
 from kassay.experiments.comparison.release_results import ReleaseResult, run_releases
 from kassay.experiments.implementations.installation import installed_versions

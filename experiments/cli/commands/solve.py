@@ -3,15 +3,15 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kassay.experiments.cli.interruption import STOP
 from kassay.experiments.cli.options.objective_options import ObjectiveOptions
 from kassay.experiments.cli.options.option_groups import option
 from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
 from kassay.experiments.cli.options.search_options import SearchOptions
 from kassay.experiments.cli.options.source_options import GroupSource
-from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
+from kassay.experiments.cli.results.process_each_group import GroupResult, process_each_group
+from kassay.experiments.cli.results.write_results import Record, TableLayout
+from kassay.experiments.cli.run_control import STOP
 from kassay.experiments.cli.solution_documents import solution_record
-from kassay.experiments.cli.write_results import Record, TableLayout
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.solver.certificate.certificate import Proof, weakest_proof

@@ -8,7 +8,6 @@ from typing import Any
 
 import typer
 
-from kassay.experiments.cli.interruption import note_on_interrupt
 from kassay.experiments.cli.messages import BAD_INPUT
 from kassay.experiments.cli.options.assignor_options import (
     CustomAssignors,
@@ -19,9 +18,10 @@ from kassay.experiments.cli.options.option_checks import known_names
 from kassay.experiments.cli.options.option_groups import argument, option
 from kassay.experiments.cli.options.output_options import TableOptions, location_option
 from kassay.experiments.cli.options.search_options import LimitOptions, cases_option
+from kassay.experiments.cli.options.source_options import read_group_documents
 from kassay.experiments.cli.options.spark_options import SparkOptions, tasks_option
-from kassay.experiments.cli.read_groups import name_of, read_group_documents
-from kassay.experiments.cli.write_results import print_table
+from kassay.experiments.cli.results.write_results import print_table
+from kassay.experiments.cli.run_control import note_on_interrupt
 from kassay.experiments.report.assignor_summary import by_scope
 from kassay.experiments.report.share_streams_connect_section import measure_section
 from kassay.experiments.spark.output_files import delete_abandoned_runs, read_summary
@@ -39,7 +39,7 @@ from kassay.experiments.study.output_reader import (
     read_manifest,
 )
 from kassay.experiments.study.statistics.event_stream_rates import RATES, StreamTotals
-from kassay.reference.documents.text_files import open_text
+from kassay.reference.documents.text_files import name_of, open_text
 from kassay.reference.model.errors import InputError, UsageError
 
 _STREAM_RATES = (

@@ -9,21 +9,19 @@ from pathlib import Path
 
 import typer
 
-from kassay.experiments.cli.interruption import STOP, call_interruptibly, exit_interrupted
 from kassay.experiments.cli.messages import BAD_INPUT, NOT_REACHED, print_note
-from kassay.experiments.cli.options.option_groups import argument, option
-from kassay.experiments.cli.options.output_options import Format, TableOptions, directory_option
-from kassay.experiments.cli.options.source_options import (
+from kassay.experiments.cli.options.cluster_options import (
     SampledClusterOptions,
-    SourceOptions,
     check_cluster_usage,
     read_cluster,
 )
+from kassay.experiments.cli.options.option_groups import argument, option
+from kassay.experiments.cli.options.output_options import Format, TableOptions, directory_option
+from kassay.experiments.cli.options.source_options import SourceOptions, parsed_groups, read_source
 from kassay.experiments.cli.options.survey_conditions import Condition, parse_condition
-from kassay.experiments.cli.progress import PROGRESS
-from kassay.experiments.cli.read_groups import name_of, parsed_groups, read_source
-from kassay.experiments.cli.survey_results import metric_rows, print_survey, survey_document
-from kassay.experiments.cli.write_results import write_text
+from kassay.experiments.cli.results.survey_results import metric_rows, print_survey, survey_document
+from kassay.experiments.cli.results.write_results import write_text
+from kassay.experiments.cli.run_control import PROGRESS, STOP, call_interruptibly, exit_interrupted
 from kassay.experiments.comparison.optimum import CaseLimits
 from kassay.experiments.history.prometheus_metrics import SURVEY_METRICS, metrics_text, replace_file
 from kassay.experiments.planning.group_plan.plan import plan
@@ -45,6 +43,7 @@ from kassay.experiments.planning.survey.survey_result import (
 )
 from kassay.experiments.sources.capture_files import EmptyGroups
 from kassay.reference.documents.family_documents import FamilyDocument, OtherKindError
+from kassay.reference.documents.text_files import name_of
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.solver.limits import SearchBudget, SearchLimits

@@ -9,10 +9,10 @@ from kassay.experiments.cli.options.objective_options import ObjectiveOptions
 from kassay.experiments.cli.options.option_groups import REQUIRED, option
 from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
 from kassay.experiments.cli.options.source_options import GroupSource
-from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
-from kassay.experiments.cli.read_groups import STDIN
+from kassay.experiments.cli.results.process_each_group import GroupResult, process_each_group
 from kassay.experiments.cli.solution_check import Question, check_solution
 from kassay.experiments.cli.solution_documents import SolutionFile
+from kassay.reference.documents.text_files import STDIN
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 

@@ -9,7 +9,6 @@ import typer
 from kassay.experiments.cli.families.forecasts import FORECAST_LAYOUT
 from kassay.experiments.cli.families.other_kinds import ParsedDocument, read_selected
 from kassay.experiments.cli.families.setting_changes import family_what_if
-from kassay.experiments.cli.interruption import STOP
 from kassay.experiments.cli.messages import print_note
 from kassay.experiments.cli.options.assignor_options import assignor_option
 from kassay.experiments.cli.options.objective_options import ObjectiveOptions
@@ -29,13 +28,13 @@ from kassay.experiments.cli.options.search_options import (
     pause_option,
 )
 from kassay.experiments.cli.options.source_options import SelectedGroups
-from kassay.experiments.cli.process_each_group import (
+from kassay.experiments.cli.results.process_each_group import (
     GroupResult,
     process_documents,
     process_each_group,
 )
-from kassay.experiments.cli.progress import PROGRESS
-from kassay.experiments.cli.write_results import Record, TableLayout, error_record
+from kassay.experiments.cli.results.write_results import Record, TableLayout, error_record
+from kassay.experiments.cli.run_control import PROGRESS, STOP
 from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
 from kassay.experiments.planning.preparation.planning_start import (
     UnplannableGroupError,

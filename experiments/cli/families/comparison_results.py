@@ -7,8 +7,8 @@ from pathlib import Path
 import typer
 
 from kassay.experiments.cli.options.output_options import Format
-from kassay.experiments.cli.process_each_group import GroupResult, process_family_documents
-from kassay.experiments.cli.write_results import (
+from kassay.experiments.cli.results.process_each_group import GroupResult, process_family_documents
+from kassay.experiments.cli.results.write_results import (
     Record,
     TableLayout,
     json_line,
@@ -18,11 +18,7 @@ from kassay.experiments.cli.write_results import (
 from kassay.experiments.comparison.family_comparison import compare_assignor
 from kassay.experiments.comparison.family_measures import FamilyComparison
 from kassay.experiments.counterexamples.family_document_hunt import FamilyCounterexample, FamilyHunt
-from kassay.reference.documents.family_documents import (
-    FamilyDocument,
-    Kind,
-    read_family_documents,
-)
+from kassay.reference.documents.family_documents import FamilyDocument, Kind, read_family_documents
 from kassay.reference.documents.text_files import name_of, open_text
 from kassay.reference.model.errors import InputError
 from kassay.solver.limits import SearchLimits

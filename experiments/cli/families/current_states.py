@@ -7,8 +7,8 @@ from pathlib import Path
 from kassay.experiments.cli.families.forecasts import FORECAST_LAYOUT, family_forecast
 from kassay.experiments.cli.messages import print_note
 from kassay.experiments.cli.options.output_options import Format
-from kassay.experiments.cli.process_each_group import GroupResult
-from kassay.experiments.cli.write_results import Record, TableLayout, write_text
+from kassay.experiments.cli.results.process_each_group import GroupResult
+from kassay.experiments.cli.results.write_results import Record, TableLayout, write_text
 from kassay.experiments.planning.families.current_state import FamilyState, current_state
 from kassay.experiments.planning.families.family_page import PageTable, render_family_page
 from kassay.experiments.planning.plan_output.plan_files import PLAN_PAGE

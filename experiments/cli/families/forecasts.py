@@ -7,8 +7,8 @@ import typer
 from kassay.experiments.cli.families.other_kinds import refuse
 from kassay.experiments.cli.messages import print_note
 from kassay.experiments.cli.options.output_options import Format
-from kassay.experiments.cli.process_each_group import GroupResult
-from kassay.experiments.cli.write_results import Record, TableLayout
+from kassay.experiments.cli.results.process_each_group import GroupResult
+from kassay.experiments.cli.results.write_results import Record, TableLayout
 from kassay.experiments.implementations.library_catalogue import kind_of_assignor
 from kassay.experiments.planning.families.connect_forecast import ConnectForecast, forecast_connect
 from kassay.experiments.planning.families.streams_forecast import StreamsForecast, forecast_streams

@@ -10,7 +10,7 @@ from kassay.experiments.cli.families.other_kinds import refuse
 from kassay.experiments.cli.messages import print_note
 from kassay.experiments.cli.options.assignor_options import known_assignor
 from kassay.experiments.cli.options.output_options import Format
-from kassay.experiments.cli.process_each_group import GroupResult
+from kassay.experiments.cli.results.process_each_group import GroupResult
 from kassay.experiments.planning.families.connect_forecast import DELAY, forecast_connect
 from kassay.experiments.planning.families.streams_forecast import (
     HIGH_AVAILABILITY,

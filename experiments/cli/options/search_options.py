@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from kassay.experiments.cli.interruption import STOP
 from kassay.experiments.cli.options.option_groups import option
+from kassay.experiments.cli.run_control import STOP
 from kassay.solver.limits import SearchLimits
 
 if TYPE_CHECKING:

@@ -1,28 +1,34 @@
-"""Command-line options for group documents, captures and running clusters."""
+"""Command-line options for group documents and captures, and the reading of their groups."""
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import typer
 
-from kassay.experiments.cli.messages import print_note
+from kassay.experiments.cli.messages import print_error, print_note
 from kassay.experiments.cli.options.option_groups import argument, option
-from kassay.experiments.cli.read_groups import STDIN
 from kassay.experiments.sources.capture_files import (
     EmptyGroups,
     ImportedGroup,
+    import_groups,
     join_imported,
     load_metadata,
     load_sizes,
 )
 from kassay.experiments.sources.hosts_speeds_weights import RATE, load_speeds, parse_hosts
 from kassay.experiments.sources.import_options import WEIGHT_NAMES, ImportOptions
-from kassay.experiments.sources.live_cluster import client_properties
-from kassay.reference.documents.json_codec import load_weights
+from kassay.reference.documents.family_documents import OtherKindError
+from kassay.reference.documents.json_codec import group_document, load_weights
+from kassay.reference.documents.text_files import STDIN, name_of
 from kassay.reference.model.errors import InputError
+from kassay.reference.model.group import Group
 from kassay.reference.model.group_annotations import WeightSource
+
+ParsedGroup = tuple[str | None, Group | InputError]
+"""Pair of a group id, and the parsed group or the error in its document."""
 
 
 def group_file_argument() -> Any:
@@ -148,84 +154,86 @@ class SelectedGroups(GroupSource):
     group: list[str] | None = group_option()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterOptions:
-    """Command-line options for reading from a running Kafka cluster."""
-
-    panel: ClassVar[str] = "Options for a running cluster"
-
-    bootstrap_server: str | None = option(
-        None,
-        "Brokers of the cluster to read from, separated by commas.",
-        metavar="HOST:PORT",
-    )
-    command_config: Path | None = option(
-        None,
-        "File of client properties, such as TLS and SASL settings.",
-    )
-    timeout: float = option(30.0, "Time limit per request to Kafka, in seconds.", min=0.1)
-
-    def settings(self) -> dict[str, str]:
-        """Return the client properties for librdkafka."""
-        config = self.command_config
-        return {} if config is None else client_properties.load_librdkafka_settings(config)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SampledClusterOptions(ClusterOptions):
-    """Command-line options for reading groups, and rates of partitions, from a cluster."""
-
-    sample: float = option(
-        10.0,
-        "Time between the two offset samples for --weights rate and --speeds rate, in seconds.",
-        min=0.1,
-    )
-
-
-def check_cluster_usage(
-    source: str, has_source: bool, cluster: ClusterOptions, source_data: SourceOptions
-) -> None:
-    """Raise a usage error unless the options name one source and fit this source.
-
-    ``source`` is the placeholder of the argument for files, and ``has_source`` is true if files
-    are given.
-    """
-    if has_source is (cluster.bootstrap_server is not None):
-        raise typer.BadParameter(f"give either {source} or --bootstrap-server, and not both")
-    if cluster.bootstrap_server is not None:
-        if source_data.metadata is not None:
-            raise typer.BadParameter(
-                "--metadata cannot be combined with --bootstrap-server: the cluster "
-                "reports its partition counts"
-            )
-    elif cluster.command_config is not None:
-        raise typer.BadParameter("--command-config requires --bootstrap-server")
-    elif source_data.weights == WeightSource.RATE:
-        raise typer.BadParameter("--weights rate requires --bootstrap-server")
-    elif source_data.speeds == RATE:
-        raise typer.BadParameter("--speeds rate requires --bootstrap-server")
-
-
-def read_cluster(
-    options: SampledClusterOptions,
-    groups: Sequence[str],
-    import_options: ImportOptions,
+def read_source(
+    file: Path,
+    options: ImportOptions | None = None,
     *,
-    empty: EmptyGroups,
-) -> Iterator[ImportedGroup]:
-    """Read the named groups of a running cluster, or all groups if no name is given."""
-    from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
-    from kassay.experiments.sources.live_cluster.live_groups import import_live
+    selected: Collection[str] = (),
+    print_notes: bool = True,
+) -> Iterator[ParsedGroup]:
+    """Read groups from documents or captures. Yield an `InputError` for each invalid group.
 
-    settings, server = options.settings(), options.bootstrap_server or ""
-    try:
-        cluster = LiveCluster(server, settings, timeout=options.timeout)
-    except InputError as error:
-        where = "" if options.command_config is None else f"{options.command_config}: "
-        raise InputError(f"{where}{error}") from None
-    if import_options.weights is WeightSource.RATE or import_options.measures_speeds:
-        print_note(f"taking two samples of the rate, {options.sample:g} s apart")
-    imported = import_live(
-        cluster, groups, import_options, sample_seconds=options.sample, empty=empty
+    Unless ``print_notes`` is false, the notes of captures, and the state of rebalancing groups,
+    are printed. If ``selected`` is given, they are printed only for the selected groups. With the
+    option ``together``, the selected groups are joined.
+    """
+    if file != STDIN and not file.exists():
+        raise InputError(f"{file}: no such file or directory")
+    known = ImportOptions() if options is None else options
+    imported = import_groups([file], known, empty=EmptyGroups.REJECT)
+    if known.together:
+        imported = join_imported(one for one in imported if not selected or one.id in selected)
+        selected = ()
+    return parsed_groups(
+        imported, is_shown=lambda id: print_notes and (not selected or id in selected)
     )
-    return join_imported(imported) if import_options.together else imported
+
+
+def check_selected(file: Path, selected: set[str], known: Iterable[str | None]) -> None:
+    """Raise InputError if a selected id is not one of the known ids of a source."""
+    missing = sorted(selected.difference(known))
+    if missing:
+        raise InputError(f"{name_of(file)} contains no group {missing[0]!r}")
+
+
+def parsed_groups(
+    imported: Iterable[ImportedGroup], *, is_shown: Callable[[str | None], bool]
+) -> Iterator[ParsedGroup]:
+    """Yield the groups of an import, with an `InputError` for each invalid group.
+
+    The notes and the state of a group are printed if ``is_shown`` returns true for its id.
+    """
+    for one in imported:
+        if one.group is not None:
+            if is_shown(one.id):
+                _print_notes(one)
+            yield one.id, one.group
+        elif one.document is not None:
+            yield one.id, OtherKindError(one.document)
+        elif one.error is not None:
+            yield one.id, InputError(one.error)
+        elif is_shown(one.id):
+            print_note(f"skipped {one.id!r}: {one.skipped}")
+
+
+def _print_notes(imported: ImportedGroup) -> None:
+    """Print the notes of a captured group; for a document, those of options, and its rebalance."""
+    group = imported.group
+    if group is None:
+        return
+    state = group.status.state
+    if imported.option_notes:
+        print_note(f"group {imported.id!r}: {'; '.join(imported.option_notes)}")
+    if imported.is_document and group.status.is_rebalancing:
+        print_note(f"group {imported.id!r}: the group was rebalancing, state {state}")
+    elif group.notes and not imported.is_document:
+        print_note(f"group {imported.id!r}: {'; '.join(group.notes)}")
+
+
+def read_group_documents(paths: Iterable[Path]) -> tuple[list[str], bool]:
+    """Read valid groups of files as JSON documents, and return whether all groups are valid."""
+    groups, all_valid = read_valid_groups(paths)
+    return [json.dumps(group_document(group), ensure_ascii=False) for group in groups], all_valid
+
+
+def read_valid_groups(paths: Iterable[Path]) -> tuple[list[Group], bool]:
+    """Read valid groups of files, print errors, and return whether all groups are valid."""
+    groups, all_valid = [], True
+    for path in paths:
+        for _, group in read_source(path):
+            if isinstance(group, InputError):
+                print_error(str(group))
+                all_valid = False
+            else:
+                groups.append(group)
+    return groups, all_valid

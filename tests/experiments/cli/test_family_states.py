@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kassay.experiments.cli.commands import survey
-from kassay.experiments.cli.interruption import STOP
+from kassay.experiments.cli.run_control import STOP
 from kassay.experiments.comparison.family_measures import FamilyComparison, FamilyMeasure
 from kassay.experiments.planning.families.current_state import FamilyState
 from kassay.experiments.planning.survey.survey_group import survey_family

@@ -10,10 +10,10 @@ import typer
 
 from kassay.experiments.cli.options.output_options import Format
 from kassay.experiments.cli.options.source_options import GroupSource
-from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
-from kassay.experiments.cli.read_groups import STDIN
-from kassay.experiments.cli.write_results import print_table
+from kassay.experiments.cli.results.process_each_group import GroupResult, process_each_group
+from kassay.experiments.cli.results.write_results import print_table
 from kassay.reference import Group, InputError
+from kassay.reference.documents.text_files import STDIN
 
 GOOD = '{"id": "g%d", "topics": {"t": 1}, "members": []}\n'
 BAD = '{"id": "bad", "topics": {"t": -1}, "members": []}\n'

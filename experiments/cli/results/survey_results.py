@@ -7,8 +7,13 @@ import typer
 
 from kassay.experiments.cli.messages import print_note
 from kassay.experiments.cli.options.output_options import Format
-from kassay.experiments.cli.text_tables import without_control_characters
-from kassay.experiments.cli.write_results import error_record, json_line, print_json, print_table
+from kassay.experiments.cli.results.text_tables import without_control_characters
+from kassay.experiments.cli.results.write_results import (
+    error_record,
+    json_line,
+    print_json,
+    print_table,
+)
 from kassay.experiments.planning.survey.survey_result import Survey, SurveyedGroup
 
 _TOTALS = {

@@ -11,7 +11,7 @@ import typer
 
 from kassay.experiments.cli.messages import print_error
 from kassay.experiments.cli.options.output_options import Format
-from kassay.experiments.cli.text_tables import TextTable, cell
+from kassay.experiments.cli.results.text_tables import TextTable, cell
 
 Record = Mapping[str, Any]
 

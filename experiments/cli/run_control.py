@@ -1,4 +1,4 @@
-"""Handle Ctrl-C: stop running searches, and keep the best result found so far."""
+"""Control a running command: Ctrl-C, which keeps the best result found so far, and progress."""
 
 import _thread
 import os
@@ -24,6 +24,10 @@ _GRACE_SECONDS, _GRACE_PROCESSOR_SECONDS, _MAX_GRACE_SECONDS = 1.7, 1.0, 6.0
 On a machine with many other processes, the search may take longer, until it has used the
 processor for some time or the maximum is reached.
 """
+_SECONDS_TO_NOTE = 1.0
+"""Time in seconds to the first note, and between notes about different steps."""
+_SECONDS_PER_NOTE = 5.0
+"""Time in seconds between notes about the same step."""
 
 
 @contextmanager
@@ -87,3 +91,39 @@ def exit_interrupted(note: str) -> NoReturn:
     sys.stderr.flush()
     close_processes()
     os._exit(INTERRUPTED)
+
+
+class Progress:
+    """Current step of a long computation. A thread prints it, from the first second."""
+
+    def __init__(self) -> None:
+        self._name = self._step = ""
+
+    def __call__(self, step: str) -> None:
+        """Set the current step of the computation."""
+        self._step = step
+
+    @contextmanager
+    def shown(self, name: str) -> Iterator[None]:
+        """Print the steps of a computation that takes more than a second, after its name."""
+        self._name, self._step = name, "search"
+        ended = Event()
+        thread = Thread(target=self._print_until, args=(ended,), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    def _print_until(self, ended: Event) -> None:
+        start, printed, printed_at = time.monotonic(), "", 0.0
+        while not ended.wait(_SECONDS_TO_NOTE):
+            step, now = self._step, time.monotonic()
+            if step != printed or now - printed_at >= _SECONDS_PER_NOTE:
+                printed, printed_at = step, now
+                print_note(f"{self._name}: {step}, {now - start:.0f} s")
+
+
+PROGRESS = Progress()
+"""Progress of the running command."""

@@ -8,13 +8,10 @@ from typing import Any, TypeVar
 
 import typer
 
-from kassay.experiments.cli.interruption import STOP, exit_interrupted, stop_on_interrupt
 from kassay.experiments.cli.messages import BAD_INPUT, INTERRUPTED, NOT_REACHED, print_note
 from kassay.experiments.cli.options.output_options import Format
-from kassay.experiments.cli.options.source_options import GroupSource
-from kassay.experiments.cli.progress import PROGRESS
-from kassay.experiments.cli.read_groups import STDIN, ParsedGroup, name_of, read_source
-from kassay.experiments.cli.write_results import (
+from kassay.experiments.cli.options.source_options import GroupSource, ParsedGroup, read_source
+from kassay.experiments.cli.results.write_results import (
     Record,
     TableLayout,
     error_record,
@@ -22,8 +19,9 @@ from kassay.experiments.cli.write_results import (
     print_json,
     print_scalars,
 )
+from kassay.experiments.cli.run_control import PROGRESS, STOP, exit_interrupted, stop_on_interrupt
 from kassay.reference.documents.family_documents import FamilyDocument, Kind, read_family_documents
-from kassay.reference.documents.text_files import open_text
+from kassay.reference.documents.text_files import STDIN, name_of, open_text
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import (
