@@ -18,10 +18,12 @@ from kassay.solver.frontier.moves_frontier import (
     fill_quickly,
     search_further,
 )
+from kassay.solver.lexicographic.level_solver import MAX_CHOICES_OF_CPSAT
 from kassay.solver.lexicographic.moves_table import MovesTable, Report
+from kassay.solver.lexicographic.moves_table_search import search_moves
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import Imbalance, Level, Movement, MovementCost, Tolerance
-from kassay.solver.solution import LevelValue, Solution
+from kassay.solver.solution import LevelValue, Solution, Status
 from kassay.solver.solve import solve
 
 _SQUARES = Imbalance(Measure.SUM_OF_SQUARES)
@@ -29,7 +31,7 @@ _SECONDS_FOR_TIES = 0.1
 """Minimum time of the search for lighter moves after a search for even loads."""
 FIRST_SHARE = 0.3
 """Share of the time for the searches that need no integer program."""
-_OPTIMUM_SHARE, _MOVES_SHARE, _SQUARES_SHARE = 0.25, 0.3, 0.1
+_DIRECT_SHARE, _OPTIMUM_SHARE, _MOVES_SHARE, _SQUARES_SHARE = 0.4, 0.25, 0.3, 0.1
 
 
 def has_plan_levels(levels: Sequence[Level]) -> bool:
@@ -90,6 +92,43 @@ class MovesPlan:
         """Fill the table by the searches that need no integer program."""
         fill_quickly(self.table, budget)
         self.table.even_out([self.moves], budget)
+
+    def solve_directly(self, budget: SearchBudget, initial: Assignment | None) -> Solution | None:
+        """Return a proven plan if it needs neither beams nor the lowest maximum load.
+
+        Return None if no plan is proven, or if greedy moves reach the lower bound on the maximum
+        load: then the table mostly proves the plan in less time.
+        """
+        table, problem = self.table, self.table.problem
+        is_large = problem.partition_count * problem.member_count > MAX_CHOICES_OF_CPSAT
+        if self.max_moves is not None or is_large or not budget.has_time:
+            return None
+        search_moves(table, budget.until(0))
+        if initial is not None:
+            add_assignment(table, initial)
+        if table.values[-1] == table.lowest:
+            return None
+        found = self._solve(self.levels[:2], self.moves, budget.part(_DIRECT_SHARE))
+        if found.assignment is None:
+            return None
+        if found.status is Status.OPTIMAL:
+            return self._evened_out(found, found.assignment, budget)
+        add_solution(table, found)
+        within = self.tolerance.limit(found.imbalance.bound)
+        table.raise_bound(found.movement.bound - 1, within + 1)
+        return None
+
+    def _evened_out(self, found: Solution, known: Assignment, budget: SearchBudget) -> Solution:
+        """Lower the maximum load and the sum of squares of a solution with the fewest moves."""
+        table, moves = self.table, found.movement.value
+        add_assignment(table, known)
+        table.even_out([moves], budget)
+        return replace(
+            found,
+            assignment=table.problem.to_assignment(table.placements[moves]),
+            levels=(replace(found.imbalance, value=table.values[moves]), found.movement),
+            certificate=None,
+        )
 
     def find_lowest(self, budget: SearchBudget) -> None:
         """Search for the lowest maximum load, whatever the number of moves."""
@@ -189,7 +228,7 @@ class MovesPlan:
             levels=levels,
             constraints=self.constraints,
             initial_assignment=table.problem.to_assignment(table.placements[moves]),
-            limits=replace(budget.limits, time=budget.seconds),
+            limits=budget.rest(),
             seed=budget.seed,
         )
 
@@ -238,6 +277,9 @@ def solve_as_planned(
             seed=seed,
         )
     budget = SearchBudget.start(limits, seed)
+    direct = search.solve_directly(budget, initial_assignment)
+    if direct is not None:
+        return direct
     search.start(budget.part(FIRST_SHARE))
     if initial_assignment is not None:
         add_assignment(search.table, initial_assignment)

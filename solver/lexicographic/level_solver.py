@@ -41,7 +41,7 @@ from kassay.solver.solution import ProgressPoint, UsedMethod
 
 _MANY_PER_MEMBER = 4
 """Partitions per member from which subsets with the mean load are frequent."""
-_MAX_CHOICES_OF_CPSAT = 10_000
+MAX_CHOICES_OF_CPSAT = 10_000
 """Partitions times members up to which CP-SAT mostly proves the fewest moves within seconds."""
 _FIRST_SHARE = 0.5
 """Share of the time left for CP-SAT before the other searches for few moves."""
@@ -228,7 +228,7 @@ class LevelSolver:
 
     def _has_few_choices(self) -> bool:
         problem = self.pool.problem
-        return problem.partition_count * problem.member_count <= _MAX_CHOICES_OF_CPSAT
+        return problem.partition_count * problem.member_count <= MAX_CHOICES_OF_CPSAT
 
     def _search_few_choices(self, level: Movement, bound: int, budget: SearchBudget) -> ProvenBound:
         """Search with CP-SAT before all other searches if it is likely to prove the minimum.

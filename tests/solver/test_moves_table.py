@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.typical_groups import zipf_group
+from kassay.experiments.planning.preparation.planning_levels import planning_levels
 from kassay.reference import Group, Member, Topic
 from kassay.reference.documents.json_codec import load_group
 from kassay.reference.model.assignment import Assignment, movement
@@ -17,12 +19,13 @@ from kassay.reference.model.metrics import Measure, loads, measures
 from kassay.solver import MaxMoves, SearchLimits, frontier, solve
 from kassay.solver.bounds.large_partition_moves import large_partition_moves_bound
 from kassay.solver.frontier.frontier import moves_table
-from kassay.solver.frontier.moves_plan import MovesPlan
+from kassay.solver.frontier.moves_plan import MovesPlan, solve_as_planned
 from kassay.solver.lexicographic import moves_table_search
 from kassay.solver.lexicographic.moves_table_search import prove_moves, search_moves
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import Tolerance
 from kassay.solver.problem import build_problem
+from kassay.solver.solution import Status
 from tests.log_normal_groups import log_normal_group
 from tests.solver.move_judges import (
     PlainModel,
@@ -192,6 +195,17 @@ def test_different_speeds_without_common_divisors_have_a_bound():
     group = replace(group, members=tuple(members))
     solution = solve(group, limits=SearchLimits(time=0))
     assert 0 <= solution.imbalance.gap <= solution.imbalance.bound / 50
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_fewest_moves_are_proven_without_the_lowest_load_of_a_group_limited_by_its_mean(seed):
+    group = zipf_group(random.Random(seed), 60, 5, 0.6)
+    start = time.process_time()
+    found = solve_as_planned(group, levels=planning_levels(group), limits=SearchLimits(time=60))
+    assert found.status is Status.OPTIMAL
+    assert found.imbalance.value == measures(group, found.assignment)[Measure.MAKESPAN]
+    assert found.movement.value == movement(group, found.assignment)
+    assert time.process_time() - start < 5
 
 
 def test_the_lowest_load_has_the_fewest_moves_that_are_found_last():
