@@ -12,7 +12,7 @@ SITE := out/site
 MACHINES := out/identical-machines
 MACHINES_SOURCE ?= https://github.com/JayWestfield/pcmax
 SAMPLE ?= 20
-CASES ?= 1200
+CASES ?= 600
 SOAK ?= 5000
 # Client libraries of `make implementations`; a missing runtime excludes its libraries.
 LIBRARIES ?= available
@@ -80,7 +80,7 @@ lock: $(VENV)/.ready ## Update the lock files (name==version lines)
 # ---- Use --------------------------------------------------------------------
 
 .PHONY: demo
-demo: setup ## Study captured groups and 1,200 seeded groups; write out/demo/report.html
+demo: setup ## Study captured groups and 600 seeded groups; write out/demo/report.html
 	@mkdir -p $(DEMO)
 	$(BIN)/kassay import examples/captures --subscriptions examples/captures/subscriptions.json --skip-empty -o $(DEMO)/groups.jsonl
 	$(BIN)/kassay study --groups $(DEMO)/groups.jsonl --cases $(CASES) --output $(DEMO)

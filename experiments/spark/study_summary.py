@@ -5,6 +5,7 @@ their size depends on the number of distinct values, not on the number of cases.
 """
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from operator import itemgetter
 
@@ -48,6 +49,7 @@ _WASTEFUL = f"{_KNOWN} AND unnecessary_moves > 0"
 _PPM = "1000000 * makespan_gap div greatest(makespan_optimum, 1)"
 _SQUARE = f"({_PPM} div 100) * ({_PPM} div 100)"
 _KEYS = ("family", "scope")
+_CONCURRENT_TABLES = 2  # Spark plans and compiles a query on one core
 _DIGESTS = pa.schema([("family", pa.string()), ("sha256", pa.string())])
 
 
@@ -68,8 +70,10 @@ def write_summary(cases: DataFrame, uri: str) -> dict[str, int]:
         "events": rebalance_sums(cases, "event", "period"),
         "cells": covariate_cells(rows, cases, [*{*compared, *COMPARED_ASSIGNORS}]),
     }
-    for name, table in tables.items():
-        _written(table, f"{uri}/{name}")
+    with ThreadPoolExecutor(_CONCURRENT_TABLES) as pool:
+        writes = [pool.submit(_written, table, f"{uri}/{name}") for name, table in tables.items()]
+        for write in writes:
+            write.result()
     families = _written(_families(cases), f"{uri}/families")
     totals = families.agg(*(F.expr(f"coalesce(sum({name}), 0) AS {name}") for name in TABLES))
     [found] = totals.collect()
