@@ -53,6 +53,7 @@ def _write(
     ).counts
 
 
+@pytest.mark.long
 def test_tables_do_not_depend_on_the_order_of_records(spark: SparkSession, tmp_path: Path) -> None:
     records = _records()
     group_records = sorted(

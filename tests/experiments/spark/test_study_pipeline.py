@@ -92,6 +92,7 @@ def test_a_study_stores_each_case_once(spark, expected, tmp_path):
         )
 
 
+@pytest.mark.long
 def test_imported_groups_do_not_depend_on_files_and_tasks(spark, tmp_path):
     documents = [VALID.replace("mine", f"group {n}") for n in range(30)]
     one, many = tmp_path / "one", tmp_path / "many"
