@@ -1,26 +1,17 @@
-"""Read and write solution documents, which contain assignments and certificates."""
+"""Read solution documents, which contain assignments and certificates."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from kassay.reference.documents.json_codec import (
-    assignment_document,
-    document_id,
-    group_fingerprint,
-    parse_assignment,
-)
+from kassay.reference.documents.json_codec import document_id, group_fingerprint, parse_assignment
 from kassay.reference.documents.json_values import LocatedDocument, read_json_documents
 from kassay.reference.documents.text_files import name_of, open_text
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import loads
-from kassay.solver.certificate.certificate import Certificate, certificate_document
+from kassay.solver.certificate.certificate import Certificate
 from kassay.solver.certificate.read_certificate import parse_certificate
-from kassay.solver.evidence.certify import certify
-from kassay.solver.solution import Solution, level_keys, value_and_bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,35 +27,6 @@ class SolutionDocument:
     def fingerprint(self) -> object:
         """Return the group fingerprint in the document, or None if it has no fingerprint."""
         return self.document.get("fingerprint")
-
-
-def solution_record(group: Group, solution: Solution, *, certified: bool = False) -> dict[str, Any]:
-    """Convert a solution to a JSON document, with a certificate if ``certified`` is true."""
-    document = None
-    if certified and solution.certificate is not None:
-        certificate = certify(group, solution)
-        solution = solution.with_certificate(certificate)
-        document = certificate_document(certificate)
-    record: dict[str, Any] = {
-        "id": group.id,
-        "status": str(solution.status),
-        "method": solution.method,
-    }
-    assignment = solution.assignment
-    if assignment is None:
-        record |= {"imbalance": None, "movement": None, "loads": None, "assignment": None}
-        record["conflict"] = list(solution.conflict)
-    else:
-        keys = level_keys(level.name for level in solution.levels)
-        for key, level in zip(keys, solution.levels, strict=True):
-            measure = {"measure": level.name} if key == "imbalance" else {}
-            record[key] = measure | (value_and_bound(level) or {})
-        record["loads"] = loads(group, assignment)
-        record["assignment"] = assignment_document(assignment)
-    record["seconds"] = round(solution.seconds, 6)
-    record["proof"] = solution.proof_by_level()
-    record["fingerprint"] = group_fingerprint(group)
-    return record if document is None else record | {"certificate": document}
 
 
 class SolutionFile:

@@ -9,11 +9,15 @@ from pathlib import Path
 import typer
 
 from kassay.experiments.cli.messages import BAD_INPUT
-from kassay.experiments.cli.options.assignor_options import CustomAssignors, known_assignor
+from kassay.experiments.cli.options.assignor_options import (
+    CustomAssignors,
+    cases_option,
+    known_assignor,
+)
 from kassay.experiments.cli.options.option_checks import known_names
 from kassay.experiments.cli.options.option_groups import option
 from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
-from kassay.experiments.cli.options.search_options import LimitOptions, cases_option
+from kassay.experiments.cli.options.search_options import LimitOptions
 from kassay.experiments.cli.options.source_options import read_valid_groups
 from kassay.experiments.cli.results.write_results import print_records
 from kassay.experiments.cli.run_control import STOP, exit_interrupted, stop_on_interrupt

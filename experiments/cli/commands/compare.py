@@ -7,9 +7,8 @@ import typer
 
 from kassay.experiments.cli.families.comparison_results import compare_families
 from kassay.experiments.cli.options.assignor_options import CustomAssignors, assignors_option
-from kassay.experiments.cli.options.objective_options import ObjectiveOptions
 from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
-from kassay.experiments.cli.options.search_options import LimitOptions
+from kassay.experiments.cli.options.search_options import LimitOptions, ObjectiveOptions
 from kassay.experiments.cli.options.source_options import GroupSource
 from kassay.experiments.cli.results.process_each_group import GroupResult, process_each_group
 from kassay.experiments.cli.results.write_results import Record, TableLayout

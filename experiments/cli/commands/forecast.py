@@ -19,7 +19,7 @@ from kassay.experiments.cli.options.output_options import (
     directory_option,
     format_option,
 )
-from kassay.experiments.cli.options.search_options import downtime_option, pause_option
+from kassay.experiments.cli.options.planning_options import downtime_option, pause_option
 from kassay.experiments.cli.options.source_options import SelectedGroups
 from kassay.experiments.cli.results.process_each_group import (
     GroupResult,

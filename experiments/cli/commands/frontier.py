@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kassay.experiments.cli.options.objective_options import measure_option
 from kassay.experiments.cli.options.option_groups import option
 from kassay.experiments.cli.options.output_options import (
     Format,
@@ -13,7 +12,7 @@ from kassay.experiments.cli.options.output_options import (
     numbered,
     plot_option,
 )
-from kassay.experiments.cli.options.search_options import SearchOptions
+from kassay.experiments.cli.options.search_options import SearchOptions, measure_option
 from kassay.experiments.cli.options.source_options import GroupSource
 from kassay.experiments.cli.results.process_each_group import GroupResult, process_each_group
 from kassay.experiments.cli.results.write_results import Record, TableLayout

@@ -10,11 +10,15 @@ import typer
 
 from kassay.experiments.cli.families.comparison_results import family_documents, hunt_families
 from kassay.experiments.cli.messages import BAD_INPUT, print_note
-from kassay.experiments.cli.options.assignor_options import CustomAssignors, assignor_option
+from kassay.experiments.cli.options.assignor_options import (
+    CustomAssignors,
+    assignor_option,
+    cases_option,
+)
 from kassay.experiments.cli.options.option_checks import known_names
 from kassay.experiments.cli.options.option_groups import option
 from kassay.experiments.cli.options.output_options import TableOptions, directory_option
-from kassay.experiments.cli.options.search_options import LimitOptions, cases_option
+from kassay.experiments.cli.options.search_options import LimitOptions
 from kassay.experiments.cli.options.source_options import read_group_documents
 from kassay.experiments.cli.options.spark_options import SparkOptions, tasks_option
 from kassay.experiments.cli.results.write_results import json_line, print_table, write_text

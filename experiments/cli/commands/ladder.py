@@ -12,7 +12,8 @@ import typer
 from kassay.experiments.cli.messages import BAD_INPUT
 from kassay.experiments.cli.options.option_groups import option
 from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
-from kassay.experiments.cli.options.search_options import AddedMembers, SearchOptions
+from kassay.experiments.cli.options.planning_options import AddedMembers
+from kassay.experiments.cli.options.search_options import SearchOptions
 from kassay.experiments.cli.options.source_options import (
     GroupSource,
     ParsedGroup,

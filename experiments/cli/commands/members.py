@@ -8,11 +8,8 @@ import typer
 
 from kassay.experiments.cli.options.option_groups import option
 from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
-from kassay.experiments.cli.options.search_options import (
-    AddedMembers,
-    SearchOptions,
-    capacity_option,
-)
+from kassay.experiments.cli.options.planning_options import AddedMembers, capacity_option
+from kassay.experiments.cli.options.search_options import SearchOptions
 from kassay.experiments.cli.options.source_options import GroupSource
 from kassay.experiments.cli.results.process_each_group import GroupResult, process_each_group
 from kassay.experiments.cli.results.write_results import Record, TableLayout

@@ -13,11 +13,10 @@ import typer
 from kassay.experiments.cli.families.current_states import STATE_LAYOUT, family_state
 from kassay.experiments.cli.families.other_kinds import ParsedDocument, read_selected
 from kassay.experiments.cli.messages import BAD_INPUT, NOT_REACHED, print_error, print_note
-from kassay.experiments.cli.options.objective_options import ObjectiveOptions
 from kassay.experiments.cli.options.option_checks import given_options
 from kassay.experiments.cli.options.option_groups import REQUIRED, argument, option
 from kassay.experiments.cli.options.output_options import Format, directory_option
-from kassay.experiments.cli.options.search_options import LimitOptions
+from kassay.experiments.cli.options.search_options import LimitOptions, ObjectiveOptions
 from kassay.experiments.cli.options.source_options import ParsedGroup, SourceOptions, group_option
 from kassay.experiments.cli.results.process_each_group import process_documents
 from kassay.experiments.cli.results.text_tables import without_control_characters

@@ -2,19 +2,22 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from kassay.experiments.cli.options.objective_options import ObjectiveOptions
 from kassay.experiments.cli.options.option_groups import option
 from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
-from kassay.experiments.cli.options.search_options import SearchOptions
+from kassay.experiments.cli.options.search_options import ObjectiveOptions, SearchOptions
 from kassay.experiments.cli.options.source_options import GroupSource
 from kassay.experiments.cli.results.process_each_group import GroupResult, process_each_group
 from kassay.experiments.cli.results.write_results import Record, TableLayout
 from kassay.experiments.cli.run_control import STOP
-from kassay.experiments.cli.solution_documents import solution_record
+from kassay.reference.documents.json_codec import assignment_document, group_fingerprint
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
-from kassay.solver.certificate.certificate import Proof, weakest_proof
+from kassay.reference.model.metrics import loads
+from kassay.solver.certificate.certificate import Proof, certificate_document, weakest_proof
+from kassay.solver.evidence.certify import certify
+from kassay.solver.solution import Solution, level_keys, value_and_bound
 from kassay.solver.solve import Method
 from kassay.solver.solve import solve as solve_group
 
@@ -43,7 +46,6 @@ def solve(
 
     Example: `kassay solve groups.jsonl --imbalance makespan --tolerance 0.01`
     """
-    limits = search.limits()
 
     def process(group: Group) -> GroupResult:
         try:
@@ -52,7 +54,7 @@ def solve(
                 levels=objective.levels(group),
                 constraints=objective.constraints(group),
                 method=options.method,
-                limits=limits,
+                limits=search.limits(),
                 seed=search.seed,
             )
         except ValueError as error:
@@ -90,3 +92,32 @@ def _rows(record: Record) -> Iterator[Sequence[object]]:
         max((record["loads"] or {}).values(), default=None),
         f"{record['seconds']:.3f}",
     )
+
+
+def solution_record(group: Group, solution: Solution, *, certified: bool = False) -> dict[str, Any]:
+    """Convert a solution to a JSON document, with a certificate if ``certified`` is true."""
+    document = None
+    if certified and solution.certificate is not None:
+        certificate = certify(group, solution)
+        solution = solution.with_certificate(certificate)
+        document = certificate_document(certificate)
+    record: dict[str, Any] = {
+        "id": group.id,
+        "status": str(solution.status),
+        "method": solution.method,
+    }
+    assignment = solution.assignment
+    if assignment is None:
+        record |= {"imbalance": None, "movement": None, "loads": None, "assignment": None}
+        record["conflict"] = list(solution.conflict)
+    else:
+        keys = level_keys(level.name for level in solution.levels)
+        for key, level in zip(keys, solution.levels, strict=True):
+            measure = {"measure": level.name} if key == "imbalance" else {}
+            record[key] = measure | (value_and_bound(level) or {})
+        record["loads"] = loads(group, assignment)
+        record["assignment"] = assignment_document(assignment)
+    record["seconds"] = round(solution.seconds, 6)
+    record["proof"] = solution.proof_by_level()
+    record["fingerprint"] = group_fingerprint(group)
+    return record if document is None else record | {"certificate": document}

@@ -12,12 +12,13 @@ from kassay.experiments.cli.messages import BAD_INPUT
 from kassay.experiments.cli.options.assignor_options import (
     CustomAssignors,
     assignors_option,
+    cases_option,
     known_assignor,
 )
 from kassay.experiments.cli.options.option_checks import known_names
 from kassay.experiments.cli.options.option_groups import argument, option
 from kassay.experiments.cli.options.output_options import TableOptions, location_option
-from kassay.experiments.cli.options.search_options import LimitOptions, cases_option
+from kassay.experiments.cli.options.search_options import LimitOptions
 from kassay.experiments.cli.options.source_options import read_group_documents
 from kassay.experiments.cli.options.spark_options import SparkOptions, tasks_option
 from kassay.experiments.cli.results.write_results import print_table

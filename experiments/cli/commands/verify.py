@@ -5,9 +5,9 @@ from pathlib import Path
 
 import typer
 
-from kassay.experiments.cli.options.objective_options import ObjectiveOptions
 from kassay.experiments.cli.options.option_groups import REQUIRED, option
 from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
+from kassay.experiments.cli.options.search_options import ObjectiveOptions
 from kassay.experiments.cli.options.source_options import GroupSource
 from kassay.experiments.cli.results.process_each_group import GroupResult, process_each_group
 from kassay.experiments.cli.solution_check import Question, check_solution

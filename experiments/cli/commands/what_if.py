@@ -11,7 +11,6 @@ from kassay.experiments.cli.families.other_kinds import ParsedDocument, read_sel
 from kassay.experiments.cli.families.setting_changes import family_what_if
 from kassay.experiments.cli.messages import print_note
 from kassay.experiments.cli.options.assignor_options import assignor_option
-from kassay.experiments.cli.options.objective_options import ObjectiveOptions
 from kassay.experiments.cli.options.option_groups import option
 from kassay.experiments.cli.options.output_options import (
     Format,
@@ -20,13 +19,13 @@ from kassay.experiments.cli.options.output_options import (
     numbered,
     plot_option,
 )
-from kassay.experiments.cli.options.search_options import (
+from kassay.experiments.cli.options.planning_options import (
     AddedMembers,
-    SearchOptions,
     capacity_option,
     downtime_option,
     pause_option,
 )
+from kassay.experiments.cli.options.search_options import ObjectiveOptions, SearchOptions
 from kassay.experiments.cli.options.source_options import SelectedGroups
 from kassay.experiments.cli.results.process_each_group import (
     GroupResult,

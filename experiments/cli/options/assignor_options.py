@@ -193,3 +193,13 @@ def _check_module(module: str) -> None:
         found = not root or importlib.machinery.PathFinder.find_spec(root, here) is not None
     if not found:
         raise typer.BadParameter(f"--assignor-python: module {module!r} does not exist")
+
+
+def cases_option(default: int) -> Any:
+    """Declare the number of generated groups."""
+    return option(
+        default,
+        "Number of generated groups, divided evenly among the families. Families of fixed size "
+        "are not counted: all their groups are included.",
+        min=0,
+    )

@@ -1,14 +1,234 @@
-"""Command-line options of a search: limits, threads, seed, groups and added members."""
+"""Command-line options of a search: objective, constraints, limits, threads and seed."""
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+import typer
+
+from kassay.experiments.cli.options.option_checks import check_name, parse_share
 from kassay.experiments.cli.options.option_groups import option
 from kassay.experiments.cli.run_control import STOP
+from kassay.experiments.planning.scenarios.group_changes import find_member
+from kassay.reference.model.errors import InputError, UsageError
+from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import Measure
+from kassay.solver.constraints import (
+    Colocated,
+    Constraint,
+    Forbidden,
+    MaxMoves,
+    MaxPartitions,
+    Pinned,
+)
 from kassay.solver.limits import SearchLimits
+from kassay.solver.objective import (
+    EXACT,
+    FURTHER_LEVELS,
+    Colocation,
+    CrossRack,
+    HostImbalance,
+    Imbalance,
+    Level,
+    Movement,
+    Tolerance,
+    default_measure,
+    ordered_levels,
+    planning_tolerance,
+)
 
 if TYPE_CHECKING:
     from kassay.experiments.comparison.optimum import CaseLimits
+
+
+def measure_option() -> Any:
+    """Declare the imbalance measure."""
+    return option(
+        None,
+        f"Imbalance measure to minimise: {', '.join(Measure)}.",
+        metavar="NAME",
+        show_default="sum_of_squares, or makespan if weights or speeds differ",
+    )
+
+
+_LEVEL_NAMES = ("imbalance", "hosts", Movement.name, *FURTHER_LEVELS, Colocation.name)
+
+
+def _known_levels(texts: list[str] | None) -> list[str]:
+    """Check the names and tolerances of levels. An error is a usage error."""
+    for text in texts or ():
+        name, separator, tolerance = text.partition("=")
+        check_name("level", _LEVEL_NAMES, name)
+        if separator:
+            _parse_tolerance(tolerance)
+    return texts or []
+
+
+def _parse_tolerance(text: str) -> Tolerance:
+    """Parse a share such as 0.05 or 5%, or an absolute tolerance such as +3."""
+    if text.startswith("+") and text[1:].isdecimal():
+        return Tolerance(absolute=int(text))
+    try:
+        return Tolerance(relative=parse_share(text))
+    except typer.BadParameter:
+        raise typer.BadParameter(
+            "the tolerance of a level must be a share such as 0.05 or 5%, or an absolute value "
+            f"such as +3, got {text!r}"
+        ) from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectiveOptions:
+    """Command-line options for the levels of the objective, and for constraints."""
+
+    imbalance: Measure | None = measure_option()
+    tolerance: Fraction | None = option(
+        None,
+        "Maximum excess of imbalance over its minimum, as a share of the minimum such as 0.02 or "
+        "2%. A higher value can save moves.",
+        parser=parse_share,
+        metavar="SHARE",
+        show_default="0; plan and what-if: 2% if weights differ, except with leximax",
+    )
+    level: list[str] | None = option(
+        None,
+        f"Level to minimise: {', '.join(_LEVEL_NAMES)}. Repeatable; the levels are "
+        "minimised in the given order. If imbalance is not given, it is the first level. If "
+        "movement is not given, it comes directly after imbalance. TOLERANCE is the maximum "
+        "excess of the level over its minimum: a share such as 0.05 or 5%, or +N. With "
+        "colocation, --colocate sets the topics of this level and is no constraint.",
+        callback=_known_levels,
+        metavar="NAME[=TOLERANCE]",
+    )
+    by_host: bool = option(
+        False,
+        "Balance the loads of hosts before those of members. Short for --level hosts --level "
+        "imbalance.",
+    )
+    racks: bool = option(
+        False,
+        "Minimise reads across racks before moves. Short for --level cross_rack --level movement.",
+    )
+    max_moves: int | None = option(None, "Maximum number of moves.", min=0, show_default="no limit")
+    max_partitions: int | None = option(
+        None, "Maximum number of partitions per member.", min=0, show_default="no limit"
+    )
+    colocate: list[str] | None = option(
+        None,
+        "Topics, separated by commas. For each number N, the partitions N of these topics are "
+        "assigned to the same member. Repeat the option for further sets of topics.",
+        metavar="TOPIC,...",
+    )
+    pin: list[str] | None = option(
+        None,
+        "Assign a partition to this member: a member id, client id or host. Repeatable.",
+        metavar="TOPIC-N=MEMBER",
+    )
+    forbid: list[str] | None = option(
+        None,
+        "Do not assign a partition, or any partition of a topic, to this member. Repeatable.",
+        metavar="TOPIC[-N]=MEMBER",
+    )
+
+    @property
+    def is_default(self) -> bool:
+        """Return whether no option sets a level or a constraint."""
+        return self == ObjectiveOptions()
+
+    def levels(self, group: Group) -> tuple[Level, ...]:
+        """Return the levels of the objective, which are minimised in order."""
+        return self._ordered(group, Tolerance(relative=self.tolerance or 0))
+
+    def planning_levels(self, group: Group) -> tuple[Level, ...]:
+        """Return the levels of a plan, with a default tolerance if weights differ."""
+        if self.tolerance is None:
+            return self._ordered(group, planning_tolerance(group, self.imbalance))
+        return self._ordered(group, Tolerance(relative=self.tolerance))
+
+    def _ordered(self, group: Group, tolerance: Tolerance) -> tuple[Level, ...]:
+        """Return the levels. Load levels without their own tolerance get ``tolerance``."""
+        measure = self.imbalance or default_measure(group)
+        further: list[Level] = []
+        for name, text in self._further().items():
+            own = EXACT if text is None else _parse_tolerance(text)
+            balance = tolerance if text is None else own
+            match name:
+                case "imbalance":
+                    further.append(Imbalance(measure, balance))
+                case "hosts":
+                    further.append(HostImbalance(measure, balance))
+                case Movement.name:
+                    further.append(Movement(tolerance=own))
+                case Colocation.name:
+                    if not self.colocate:
+                        raise UsageError("--level colocation requires --colocate TOPIC,...")
+                    further.append(Colocation(self._colocated(), own))
+                case _:
+                    further.append(FURTHER_LEVELS[name](own))
+        return ordered_levels(group, measure=measure, tolerance=tolerance, further=further)
+
+    def _further(self) -> dict[str, str | None]:
+        """Return the names of the given levels in order, with the texts of their tolerances."""
+        texts = [
+            *(["hosts", "imbalance"] if self.by_host else []),
+            *([CrossRack.name, Movement.name] if self.racks else []),
+            *(self.level or ()),
+        ]
+        levels: dict[str, str | None] = {}
+        for text in texts:
+            name, separator, tolerance = text.partition("=")
+            levels[name] = tolerance if separator else levels.get(name)
+        return levels
+
+    def _colocated(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(tuple(names.split(",")) for names in self.colocate or ())
+
+    def constraints(self, group: Group) -> tuple[Constraint, ...]:
+        """Return the constraints that the options set, without the capacities of members."""
+        constraints: list[Constraint] = []
+        if Colocation.name not in self._further():
+            constraints += map(Colocated, self._colocated())
+        if self.max_moves is not None:
+            constraints.append(MaxMoves(self.max_moves))
+        if self.max_partitions is not None:
+            constraints.append(MaxPartitions(self.max_partitions))
+        for text in self.pin or ():
+            topic, number, member = _parse_placement(group, "--pin", text)
+            if number is None:
+                raise UsageError(f"--pin must be TOPIC-N=MEMBER, got {text!r}")
+            constraints.append(Pinned(topic, number, member))
+        for text in self.forbid or ():
+            topic, number, member = _parse_placement(group, "--forbid", text)
+            if number is not None and f"{topic}-{number}" in group.topic_table():
+                raise InputError(
+                    f"--forbid: '{topic}-{number}' is a topic of group {group.id!r}, and also "
+                    f"partition {number} of topic {topic!r}; for the topic, forbid each of its "
+                    f"partitions, such as {topic}-{number}-0"
+                )
+            constraints.append(Forbidden(member, topic, number))
+        return tuple(constraints)
+
+
+def _parse_placement(group: Group, option: str, text: str) -> tuple[str, int | None, str]:
+    """Parse TOPIC-N=MEMBER or TOPIC=MEMBER to a topic, a partition or None, and a member id.
+
+    The partition is None for all partitions of the topic.
+
+    Topic names may contain dashes. A name that is both a topic and a partition of another
+    topic denotes the partition.
+    """
+    name, separator, member_name = text.partition("=")
+    if not separator or not name or not member_name:
+        form = "TOPIC-N=MEMBER" if option == "--pin" else "TOPIC-N=MEMBER or TOPIC=MEMBER"
+        raise UsageError(f"{option} must be {form}, got {text!r}")
+    member = find_member(group, member_name).id
+    topics = group.topic_table()
+    topic, _, number = name.rpartition("-")
+    if topic in topics and number.isdecimal():
+        return topic, int(number), member
+    if name in topics:
+        return name, None, member
+    raise InputError(f"{option}: group {group.id!r} has no topic {name!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,50 +279,3 @@ class SearchOptions(LimitOptions):
             workers=self.workers,
             stop=STOP,
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddedMembers:
-    """Command-line options for members to add, and for lag as the weight."""
-
-    like: str | None = option(
-        None,
-        "Added members get the subscription, capacity, speed and rack of this member. Required "
-        "if members differ in speed.",
-        metavar="MEMBER",
-        show_default="subscription to all topics, no rack",
-    )
-    allow_lag: bool = option(
-        False,
-        "Compute a number of members even if lag is the weight. Lag measures the backlog, not "
-        "the traffic: the result is the number of members that can share the backlog.",
-    )
-
-
-def cases_option(default: int) -> Any:
-    """Declare the number of generated groups."""
-    return option(
-        default,
-        "Number of generated groups, divided evenly among the families. Families of fixed size "
-        "are not counted: all their groups are included.",
-        min=0,
-    )
-
-
-def downtime_option() -> Any:
-    """Declare the time of a restart."""
-    return option(10.0, "Time during which the process of a restarting member does not run.", min=0)
-
-
-def pause_option() -> Any:
-    """Declare the time between the restarts of a rolling restart."""
-    return option(
-        30.0, "Time from the start of a restarted member to the stop of the next one.", min=0.1
-    )
-
-
-def capacity_option() -> Any:
-    """Declare the default capacity of members."""
-    return option(
-        None, "Maximum load of each member without a capacity in the group document.", min=0
-    )

@@ -108,6 +108,10 @@ class SourceOptions:
         "and members get the prefix GROUP/.",
     )
 
+    def __post_init__(self) -> None:
+        if self.sizes is not None and self.weights != WeightSource.SIZE:
+            raise typer.BadParameter("--sizes requires --weights size")
+
     @property
     def weight_file(self) -> Path | None:
         """Return the file given with ``--weights``, or None for a name such as ``lag``."""
@@ -117,8 +121,6 @@ class SourceOptions:
     def import_options(self) -> ImportOptions:
         """Load the files that the options name, and return the import options."""
         file = self.weight_file
-        if self.sizes is not None and self.weights != WeightSource.SIZE:
-            raise typer.BadParameter("--sizes requires --weights size")
         known = load_metadata(self.metadata)
         options = ImportOptions(
             partition_counts=known.partition_counts,
