@@ -24,9 +24,12 @@ from kassay.solver.objective import HostImbalance, Imbalance, Level, Movement
 if TYPE_CHECKING:
     from kassay.solver.weighted.bounds.movement_bound import PricedExchanges
 
-_FIRST_LIMIT, _FIRST_LIMIT_WITH_HOSTS, _FIRST_LIMIT_WITH_RULES = 0.3, 1.0, 3.0
-"""Deterministic time of the first search, in CP-SAT's unit of about a second. With hosts, the
-other searches find worse placements; with rules, prices prove lower bounds."""
+_FIRST_LIMIT, _FIRST_LIMIT_WITH_RULES, _FIRST_LIMIT_OF_CPSAT = 0.3, 3.0, 6.0
+"""Deterministic time of the first search, in CP-SAT's unit of about a second. With rules, prices
+prove lower bounds; with hosts, speeds or several sets of consumers, the other searches, too, find
+worse placements."""
+_SHARE, _SHARE_OF_CPSAT = 0.5, 0.9
+"""Shares of the time left for all these searches, before other searches for few moves."""
 _LONG_LIMIT = 2.4
 """Deterministic time from which searches at the bound alternate with searches among all moves."""
 _MANY_MEMBERS, _MANY_CHOICES = 8, 3_000
@@ -59,6 +62,8 @@ class FewestMoves:
     origin: Origin = Origin.COUNTING
     has_searched: bool = False
     """Whether CP-SAT found a placement."""
+    has_failed: bool = False
+    """Whether a long first search, within these limits or higher ones, ended without proof."""
 
     def __post_init__(self) -> None:
         counted = level_bound(self.pool.problem, self.level, self.limits)
@@ -96,10 +101,11 @@ class FewestMoves:
         """Search placements and bounds until the fewest moves are proven, or the time is up."""
         if self.is_proven:
             return
-        if self.priced is None and not self.prices_first:
-            limit = _FIRST_LIMIT_WITH_HOSTS if self.has_hosts else _FIRST_LIMIT
-            limit = _FIRST_LIMIT_WITH_RULES if self._has_rules else limit
-            self._search(self._limited(budget, limit))
+        if self.priced is None and not self.prices_first and not self.has_failed:
+            limit = _FIRST_LIMIT_WITH_RULES if self._has_rules else _FIRST_LIMIT
+            limit = _FIRST_LIMIT_OF_CPSAT if self.cpsat_first else limit
+            self._search(self._limited(budget, limit), from_best=not self.cpsat_first)
+            self.has_failed = self.cpsat_first and not self.is_proven
             if self.is_proven or not budget.has_time:
                 return
         if self.priced is None:
@@ -115,12 +121,27 @@ class FewestMoves:
         problem = self.pool.problem
         choices = int(problem.may_consume[problem.consumer_set].sum())
         is_large = problem.member_count >= _MANY_MEMBERS and choices >= _MANY_CHOICES
-        return is_large and not self._has_rules and not self.has_hosts
+        return is_large and not self._has_rules and not self.cpsat_first
+
+    @property
+    def first_share(self) -> float:
+        """Return the share of the time left, before other searches for few moves."""
+        return _SHARE_OF_CPSAT if self.cpsat_first else _SHARE
 
     @property
     def has_hosts(self) -> bool:
         """Return whether there are limits on the loads of hosts."""
         return any(isinstance(level, HostImbalance) for level, _ in self.limits)
+
+    @property
+    def cpsat_first(self) -> bool:
+        """Return whether CP-SAT finds better placements than all other searches.
+
+        This holds for groups with hosts, different speeds or several sets of consumers.
+        """
+        problem = self.pool.problem
+        is_mixed = len(problem.consumer_sets) > 1 or not problem.group.has_equal_speeds
+        return is_mixed or self.has_hosts
 
     @property
     def _has_rules(self) -> bool:
@@ -162,10 +183,12 @@ class FewestMoves:
         possible: NDArray[np.bool_] | None = None,
         *,
         interleaves: bool = False,
+        from_best: bool = True,
     ) -> bool:
         """Search once with CP-SAT, among all moves or those that the prices permit at the bound.
 
-        Return whether a search was possible.
+        The search starts from the best placement, or without one, which is better if
+        ``cpsat_first``. Return whether a search was possible.
         """
         from kassay.solver.cpsat.moved_partitions import MovedPartitionsModel  # noqa: PLC0415
 
@@ -175,9 +198,8 @@ class FewestMoves:
         )
         if possible is not None:
             limits = self.preferred or limits
-        found = model.fewest_moves(
-            limits, budget=budget, hint=pool.best(self.level, limits), bound=target
-        )
+        hint = pool.best(self.level, limits) if from_best else None
+        found = model.fewest_moves(limits, budget=budget, hint=hint, bound=target)
         if found.placement is not None:
             pool.add(found.placement)
             self.has_searched = True

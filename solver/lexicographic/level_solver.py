@@ -43,8 +43,6 @@ _MANY_PER_MEMBER = 4
 """Partitions per member from which subsets with the mean load are frequent."""
 MAX_CHOICES_OF_CPSAT = 10_000
 """Partitions times members up to which CP-SAT mostly proves the fewest moves within seconds."""
-_FIRST_SHARE = 0.5
-"""Share of the time left for CP-SAT before the other searches for few moves."""
 
 _Search = Callable[[int], ProvenBound]
 """Search that receives the greatest bound, adds placements to the pool, and returns a bound."""
@@ -75,7 +73,6 @@ class LevelSolver:
         only until its value is within the limit.
         """
         pool, level = self.pool, self.pool.levels[index]
-        budget = budget.part(1 / (1 + sum(map(self._needs_time, pool.levels[index + 1 :]))))
         proven = self._known_bound(index)
         permitted = level.tolerance.up_to or 0
         # Each search starts from the best placement and bound of the searches before it.
@@ -111,12 +108,15 @@ class LevelSolver:
                 greatest = bound
         return greatest
 
-    def _searches(self, index: int, budget: SearchBudget) -> list[_Search]:
+    def _searches(self, index: int, whole: SearchBudget) -> list[_Search]:
         """Return the searches of a level in the order in which they run.
 
-        A search that does not apply to the group returns the bound 0.
+        A search that does not apply to the group returns the bound 0. With hosts, the search for
+        the fewest moves uses ``whole``, the time left for all levels.
         """
         pool, problem, level = self.pool, self.pool.problem, self.pool.levels[index]
+        later = sum(map(self._needs_time, pool.levels[index + 1 :]))
+        budget = whole.part(1 / (1 + later))
         has_many_per_member = problem.partition_count >= _MANY_PER_MEMBER * problem.member_count
 
         def enumerate_subsets(_: int) -> ProvenBound:
@@ -160,7 +160,8 @@ class LevelSolver:
                 search = MovementSearch(pool, level, budget, self.progress)
                 untimed = [search.run, search_by_cpsat]
             case HostImbalance():
-                timed = [search_moves_first, repair, search_moves_first, enumerate_subsets]
+                search_moves = partial(self._search_moves_first, index, budget=whole)
+                timed = [repair, search_moves, enumerate_subsets]
             case CrossRack() | TopicSpread() | MembersUsed() | Colocation():
                 timed = [repair, enumerate_subsets]
             case FlowLevel():
@@ -210,9 +211,8 @@ class LevelSolver:
         if not is_last and is_early:
             return unproven
         self.moves_searched_at = best
-        within, proven = budget.part(_FIRST_SHARE), {}
-        # Within the lower limits, CP-SAT finds placements that the repair of hosts misses.
-        for is_loose in (False, True) if search.has_hosts else (True, False):
+        within, proven = budget.part(search.first_share), {}
+        for is_loose in (True, False):
             search = self._moves_search(moves, loose if is_loose else strict)
             search.preferred = strict if is_loose else None
             self.moves_searches.append(search)
@@ -239,7 +239,7 @@ class LevelSolver:
             return ProvenBound(0, Origin.CP_SAT)
         search = self._moves_search(level, self.pool.limits(), bound)
         self.moves_searches.append(search)
-        search.run(budget.part(_FIRST_SHARE))
+        search.run(budget.part(search.first_share))
         return search.proven
 
     def _moves_search(

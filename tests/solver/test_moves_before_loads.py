@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from threading import Event
 
 import pytest
 
@@ -273,3 +274,42 @@ def test_the_checker_accepts_moves_that_are_proven_by_counting(seed):
     assert solution.method == "counting"
     assert [claim.origin for claim in solution.certificate.claims] == [Origin.COUNTING] * 2
     assert not list(certificate_errors(group, solution.assignment, solution.certificate))
+
+
+@pytest.mark.parametrize("kind", ["hosts", "speeds", "subscriptions"])
+def test_first_searches_of_mixed_groups_start_without_a_placement(kind, monkeypatch):
+    group = _weighted_group(random.Random(3), 60, 4)
+    change = {
+        "hosts": lambda at: {"client": Client(host=f"h{at % 2}")},
+        "speeds": lambda at: {"speed": 1 + at % 2},
+        "subscriptions": lambda at: {"subscription": ("t", "u")[: 1 + at % 2]},
+    }[kind]
+    group = replace(
+        group,
+        topics=(*group.topics, Topic(name="u", partitions=2, weights=(3, 4))),
+        members=tuple(
+            replace(member, **{"subscription": ("t", "u"), **change(at)})
+            for at, member in enumerate(group.members)
+        ),
+    )
+    level, moves = (
+        HostImbalance("makespan") if kind == "hosts" else Imbalance("makespan"),
+        Movement(),
+    )
+    problem, stop, calls = build_problem(group), Event(), []
+    best = longest_processing_time(problem)
+    pool = IncumbentPool(problem, (level, moves), (), [best])
+    value, cost = pool.value(level), pool.value(moves)
+
+    def search_once(model, limits, *, budget, hint=None, bound=0):
+        calls.append((model.possible is None, hint is None))
+        stop.set()
+        return SearchResult(best, cost)
+
+    monkeypatch.setattr(MovedPartitionsModel, "fewest_moves", search_once)
+    search = FewestMoves(pool, moves, [(level, value)])
+    for permitted in (value, value - 1):
+        stop.clear()
+        search = search.within([(level, permitted)])
+        search.run(SearchBudget.start(SearchLimits(stop=stop)))
+    assert calls == [(True, True)] * 2
