@@ -144,7 +144,7 @@ def _is_intermediate(state: _GroupState, rebalance: Rebalance) -> bool:
     )
 
 
-def compare_rebalance(rebalance: Rebalance, *, limits: CaseLimits = LIMITS) -> Comparison | None:
+def compare_rebalance(rebalance: Rebalance) -> Comparison | None:
     """Compare a rebalance with the optimum. Return None if the rebalance has no valid group."""
     if rebalance.group is None:
         return None
@@ -154,7 +154,6 @@ def compare_rebalance(rebalance: Rebalance, *, limits: CaseLimits = LIMITS) -> C
         assignor=rebalance.last.assignor or "",
         rounds=rebalance.rounds,
         owners_known=rebalance.unknown is None,
-        limits=limits,
     )
 
 

@@ -149,8 +149,8 @@ def run_application_until_stable(
     )
 
 
-def measure_cluster(answer: Mapping[str, Any], *, first_step: int = 1) -> ConnectEvent:
-    """Measure the steps of a Connect cluster from ``first_step`` on.
+def measure_cluster(answer: Mapping[str, Any]) -> ConnectEvent:
+    """Measure the steps of a Connect cluster after the first one.
 
     Parameters
     ----------
@@ -159,8 +159,8 @@ def measure_cluster(answer: Mapping[str, Any], *, first_step: int = 1) -> Connec
         of kind ``connect``, such as ``run_on_document(document, assignor).answer``.
     """
     states: Sequence[Mapping[str, Any]] = answer["steps"]
-    last, before = states[-1], states[first_step - 1] if first_step > 0 else {}
-    rounds = [one for state in states[first_step:] for one in state["rounds"]]
+    last, before = states[-1], states[0]
+    rounds = [one for state in states[1:] for one in state["rounds"]]
 
     def passed(key: str) -> int:
         return int(last[key] - before.get(key, 0))

@@ -67,22 +67,20 @@ def open_binary(path: Path, *, stdin: TextIO | None = None) -> Iterator[io.Buffe
 
 
 @contextmanager
-def open_text(
-    path: Path, *, stdin: TextIO | None = None, errors: str = "strict"
-) -> Iterator[TextIO]:
+def open_text(path: Path, *, errors: str = "strict") -> Iterator[TextIO]:
     """Open a file or standard input (path `STDIN`) as text, and decompress gzip.
 
     ``errors`` is the treatment of bytes that are not text, as in `open`.
     """
-    with open_binary(path, stdin=stdin) as data:
+    with open_binary(path) as data:
         text = io.TextIOWrapper(data, encoding=_encoding(data.peek(4)), errors=errors)
         yield text
         text.detach()  # closing it would close standard input
 
 
-def read_text(path: Path, *, stdin: TextIO | None = None) -> str:
+def read_text(path: Path) -> str:
     """Read all text from a file or standard input. An error names the line with invalid bytes."""
-    with open_binary(path, stdin=stdin) as data:
+    with open_binary(path) as data:
         return decode_text(data.read(), name=name_of(path))
 
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 from pathlib import Path
 from urllib.parse import quote
 
-from kassay.experiments.planning.survey.survey_result import Survey, SurveyedGroup
+from kassay.experiments.planning.survey.survey_result import Survey
 from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.documents.csv_writer import write_csv
 
@@ -58,10 +58,6 @@ def survey_csv(survey: Survey) -> str:
         for rank, group in enumerate(survey.groups, 1)
     )
     return write_csv(_COLUMNS, rows)
-
-
-def _texts(group: SurveyedGroup) -> tuple[str, ...]:
-    return (group.id or "", group.state or "", group.remarks)
 
 
 def _cell(value: Fraction | float | None) -> object:
