@@ -8,8 +8,13 @@ import pandas as pd
 from scipy.stats import binomtest
 
 from kassay.experiments.study.statistics.significance import CONFIDENCE
-from kassay.experiments.study.summary_columns import SumColumn
-from kassay.experiments.study.summary_scopes import APART, GENERATED, assignors_of, families_of
+from kassay.experiments.study.summary_tables import (
+    APART,
+    GENERATED,
+    SumColumn,
+    assignors_of,
+    families_of,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from kassay.experiments.report.effect_tables import (
-    effects_table,
-    stream_models,
-)
+from kassay.experiments.report.effect_tables import effects_table, stream_models
 from kassay.experiments.report.report_table import ReportTable, interval_text, number_text, p_text
 from kassay.experiments.report.sensitivity_table import sensitivity_table
 from kassay.experiments.study.evaluate_event_stream import HINDSIGHT, OPTIMUM
@@ -25,7 +22,7 @@ from kassay.experiments.study.statistics.event_stream_rates import (
     StreamTotals,
 )
 from kassay.experiments.study.statistics.significance import holm
-from kassay.experiments.study.summary_scopes import assignors_of, compared_assignors
+from kassay.experiments.study.summary_tables import assignors_of, compared_assignors
 from kassay.reference.model.errors import InternalError
 
 _SIZES = ((2, 7), (8, 15), (16, 31), (32, 99), (100, 1000))  # members at the start of a stream

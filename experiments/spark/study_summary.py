@@ -30,13 +30,13 @@ from kassay.experiments.study.evaluate_case import DRAWN_MEMBERS, DRAWN_PARTITIO
 from kassay.experiments.study.evaluate_event_stream import HINDSIGHT
 from kassay.experiments.study.families.registry import FAMILIES
 from kassay.experiments.study.statistics.performance_profiles import PROFILED, RATIOS
-from kassay.experiments.study.summary_columns import SumColumn
-from kassay.experiments.study.summary_scopes import (
+from kassay.experiments.study.summary_tables import (
     APART,
     COMPARED_ASSIGNORS,
     GENERATED,
     NAMED_FAMILY,
     WORST_CANDIDATES,
+    SumColumn,
     assignors_of,
     compared_assignors,
 )
