@@ -50,7 +50,9 @@ COMMANDS = {
         lambda _: ("--members", "+0..+2"),
         lambda record: all(one["status"] == "optimal" for one in record["scenarios"][1:]),
     ),
-    "ladder": _Command(lambda _: (), lambda record: all(one["proven"] for one in record["steps"])),
+    "ladder": _Command(
+        lambda _: (), lambda record: all(one["drop_proven"] for one in record["steps"])
+    ),
     "compare": _Command(lambda _: ("--assignor", "range"), _is_compared),
     "survey": _Command(
         lambda _: ("--format", "jsonl"),
