@@ -28,6 +28,7 @@ _FIRST_REPACKED = 5  # members that are repacked together at first
 _MAX_PAIR_FAILURES = 200
 _SHORT_REFILL = 1_000  # refills without success
 _LONG_REFILL = 20_000
+_MANY_REFILLED = 8  # members that are filled together, at least, in a long search
 # Shares of the time left.
 _FILL_SHARE = 0.3
 _PAIR_SHARE = 0.2
@@ -99,17 +100,23 @@ class MakespanSearch:
             self._refill(packing or self.packing, self.bound, budget, _SHORT_REFILL)
 
     def _refill_to_bound(self, budget: SearchBudget) -> None:
-        """Fill some members repeatedly up to the bound, which the search may have raised."""
-        self._refill(self.packing, self.bound, budget, _LONG_REFILL)
+        """Fill many members repeatedly up to the bound, which the search may have raised."""
+        self._refill(self.packing, self.bound, budget, _LONG_REFILL, smallest=_MANY_REFILLED)
 
     def _refill(
-        self, packing: Packing, capacity: int, budget: SearchBudget, max_failures: int
+        self,
+        packing: Packing,
+        capacity: int,
+        budget: SearchBudget,
+        max_failures: int,
+        *,
+        smallest: int = 2,
     ) -> Packing:
         """Lower the overload of a packing; return the result, and keep it if it is better."""
         if not may_fill(self.weights, capacity):
             return packing
         rng = Random(int(self.rng.integers(2**62)))  # noqa: S311
-        search = Refilling(packing, capacity, rng)
+        search = Refilling(packing, capacity, rng, smallest)
         search.run(budget, max_failures)
         self.offer(search.packing)
         return search.packing

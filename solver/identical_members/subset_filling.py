@@ -79,6 +79,7 @@ class Refilling:
     packing: Packing
     capacity: int
     rng: Random
+    smallest: int = 2  # members of a neighbourhood, if the packing has as many
     overload: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -86,7 +87,7 @@ class Refilling:
         self.overload = self._overload_of(self.packing)
         each = max(sum(map(len, self.packing)) // len(self.packing), 1)
         most = min(max(_MAX_WEIGHTS // each, 2), len(self.packing))
-        self.sizes = [size for size in _SIZES if size <= most] or [most]
+        self.sizes = [size for size in _SIZES if self.smallest <= size <= most] or [most]
 
     def run(self, budget: SearchBudget, max_failures: int) -> None:
         """Refill members until none is overloaded, or too many attempts fail."""

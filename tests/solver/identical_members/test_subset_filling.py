@@ -1,6 +1,7 @@
 """Filling of identical members by subsets of weights."""
 
 import random
+from itertools import pairwise
 from math import inf
 
 import numpy as np
@@ -50,6 +51,19 @@ def test_refills_find_a_hidden_packing():
     assert search.overload == 0
     assert {sum(own) for own in search.packing} == {3_000}
     assert sorted((weight for own in search.packing for weight in own), reverse=True) == weights
+
+
+def test_refills_of_at_least_eight_members_find_a_packing_with_different_numbers_of_weights():
+    rng = random.Random(0)
+    cuts = [[0, 3_000] for _ in range(40)]
+    for _ in range(60):
+        cuts[rng.randrange(40)].append(rng.randrange(1, 3_000))
+    ends = [sorted(points) for points in cuts]
+    weights = [end - start for each in ends for start, end in pairwise(each)]
+    start = fill(sorted(weights, reverse=True), 40, 3_001, clock())
+    search = Refilling(start, 3_001, random.Random(0), smallest=8)
+    search.run(clock(1_000), 3_000)
+    assert search.overload == 0
 
 
 def test_refills_end_if_too_many_attempts_fail():
