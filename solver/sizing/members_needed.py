@@ -14,12 +14,12 @@ from kassay.solver.sizing.resized_groups import (
     with_capacity,
     with_valid_ownership,
 )
-from kassay.solver.sizing.size_search import CURRENT_SHARE, MemberCount, Progress, SizeSearch
+from kassay.solver.sizing.size_search import MemberCount, Progress, SizeSearch
 from kassay.solver.solution import LevelValue
 
 _SHARE = 8
 """Divisor of the time left, which gives the time limit of the next decision."""
-_NEIGHBOURS_SHARE = 1 / 20
+_NEIGHBOURS_SHARE = 1 / 12
 """Share of the time limit for the makespans and moves of all numbers that were not requested."""
 
 
@@ -183,11 +183,11 @@ class _MembersSearch:
         """Solve numbers of members; those that are not requested with a short time limit."""
         budget = self.budget
         if not are_requested and budget.limits.deterministic is None:
+            budget = budget.until(budget.limits.time * _NEIGHBOURS_SHARE)
             if self.search.current.is_weighted:
                 current = len(self.search.current.members)
-                self._solve(current, budget.until(budget.limits.time * CURRENT_SHARE))
+                self._solve(current, budget.part(1 / 2))
                 numbers = [number for number in numbers if number != current]
-            budget = budget.until(budget.limits.time * _NEIGHBOURS_SHARE)
         for index, number in enumerate(numbers):
             self._solve(number, budget.part(1 / (len(numbers) - index)))
 
