@@ -59,7 +59,10 @@ class Assignment(Mapping[str, Partitions]):
         self.results = Results()
 
     def loads(self) -> dict[str, int]:
-        """Count the partitions of each member."""
+        """Count the partitions of each member, also if the group has weights.
+
+        `kassay.loads` with the group and the assignment returns the total weights.
+        """
         return {member: len(partitions) for member, partitions in self._by_member.items()}
 
     def __getitem__(self, member: str) -> Partitions:
