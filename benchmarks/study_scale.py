@@ -30,7 +30,7 @@ from kassay.experiments.study.configuration import StudyConfig, StudySettings
 from kassay.experiments.study.families.registry import USUAL
 from kassay.experiments.study.manifest import manifest
 from kassay.experiments.study.output_reader import load_summary
-from kassay.experiments.study.summary_tables import NAMED_FAMILY
+from kassay.experiments.study.summary_columns import NAMED_FAMILY
 from kassay.reference.assignors import ASSIGNORS
 
 GROUPS = 10_000_000

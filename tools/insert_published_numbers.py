@@ -20,7 +20,7 @@ from kassay.experiments.report.report_table import ReportTable
 from kassay.experiments.report.share_streams_connect_section import measure_section
 from kassay.experiments.report.study_report import described_families, group_counts, template_values
 from kassay.experiments.study.output_reader import StudySummary, load_summary
-from kassay.experiments.study.summary_tables import NAMED_FAMILY
+from kassay.experiments.study.summary_columns import NAMED_FAMILY
 from kassay.reference.model.errors import InputError
 from tools.library_tables import library_tables
 

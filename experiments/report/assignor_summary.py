@@ -8,7 +8,7 @@ import pandas as pd
 from scipy.stats import binomtest
 
 from kassay.experiments.study.statistics.significance import CONFIDENCE
-from kassay.experiments.study.summary_tables import (
+from kassay.experiments.study.summary_columns import (
     APART,
     GENERATED,
     SumColumn,

@@ -9,7 +9,7 @@ import pandas as pd
 from kassay.experiments.plotting.page_templates import digits_in_groups
 from kassay.experiments.report.assignor_summary import AssignorSummary, Proportion
 from kassay.experiments.report.report_table import ReportTable, short_number
-from kassay.experiments.study.summary_tables import APART, SumColumn
+from kassay.experiments.study.summary_columns import APART, SumColumn
 from kassay.reference.documents.config_nodes import read_nodes
 from kassay.reference.model.errors import InputError, UsageError
 

@@ -30,7 +30,7 @@ from kassay.experiments.study.statistics.random_effects import (
     share_effect,
 )
 from kassay.experiments.study.statistics.significance import SIGNIFICANT, holm
-from kassay.experiments.study.summary_tables import GENERATED, SumColumn
+from kassay.experiments.study.summary_columns import GENERATED, SumColumn
 
 _COLUMNS = (
     *("families", "groups"),

@@ -9,7 +9,7 @@ from kassay.experiments.plotting.page_templates import digits_in_groups
 from kassay.experiments.report.assignor_summary import Proportion, scope_rows
 from kassay.experiments.report.report_table import ReportTable, number_text
 from kassay.experiments.study.output_reader import StudySummary
-from kassay.experiments.study.summary_tables import APART, assignors_of, families_of
+from kassay.experiments.study.summary_columns import APART, assignors_of, families_of
 
 _Row = Mapping[str, int]  # sums of one family and assignor
 # How moves are judged, by the prefix of the columns of the table `fronts`.

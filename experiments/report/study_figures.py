@@ -10,7 +10,7 @@ import pandas as pd
 from kassay.experiments.plotting.page_figures import Plot, dot_plot, stacked_bars
 from kassay.experiments.plotting.page_templates import BLUE, ORANGE
 from kassay.experiments.report.assignor_summary import AssignorSummary, Proportion
-from kassay.experiments.study.summary_tables import SumColumn, assignors_of, families_of
+from kassay.experiments.study.summary_columns import SumColumn, assignors_of, families_of
 
 _SUBSCRIPTIONS = {"equal": BLUE, "mixed": ORANGE}
 _OUTCOMES: dict[str, str] = {SumColumn.MISSED: BLUE, SumColumn.WASTEFUL: ORANGE}

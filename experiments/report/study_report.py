@@ -44,7 +44,7 @@ from kassay.experiments.report.worst_groups import named_groups, worst_groups
 from kassay.experiments.study.case import IMPORTED
 from kassay.experiments.study.families.registry import DOCUMENT_FAMILIES
 from kassay.experiments.study.output_reader import StudySummary
-from kassay.experiments.study.summary_tables import APART, assignors_of, compared_assignors
+from kassay.experiments.study.summary_columns import APART, assignors_of, compared_assignors
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from kassay.experiments.study.statistics.event_stream_rates import (
     StreamTotals,
 )
 from kassay.experiments.study.statistics.significance import holm
-from kassay.experiments.study.summary_tables import assignors_of, compared_assignors
+from kassay.experiments.study.summary_columns import assignors_of, compared_assignors
 from kassay.reference.model.errors import InternalError
 
 _SIZES = ((2, 7), (8, 15), (16, 31), (32, 99), (100, 1000))  # members at the start of a stream

@@ -12,7 +12,7 @@ from kassay.experiments.implementations.runner import run
 from kassay.experiments.plotting.assignment_figure import AssignmentPanel, assignment_panels, plural
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.output_reader import StudySummary
-from kassay.experiments.study.summary_tables import COMPARED_ASSIGNORS
+from kassay.experiments.study.summary_columns import COMPARED_ASSIGNORS
 from kassay.reference.documents.json_codec import group_document, parse_assignment, parse_group
 from kassay.reference.model.assignment import Assignment, movement, violations
 from kassay.reference.model.assignor_result import LivelockError

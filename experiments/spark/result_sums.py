@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
 from kassay.experiments.study.evaluate_event_stream import HINDSIGHT
-from kassay.experiments.study.summary_tables import SumColumn
+from kassay.experiments.study.summary_columns import SumColumn
 
 _CELLS = ("family", "scope", "seed", "event", "mixed", "members", "partitions", "assignor")
 _RESULTS = (

@@ -30,7 +30,7 @@ from kassay.experiments.study.evaluate_case import DRAWN_MEMBERS, DRAWN_PARTITIO
 from kassay.experiments.study.evaluate_event_stream import HINDSIGHT
 from kassay.experiments.study.families.registry import FAMILIES
 from kassay.experiments.study.statistics.performance_profiles import PROFILED, RATIOS
-from kassay.experiments.study.summary_tables import (
+from kassay.experiments.study.summary_columns import (
     APART,
     COMPARED_ASSIGNORS,
     GENERATED,

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from kassay.experiments.study.statistics.significance import UPPER_QUANTILE
-from kassay.experiments.study.summary_tables import SumColumn
+from kassay.experiments.study.summary_columns import SumColumn
 
 MEMBERS, PARTITIONS, MIXED = "members doubled", "partitions doubled", "mixed subscriptions"
 _SLOPES = {MEMBERS: "members", PARTITIONS: "partitions"}

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kassay.experiments.report.assignor_summary import by_assignor, by_scope
-from kassay.experiments.study.summary_tables import NAMED_FAMILY
+from kassay.experiments.study.summary_columns import NAMED_FAMILY
 from tools.insert_published_numbers import (
     BEGIN,
     END,

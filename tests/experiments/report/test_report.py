@@ -18,7 +18,7 @@ from kassay.experiments.report.assignor_tables import mix_table, read_weights
 from kassay.experiments.report.study_figures import GAP_BINS, distributions
 from kassay.experiments.report.study_report import render
 from kassay.experiments.report.worst_groups import named_groups, worst_groups
-from kassay.experiments.study import summary_tables
+from kassay.experiments.study import summary_columns
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
@@ -362,7 +362,7 @@ def test_results_by_family_have_the_digest_of_the_family(results, facts):
 
 def test_each_family_has_a_figure(comparisons, facts):
     shown = [plot.title for plot in facts["family_plots"]]
-    assert shown == list(summary_tables.families_of(row["family"] for row in comparisons))
+    assert shown == list(summary_columns.families_of(row["family"] for row in comparisons))
 
 
 def test_the_command_writes_the_same_page_and_one_csv_per_figure_and_table(
