@@ -34,7 +34,7 @@ class Arithmetic(Enum):
     Its linear relaxation uses floating point. With greater coefficients, it does not separate
     values: CP-SAT raises bounds in steps of 1, and allocates memory without limit.
     """
-    CP_SAT_EXCESS = 2**32
+    CP_SAT_EXCESS = 2**28
     """Activities of constraints with a threshold and excesses over it, in CP-SAT.
 
     With greater coefficients, CP-SAT has allocated gigabytes for four partitions.
