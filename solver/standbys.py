@@ -132,6 +132,6 @@ def possible_tag_values(hosts: Iterable[Tags], copies: int) -> dict[str, int]:
 
 
 def missing_tag_values(copies: Iterable[Tags], possible: Mapping[str, int]) -> int:
-    """Return the number of tag values that the hosts of some copies lack."""
+    """Return the total number of tag values that no host with a copy has."""
     found = Counter(key for key, _ in dict.fromkeys(tag for tags in copies for tag in tags))
     return sum(max(0, number - found[key]) for key, number in possible.items())

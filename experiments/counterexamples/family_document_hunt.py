@@ -52,10 +52,16 @@ class FamilyHunt:
     ----------
     measure
         Name of a measure of the comparison, or ``violations``.
+    limits
+        Limits of the search for the minimum of a measure.
     excess
-        Least difference between the value and the minimum of a counterexample.
+        Minimum difference between the value and the minimum of the measure in a counterexample.
     attempts
         Maximum number of documents to try while one document is shrunk.
+    searched, above
+        Number of documents searched, and number of counterexamples among them.
+    names
+        Names of the measures in all results, as keys in the order of their first occurrence.
     """
 
     assignor: str

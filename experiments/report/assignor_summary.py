@@ -115,8 +115,9 @@ class AssignorSummary:
     minimum_imbalance
         Groups with minimum imbalance, of all groups.
     missed, missed_maximum
-        Groups with a sum of squared loads above its minimum, and groups with a maximum load above
-        its minimum, of the groups with a result. With weights, both are the second.
+        Of the groups with a result, groups with a sum of squared loads above its minimum, and
+        groups with a maximum load above its minimum. With weights, both numbers are equal and
+        refer to the maximum load.
     mean_excess, largest_excess
         Excess of the maximum load over its minimum, in per cent of the minimum.
     largest_excess_units

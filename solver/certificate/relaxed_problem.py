@@ -52,8 +52,8 @@ class Relaxation:
     max_loads, max_counts
         Greatest weight and number of partitions per member.
     apart
-        Set of blocks that need different members, per block; -1 for none. A block in several
-        sets is in the first.
+        Per block, the number of the first set of blocks that need different members and that
+        contains the block; -1 if there is none.
     max_moves, levels
         Rows of the maximum number of moves and of each level with a limit; None for levels
         that are not linear.

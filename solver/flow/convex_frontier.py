@@ -69,10 +69,11 @@ def convex_hull(problem: Problem, may_continue: MayContinue) -> ConvexHull | Non
 
 
 def fewest_moves(group: Group, sum_of_squares: int) -> LevelValue | None:
-    """Return a sufficient number of moves to lower the sum of squares, and a lower bound.
+    """Bound the fewest moves of assignments with at most the given sum of squared loads.
 
-    The value is a sufficient number of moves. Return None if weights differ, if the group is too
-    large, or if no assignment is within the limit. Capacities are ignored.
+    The value is the number of moves of such an assignment, and the bound is a proven lower bound.
+    Return None if weights differ, if the group is too large, or if there is no such assignment.
+    Capacities are ignored.
     """
     search = _search_of(group)
     weight = group.uniform_weight

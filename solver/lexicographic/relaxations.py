@@ -1,10 +1,10 @@
 """Solve levels from the answers with fewer constraints and levels.
 
-With a deterministic limit, constraints are added one by one until the answer meets all of them.
-An appended constraint that the answer meets therefore does not change it. An appended level, or a
-tolerance instead of none, makes it no worse, because the search starts from the answer without
-it. Within a time limit, only constraints are relaxed, and the searches share the time, so that the
-answer can be worse.
+With a deterministic limit, the search adds constraints one by one until its answer meets all of
+them. A further constraint that this answer meets does not change the answer. With a further level
+or tolerance, the search starts from the answer without it, so the answer does not become worse.
+Within a time limit, only constraints are relaxed, and the searches share the time, so the answer
+can become worse.
 """
 
 from collections.abc import Sequence
@@ -88,9 +88,10 @@ class RelaxableSearch:
     def _run_within_time(self) -> LexicographicResult:
         """Use shares of the time for a first search, and for one with fewer constraints.
 
-        The answer of the first search is the answer if it is proven. If the answer with fewer
-        constraints meets all of them, it is the answer, or its search continues. Otherwise the
-        search with all constraints starts from its bound.
+        The first search has all constraints; the method returns its answer if that is proven.
+        If the answer of the second search meets all constraints, the method returns it or, if it
+        is not proven, continues the second search. If the answer violates a constraint, another
+        search with all constraints starts from the placements found and the bound.
         """
         relaxed = None if self.budget.seconds < _MIN_SECONDS else self._relaxed()
         if relaxed is None:

@@ -59,10 +59,10 @@ def process_each_group(
 ) -> None:
     """Process each group of a source, or each given group, and write the results.
 
-    ``both_readings`` states that a group with assumed subscriptions is also processed with their
-    other limit. Results that differ are part of the record: ``"other_reading": {"condition": ...,
-    ...}``. If speeds differ, a table has loads in the unit of the input; ``has_input_units`` states
-    that the records have it.
+    ``both_readings``: if a group has assumed subscriptions, also process it with the other
+    assumption. If the results differ, the record contains the second result:
+    ``"other_reading": {"condition": ..., ...}``. ``has_input_units``: the loads of the records are
+    in the unit of the input. Otherwise, if speeds differ, loads in tables are converted to it.
 
     ``process`` raises `InputError` for a group that it does not support. Such a group or a bad
     document gives a line ``{"id": ..., "error": ...}`` and the exit code 2. After Ctrl-C, the line

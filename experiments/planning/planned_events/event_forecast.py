@@ -34,8 +34,8 @@ class AssignorCourse:
     assignments
         One per rebalance, up to the rebalance at which the assignor fails.
     uneven
-        Number of rebalances whose assignment does not have minimum imbalance, or, if weights
-        differ, a maximum load within the tolerance.
+        Number of rebalances with an imbalance above its minimum. If weights differ: with a
+        maximum load above the tolerance.
     failure
         Error of the assignor, if it fails.
     """
@@ -77,9 +77,10 @@ class EventForecast:
         yield from self.courses
 
     def unowned_seconds(self, course: AssignorCourse) -> dict[str, float]:
-        """Return the partition-seconds without an owner by protocol, of all or of the assignor's.
+        """Return the partition-seconds without an owner, per protocol.
 
-        The result is empty if the assignor fails.
+        The course of an assignor has the protocol of the assignor only; the course `HINDSIGHT`
+        has all protocols. The result is empty if the assignor fails.
         """
         if course.moves is None:
             return {}

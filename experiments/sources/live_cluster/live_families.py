@@ -23,9 +23,9 @@ FAMILY_TYPES = {"share": Kind.SHARE, "streams": Kind.STREAMS_GROUP}
 def read_live_families(
     cluster: Cluster, kinds: Mapping[str, Kind]
 ) -> dict[str, FamilyDocument | InputError]:
-    """Read the groups of a cluster that have the given kinds, by id.
+    """Read the groups of a cluster that ``kinds`` names, by id.
 
-    Groups of the kind streams are groups of the classic protocol.
+    Groups of `Kind.STREAMS` use the classic protocol.
     """
     found: dict[str, FamilyDocument | InputError] = {}
     for kind in (Kind.SHARE, Kind.STREAMS_GROUP):

@@ -11,7 +11,7 @@ SIGNIFICANT = 0.05
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjust p-values for the number of tests, by Holm's method. NaN is no test.
+    """Adjust p-values for the number of tests, by Holm's method. NaN stays NaN.
 
     Examples
     --------

@@ -107,7 +107,7 @@ class PartitionTable:
         return topic_partition_hash(*self.named(partition))
 
     def _columns(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return topics and numbers of all partitions, also of nonexistent claimed ones."""
+        """Return the topic and the number of each partition, including phantoms."""
         if len(self._topic_column) < len(self.topic_of):
             self._topic_column = np.array(self.topic_of, dtype=np.int64)
             self._number_column = np.array(self.number_of, dtype=np.int64)

@@ -17,7 +17,7 @@ from kassay.solver.problem import Ints, Placement, Problem
 _SLICE = 60_000  # proposals per call
 _PROPOSALS_PER_CHECK = 2_000  # between two checks of the time
 _FIRST_SLICES = 30
-_MAX_SAVING = 3  # divisor of the difference of cost and bound
+_SAVING_DIVISOR = 3  # of the difference of cost and bound: the maximum saving
 _HOT, _COLD = 0.4, 0.013  # temperatures, as shares of the mean weight
 
 
@@ -28,8 +28,9 @@ _Proposal = tuple[tuple[int, int], ...]  # partitions and their new members
 class OverloadAnnealing:
     """Simulated annealing in slices, with a lower permitted cost in each run.
 
-    After a successful run, the next one saves twice as much. After a failed run, it saves half
-    as much, or has more slices.
+    The saving is the cost of the incumbent minus the permitted cost. After a successful run, the
+    saving doubles. After a failed run, the saving halves or, if it is 1, the number of slices
+    doubles.
     """
 
     problem: Problem
@@ -37,7 +38,7 @@ class OverloadAnnealing:
     max_load: int
     seed: int
     budget: int = field(init=False, default=-1)  # permitted cost
-    saving: int = field(init=False, default=0)  # of a run, compared with the incumbent
+    saving: int = field(init=False, default=0)  # of this run
     slices: int = field(init=False, default=_FIRST_SLICES)  # per run
     finished: int = field(init=False, default=0)  # slices of this run
     member: list[int] = field(init=False)
@@ -77,7 +78,7 @@ class OverloadAnnealing:
         slice is shorter if no time is left.
         """
         if not 0 <= self.budget < cost:
-            self.saving = min(2 * self.saving or cost, (cost - bound) // _MAX_SAVING)
+            self.saving = min(2 * self.saving or cost, (cost - bound) // _SAVING_DIVISOR)
             self._restart(incumbent, cost)
         elif self.finished >= self.slices:
             if self.saving > 1:
