@@ -16,7 +16,7 @@ TopicAssignments = list[tuple[str, list[int]]]
 _LOG = logging.getLogger(__name__)
 
 
-class Cluster(Protocol):
+class ClientCluster(Protocol):
     """Metadata of the topics, as the leader knows them."""
 
     def partitions_for_topic(self, topic: str) -> set[int] | None:
@@ -40,7 +40,7 @@ class Subscription(Protocol):
 
 
 def optimal_assignment(
-    cluster: Cluster, subscriptions: Mapping[str, Subscription], *, seconds: float
+    cluster: ClientCluster, subscriptions: Mapping[str, Subscription], *, seconds: float
 ) -> dict[str, TopicAssignments] | None:
     """Return the proven optimum, or None if it is not proven within the time limit.
 
@@ -72,7 +72,7 @@ def optimal_assignment(
     return result
 
 
-def _group(cluster: Cluster, subscriptions: Mapping[str, Subscription]) -> Group:
+def _group(cluster: ClientCluster, subscriptions: Mapping[str, Subscription]) -> Group:
     topics: dict[str, int] = {}
     for member in subscriptions.values():
         for topic in member.subscription:

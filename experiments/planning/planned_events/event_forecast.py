@@ -130,7 +130,7 @@ def _course(
 
 
 @dataclass(frozen=True, slots=True)
-class MemberState:
+class PlannedMemberState:
     """Partitions of a member after a rebalance.
 
     Parameters
@@ -146,7 +146,7 @@ class MemberState:
 
 def member_states(
     rebalances: Sequence[PlannedRebalance], assignments: Sequence[Assignment]
-) -> list[dict[str, MemberState]]:
+) -> list[dict[str, PlannedMemberState]]:
     """Return the partitions of each member after each rebalance, by client id."""
     current = rejoin_each([one.group for one in rebalances], assignments)
     return [
@@ -157,7 +157,7 @@ def member_states(
 
 def _states(
     rebalance: PlannedRebalance, group: Group, assignment: Assignment
-) -> dict[str, MemberState]:
+) -> dict[str, PlannedMemberState]:
     received: dict[str, list[str]] = {member.id: [] for member in group.members}
     given: dict[str, list[str]] = {member.id: [] for member in group.members}
     loads = member_loads(group, assignment)
@@ -167,7 +167,7 @@ def _states(
             received[move.target].append(partition)
             given[move.source].append(partition)
     return {
-        rebalance.clients[name]: MemberState(
+        rebalance.clients[name]: PlannedMemberState(
             loads.get(name, 0), tuple(received[name]), tuple(given[name])
         )
         for name in received

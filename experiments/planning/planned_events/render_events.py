@@ -9,7 +9,7 @@ from kassay.experiments.planning.planned_events.event_forecast import (
     HINDSIGHT,
     AssignorCourse,
     EventForecast,
-    MemberState,
+    PlannedMemberState,
     member_states,
 )
 from kassay.experiments.plotting.page_templates import environment
@@ -80,7 +80,7 @@ def _rows(
         yield client, [_cell(state, client) for state in states]
 
 
-def _cell(states: Mapping[str, MemberState], client: str) -> _Cell | None:
+def _cell(states: Mapping[str, PlannedMemberState], client: str) -> _Cell | None:
     state = states.get(client)
     if state is None:
         return None

@@ -26,7 +26,7 @@ _SHARE_LIST = re.compile(r"(?P<topic>[^:;]+):(?P<numbers>\d+(,\d+)*)")
 
 
 @dataclass(frozen=True, slots=True)
-class MemberRow:
+class FamilyMemberRow:
     """Row of a members table: the member, its process and its current assignment."""
 
     group: str
@@ -51,7 +51,7 @@ def is_family_table(text: str) -> bool:
     return False
 
 
-def read_member_rows(text: str, *, name: str) -> Iterator[MemberRow]:
+def read_member_rows(text: str, *, name: str) -> Iterator[FamilyMemberRow]:
     """Yield the rows of a members table. ``name`` is the name of the file in errors.
 
     Lines before the header are messages, and are ignored.
@@ -73,7 +73,7 @@ def read_member_rows(text: str, *, name: str) -> Iterator[MemberRow]:
             yield _row(dict(zip(columns, [*cells, ""], strict=False)), line, name, number)
 
 
-def _row(cells: dict[str, str], line: str, name: str, number: int) -> MemberRow:
+def _row(cells: dict[str, str], line: str, name: str, number: int) -> FamilyMemberRow:
     if "PROCESS" in cells:
         assigned = _tasks(cells["ASSIGNMENTS"].strip())
         member, process = cells["MEMBER"], cells["PROCESS"]
@@ -82,7 +82,7 @@ def _row(cells: dict[str, str], line: str, name: str, number: int) -> MemberRow:
         member, process = cells["CONSUMER-ID"], None
     if assigned is None:
         raise error_at(name, number, "the assignment is cut or has an unknown form", line)
-    row = MemberRow(cells["GROUP"], member, process, assigned)
+    row = FamilyMemberRow(cells["GROUP"], member, process, assigned)
     listed = sum(map(len, assigned["active"].values()))
     if "#PARTITIONS" in cells and cells["#PARTITIONS"] != str(listed):
         message = f"member {member!r} has {cells['#PARTITIONS']} partitions but lists {listed}"

@@ -6,7 +6,7 @@ from io import StringIO
 
 from kassay.experiments.sources.families.connect_rest import connect_document, is_connect_status
 from kassay.experiments.sources.families.group_tool_tables import (
-    MemberRow,
+    FamilyMemberRow,
     is_family_table,
     read_member_rows,
 )
@@ -44,7 +44,7 @@ def read_family_text(
     ``name`` is the name of the file in errors, and ``group`` the id of a Connect cluster.
     """
     if not text.lstrip().startswith("{"):
-        rows: dict[str, list[MemberRow]] = {}
+        rows: dict[str, list[FamilyMemberRow]] = {}
         for row in read_member_rows(text, name=name):
             rows.setdefault(row.group, []).append(row)
         if not rows:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from kassay.experiments.sources.families.group_tool_tables import MemberRow
+from kassay.experiments.sources.families.group_tool_tables import FamilyMemberRow
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.reference.documents.family_documents import (
     ASSUMED,
@@ -27,7 +27,7 @@ _ROLES = ("active", "standby", "warmup")
 
 
 def document_of_rows(
-    group: str, rows: Sequence[MemberRow], options: ImportOptions
+    group: str, rows: Sequence[FamilyMemberRow], options: ImportOptions
 ) -> FamilyDocument:
     """Build the document of a group from the rows of its members table.
 
@@ -162,7 +162,7 @@ def _streams_member(member: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _share_group_of_rows(
-    group: str, rows: Sequence[MemberRow], options: ImportOptions
+    group: str, rows: Sequence[FamilyMemberRow], options: ImportOptions
 ) -> FamilyDocument:
     seen = _highest(row.assigned["active"] for row in rows)
     known = options.partition_counts or {}

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from kassay.reference.assignors.client.partition_table import PartitionTable
 
 
-class PartitionColumns:
+class LoadAndOwnerColumns:
     """NumPy arrays with the load of each consumer and the owner of each partition.
 
     Topics are sorted by number of subscribers, so the topics with two or more subscribers,
@@ -41,7 +41,7 @@ class PartitionColumns:
         self._load[new_consumer] += 1
         self._owner[partition - self._start] = new_consumer
 
-    def movable(self) -> tuple[int, int] | None:
+    def best_move(self) -> tuple[int, int] | None:
         """Find the move with the largest load difference; return its receiver and partition.
 
         Return None if no difference is above 1.

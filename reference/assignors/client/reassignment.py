@@ -10,7 +10,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from kassay.reference.assignors.client.best_move_search import PartitionColumns
+from kassay.reference.assignors.client.best_move_search import LoadAndOwnerColumns
 from kassay.reference.assignors.client.partition_movements import PartitionMovements
 from kassay.reference.assignors.client.partition_table import PartitionTable
 from kassay.reference.model.assignor_result import UpstreamError
@@ -87,7 +87,7 @@ class Reassignment:
         for consumer, load in self.load.items():
             self.sorted_current_subscriptions.add(consumer, load)
         self.moved: dict[int, None] = {}
-        self._columns = PartitionColumns(
+        self._columns = LoadAndOwnerColumns(
             table,
             load=self.load,
             owner=current_partition_consumer,
@@ -191,7 +191,7 @@ class Reassignment:
             self._last_movable and self._can_be_moved(*self._last_movable)
         ):
             return False
-        self._last_movable = self._columns.movable()
+        self._last_movable = self._columns.best_move()
         return self._last_movable is None
 
     def _can_be_moved(self, consumer: int, partition: int) -> bool:

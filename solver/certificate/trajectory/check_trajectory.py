@@ -10,7 +10,7 @@ from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import rejoin
 from kassay.solver.certificate.check import certificate_errors
-from kassay.solver.certificate.trajectory.permitted_loads import Rebalance
+from kassay.solver.certificate.trajectory.permitted_loads import PermittedAssignments
 from kassay.solver.certificate.trajectory.price_bound import greatest_price, price_bound
 from kassay.solver.certificate.trajectory.rebalance_sequence import Stream, build_stream
 from kassay.solver.certificate.trajectory.trajectory_certificate import (
@@ -93,7 +93,7 @@ def _least_errors(
     number: int,
     group: Group,
     assignment: Assignment,
-    rebalance: Rebalance,
+    rebalance: PermittedAssignments,
 ) -> Iterator[str]:
     """Check that the minimum makespan of the evidence is reached, and its certificate."""
     evidence = certificate.rebalances[number]

@@ -66,7 +66,7 @@ class LoadRange(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Rebalance:
+class PermittedAssignments:
     """Permitted assignments at one rebalance.
 
     Parameters
@@ -105,7 +105,7 @@ class Rebalance:
 
 def permitted_loads(
     problem: Problem, level: Imbalance, evidence: LoadEvidence, members: Mapping[str, int]
-) -> Rebalance:
+) -> PermittedAssignments:
     """Return the permitted assignments of a group, from evidence of its level of imbalance.
 
     Parameters
@@ -125,7 +125,7 @@ def permitted_loads(
     if isinstance(evidence, Assignment):
         most = _load_limits(problem, level, evidence)
         whole = LoadRange(number, np.zeros_like(most), most, problem.total)
-        return Rebalance(problem, subscribed, subscribed, (whole,))
+        return PermittedAssignments(problem, subscribed, subscribed, (whole,))
     capacity = build_network(problem, group_constraints(problem.group)).capacity
     if capacity is None:
         capacity = np.full(problem.member_count, problem.partition_count, dtype=np.int64)
@@ -144,7 +144,7 @@ def permitted_loads(
     if level.measure is Measure.MAKESPAN:
         most = np.minimum(capacity, level.tolerance.limit(least_makespan))
         whole = LoadRange(number, np.zeros_like(most), most, problem.partition_count)
-        return Rebalance(problem, subscribed, subscribed, (whole,), least_makespan)
+        return PermittedAssignments(problem, subscribed, subscribed, (whole,), least_makespan)
     permitted = np.zeros_like(subscribed)
     for row, own in enumerate(problem.consumer_sets):
         permitted[row, number[own[rank[own] == first[row]]]] = True
@@ -157,7 +157,7 @@ def permitted_loads(
         )
         for at, (high, total) in enumerate(zip(limits, totals, strict=True))
     )
-    return Rebalance(problem, subscribed, permitted, ranges, least_makespan)
+    return PermittedAssignments(problem, subscribed, permitted, ranges, least_makespan)
 
 
 def _load_limits(problem: Problem, level: Imbalance, best: Assignment) -> Ints:

@@ -16,7 +16,7 @@ from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.certificate.trajectory.permitted_loads import (
     LoadEvidence,
     Mask,
-    Rebalance,
+    PermittedAssignments,
     permitted_loads,
     trajectory_imbalance,
 )
@@ -48,7 +48,7 @@ class Stream:
     """
 
     members: Mapping[str, int]
-    rebalances: tuple[Rebalance, ...]
+    rebalances: tuple[PermittedAssignments, ...]
     blocks: tuple[tuple[Block, ...], ...]
     consumer_set: Ints
     weight: Ints
@@ -145,7 +145,7 @@ def check_groups(groups: Sequence[Group], level: Imbalance) -> None:
 
 
 def _histories(
-    groups: Sequence[Group], rebalances: Sequence[Rebalance]
+    groups: Sequence[Group], rebalances: Sequence[PermittedAssignments]
 ) -> dict[tuple[tuple[int, int], ...], list[Block]]:
     """Return the partitions by history: the row of the tables and the weight at each rebalance."""
     weighted = is_weighted(groups)
@@ -173,7 +173,7 @@ def _histories(
 
 
 def _start(
-    rebalance: Rebalance, blocks: Sequence[Sequence[Block]], members: Mapping[str, int]
+    rebalance: PermittedAssignments, blocks: Sequence[Sequence[Block]], members: Mapping[str, int]
 ) -> Ints:
     problem = rebalance.problem
     start = np.zeros((len(blocks), len(members)), dtype=np.int64)
