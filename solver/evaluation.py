@@ -15,7 +15,7 @@ from kassay.reference.model.topic_partitions import Column, TopicPartition
 from kassay.solver import constraints, objective
 from kassay.solver.number_ranges import Weights, exact_integers
 from kassay.solver.problem import Ints, Placement, Problem
-from kassay.solver.standbys import standby_costs
+from kassay.solver.standby_costs import standby_costs
 
 
 def level_value(  # noqa: PLR0911 - one return per level

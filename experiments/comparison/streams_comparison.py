@@ -30,7 +30,7 @@ from kassay.solver.certificate.level_values import value_of
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import FlowLevel, MissingTagValues, StandbyMoves, requested_levels
 from kassay.solver.solve import solve
-from kassay.solver.standbys import missing_tag_values, possible_tag_values, standby_costs
+from kassay.solver.standby_costs import missing_tag_values, possible_tag_values, standby_costs
 
 STREAMS_LEVELS = {
     "sum_of_squares": "active_sum_of_squares",

@@ -19,7 +19,12 @@ from numpy.typing import NDArray
 
 from kassay.solver import constraints
 from kassay.solver.certificate.knapsack import Item, maximum_profit
-from kassay.solver.certificate.relaxed_problem import CostRow, Limit, Relaxation, build_relaxation
+from kassay.solver.certificate.refutation_problem import (
+    CostRow,
+    Limit,
+    Relaxation,
+    build_relaxation,
+)
 from kassay.solver.evaluation import level_value, violated
 from kassay.solver.problem import Problem
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from kassay.solver.certificate.relaxed_problem import CostRow, Relaxation
+from kassay.solver.certificate.refutation_problem import CostRow, Relaxation
 from kassay.solver.number_ranges import Arithmetic
 
 _TANGENTS = 60

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from kassay.solver.certificate.refutation import PartitionPrices, relaxation_refuted
-from kassay.solver.certificate.relaxed_problem import Limit, Relaxation, build_relaxation
+from kassay.solver.certificate.refutation_problem import Limit, Relaxation, build_relaxation
 from kassay.solver.constraints import Constraint
 from kassay.solver.evidence.dual_prices import DualPrices, solve_dual
 from kassay.solver.problem import Problem

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from kassay.experiments.cli.application import app
 from kassay.experiments.comparison.family_comparison import FamilyComparison, compare_answer
 from kassay.reference.documents.family_documents import Kind, parse_family_document
-from kassay.solver import standbys
+from kassay.solver import standby_costs
 from kassay.solver.limits import SearchLimits
 
 
@@ -284,7 +284,7 @@ def test_spreads_of_copies_are_per_thread() -> None:
 
 
 def test_the_minimum_of_standbys_is_unknown_if_there_are_too_many_choices(monkeypatch) -> None:
-    monkeypatch.setattr(standbys, "_MAX_CHOICES", 0)
+    monkeypatch.setattr(standby_costs, "_MAX_CHOICES", 0)
     document = _processes(a=["0_0"], b=["0_1"], c=["0_2", "0_3"])
     document["config"] = {"num_standby_replicas": 1, "rack_aware_assignment_tags": ["zone"]}
     standby = {"b": ["0_0", "0_2"], "c": ["0_1"], "a": ["0_3"]}
