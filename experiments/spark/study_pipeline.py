@@ -4,8 +4,6 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from math import inf
@@ -18,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 from kassay.experiments.spark import output_files
 from kassay.experiments.spark.arrow_map import Row, map_rows
 from kassay.experiments.spark.code_distribution import check_identity, code_identity
+from kassay.experiments.spark.concurrent_jobs import run_concurrently
 from kassay.experiments.spark.output_files import (
     CASES_FOLDER,
     PARQUET_OPTIONS,
@@ -282,21 +281,9 @@ def _run_batches(
         counts.running -= batch.size
         counts.finished += batch.size
 
-    with with_progress(spark, counts), ThreadPoolExecutor(_CONCURRENT_BATCHES) as pool:
-        batches = [pool.submit(run, batch) for batch in (missing[0], *others)]
-        try:
-            for batch in batches:
-                batch.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            started = [batch for batch in batches if not batch.cancelled()]
-            unfinished = True
-            while unfinished:
-                with suppress(Exception):  # the Java process may be dead
-                    spark.interruptAll()
-                # A batch may start its job after the interruption.
-                unfinished = bool(wait(started, timeout=1).not_done)
-            raise
+    with with_progress(spark, counts):
+        runs = [partial(run, batch) for batch in (missing[0], *others)]
+        run_concurrently(spark, runs, _CONCURRENT_BATCHES)
 
 
 def study_digest(cases: Cases, settings: StudySettings = DEFAULT_SETTINGS) -> str:

@@ -5,7 +5,7 @@ their size depends on the number of distinct values, not on the number of cases.
 """
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 
@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
 from kassay.experiments.spark.arrow_map import Row, map_rows
+from kassay.experiments.spark.concurrent_jobs import run_concurrently
 from kassay.experiments.spark.output_files import PARQUET_OPTIONS
 from kassay.experiments.spark.result_sums import (
     covariate_cells,
@@ -70,10 +71,8 @@ def write_summary(cases: DataFrame, uri: str) -> dict[str, int]:
         "events": rebalance_sums(cases, "event", "period"),
         "cells": covariate_cells(rows, cases, [*{*compared, *COMPARED_ASSIGNORS}]),
     }
-    with ThreadPoolExecutor(_CONCURRENT_TABLES) as pool:
-        writes = [pool.submit(_written, table, f"{uri}/{name}") for name, table in tables.items()]
-        for write in writes:
-            write.result()
+    writes = [partial(_written, table, f"{uri}/{name}") for name, table in tables.items()]
+    run_concurrently(cases.sparkSession, writes, _CONCURRENT_TABLES)
     families = _written(_families(cases), f"{uri}/families")
     totals = families.agg(*(F.expr(f"coalesce(sum({name}), 0) AS {name}") for name in TABLES))
     [found] = totals.collect()
