@@ -261,9 +261,10 @@ def solve_as_planned(
     limits: SearchLimits = SearchLimits(),
     seed: int = 0,
 ) -> Solution:
-    """Find the assignment of a plan with these levels, without its even loads and alternatives.
+    """Find an assignment with the fewest moves, as the searches of a plan do.
 
-    A plan without a table of moves has the assignment of `solve`.
+    Small groups are proven directly first, which a plan does not try: its assignment can have
+    more moves where it is not proven. Without a table of moves, the assignment is that of `solve`.
     """
     constraints = tuple(constraints)
     search = moves_plan(group, levels, constraints)

@@ -79,7 +79,7 @@ class Refilling:
     packing: Packing
     capacity: int
     rng: Random
-    smallest: int = 2  # members of a neighbourhood, if the packing has as many
+    smallest: int = 2  # members of a neighbourhood, or fewer if their weights are too many
     overload: int = field(init=False)
 
     def __post_init__(self) -> None:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 _FIRST_LIMIT, _FIRST_LIMIT_WITH_RULES, _FIRST_LIMIT_OF_CPSAT = 0.3, 3.0, 6.0
 """Deterministic time of the first search, in CP-SAT's unit of about a second. With rules, prices
-prove lower bounds; with hosts, speeds or several sets of consumers, the other searches, too, find
-worse placements."""
+prove lower bounds; with hosts, speeds or several sets of consumers, the other searches find worse
+placements."""
 _SHARE, _SHARE_OF_CPSAT = 0.5, 0.9
 """Shares of the time left for all these searches, before other searches for few moves."""
 _LONG_LIMIT = 2.4
@@ -105,7 +105,7 @@ class FewestMoves:
             limit = _FIRST_LIMIT_WITH_RULES if self._has_rules else _FIRST_LIMIT
             limit = _FIRST_LIMIT_OF_CPSAT if self.cpsat_first else limit
             self._search(self._limited(budget, limit), from_best=not self.cpsat_first)
-            self.has_failed = self.cpsat_first and not self.is_proven
+            self.has_failed = self.cpsat_first and not self.is_proven and budget.has_time
             if self.is_proven or not budget.has_time:
                 return
         if self.priced is None:
@@ -125,7 +125,7 @@ class FewestMoves:
 
     @property
     def first_share(self) -> float:
-        """Return the share of the time left, before other searches for few moves."""
+        """Return the share of the time left for this search, before other searches."""
         return _SHARE_OF_CPSAT if self.cpsat_first else _SHARE
 
     @property

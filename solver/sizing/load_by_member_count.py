@@ -13,12 +13,14 @@ from kassay.solver.sizing.resized_groups import (
     resized,
     with_valid_ownership,
 )
-from kassay.solver.sizing.size_search import CURRENT_SHARE, Progress, SizeSearch
+from kassay.solver.sizing.size_search import Progress, SizeSearch
 from kassay.solver.solution import LevelValue
 
 _NUMBERS_SHARE, _PROOF_SHARE, _MOVES_SHARE = 1 / 30, 1 / 60, 1 / 30
 """Shares of the time limit: for the makespans of all numbers of members, for those that are not
 proven then, and for the moves to all rungs. Bounds without a search prove most rungs."""
+_CURRENT_SHARE = 1 / 6
+"""Share of the time limit for the fewest moves to the current number of members."""
 _PARTS = 8
 """Divisor of the time left for makespans, which gives the time limit of the next one."""
 
@@ -272,7 +274,7 @@ class _LadderSearch:
         number = len(current.members)
         if current.is_weighted and any(rung.members == number for rung in found):
             self.progress(f"moves to {number} members")
-            self.search.optimum(number, self._limited(CURRENT_SHARE))
+            self.search.optimum(number, self._limited(_CURRENT_SHARE))
         budget = self._limited(_MOVES_SHARE)
         order = sorted(range(len(found)), key=lambda at: abs(found[at].members - number))
         first_half = budget.part(1 / 2)

@@ -22,8 +22,6 @@ from kassay.solver.solve import solve
 
 Progress = Callable[[str], None]
 """Function that is called with the name of each step when the step starts."""
-CURRENT_SHARE = 1 / 6
-"""Share of the time limit for the fewest moves to the current number of members."""
 _MAKESPAN = Imbalance(Measure.MAKESPAN)
 
 
