@@ -56,11 +56,11 @@ def test_the_number_of_members_needed_with_weights_equals_brute_force(group: Gro
 
 
 def test_a_number_that_a_greedy_rule_decides_is_sufficient_in_all_results():
-    # A greedy rule of packing reaches 23; without time, the search stops at 24.
+    # A greedy rule of packing reaches 23, but the search without time ends before.
     group = team(9, 2, weights=(14, 14, 13, 13, 10, 7, 6, 6, 4))
     found = members_needed(group, makespan=23, limits=SearchLimits(time=0))
     [size] = [size for size in found.sizes if size.members == found.needed.value]
-    assert (size.makespan.value, size.enough) == (24, True)
+    assert size.enough
 
 
 @given(group=groups(max_members=3, max_total=6))
@@ -212,6 +212,4 @@ def test_all_searches_of_a_sizing_share_the_time_limit(searches):
 def test_numbers_that_were_not_requested_have_a_short_search_for_moves(searches):
     members_needed(team(9, 2, weights=range(1, 10)), makespan=20, limits=1_000.0)
     assert len(searches) >= 4
-    assert max(searches) <= 1_000 / 6
-    # Only the two searches for the current number, of its load and its moves, are longer.
-    assert sorted(searches)[-3] <= 1_000 / 20
+    assert max(searches) <= 1_000 / 12
