@@ -46,6 +46,9 @@ _CASES_PER_TASK = 1_000  # about 10 seconds
 _CASES_PER_FILE = BATCH_CASES
 _TASKS_PER_CORE = 3
 _CONCURRENT_BATCHES = 2  # the next batch keeps cores busy during the last tasks of a batch
+_COMPILATION = "spark.sql.codegen.wholeStage"
+_COMPILED_CASES = 100_000
+"""Number of cases from which Spark compiles whole stages of queries, which takes seconds."""
 _DOCUMENT_ID = "conv(substring(sha2(document, 256), 1, 15), 16, 10)"
 """SQL expression that computes `document_id` of the column ``document``."""
 
@@ -214,6 +217,7 @@ def write_study(
     total, digest = len(cases), study_digest(cases, settings)
     if not total:
         raise InputError("there is no group to study: the files contain no group document")
+    spark.conf.set(_COMPILATION, str(total >= _COMPILED_CASES).lower())
     single = list(batches_of(total, largest=settings.batch_cases))
     merged = list(merged_batches(single, smallest=_CASES_PER_FILE))
     stored = _StoredBatches(spark, output, digest, single, merged)
