@@ -116,18 +116,10 @@ def solve_levels(
         candidates += [] if rounded is None else [rounded]
     candidates = [one for one in candidates if not any(violated(problem, constraints, one))]
     if not candidates:
-        from kassay.solver.cpsat.infeasibility import (  # noqa: PLC0415
-            find_any_placement,
-            find_conflict,
-        )
-
-        result = find_any_placement(problem, constraints, budget.at_least(_MIN_SECONDS))
-        if result.infeasible:
-            return LexicographicResult(None, conflict=find_conflict(problem, constraints, budget))
-        if result.placement is None:
-            # CP-SAT finds no assignment of some small groups with numbers of more than 50 bits.
-            return enumerate_levels(problem, levels, constraints) or LexicographicResult(None)
-        candidates = [result.placement]
+        found = _any_placement(problem, levels, constraints, budget)
+        if isinstance(found, LexicographicResult):
+            return found
+        candidates = [found]
     pool = IncumbentPool(problem, levels, constraints, candidates)
     add_few_moves(pool, budget)
     add_repaired(pool, budget)
@@ -148,6 +140,27 @@ def solve_levels(
         method=UsedMethod.last(solver.contributed) or _method_without_search(flows, pool),
         moves_searches=tuple(solver.moves_searches),
     )
+
+
+def _any_placement(
+    problem: Problem,
+    levels: Sequence[Level],
+    constraints: Sequence[Constraint],
+    budget: SearchBudget,
+) -> Placement | LexicographicResult:
+    """Find a placement that meets the constraints; otherwise return the result of all searches."""
+    from kassay.solver.cpsat.infeasibility import (  # noqa: PLC0415
+        find_any_placement,
+        find_conflict,
+    )
+
+    result = find_any_placement(problem, constraints, budget.at_least(_MIN_SECONDS))
+    if result.infeasible:
+        return LexicographicResult(None, conflict=find_conflict(problem, constraints, budget))
+    if result.placement is None:
+        # CP-SAT finds no assignment of some small groups with numbers of more than 50 bits.
+        return enumerate_levels(problem, levels, constraints) or LexicographicResult(None)
+    return result.placement
 
 
 def _initial_placements(
