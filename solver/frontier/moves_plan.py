@@ -18,7 +18,7 @@ from kassay.solver.frontier.moves_frontier import (
     fill_quickly,
     search_further,
 )
-from kassay.solver.lexicographic.level_solver import MAX_CHOICES_OF_CPSAT
+from kassay.solver.lexicographic.level_solver import has_few_choices
 from kassay.solver.lexicographic.moves_table import MovesTable, Report
 from kassay.solver.lexicographic.moves_table_search import search_moves
 from kassay.solver.limits import SearchBudget, SearchLimits
@@ -99,8 +99,8 @@ class MovesPlan:
         Return None if no plan is proven, or if greedy moves reach the lower bound on the maximum
         load: then the table mostly proves the plan in less time.
         """
-        table, problem = self.table, self.table.problem
-        is_large = problem.partition_count * problem.member_count > MAX_CHOICES_OF_CPSAT
+        table = self.table
+        is_large = not has_few_choices(table.problem)
         if self.max_moves is not None or is_large or not budget.has_time:
             return None
         search_moves(table, budget.until(0))

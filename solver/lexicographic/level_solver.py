@@ -37,15 +37,21 @@ from kassay.solver.objective import (
     TopicSpread,
     only_by_flows,
 )
+from kassay.solver.problem import Problem
 from kassay.solver.solution import ProgressPoint, UsedMethod
 
 _MANY_PER_MEMBER = 4
 """Partitions per member from which subsets with the mean load are frequent."""
-MAX_CHOICES_OF_CPSAT = 10_000
+_MAX_CHOICES_OF_CPSAT = 10_000
 """Partitions times members up to which CP-SAT mostly proves the fewest moves within seconds."""
 
 _Search = Callable[[int], ProvenBound]
 """Search that receives the greatest bound, adds placements to the pool, and returns a bound."""
+
+
+def has_few_choices(problem: Problem) -> bool:
+    """Return whether CP-SAT mostly proves the fewest moves of a group of this size in seconds."""
+    return problem.partition_count * problem.member_count <= _MAX_CHOICES_OF_CPSAT
 
 
 @dataclass
@@ -186,7 +192,7 @@ class LevelSolver:
             not isinstance(moves, Movement)
             or not pool.problem.group.is_weighted
             or pool.problem.partition_count < MIN_PARTITIONS
-            or not self._has_few_choices()
+            or not has_few_choices(pool.problem)
             or self.moves_searched_at == best
         ):
             return unproven
@@ -226,16 +232,12 @@ class LevelSolver:
             self.contributed.append(UsedMethod.of_origin(Origin.CP_SAT))
         return unproven
 
-    def _has_few_choices(self) -> bool:
-        problem = self.pool.problem
-        return problem.partition_count * problem.member_count <= MAX_CHOICES_OF_CPSAT
-
     def _search_few_choices(self, level: Movement, bound: int, budget: SearchBudget) -> ProvenBound:
         """Search with CP-SAT before all other searches if it is likely to prove the minimum.
 
         Later searches of a small group, or within constraints, rarely end earlier.
         """
-        if not self._has_few_choices():
+        if not has_few_choices(self.pool.problem):
             return ProvenBound(0, Origin.CP_SAT)
         search = self._moves_search(level, self.pool.limits(), bound)
         self.moves_searches.append(search)
