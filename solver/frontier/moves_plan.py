@@ -20,7 +20,7 @@ from kassay.solver.frontier.moves_frontier import (
 )
 from kassay.solver.lexicographic.level_solver import has_few_choices
 from kassay.solver.lexicographic.moves_table import MovesTable, Report
-from kassay.solver.lexicographic.moves_table_search import search_moves
+from kassay.solver.lexicographic.moves_table_search import search_greedily
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import Imbalance, Level, Movement, MovementCost, Tolerance
 from kassay.solver.solution import LevelValue, Solution, Status
@@ -103,7 +103,7 @@ class MovesPlan:
         is_large = not has_few_choices(table.problem)
         if self.max_moves is not None or is_large or not budget.has_time:
             return None
-        search_moves(table, budget.until(0))
+        search_greedily(table, budget.until(0))
         if initial is not None:
             add_assignment(table, initial)
         if table.values[-1] == table.lowest:

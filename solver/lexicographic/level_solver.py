@@ -67,8 +67,8 @@ class LevelSolver:
     therefore runs only once, at the first level that needs it."""
     fewest_moves: ProvenBound | None = None
     """Fewest moves of the last level, if they are proven before the minimum of the level before."""
-    moves_searched_at: int | None = None
-    """Best known value of the level before, when the fewest moves were last searched."""
+    moves_searched_at: tuple[int, int] | None = None
+    """Level and its best known value, when the fewest moves were last searched before it."""
     moves_searches: list[FewestMoves] = field(default_factory=list)
     """Searches for the fewest moves, with their bounds and prices."""
 
@@ -187,7 +187,7 @@ class LevelSolver:
         the search needs prices, which are better for lower loads.
         """
         pool, unproven = self.pool, ProvenBound(0, Origin.CP_SAT)
-        moves, best = pool.levels[-1], pool.value(pool.levels[index])
+        moves, best = pool.levels[-1], (index, pool.value(pool.levels[index]))
         if (
             not isinstance(moves, Movement)
             or not pool.problem.group.is_weighted

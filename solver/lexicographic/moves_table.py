@@ -59,6 +59,8 @@ class MovesTable:
     """Whether all assignments were compared, so that the sums of squares are proven too."""
     waiting: list[tuple[int, int, int]] = field(init=False, default_factory=lambda: [*BEAMS])
     """Beams of the search that have not ended."""
+    has_greedy_entries: bool = field(init=False, default=False)
+    """Whether the greedy searches have filled the table."""
 
     def __post_init__(self) -> None:
         start = keep_owned(self.problem)

@@ -6,15 +6,20 @@ and column generation, then improve and prove its entries.
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kassay.reference.model.metrics import Measure
 from kassay.solver.bounds.level_bounds import makespan_bound
 from kassay.solver.enumeration.complete_search import lowest_per_moves
-from kassay.solver.lexicographic.moves_table import BEAMS, MovesTable
+from kassay.solver.lexicographic.moves_table import MovesTable
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import Movement
+from kassay.solver.problem import Problem
+
+if TYPE_CHECKING:
+    from kassay.solver.weighted.search.beam_search_by_moves import BeamSearchByMoves
 
 _MIN_SECONDS = 0.4
 """Minimum time for the greedy moves, and for one entry of the table."""
@@ -31,11 +36,8 @@ def search_moves(table: MovesTable, budget: SearchBudget) -> None:
 
     A further call continues with the beam searches that did not end within the budget.
     """
+    search_greedily(table, budget)
     if not table.waiting:
-        return
-    complete = lowest_per_moves(table.problem, table.level, table.rules, most=table.most)
-    if complete is not None:
-        table.fill(complete)
         return
     _search_beams(table, budget)
     if table.values[-1] > table.lowest and table.has_load_limits:
@@ -50,37 +52,56 @@ def search_moves(table: MovesTable, budget: SearchBudget) -> None:
     table.truncate()
 
 
-def _search_beams(table: MovesTable, budget: SearchBudget) -> None:
-    """Run greedy searches once, then the beam searches that have not ended.
+def search_greedily(table: MovesTable, budget: SearchBudget) -> None:
+    """Compare all assignments of a small group, or run the greedy searches, at the first call.
 
     The greedy searches lower the sum of squares most, or the maximum load most. They have at least
     `_MIN_SECONDS`, and each of the three has `_FEW_MOVES` moves within half of the time limit, also
     on a busy machine.
     """
-    # Imported here: the module adds to the start-up time of every command.
-    from kassay.solver.weighted.search.beam_search_by_moves import BeamSearchByMoves  # noqa: PLC0415
+    if table.has_greedy_entries:
+        return
+    table.has_greedy_entries = True
+    complete = lowest_per_moves(table.problem, table.level, table.rules, most=table.most)
+    if complete is not None:
+        table.fill(complete)
+        return
+    beam = _beam_search(table)
+    first = budget.at_least(_MIN_SECONDS)
+    may_continue = first.continuation(_BEAM_STEPS, least=3 * _FEW_MOVES)
+    table.add_until_lowest(beam.lower_squares(table.most, may_continue))
+    for heaviest in _heaviest_weights(table.problem):
+        most = _useful_moves(table, table.most)
+        found = beam.search(most, 1, may_continue, heaviest=heaviest, exchanging=0)
+        table.add_until_lowest(found)
 
-    beam = BeamSearchByMoves(table.problem, table.placements[0], table.may_receive)
-    fastest = min(table.problem.member_units.factors, default=1)
-    heaviest_weights = (None, makespan_bound(table.problem) // (2 * fastest))
-    if len(table.waiting) == len(BEAMS):
-        first = budget.at_least(_MIN_SECONDS)
-        may_continue = first.continuation(_BEAM_STEPS, least=3 * _FEW_MOVES)
-        table.add_until_lowest(beam.lower_squares(table.most, may_continue))
-        for heaviest in heaviest_weights:
-            most = _useful_moves(table, table.most)
-            found = beam.search(most, 1, may_continue, heaviest=heaviest, exchanging=0)
-            table.add_until_lowest(found)
+
+def _search_beams(table: MovesTable, budget: SearchBudget) -> None:
+    """Run the beam searches that have not ended."""
+    beam = _beam_search(table)
     may_continue = budget.continuation(_BEAM_STEPS)
     while table.waiting and not all(map(table.is_proven, range(table.top + 1))):
         width, limit, exchanging = table.waiting[0]
-        for heaviest in heaviest_weights:
+        for heaviest in _heaviest_weights(table.problem):
             most = _useful_moves(table, limit)
             found = beam.search(most, width, may_continue, heaviest=heaviest, exchanging=exchanging)
             table.add_until_lowest(found)
         if not may_continue():
             return
         del table.waiting[0]
+
+
+def _beam_search(table: MovesTable) -> "BeamSearchByMoves":
+    # Imported here: the module adds to the start-up time of every command.
+    from kassay.solver.weighted.search.beam_search_by_moves import BeamSearchByMoves  # noqa: PLC0415
+
+    return BeamSearchByMoves(table.problem, table.placements[0], table.may_receive)
+
+
+def _heaviest_weights(problem: Problem) -> tuple[int | None, ...]:
+    """Return the limits on the weights of moved partitions: none, and half of the lowest load."""
+    fastest = min(problem.member_units.factors, default=1)
+    return None, makespan_bound(problem) // (2 * fastest)
 
 
 def _useful_moves(table: MovesTable, limit: int) -> int:
@@ -109,9 +130,7 @@ def prove_moves(table: MovesTable, counts: Sequence[int], budget: SearchBudget) 
 
 def _add_neighbours(table: MovesTable, moves: int) -> None:
     """Add placements that differ by one move from those with one move more or less."""
-    from kassay.solver.weighted.search.beam_search_by_moves import BeamSearchByMoves  # noqa: PLC0415
-
-    beam = BeamSearchByMoves(table.problem, table.placements[0], table.may_receive)
+    beam = _beam_search(table)
     if moves and not table.is_proven(moves):
         table.add_until_lowest(beam.with_one_more_move(table.placements[moves - 1]))
     if moves < table.top and not table.is_proven(moves):

@@ -200,12 +200,10 @@ def test_different_speeds_without_common_divisors_have_a_bound():
 @pytest.mark.parametrize("seed", range(3))
 def test_the_fewest_moves_are_proven_without_the_lowest_load_of_a_group_limited_by_its_mean(seed):
     group = zipf_group(random.Random(seed), 60, 5, 0.6)
-    start = time.process_time()
     found = solve_as_planned(group, levels=planning_levels(group), limits=SearchLimits(time=60))
     assert found.status is Status.OPTIMAL
     assert found.imbalance.value == measures(group, found.assignment)[Measure.MAKESPAN]
     assert found.movement.value == movement(group, found.assignment)
-    assert time.process_time() - start < 5
 
 
 def test_the_lowest_load_has_the_fewest_moves_that_are_found_last():
