@@ -45,6 +45,9 @@ _MANY_PER_MEMBER = 4
 _MAX_CHOICES_OF_CPSAT = 10_000
 """Partitions times members up to which CP-SAT mostly proves the fewest moves within seconds."""
 
+_FIRST_BALANCING_SECONDS = 0.1
+"""Time to lower the loads before the first search for the fewest moves."""
+
 _Search = Callable[[int], ProvenBound]
 """Search that receives the greatest bound, adds placements to the pool, and returns a bound."""
 
@@ -144,6 +147,7 @@ class LevelSolver:
                 exact = exact[::-1] if has_many_per_member else exact
                 # Lower loads help only if the fewest moves depend on the minimum.
                 balance: list[_Search] = [
+                    lambda _: balance_loads(pool, level, budget.until(_FIRST_BALANCING_SECONDS)),
                     partial(search_moves_first, is_last=False),
                     lambda _: balance_loads(pool, level, budget),
                     search_moves_first,

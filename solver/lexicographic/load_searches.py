@@ -60,11 +60,29 @@ def fill_members(pool: IncumbentPool, level: Imbalance) -> ProvenBound:
         loads = (min(most, limit // factor) for most, factor in zip(room, factors, strict=True))
         return sum(load // unit for load in loads) < problem.total // unit
 
-    highest = pool.value(level)
+    highest, pinned = pool.value(level), within_pins(problem, pool.constraints)
     filled = min(greatest_true(is_too_low, highest) + 1, highest)
     return ProvenBound(
-        max(filled, makespan_bound(within_pins(problem, pool.constraints))), Origin.PACKING
+        max(filled, makespan_bound(pinned), _bound_beside_pins(pinned)), Origin.PACKING
     )
+
+
+def _bound_beside_pins(problem: Problem) -> int:
+    """Bound the makespan: a member gets a partition beside those that only it may consume."""
+    if not problem.group.has_equal_speeds:
+        return 0
+    pinned = [0] * problem.member_count
+    heaviest = [0] * len(problem.consumer_sets)
+    for index, weight in zip(problem.consumer_set.tolist(), problem.weight.tolist(), strict=True):
+        heaviest[index] = max(heaviest[index], weight)
+        if len(problem.consumer_sets[index]) == 1:
+            pinned[problem.consumer_sets[index][0]] += weight
+    beside = (
+        weight + min(pinned[member] for member in members.tolist())
+        for weight, members in zip(heaviest, problem.consumer_sets, strict=True)
+        if len(members) > 1
+    )
+    return max(*pinned, *beside, 0)
 
 
 def pack_identical(

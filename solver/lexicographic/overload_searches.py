@@ -18,7 +18,7 @@ from kassay.solver.evaluation import load_units, movement_costs
 from kassay.solver.incumbent_pool import IncumbentPool
 from kassay.solver.initial_solutions import Room, keep_owned, within_pins, within_racks
 from kassay.solver.lexicographic.load_searches import MIN_PARTITIONS, ProvenBound, fill_members
-from kassay.solver.limits import SearchBudget
+from kassay.solver.limits import SearchBudget, limited_steps
 from kassay.solver.objective import CrossRack, HostImbalance, Imbalance, Level, Movement
 from kassay.solver.problem import Problem
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _LOAD_TARGETS = 7
 """Number of load limits between the bound and the incumbent."""
+_PARTS_OF_TOLERANCE, _FINE_STEPS = 16, 300
+"""Loads that are lower by less than this part of the tolerance are worth only so many transfers."""
 _LOAD_SHARE, _MOVES_SHARE = 0.08, 0.5
 """Share of the time left for one load limit, and for fewer moves."""
 _FIRST_ROUNDS, _LOAD_ROUNDS, _MOVES_ROUNDS = 20, 3, 2_000
@@ -82,13 +84,19 @@ def repair_overloads(
         search.is_repaired(pool.limits(), budget.part(_MOVES_SHARE), rounds=_MOVES_ROUNDS)
         return unproven
     low, high = bound, pool.value(level)
+    precision = (level.tolerance.limit(low) - low) // _PARTS_OF_TOLERANCE
     for _ in range(_LOAD_TARGETS):
         if low >= high:
             break
         target = (low + high) // 2
         limits = [*pool.limits(), (level, target)]
-        if search.is_repaired(limits, budget.part(_LOAD_SHARE), rounds=_LOAD_ROUNDS):
+        is_fine = high - target <= precision
+        most = _FINE_STEPS if is_fine else None
+        within = budget.part(_LOAD_SHARE)
+        if search.is_repaired(limits, within, rounds=_LOAD_ROUNDS, most=most):
             high = min(target, pool.value(level))
+        elif is_fine:
+            break
         else:
             low = target + 1
     return unproven
@@ -151,6 +159,7 @@ class _OverloadSearch:
         *,
         rounds: int,
         least: int = 0,
+        most: int | None = None,
     ) -> bool:
         """Add a placement within the limits to the pool; return whether one is found."""
         from kassay.solver.weighted.search.overload_repair import (  # noqa: PLC0415
@@ -162,6 +171,8 @@ class _OverloadSearch:
         loads = [LoadLimit(np.arange(len(room)), room), *load_limits(self.problem, limits)]
         search = OverloadRepair(self.problem, loads, self.rng)
         may_continue = within.continuation(_MAX_REPAIR_STEPS, least=least)
+        if most is not None:
+            may_continue = limited_steps(most, may_continue)
         found = search.run(self.start, self.costs, rounds=rounds, may_continue=may_continue)
         if found is not None:
             self.pool.add(found)
