@@ -60,7 +60,10 @@ COMMANDS = {
     ),
     "explain": _Command(lambda _: (), lambda record: record["optimal"] is not None),
     "plan": _Command(
-        lambda _: ("--format", "jsonl", "-o", "plan"), lambda record: record["status"] == "optimal"
+        lambda _: ("--format", "jsonl", "-o", "plan"),
+        lambda record: (
+            "not proven" not in (record["proof"][at] for at in ("imbalance", "movement"))
+        ),
     ),
     "frontier": _Command(
         lambda _: (), lambda record: all(point["proven"] for point in record["points"])

@@ -82,7 +82,8 @@ def _bound_beside_pins(problem: Problem) -> int:
         for weight, members in zip(heaviest, problem.consumer_sets, strict=True)
         if len(members) > 1
     )
-    return max(*pinned, *beside, 0)
+    bound: int = max(*pinned, *beside, 0)
+    return bound
 
 
 def pack_identical(

@@ -16,7 +16,7 @@ from kassay.solver.sizing.resized_groups import (
 from kassay.solver.sizing.size_search import Progress, SizeSearch
 from kassay.solver.solution import LevelValue
 
-_NUMBERS_SHARE, _PROOF_SHARE, _MOVES_SHARE = 1 / 30, 1 / 60, 1 / 30
+_NUMBERS_SHARE, _PROOF_SHARE, _MOVES_SHARE = 1 / 40, 1 / 120, 1 / 50
 """Shares of the time limit: for the makespans of all numbers of members, for those that are not
 proven then, and for the moves to all rungs. Bounds without a search prove most rungs."""
 _CURRENT_SHARE = 1 / 6

@@ -19,7 +19,7 @@ from kassay.solver.solution import LevelValue
 
 _SHARE = 8
 """Divisor of the time left, which gives the time limit of the next decision."""
-_NEIGHBOURS_SHARE = 1 / 12
+_NEIGHBOURS_SHARE = 1 / 16
 """Share of the time limit for the makespans and moves of all numbers that were not requested."""
 
 

@@ -22,8 +22,11 @@ from kassay.solver import (
     solve,
 )
 from kassay.solver.bounds.level_bounds import makespan_bound
+from kassay.solver.certificate.certificate import Origin
 from kassay.solver.enumeration.subset_enumeration import Subsets, enumerate_subsets
+from kassay.solver.incumbent_pool import IncumbentPool
 from kassay.solver.initial_solutions import longest_processing_time
+from kassay.solver.lexicographic.load_searches import fill_members
 from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import build_problem
 from kassay.solver.weighted.exact.component_optimum import solve_components
@@ -114,6 +117,16 @@ def test_the_local_search_balances_loads_within_capacities_and_pins(seed):
     level = solve(group, levels=levels, constraints=rules, limits=limits).imbalance
     assert (sum(weights) - sum(weights) // 11) / 7 <= level.bound
     assert level.value <= 1.001 * level.bound
+
+
+def test_a_heavy_partition_lies_beside_pinned_partitions():
+    topic = Topic("t", 15, weights=(100, 9, 7, *[1] * 12))
+    members = tuple(Member(name, ("t",)) for name in "ab")
+    pins = [Pinned("t", 1, "a"), Pinned("t", 2, "b")]
+    problem, level = build_problem(Group((topic,), members)), Imbalance(Measure.MAKESPAN)
+    pool = IncumbentPool(problem, (level,), pins, [longest_processing_time(problem)])
+    assert fill_members(pool, level) == (107, Origin.PACKING)
+    assert solve(problem.group, levels=[level], constraints=pins).imbalance.value == 107
 
 
 def test_a_greedy_rule_keeps_partitions_in_their_racks():

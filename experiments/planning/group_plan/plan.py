@@ -181,7 +181,7 @@ class _Planner:
         if self.found.is_first:
             limits = replace(self.found.time.limits, time=0.0)
         else:
-            limits = self.found.time.share("reads across racks", 0.2)
+            limits = self.found.time.share("reads across racks", 0.05)
         return compare_racks(
             self.found.group,
             current,
@@ -257,7 +257,7 @@ class _Planner:
         found = self.found
         if found.is_first:
             return MemberLosses(())
-        limits = found.time.share("loss of a member", 0.9)
+        limits = found.time.share("loss of a member", 0.1)
         losses = member_loss(found.group, assignment, limits=limits, seed=found.time.seed)
         return MemberLosses(()) if found.time.is_stopped else losses
 

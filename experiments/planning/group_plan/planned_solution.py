@@ -101,16 +101,16 @@ class PlannedSolution:
             self.is_first = True
             first()
             self.is_first = False
-        search.find_lowest(self.time.budget("minimum imbalance", 1.0))
+        search.find_lowest(self.time.budget("minimum imbalance", 0.25))
         search.find_fewest_moves(self.time.budget("fewest moves", 1.0))
         moves = dict.fromkeys((search.moves, FEW_MOVES, 1))
-        prove_moves(self.table, list(moves), self.time.budget("proof of the fewest moves", 0.25))
+        prove_moves(self.table, list(moves), self.time.budget("proof of the fewest moves", 0.1))
         counts = _shown_moves(self.table, search.moves)
-        prove_points(self.table, counts, self.time.budget("loads by number of moves", 0.5))
+        prove_points(self.table, counts, self.time.budget("loads by number of moves", 0.12))
         most_moves = search.moves + 1
         while search.moves < most_moves:
             most_moves = search.moves
-            bound = search.even_out(self.time.budget("sum of squares at this maximum load", 1.0))
+            bound = search.even_out(self.time.budget("sum of squares at this maximum load", 0.4))
             # The first moves of the plan can reach its tolerance, if the time was too short.
             _add_prefixes(self.table, search.solution(bound).assignment)
         self.solution, self.optimum = search.solution(bound), search.optimum()
