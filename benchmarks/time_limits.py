@@ -1,8 +1,8 @@
 """CPU time and wall-clock time of public functions beyond their time limit, on weighted groups.
 
-Run it with ``python -m benchmarks.time_limits [--limit SECONDS] [FUNCTION...]``. Weights are
-log-normal or Zipf, with up to 10,000 partitions and 200 members. `make bench` measures limits of
-1 s. Libraries are imported before the first measurement.
+Run it with ``python -m benchmarks.time_limits [--limit SECONDS] [--groups N] [FUNCTION...]``.
+Weights are log-normal or Zipf, with up to 10,000 partitions and 200 members. `make bench` measures
+limits of 1 s. Libraries are imported before the first measurement.
 """
 
 import argparse
@@ -10,6 +10,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import cycle, product
 from threading import Timer
 
 from benchmarks.timing import Timing, run_alone
@@ -33,6 +34,7 @@ from kassay.solver.trajectory.trajectory import optimal_trajectory
 
 SIZES = ((300, 20), (1_000, 50), (3_000, 60), (10_000, 200))
 """Numbers of partitions and members."""
+_GROUPS_IN_BENCH = 8
 
 _Call = Callable[[Group, SearchLimits], object]
 
@@ -107,20 +109,24 @@ class LimitedCall:
         )
 
 
-def weighted_cases() -> Iterator[tuple[str, Group]]:
-    """Yield groups of each size, with both kinds of weights."""
-    for partitions, members in SIZES:
-        size = f"{partitions:,} x {members}"
-        yield f"{size}, log-normal", log_normal(1, partitions, members)
-        yield f"{size}, Zipf", zipf_group(random.Random(1), partitions, members, 1.0)
+def weighted_cases(count: int = _GROUPS_IN_BENCH) -> Iterator[tuple[str, Group]]:
+    """Yield groups of all sizes in turn, with both kinds of weights."""
+    kinds = list(product(SIZES, ("log-normal", "Zipf")))
+    for number, ((partitions, members), kind) in zip(range(count), cycle(kinds), strict=False):
+        seed = 1 + number // len(kinds)
+        if kind == "Zipf":
+            group = zipf_group(random.Random(seed), partitions, members, 1.0)
+        else:
+            group = log_normal(seed, partitions, members)
+        yield f"{partitions:,} x {members}, {kind}, seed {seed}", group
 
 
-def measure(function: str, limit: float) -> list[LimitedCall]:
-    """Call a function on all groups, after a first call that imports libraries."""
+def measure(function: str, limit: float, count: int = _GROUPS_IN_BENCH) -> list[LimitedCall]:
+    """Call a function on a number of groups, after a first call that imports libraries."""
     call = FUNCTIONS[function]
     call(zipf_group(random.Random(2), 80, 6, 0.6), SearchLimits(time=1))
     results = []
-    for case, group in weighted_cases():
+    for case, group in weighted_cases(count):
         at_limit: list[float] = []
         timer = Timer(limit, lambda at=at_limit: at.append(time.process_time()))
         start, used = time.perf_counter(), time.process_time()
@@ -149,12 +155,13 @@ def main() -> None:
     """Measure the named functions, by default all functions; print a Markdown table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--limit", type=float, default=1.0, help="seconds (default 1)")
+    parser.add_argument("--groups", type=int, default=_GROUPS_IN_BENCH, help="number of groups")
     parser.add_argument("functions", nargs="*", metavar="FUNCTION")
     chosen = parser.parse_args()
     print("| function | group | limit | CPU seconds | after the limit | seconds |")
     print("|---|---|---:|---:|---:|---:|")
     for function in chosen.functions or FUNCTIONS:
-        for one in run_alone(measure, function, chosen.limit):
+        for one in run_alone(measure, function, chosen.limit, chosen.groups):
             print(one, flush=True)
 
 
