@@ -19,7 +19,7 @@ from kassay.solver.solution import LevelValue
 _NUMBERS_SHARE, _PROOF_SHARE, _MOVES_SHARE = 1 / 40, 1 / 120, 1 / 50
 """Shares of the time limit: for the makespans of all numbers of members, for those that are not
 proven then, and for the moves to all rungs. Bounds without a search prove most rungs."""
-_CURRENT_SHARE = 1 / 6
+_CURRENT_SHARE = 1 / 20
 """Share of the time limit for the fewest moves to the current number of members."""
 _PARTS = 8
 """Divisor of the time left for makespans, which gives the time limit of the next one."""
