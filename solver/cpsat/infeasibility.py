@@ -6,7 +6,7 @@ from ortools.sat.python import cp_model
 
 from kassay.solver.constraints import Constraint
 from kassay.solver.cpsat.constraint_expressions import add_constraint
-from kassay.solver.cpsat.model import AssignmentModel, SearchResult, search
+from kassay.solver.cpsat.model import AssignmentModel, SearchResult, new_solver, search
 from kassay.solver.cpsat.model_ranges import load_scale
 from kassay.solver.cpsat.partition_classes import symmetry_classes
 from kassay.solver.evaluation import violated
@@ -71,8 +71,7 @@ def _sufficient_assumptions(
     for constraint, literal in zip(constraints, literals, strict=True):
         add_constraint(model, constraint, literal)
     model.cp.add_assumptions(literals)
-    solver = cp_model.CpSolver()
-    solver.parameters.presolve_substitution_level = 0  # as in `search`
+    solver = new_solver()
     solver.parameters.num_workers = 1
     solver.parameters.catch_sigint_signal = False
     solver.parameters.random_seed = budget.seed % 2**31

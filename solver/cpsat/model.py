@@ -234,6 +234,18 @@ def search(
     )
 
 
+def new_solver() -> cp_model.CpSolver:
+    """Return a solver without the parts of the presolve that are wrong with large coefficients.
+
+    In OR-Tools 9.15, the substitution of variables and the search for included constraints have
+    removed optimal solutions.
+    """
+    solver = cp_model.CpSolver()
+    solver.parameters.presolve_substitution_level = 0
+    solver.parameters.presolve_inclusion_work_limit = 0
+    return solver
+
+
 def run_cpsat(
     model: cp_model.CpModel, budget: SearchBudget, *, interleaves: bool = False
 ) -> tuple[cp_model.CpSolver, cp_model.CpSolverStatus]:
@@ -241,10 +253,7 @@ def run_cpsat(
 
     With ``interleaves``, one worker runs several strategies in turn.
     """
-    solver = cp_model.CpSolver()
-    # With large coefficients, the substitution of variables in the presolve of OR-Tools 9.15 has
-    # removed optimal solutions.
-    solver.parameters.presolve_substitution_level = 0
+    solver = new_solver()
     solver.parameters.max_time_in_seconds = budget.seconds
     solver.parameters.num_workers = budget.limits.workers
     solver.parameters.interleave_search = interleaves and budget.limits.workers == 1

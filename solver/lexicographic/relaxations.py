@@ -68,18 +68,20 @@ class RelaxableSearch:
                 return result
             if result.placement is None:
                 return self.search(*given)
-            added = self._added_rules(active, result.placement)
+            added = self._added_rules(active, result)
             if not added:
                 return result
             active = replace(active, rules=(*active.rules, *added))
             starts = [*given, *self._starts(result, is_met=False)]
 
-    def _added_rules(self, active: "RelaxableSearch", placement: Placement) -> Sequence[Constraint]:
-        """Return the next constraints that the placement of the active ones violates.
+    def _added_rules(
+        self, active: "RelaxableSearch", result: LexicographicResult
+    ) -> Sequence[Constraint]:
+        """Return the next constraints that the answer with the active ones violates.
 
         The capacities of the members are added together.
         """
-        broken = [*violated(self.problem, self.rules, placement)]
+        broken = self._violated(result)
         implied = group_constraints(self.problem.group)
         if broken and broken[0] in implied:
             return [rule for rule in self.rules if rule in implied]
@@ -105,18 +107,28 @@ class RelaxableSearch:
         first = replace(relaxed, budget=self.budget.part(_RELAXED_SHARE)).run()
         if first.conflict:
             return first
-        is_met = first.placement is not None and not any(
-            violated(self.problem, self.rules, first.placement)
-        )
-        if not is_met:
+        if first.placement is None or self._violated(first):
             return self.search(*starts, *self._starts(first, is_met=False))
         if _is_proven(first):
             return first
         more = relaxed.search(*self._starts(first, is_met=True))
-        is_met = more.placement is not None and not any(
-            violated(self.problem, self.rules, more.placement)
-        )
-        return more if is_met else first
+        return first if more.placement is None or self._violated(more) else more
+
+    def _violated(self, result: LexicographicResult) -> list[Constraint]:
+        """Return the constraints that an answer violates.
+
+        They include those of a placement with the best value of a level with a tolerance: without
+        this placement, the best value can be higher, and the limit on the level with it.
+        """
+        broken = (violated(self.problem, self.rules, one) for one in self._placements(result))
+        return next((found for one in broken if (found := [*one])), [])
+
+    def _placements(self, result: LexicographicResult) -> tuple[Placement, ...]:
+        """Return the answer, and placements that are better on a level with a tolerance."""
+        if result.placement is None:
+            return ()
+        best = (self.problem.to_placement(one.best) for one in result.claims if one.best)
+        return (result.placement, *(one for one in best if one is not None))
 
     def _relaxed(self) -> "RelaxableSearch | None":
         """Return the search with fewer constraints, or None if there are none."""
@@ -134,9 +146,8 @@ class RelaxableSearch:
         """
         if result.placement is None:
             return []
-        best = (self.problem.to_placement(one.best) for one in result.claims if one.best)
-        placements = (result.placement, *(one for one in best if one is not None))
         bounds = tuple((claim.bound, claim.origin) for claim in result.claims)
+        placements = self._placements(result)
         return [RelaxedStart(placements, bounds if is_met else bounds[:1], result.moves_searches)]
 
     def search(self, *starts: RelaxedStart) -> LexicographicResult:
