@@ -71,7 +71,7 @@ def _sufficient_assumptions(
     for constraint, literal in zip(constraints, literals, strict=True):
         add_constraint(model, constraint, literal)
     model.cp.add_assumptions(literals)
-    solver = new_solver()
+    solver = new_solver(model.cp)
     solver.parameters.num_workers = 1
     solver.parameters.catch_sigint_signal = False
     solver.parameters.random_seed = budget.seed % 2**31

@@ -21,6 +21,8 @@ _MAX_COUNTS = 400_000
 """Maximum number of variables per model. It takes too long to build larger models."""
 _SECONDS_PER_COUNT = 2e-5
 """Seconds to build and read a model, per variable."""
+_LARGE_COEFFICIENT = 2**24
+"""Coefficient from which the presolve is restricted, far below the coefficients of known errors."""
 
 
 @dataclass
@@ -234,16 +236,33 @@ def search(
     )
 
 
-def new_solver() -> cp_model.CpSolver:
-    """Return a solver without the parts of the presolve that are wrong with large coefficients.
+def new_solver(model: cp_model.CpModel) -> cp_model.CpSolver:
+    """Return a solver without the parts of the presolve that are wrong for a model.
 
-    In OR-Tools 9.15, the substitution of variables and the search for included constraints have
-    removed optimal solutions.
+    With coefficients of 2**30 and more, three parts of the presolve of OR-Tools 9.15 have removed
+    optimal solutions: the substitution of variables, the search for included constraints, and
+    reductions that keep only one of several solutions. The last two are useful for smaller
+    coefficients.
     """
     solver = cp_model.CpSolver()
     solver.parameters.presolve_substitution_level = 0
-    solver.parameters.presolve_inclusion_work_limit = 0
+    if _greatest_coefficient(model) >= _LARGE_COEFFICIENT:
+        solver.parameters.presolve_inclusion_work_limit = 0
+        solver.parameters.keep_all_feasible_solutions_in_presolve = True
     return solver
+
+
+def _greatest_coefficient(model: cp_model.CpModel) -> int:
+    """Return the greatest absolute coefficient of the linear constraints."""
+    return max(
+        (
+            abs(coefficient)
+            for constraint in model.proto.constraints
+            if constraint.has_linear()
+            for coefficient in constraint.linear.coeffs
+        ),
+        default=0,
+    )
 
 
 def run_cpsat(
@@ -253,7 +272,7 @@ def run_cpsat(
 
     With ``interleaves``, one worker runs several strategies in turn.
     """
-    solver = new_solver()
+    solver = new_solver(model)
     solver.parameters.max_time_in_seconds = budget.seconds
     solver.parameters.num_workers = budget.limits.workers
     solver.parameters.interleave_search = interleaves and budget.limits.workers == 1

@@ -3,13 +3,16 @@
 import random
 import time
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 
+from kassay.reference import Group, Member, Topic
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.cpsat.model import SearchResult
 from kassay.solver.cpsat.moved_partitions import MovedPartitionsModel
+from kassay.solver.evaluation import level_value
 from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import Imbalance, Movement
@@ -17,6 +20,7 @@ from kassay.solver.problem import build_problem
 from tests import brute_force
 from tests.log_normal_groups import log_normal_group
 from tests.solver.random_cases import levels_cases, weighted_problems
+from tests.tiers import short_and_long
 
 
 def _budget(seconds: float = 60.0) -> SearchBudget:
@@ -40,6 +44,49 @@ def test_each_level_under_any_constraints_agrees_with_brute_force(seed):
             assert found.placement is not None
             assert found.bound == case.minimum[index]
             limits.append((level, case.minimum[index]))
+
+
+def _heavy_group(seed: int, bits: int) -> Group:
+    """Return a group with weights up to 2**bits, of which some are nearly equal."""
+    rng = random.Random(seed)
+    size, members, most = rng.randint(3, 6), rng.randint(2, 4), 2**bits
+    weights = tuple(
+        rng.choice((rng.randint(0, most), most - rng.randint(0, 3), rng.randint(0, 2_000)))
+        for _ in range(size)
+    )
+    owned: list[list[tuple[str, int]]] = [[] for _ in range(members)]
+    for number in range(size):
+        owned[rng.randrange(members)].append(("t", number))
+    return Group(
+        (Topic("t", size, weights=weights),),
+        tuple(Member(f"c{at}", ("t",), owned=own) for at, own in enumerate(owned)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("measure", "bits", "seed"),
+    [
+        ("deviation", 31, 27),
+        ("spread", 40, 37),
+        *short_and_long(
+            ("deviation", 31, 6),
+            *product(("deviation", "spread", "balance_score"), (31, 40, 54), range(10)),
+        ),
+    ],
+)
+def test_the_presolve_keeps_optimal_solutions_of_heavy_partitions(measure, bits, seed):
+    group = _heavy_group(seed, bits)
+    problem, level = build_problem(group), Imbalance(measure)
+    placements = [
+        np.array(one, dtype=np.int32)
+        for one in product(range(problem.member_count), repeat=problem.partition_count)
+    ]
+    values = [level_value(problem, level, one) for one in placements]
+    moves = [level_value(problem, Movement(), one) for one in placements]
+    fewest = min(count for value, count in zip(values, moves, strict=True) if value == min(values))
+    found = MovedPartitionsModel(problem).fewest_moves([(level, min(values))], budget=_budget())
+    assert not found.infeasible
+    assert found.bound in range(fewest + 1)
 
 
 def test_no_model_is_built_that_needs_more_than_the_remaining_time():
