@@ -33,8 +33,9 @@ BEAMS = ((50, 40, 0), (6, MAX_MOVES, 4), (60, 40, 4))
 Beams that find good entries for few moves in little time come first. A wider beam can end in worse
 entries than a narrow one, so the widths differ.
 """
-_COUNTED_MOVES = 100
-"""Maximum number of moves for which the table has a bound from the start."""
+_COUNTED_MOVES, _COUNTED_PARTITIONS = 100, 100_000
+"""Maximum number of moves for which the table has a bound from the start, and maximum product of
+this number and the partitions, which limits the time."""
 _SQUARES_STEPS = 2_000
 """Maximum number of steps with a deterministic limit."""
 
@@ -131,9 +132,10 @@ class MovesTable:
 
     def extend(self, moves: int) -> None:
         """Add entries up to a number of moves, with the values of the last entry."""
+        most = min(_COUNTED_MOVES, _COUNTED_PARTITIONS // self.problem.partition_count)
         while self.top < moves:
             last = self.bounds[-1]
-            counted = self.counted_bound(self.top + 1, last) if self.top < _COUNTED_MOVES else 0
+            counted = self.counted_bound(self.top + 1, last) if self.top < most else 0
             self.values.append(self.values[-1])
             self.placements.append(self.placements[-1])
             self.bounds.append(min(max(counted, self.lowest), last))
