@@ -34,10 +34,11 @@ class Arithmetic(Enum):
     Its linear relaxation uses floating point. With greater coefficients, it does not separate
     values: CP-SAT raises bounds in steps of 1, and allocates memory without limit.
     """
-    CP_SAT_EXCESS = 2**28
-    """Activities of constraints with a threshold and excesses over it, in CP-SAT.
+    CP_SAT_DIFFERENCE = 2**28
+    """Activities of constraints with variables for differences of loads, in CP-SAT.
 
-    With greater coefficients, CP-SAT has allocated gigabytes for four partitions.
+    With greater coefficients, CP-SAT has allocated gigabytes for eight partitions, and its presolve
+    has removed optimal solutions.
     """
     CP_SAT_DOMAINS = 2**61
     """Sum of the domains of all variables of a CP-SAT model."""

@@ -18,6 +18,13 @@ Beyond it, the square is bounded by CP-SAT's product constraint.
 """
 _FACTOR_BITS = 20
 """Minimum precision of the factors from loads to relative loads in a model of the makespan."""
+_WITH_DIFFERENCES = (
+    Measure.LEXIMAX,
+    Measure.DEVIATION,
+    Measure.BALANCE_SCORE,
+    Measure.SPREAD,
+)
+"""Measures whose models have variables for differences of loads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,16 +106,16 @@ def load_scale(problem: Problem, levels: Iterable[tuple[Level, int]] = ()) -> Sc
     def fits(unit: int) -> bool:
         total = problem.total // unit
         # The loads of members and hosts, and their sum.
-        activity, domains, excess = (members + 1) * total, (2 * members + 1) * total, 0
+        activity, domains, difference = (members + 1) * total, (2 * members + 1) * total, 0
         for level, units, worst in measured:
             if units.names:
                 numbers = _magnitudes(level.measure, units, total, worst // unit**2)
                 activity, domains = max(activity, numbers[0]), domains + numbers[1]
-                if level.measure is Measure.LEXIMAX:
-                    excess = max(excess, numbers[0])
+                if level.measure in _WITH_DIFFERENCES:
+                    difference = max(difference, numbers[0])
         return (
             Arithmetic.CP_SAT.represents(activity)
-            and Arithmetic.CP_SAT_EXCESS.represents(excess)
+            and Arithmetic.CP_SAT_DIFFERENCE.represents(difference)
             and Arithmetic.CP_SAT_DOMAINS.represents(domains)
         )
 
