@@ -44,7 +44,6 @@ _MANY_PER_MEMBER = 4
 """Partitions per member from which subsets with the mean load are frequent."""
 _MAX_CHOICES_OF_CPSAT = 10_000
 """Partitions times members up to which CP-SAT mostly proves the fewest moves within seconds."""
-
 _FIRST_BALANCING_SECONDS = 0.1
 """Time to lower the loads before the first search for the fewest moves."""
 

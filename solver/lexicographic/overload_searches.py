@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 _LOAD_TARGETS = 7
 """Number of load limits between the bound and the incumbent."""
 _PARTS_OF_TOLERANCE, _FINE_STEPS = 16, 300
-"""Loads that are lower by less than this part of the tolerance are worth only so many transfers."""
+"""Part of the tolerance from which a reduction of the load is small, and the maximum number of
+transfers and exchanges of a search for a small reduction."""
 _LOAD_SHARE, _MOVES_SHARE = 0.08, 0.5
 """Share of the time left for one load limit, and for fewer moves."""
 _FIRST_ROUNDS, _LOAD_ROUNDS, _MOVES_ROUNDS = 20, 3, 2_000
