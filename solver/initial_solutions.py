@@ -61,6 +61,37 @@ def place_within(
     return placement
 
 
+def exchange_members(
+    problem: Problem, rules: Sequence[Constraint], placement: Placement
+) -> Placement | None:
+    """Exchange the members of whole sets of partitions, with as few moves as possible.
+
+    The result meets pins, exclusions and the limits of single members. Return None if no exchange
+    does, or if speeds differ. An assignment problem of sets and members has the fewest moves.
+    """
+    from scipy.optimize import linear_sum_assignment  # noqa: PLC0415 - slow to load
+
+    if not problem.group.has_equal_speeds:
+        return None
+    pinned, room = within_pins(problem, rules), Room(problem, rules)
+    may_consume = pinned.may_consume[pinned.consumer_set]
+    loads = problem.loads(placement)
+    kept = np.full((problem.member_count, problem.member_count), -1, dtype=np.int64)
+    for member, load in enumerate(loads):
+        partitions = np.flatnonzero(placement == member)
+        owner = problem.owner[partitions]
+        owned = np.bincount(owner[owner != NO_OWNER], minlength=problem.member_count)
+        fits = may_consume[partitions].all(axis=0)
+        fits &= np.array([room.fits_all(at, load, len(partitions)) for at in range(len(loads))])
+        kept[member, fits] = owned[fits]
+    kept[kept < 0] = -problem.partition_count - 1
+    sets, members = linear_sum_assignment(kept, maximize=True)
+    if (kept[sets, members] < 0).any():
+        return None
+    exchanged: Placement = members[np.argsort(sets)][placement].astype(np.int32)
+    return exchanged
+
+
 def _new_loads(
     units: Sequence[LoadUnits], loads: Sequence[list[int]], member: int, weight: int
 ) -> tuple[int, ...]:
@@ -133,6 +164,10 @@ class Room:
     def fits(self, member: int, weight: int) -> bool:
         """Return whether a member can get a partition with the weight."""
         return self.loads[member] >= weight and self.counts[member] > 0
+
+    def fits_all(self, member: int, load: int, partitions: int) -> bool:
+        """Return whether a member without partitions can get several with a total load."""
+        return self.loads[member] >= load and self.counts[member] >= partitions
 
     def take(self, member: int, weight: int) -> None:
         """Reduce the free capacity and the free number of partitions of a member."""

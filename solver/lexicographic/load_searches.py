@@ -13,7 +13,7 @@ from kassay.solver.bounds.host_and_speed_bounds import greatest_true
 from kassay.solver.bounds.level_bounds import makespan_bound, max_loads_within
 from kassay.solver.certificate.certificate import Origin
 from kassay.solver.constraints import Capacity, Forbidden, MaxMoves, Pinned
-from kassay.solver.evaluation import imbalance_of, level_value
+from kassay.solver.evaluation import imbalance_of, level_value, violated
 from kassay.solver.incumbent_pool import IncumbentPool
 from kassay.solver.initial_solutions import Room, within_pins
 from kassay.solver.lexicographic.moves_table import MovesTable
@@ -129,16 +129,10 @@ def balance_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -
     """Improve the best placement on the first level by local search, which proves no bound.
 
     The time is short before `pack_identical`, which also searches for lower loads.
-    Constraints are pins, exclusions and, for the makespan, capacities.
     """
     problem, unproven = pool.problem, ProvenBound(0, Origin.COUNTING)
     is_makespan = level.measure is Measure.MAKESPAN
-    supported = (Pinned, Forbidden, Capacity) if is_makespan else (Pinned, Forbidden)
-    if (
-        pool.reached
-        or not is_large_enough(problem)
-        or not all(isinstance(rule, supported) for rule in pool.constraints)
-    ):
+    if pool.reached or not is_large_enough(problem):
         return unproven
     from kassay.solver.weighted.search.load_local_search import LoadBalancer  # noqa: PLC0415
 
@@ -147,14 +141,21 @@ def balance_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -
     share = _BALANCING_SHARE_BEFORE_PACKING if _may_pack(pool, level) else _BALANCING_SHARE
     rng, within = np.random.default_rng(budget.seed), budget.part(share)
     may_continue = within.continuation(_MAX_BALANCING_STEPS)
-    room = Room(problem, pool.constraints).loads
+    # The consumers of ``problem`` meet pins and exclusions, and further loads meet capacities.
+    met = Pinned | Forbidden | Capacity if is_makespan else Pinned | Forbidden
+    others = [rule for rule in pool.constraints if not isinstance(rule, met)]
+    room = Room(problem, [rule for rule in pool.constraints if rule not in others]).loads
     least = max(makespan_bound(problem), fill_members(pool, level).value)
+
+    def permits(placement: Placement) -> bool:
+        return not any(violated(pool.problem, others, placement))
+
     for share in _SHARES_ABOVE_BOUND if min(room) < problem.total else (0,):
         # A member with a capacity has a further load, so that it is full at the target.
         target = least + int(least * share)
         start = _most_even(pool, level).copy()
         base = [max(target - most, 0) for most in room]
-        balancer = LoadBalancer(problem, start, rng, base)
+        balancer = LoadBalancer(problem, start, rng, base, permits)
         balancer.lower_makespan(target, may_continue)
         balancer.even_out(may_continue)
         if not is_makespan:

@@ -3,31 +3,40 @@
 With a deterministic limit, the search adds constraints one by one until its answer meets all of
 them. A further constraint that this answer meets does not change the answer. With a further level
 or tolerance, the search starts from the answer without it, so the answer does not become worse.
-Within a time limit, only constraints are relaxed, and the searches share the time, so the answer
-can become worse.
+Within a time limit, the searches share the time, so the answer can become worse.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from kassay.reference.model.assignment import Assignment
-from kassay.solver.constraints import Constraint, group_constraints
+from kassay.reference.model.metrics import Measure
+from kassay.solver.bounds.level_bounds import level_bound
+from kassay.solver.constraints import Capacity, Constraint, MaxMoves, group_constraints
 from kassay.solver.evaluation import violated
+from kassay.solver.lexicographic.load_searches import MIN_PARTITIONS
 from kassay.solver.lexicographic.solve_levels import (
     LexicographicResult,
     RelaxedStart,
     solve_levels,
 )
 from kassay.solver.limits import SearchBudget
-from kassay.solver.objective import EXACT, Level
+from kassay.solver.objective import EXACT, Imbalance, Level, Movement, Tolerance
 from kassay.solver.problem import Placement, Problem
 
 _MAX_JOINT_LEVELS = 2
 """Number of levels that are searched together, without a search with fewer levels before."""
 _MIN_SECONDS = 0.1
 """Time left below which there is no search with fewer constraints."""
-_DIRECT_SHARE, _RELAXED_SHARE = 0.6, 0.2
-"""Shares of the time left for a first search, and for that with fewer constraints."""
+_FEWER_LEVELS_SHARE = 0.8
+"""Share of the time left for a search without the levels after the moves."""
+_DIRECT_SHARE, _RELAXED_SHARE = 0.4, 2 / 3
+_DIRECT_SHARE_NEAR, _RELAXED_SHARE_NEAR = 0.6, 0.2
+"""Shares of the time left for a first search, and then for that with fewer constraints: without
+and with a tolerance of the first level. With a tolerance, the first search proves more answers."""
+_NEAR, _NEAR_SHARE = Tolerance(relative=Fraction(1, 1_000)), 0.3
+"""Tolerance of the loads of a search for few moves, and its share of the time left."""
 _MAX_SINGLE_RULES = 10
 """Number of constraints from which all violated constraints are added together."""
 
@@ -88,23 +97,44 @@ class RelaxableSearch:
         return broken[:1] if len(active.rules) < _MAX_SINGLE_RULES else broken
 
     def _run_within_time(self) -> LexicographicResult:
+        """Use shares of the time for searches with fewer levels or constraints.
+
+        The levels after the moves have the time that the levels before them leave.
+        """
+        if self.budget.seconds < _MIN_SECONDS:
+            return self.search()
+        moves = (at for at, level in enumerate(self.levels) if isinstance(level, Movement))
+        first_levels = self.levels[: max(next(moves, 1) + 1, _MAX_JOINT_LEVELS)]
+        if len(first_levels) == len(self.levels):
+            return self._relax_constraints()
+        within = self.budget.part(_FEWER_LEVELS_SHARE)
+        first = replace(self, levels=first_levels, budget=within).run()
+        return first if first.conflict else self.search(*self._starts(first, is_met=True))
+
+    def _relax_constraints(self) -> LexicographicResult:
         """Use shares of the time for a first search, and for one with fewer constraints.
 
-        The first search has all constraints; the method returns its answer if that is proven.
+        The first search has all constraints; the method returns its answer if that is proven. There
+        is none if the lowest loads meet all constraints, if any loads do.
         If the answer of the second search meets all constraints, the method returns it or, if it
         is not proven, continues the second search. If the answer violates a constraint, another
         search with all constraints starts from the placements found and the bound.
         """
-        relaxed = None if self.budget.seconds < _MIN_SECONDS else self._relaxed()
+        relaxed = self._relaxed()
         if relaxed is None:
             return self.search()
-        direct = replace(self, budget=self.budget.part(_DIRECT_SHARE)).search()
-        if direct.conflict or _is_proven(direct):
-            return direct
-        starts = self._starts(direct, is_met=False)
+        shares = _DIRECT_SHARE, _RELAXED_SHARE
+        if self.levels[0].tolerance != EXACT:
+            shares = _DIRECT_SHARE_NEAR, _RELAXED_SHARE_NEAR
+        starts = []
+        if not self._lowers_to_capacity():
+            direct = replace(self, budget=self.budget.part(shares[0])).search()
+            if direct.conflict or _is_proven(direct):
+                return direct
+            starts = self._starts(direct, is_met=False)
         known = tuple(RelaxedStart(one.placements, ()) for one in starts)
-        relaxed = replace(relaxed, known=known)
-        first = replace(relaxed, budget=self.budget.part(_RELAXED_SHARE)).run()
+        relaxed = replace(relaxed, known=(*self.known, *known))
+        first = replace(relaxed, budget=self.budget.part(shares[1])).run()
         if first.conflict:
             return first
         if first.placement is None or self._violated(first):
@@ -113,6 +143,25 @@ class RelaxableSearch:
             return first
         more = relaxed.search(*self._starts(first, is_met=True))
         return first if more.placement is None or self._violated(more) else more
+
+    def _lowers_to_capacity(self) -> bool:
+        """Return whether the lowest loads meet the constraints, if any loads do.
+
+        This is so if all constraints are a capacity of all members, and the first level is their
+        makespan. If counting proves that no loads meet them, the search is not necessary.
+        """
+        level, problem = self.levels[0], self.problem
+        return (
+            isinstance(level, Imbalance)
+            and (level.measure, level.tolerance) == (Measure.MAKESPAN, EXACT)
+            and problem.group.has_equal_speeds
+            and all(
+                isinstance(rule, Capacity)
+                and rule.member is None
+                and rule.limit >= level_bound(problem, level)
+                for rule in self.rules
+            )
+        )
 
     def _violated(self, result: LexicographicResult) -> list[Constraint]:
         """Return the constraints that an answer violates.
@@ -158,8 +207,28 @@ class RelaxableSearch:
             constraints=self.rules,
             initial_assignment=self.initial_assignment,
             budget=self.budget,
-            starts=(*self.known, *starts),
+            starts=(*self.known, *starts, *self._with_few_moves()),
         )
+
+    def _with_few_moves(self) -> list[RelaxedStart]:
+        """Search within a limit on moves for loads near the minimum, with few moves.
+
+        The search with all levels then lowers the loads with the moves that are left.
+        """
+        others = [rule for rule in self.rules if not isinstance(rule, MaxMoves)]
+        level = self.levels[0]
+        if (
+            len(others) == len(self.rules)
+            or not isinstance(level, Imbalance)
+            or level.tolerance != EXACT
+            or not self.problem.group.is_weighted
+            or self.problem.partition_count < MIN_PARTITIONS
+        ):
+            return []
+        near = (replace(level, tolerance=_NEAR), Movement())
+        budget = self.budget.first_part(_NEAR_SHARE)
+        found = replace(self, levels=near, rules=others, budget=budget, known=()).search()
+        return [RelaxedStart(self._placements(found), ())]
 
 
 def _is_proven(result: LexicographicResult) -> bool:

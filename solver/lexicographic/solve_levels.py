@@ -20,6 +20,7 @@ from kassay.solver.evaluation import level_value, load_units, violated
 from kassay.solver.improvement.residual_network import PriceTable
 from kassay.solver.incumbent_pool import FlowLevels, IncumbentPool
 from kassay.solver.initial_solutions import (
+    exchange_members,
     keep_owned,
     longest_processing_time,
     place_within,
@@ -104,7 +105,8 @@ def solve_levels(
         )
     warm_start = None if initial_assignment is None else problem.to_placement(initial_assignment)
     given = [] if warm_start is None else [warm_start]
-    given.extend(placement for start in starts for placement in start.placements)
+    relaxed = [placement for start in starts for placement in start.placements]
+    given.extend(relaxed)
     candidates = _initial_placements(
         problem, levels, constraints, flows, given=given, budget=budget
     )
@@ -114,6 +116,12 @@ def solve_levels(
     if problem.has_big_loads:
         rounded = _rounded_placement(problem, levels, constraints, initial_assignment, budget)
         candidates += [] if rounded is None else [rounded]
+    exchanged = (
+        exchange_members(problem, constraints, one)
+        for one in relaxed
+        if any(violated(problem, constraints, one))
+    )
+    candidates += [one for one in exchanged if one is not None]
     candidates = [one for one in candidates if not any(violated(problem, constraints, one))]
     if not candidates:
         found = _any_placement(problem, levels, constraints, budget)

@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -13,10 +14,12 @@ from kassay.solver import (
     Forbidden,
     Imbalance,
     MaxMoves,
+    MaxPartitions,
     Measure,
     MembersUsed,
     Movement,
     Pinned,
+    Separated,
     Tolerance,
     TopicSpread,
     solve,
@@ -24,8 +27,9 @@ from kassay.solver import (
 from kassay.solver.bounds.level_bounds import makespan_bound
 from kassay.solver.certificate.certificate import Origin
 from kassay.solver.enumeration.subset_enumeration import Subsets, enumerate_subsets
+from kassay.solver.evaluation import level_value, violated
 from kassay.solver.incumbent_pool import IncumbentPool
-from kassay.solver.initial_solutions import longest_processing_time
+from kassay.solver.initial_solutions import exchange_members, longest_processing_time
 from kassay.solver.lexicographic.load_searches import fill_members
 from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import build_problem
@@ -117,6 +121,63 @@ def test_the_local_search_balances_loads_within_capacities_and_pins(seed):
     level = solve(group, levels=levels, constraints=rules, limits=limits).imbalance
     assert (sum(weights) - sum(weights) // 11) / 7 <= level.bound
     assert level.value <= 1.001 * level.bound
+
+
+@pytest.mark.parametrize("measure", [Measure.MAKESPAN, Measure.SUM_OF_SQUARES])
+def test_the_local_search_balances_loads_within_other_constraints(measure):
+    rng = random.Random(3)
+    weights = [round(1000 * rng.lognormvariate(0, 1)) for _ in range(60)]
+    group = even_group(weights, 8)
+    heaviest = sorted(range(60), key=lambda at: -weights[at])[:3]
+    rules = (Separated([("t", at) for at in heaviest]), MaxPartitions(9), MaxMoves(50))
+    limits = SearchLimits(deterministic=0.1)
+    level = solve(group, levels=[Imbalance(measure)], constraints=rules, limits=limits).imbalance
+    assert level.value <= 1.0001 * level.bound
+
+
+def test_the_load_balancer_makes_only_permitted_changes():
+    rng = random.Random(4)
+    problem = build_problem(even_group([rng.randint(1, 50) for _ in range(40)], 8))
+    placement = np.arange(40, dtype=np.int32) % 5
+    together, seen = [0, 5, 10], []
+
+    def permits(changed):
+        seen.append(len(set(changed[together].tolist())) == 1)
+        return seen[-1]
+
+    balancer = LoadBalancer(problem, placement, np.random.default_rng(0), [0] * 8, permits)
+    before = balancer.loads.max()
+    balancer.lower_makespan(0, lambda: True)
+    balancer.balance_random_pairs(lambda: True)
+    assert not all(seen)
+    assert len(set(placement[together].tolist())) == 1
+    assert balancer.loads.tolist() == problem.loads(placement)
+    assert balancer.loads.max() < before
+
+
+def test_members_exchange_sets_of_partitions_with_the_fewest_moves():
+    rng = random.Random(1)
+    weights = [rng.randint(1, 9) for _ in range(15)]
+    group = even_group(weights, 5, [rng.randrange(-1, 5) for _ in weights])
+    problem = build_problem(group)
+    placement = np.array([rng.randrange(5) for _ in weights], dtype=np.int32)
+    names, loads = [member.id for member in group.members], problem.loads(placement)
+    heaviest = loads.index(max(loads))
+    rules = (
+        Capacity(max(loads) - 1, names[heaviest]),
+        Pinned("t", 0, names[1]),
+        Forbidden(names[2], "t", 1),
+        MaxPartitions(4, names[3]),
+    )
+    orders = [np.array(order, dtype=np.int32)[placement] for order in permutations(range(5))]
+    met = [one for one in orders if not any(violated(problem, rules, one))]
+    fewest = min(level_value(problem, Movement(), one) for one in met)
+    found = exchange_members(problem, rules, placement)
+    assert not any(violated(problem, rules, found))
+    assert level_value(problem, Movement(), found) == fewest
+    impossible = [Pinned("t", at, name) for at, name in enumerate(names)]
+    same = np.zeros(15, dtype=np.int32)
+    assert exchange_members(problem, impossible, same) is None
 
 
 def test_a_heavy_partition_lies_beside_pinned_partitions():

@@ -23,13 +23,15 @@ _MAX_PAIR_FAILURES = 200
 class LoadBalancer:
     """Local search for balanced loads; it changes the placement in place.
 
-    ``base`` is an additional load per member, which does not move.
+    ``base`` is an additional load per member, which does not move. ``permits`` returns whether a
+    placement may be kept; by default, all may.
     """
 
     problem: Problem
     placement: Placement
     rng: np.random.Generator
     base: Sequence[int]
+    permits: Callable[[Placement], bool] = lambda _: True
     loads: Weights = field(init=False)
 
     def __post_init__(self) -> None:
@@ -87,9 +89,7 @@ class LoadBalancer:
         new = fixed + int(weights[chosen].sum())
         if max(new, both - new) >= max(load, other_load):
             return False
-        self.placement[partitions] = np.where(chosen, one, other)
-        self.loads[one], self.loads[other] = new, both - new
-        return True
+        return self._change(partitions, np.where(chosen, one, other))
 
     def _reassign_few(self, member: int, may_continue: Callable[[], bool]) -> bool:
         """Reassign the partitions of three to five members, by exact search."""
@@ -117,9 +117,21 @@ class LoadBalancer:
         loads = subproblem.loads(optimum.masks)
         if sorted(loads, reverse=True) >= sorted(self.loads[members].tolist(), reverse=True):
             return False
+        receivers = np.zeros(len(partitions), dtype=np.int32)
         for receiver, mask in zip(members, optimum.masks, strict=True):
-            self.placement[partitions[contained(mask, len(partitions))]] = receiver
-        self.loads[members] = loads
+            receivers[contained(mask, len(partitions))] = receiver
+        return self._change(partitions, receivers)
+
+    def _change(self, partitions: NDArray[np.intp], receivers: Placement) -> bool:
+        """Reassign partitions, and return True, if the new placement is permitted."""
+        before = self.placement[partitions]
+        self.placement[partitions] = receivers
+        if not self.permits(self.placement):
+            self.placement[partitions] = before
+            return False
+        weights = self.problem.weight[partitions]
+        np.subtract.at(self.loads, before, weights)
+        np.add.at(self.loads, receivers, weights)
         return True
 
     def _common_partitions(self, pair: tuple[int, int]) -> NDArray[np.intp]:
