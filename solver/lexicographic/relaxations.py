@@ -180,12 +180,16 @@ class RelaxableSearch:
         return (result.placement, *(one for one in best if one is not None))
 
     def _relaxed(self) -> "RelaxableSearch | None":
-        """Return the search with fewer constraints, or None if there are none."""
+        """Return the search with fewer constraints, or None if there are none.
+
+        With a tolerance, the lowest loads rarely meet the capacities of the group.
+        """
         implied = group_constraints(self.problem.group)
         capacities = [rule for rule in self.rules if rule in implied]
         if len(self.rules) > len(capacities) > 0:
             return replace(self, rules=capacities)
-        return replace(self, rules=()) if self.rules else None
+        is_exact = self.levels[0].tolerance == EXACT
+        return replace(self, rules=()) if self.rules and (is_exact or not capacities) else None
 
     def _starts(self, result: LexicographicResult, *, is_met: bool) -> list[RelaxedStart]:
         """Return an answer with fewer constraints or levels as the start of the next search.
