@@ -121,7 +121,7 @@ class MovementSearch:
         problem, pool = self.pool.problem, self.pool
         costs, rng = movement_costs(problem, self.level), np.random.default_rng(self.budget.seed)
         search = FewMovesSearch(
-            problem, min(permitted), costs, rng, has_time=lambda: self.budget.has_time
+            problem, min(permitted), costs, rng, seconds=lambda: self.budget.seconds
         )
         shares = self._shares(is_tight=search.is_tight)
         start = self._initial_placement(search)

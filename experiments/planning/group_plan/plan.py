@@ -42,6 +42,8 @@ from kassay.solver.solution import LevelValue
 
 GROWTH = (Fraction(1), Fraction(5, 4), Fraction(3, 2), Fraction(2))
 """Default traffic growth factors for which the plan computes the number of members."""
+_CONTENT_SECONDS = 1.2e-4
+"""Time per partition for the content of a plan, after its searches."""
 
 
 def plan(
@@ -94,7 +96,8 @@ def plan(
     levels = planning_levels(group) if levels is None else requested_levels(group, levels)
     limits = CaseLimits.of(limits)
     assignors = () if client is None else client_assignors(client)
-    deadline = time.monotonic() + limits.time
+    content = min(_CONTENT_SECONDS * group.partition_count, limits.time / 2)
+    deadline = time.monotonic() + limits.time - content
     clock = PlanningTime(limits, deadline, seed, progress, member_units(group))
     found = PlannedSolution(group, levels, tuple(constraints), clock)
     request = PlanRequest(batch_size=batch_size, growth=tuple(growth))

@@ -19,6 +19,7 @@ def reassign(
     *,
     members: Sequence[int],
     seed: int,
+    seconds: float,
 ) -> Placement | None:
     """Reassign the partitions of some members among these members, at minimum cost of moves.
 
@@ -49,6 +50,7 @@ def reassign(
     solver.parameters.catch_sigint_signal = False  # A signal ends the caller's whole search.
     solver.parameters.random_seed = seed
     solver.parameters.max_deterministic_time = _DETERMINISTIC_TIME
+    solver.parameters.max_time_in_seconds = seconds
     if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return None
     reassigned = placement.copy()

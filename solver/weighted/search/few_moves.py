@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from math import inf
 
 import numpy as np
 
@@ -45,8 +46,8 @@ class FewMovesSearch:
     max_load: int
     costs: Ints
     rng: np.random.Generator
-    has_time: Callable[[], bool] = lambda: True
-    """Whether a step of the annealing may continue."""
+    seconds: Callable[[], float] = lambda: inf
+    """Seconds left for a step of the annealing and for CP-SAT."""
     found: list[tuple[float, int]] = field(init=False, default_factory=list)
     """Seconds of `time.monotonic` and cost of each improvement."""
 
@@ -100,7 +101,7 @@ class FewMovesSearch:
         self, method: "_Method", placement: Placement, bound: int, may_continue: Callable[[], bool]
     ) -> Placement | None:
         if method is _Method.ANNEALING:
-            return self.annealing.run(placement, self.cost(placement), bound, self.has_time)
+            return self.annealing.run(placement, self.cost(placement), bound, self._has_time)
         if method is _Method.EXCHANGE:
             members = self._by_load(placement, self._linked_members(placement))
             away = np.isin(placement, members) & np.isin(self.problem.owner, members)
@@ -115,8 +116,17 @@ class FewMovesSearch:
 
         seed = int(self.rng.integers(2**31))
         return reassign(
-            self.problem, self.costs, self.max_load, placement, members=members, seed=seed
+            self.problem,
+            self.costs,
+            self.max_load,
+            placement,
+            members=members,
+            seed=seed,
+            seconds=self.seconds(),
         )
+
+    def _has_time(self) -> bool:
+        return self.seconds() > 0
 
     def _beam(self, placement: Placement, members: list[int]) -> ExchangeBeam:
         return ExchangeBeam(self.problem, self.costs, self.max_load, members, placement, self.rng)

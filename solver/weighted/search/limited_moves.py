@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import inf
 
 import numpy as np
 
@@ -57,7 +58,7 @@ class LimitedMovesSearch:
     max_moves: int
     placement: Placement
     rng: np.random.Generator
-    has_time: Callable[[], bool] = field(init=False, default=lambda: True)
+    seconds: Callable[[], float] = field(init=False, default=lambda: inf)
 
     def __post_init__(self) -> None:
         self.costs = np.ones(self.problem.partition_count, dtype=np.int64)
@@ -67,7 +68,7 @@ class LimitedMovesSearch:
     def run(self, budget: SearchBudget) -> None:
         """Scan load limits, then bisect between the bound and the best makespan."""
         may_continue = budget.continuation(_SEARCHES)
-        self.has_time = lambda: budget.has_time
+        self.seconds = lambda: budget.seconds
         excess = self.makespan - self.bound
         for step in range(_STEPS):
             self._search(self.bound + int(excess * 0.75**step), may_continue)
@@ -94,12 +95,12 @@ class LimitedMovesSearch:
         """
         if limit >= self.makespan or not may_continue():
             return False
-        search = FewMovesSearch(self.problem, limit, self.costs, self.rng, self.has_time)
-        found = search.initial_solution(keep_owned(self.problem), self.has_time)
+        search = FewMovesSearch(self.problem, limit, self.costs, self.rng, self.seconds)
+        found = search.initial_solution(keep_owned(self.problem), self._has_time)
         if found is None:
             return False
         if neighbourhoods and search.cost(found) > self.max_moves:
-            steps = limited_steps(neighbourhoods, self.has_time)
+            steps = limited_steps(neighbourhoods, self._has_time)
             found = search.improve(found, self.max_moves, steps)
         if search.cost(found) > self.max_moves:
             return False
@@ -116,9 +117,12 @@ class LimitedMovesSearch:
             [limit] * self.problem.member_count,
             self.costs,
             incumbent=self.max_moves + 1,
-            may_continue=limited_steps(_PRICE_ROUNDS, self.has_time),
+            may_continue=limited_steps(_PRICE_ROUNDS, self._has_time),
         )
         if moves <= self.max_moves:
             return False
         self.bound = max(self.bound, min(limit + 1, self.makespan))
         return True
+
+    def _has_time(self) -> bool:
+        return self.seconds() > 0
