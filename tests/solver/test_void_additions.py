@@ -1,6 +1,6 @@
 """Constraints, levels and tolerances that the answer already meets make it no worse."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -8,9 +8,14 @@ import pytest
 from kassay import solver
 from kassay.reference import Assignment, Group, Member, Topic
 from kassay.reference.model.errors import UsageError
+from kassay.reference.model.metrics import Measure
+from kassay.solver.certificate.certificate import LevelClaim, Origin
 from kassay.solver.cpsat.partition_classes import symmetry_classes
 from kassay.solver.enumeration.placement_table import list_placements
-from kassay.solver.evaluation import binding_constraints, violated
+from kassay.solver.evaluation import binding_constraints, level_value, violated
+from kassay.solver.lexicographic.relaxations import RelaxableSearch
+from kassay.solver.lexicographic.solve_levels import LexicographicResult
+from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.problem import build_problem
 from kassay.solver.subscription_network import build_network
 from tests.solver.void_additions import (
@@ -110,3 +115,55 @@ def test_a_void_addition_makes_the_answer_no_worse(seed):
     call = medium_call(seed, partitions=18, members=5)
     assert call.solve(LIMITS).assignment is not None
     assert worse_answers(call, seed, LIMITS, additions=5) == []
+
+
+def test_moves_within_a_limit_lower_loads_that_need_fewer_moves():
+    call = medium_call(9100028)
+    rules = (solver.MaxMoves(31),)
+    found = replace(call, constraints=rules).solve(SearchLimits(time=600, deterministic=0.01))
+    assert found.movement.value <= 31
+    assert found.imbalance.value <= 1.001 * found.imbalance.bound
+
+
+MAKESPAN = solver.Imbalance(Measure.MAKESPAN)
+
+
+@pytest.mark.parametrize(
+    ("level", "rules", "further", "searches"),
+    [
+        (MAKESPAN, (), (solver.CrossRack(),), [(2, 0), (3, 0)]),
+        (MAKESPAN, (solver.Capacity(100),), (), [(2, 0), (2, 0)]),
+        (MAKESPAN, (solver.Capacity(100, "a"),), (), [(2, 1), (2, 0), (2, 0)]),
+        (MAKESPAN, (solver.Capacity(59),), (), [(2, 0), (2, 1)]),
+        (MAKESPAN, (solver.Capacity(40),), (), [(2, 1), (2, 0), (2, 1)]),
+        (
+            replace(MAKESPAN, tolerance=solver.Tolerance(relative=0.02)),
+            (solver.Capacity(100),),
+            (),
+            [(2, 1), (2, 0), (2, 0)],
+        ),
+    ],
+)
+def test_searches_within_a_time_limit_have_fewer_levels_or_constraints(
+    level, rules, further, searches, monkeypatch
+):
+    topic = Topic(name="t", partitions=4, weights=(30, 30, 20, 10))
+    owned = {"a": (("t", 0), ("t", 1)), "b": (("t", 2), ("t", 3))}
+    members = (Member(name, ("t",), owned=owned[name], generation=1) for name in owned)
+    problem = build_problem(Group((topic,), tuple(members)))
+    levels = (level, solver.Movement(), *further)
+    seen = []
+
+    def search(self, *_):
+        seen.append((len(self.levels), len(self.rules)))
+        placement = problem.to_placement(Assignment(owned))
+        claims = (
+            LevelClaim(one, level_value(problem, one, placement), 0, Origin.CP_SAT)
+            for one in self.levels
+        )
+        return LexicographicResult(placement, tuple(claims))
+
+    monkeypatch.setattr(RelaxableSearch, "search", search)
+    budget = SearchBudget.start(SearchLimits(time=600))
+    RelaxableSearch(problem, levels, rules, None, budget).run()
+    assert seen == searches
