@@ -114,8 +114,8 @@ class RelaxableSearch:
     def _relax_constraints(self) -> LexicographicResult:
         """Use shares of the time for a first search, and for one with fewer constraints.
 
-        The first search has all constraints; the method returns its answer if that is proven. There
-        is none if the lowest loads meet all constraints, if any loads do.
+        The first search has all constraints; the method returns its answer if that is proven. If
+        the lowest loads meet the constraints whenever any loads do, the second search comes first.
         If the answer of the second search meets all constraints, the method returns it or, if it
         is not proven, continues the second search. If the answer violates a constraint, another
         search with all constraints starts from the placements found and the bound.
@@ -145,7 +145,7 @@ class RelaxableSearch:
         return first if more.placement is None or self._violated(more) else more
 
     def _lowers_to_capacity(self) -> bool:
-        """Return whether the lowest loads meet the constraints, if any loads do.
+        """Return whether the lowest loads meet the constraints whenever any loads do.
 
         This is so if all constraints are a capacity of all members, and the first level is their
         makespan. If counting proves that no loads meet them, the search is not necessary.
