@@ -13,7 +13,14 @@ from fractions import Fraction
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.metrics import Measure
 from kassay.solver.bounds.level_bounds import level_bound
-from kassay.solver.constraints import Capacity, Constraint, MaxMoves, group_constraints
+from kassay.solver.constraints import (
+    Capacity,
+    Constraint,
+    Forbidden,
+    MaxMoves,
+    Pinned,
+    group_constraints,
+)
 from kassay.solver.evaluation import violated
 from kassay.solver.lexicographic.load_searches import MIN_PARTITIONS
 from kassay.solver.lexicographic.solve_levels import (
@@ -31,10 +38,12 @@ _MIN_SECONDS = 0.1
 """Time left below which there is no search with fewer constraints."""
 _FEWER_LEVELS_SHARE = 0.8
 """Share of the time left for a search without the levels after the moves."""
-_DIRECT_SHARE, _RELAXED_SHARE = 0.4, 2 / 3
-_DIRECT_SHARE_NEAR, _RELAXED_SHARE_NEAR = 0.6, 0.2
-"""Shares of the time left for a first search, and then for that with fewer constraints: without
-and with a tolerance of the first level. With a tolerance, the first search proves more answers."""
+_QUICK_SECONDS = 0.2
+"""Time of a first search without constraints."""
+_FULL_SHARE, _RELAXED_SHARE = 0.4, 2 / 3
+"""Shares of the time left for the search with all constraints, and then for that with fewer."""
+_SUPPORTED = Pinned | Forbidden | Capacity | MaxMoves
+"""Constraints that the search for few moves supports."""
 _NEAR, _NEAR_SHARE = Tolerance(relative=Fraction(1, 1_000)), 0.3
 """Tolerance of the loads of a search for few moves, and its share of the time left."""
 _MAX_SINGLE_RULES = 10
@@ -112,37 +121,42 @@ class RelaxableSearch:
         return first if first.conflict else self.search(*self._starts(first, is_met=True))
 
     def _relax_constraints(self) -> LexicographicResult:
-        """Use shares of the time for a first search, and for one with fewer constraints.
+        """Search without constraints for a short time, then with all or some of them.
 
-        The first search has all constraints; the method returns its answer if that is proven. If
-        the lowest loads meet the constraints whenever any loads do, the second search comes first.
-        If the answer of the second search meets all constraints, the method returns it or, if it
-        is not proven, continues the second search. If the answer violates a constraint, another
-        search with all constraints starts from the placements found and the bound.
+        If the first answer is proven and meets the constraints, it is the result.
         """
-        relaxed = self._relaxed()
-        if relaxed is None:
+        if not self.rules:
             return self.search()
-        shares = _DIRECT_SHARE, _RELAXED_SHARE
-        if self.levels[0].tolerance != EXACT:
-            shares = _DIRECT_SHARE_NEAR, _RELAXED_SHARE_NEAR
-        starts = []
+        share = min(1.0, _QUICK_SECONDS / self.budget.seconds)
+        quick = replace(self, rules=(), budget=self.budget.first_part(share)).search()
+        if quick.conflict or (_is_proven(quick) and not self._violated(quick)):
+            return quick
+        # The short search may have ended its searches for few moves too early to continue them.
+        start, relaxed = RelaxedStart(self._placements(quick), ()), self._relaxed()
+        return self.search(start) if relaxed is None else self._take_turns(relaxed, [start])
+
+    def _take_turns(
+        self, relaxed: "RelaxableSearch", starts: list[RelaxedStart]
+    ) -> LexicographicResult:
+        """Search with all constraints, with fewer of them, and again with all of them.
+
+        The first search is omitted if the lowest loads meet the constraints whenever any loads do.
+        If the answer of the second search meets all constraints, this search continues instead.
+        """
         if not self._lowers_to_capacity():
-            direct = replace(self, budget=self.budget.part(shares[0])).search()
-            if direct.conflict or _is_proven(direct):
-                return direct
-            starts = self._starts(direct, is_met=False)
+            full = replace(self, budget=self.budget.part(_FULL_SHARE)).search(*starts)
+            if full.conflict or _is_proven(full):
+                return full
+            starts = self._starts(full, is_met=False)
         known = tuple(RelaxedStart(one.placements, ()) for one in starts)
         relaxed = replace(relaxed, known=(*self.known, *known))
-        first = replace(relaxed, budget=self.budget.part(shares[1])).run()
-        if first.conflict:
-            return first
-        if first.placement is None or self._violated(first):
-            return self.search(*starts, *self._starts(first, is_met=False))
-        if _is_proven(first):
-            return first
-        more = relaxed.search(*self._starts(first, is_met=True))
-        return first if more.placement is None or self._violated(more) else more
+        found = replace(relaxed, budget=self.budget.part(_RELAXED_SHARE)).run()
+        if found.conflict or (_is_proven(found) and not self._violated(found)):
+            return found
+        if found.placement is None or self._violated(found):
+            return self.search(*starts, *self._starts(found, is_met=False))
+        more = relaxed.search(*self._starts(found, is_met=True))
+        return found if more.placement is None or self._violated(more) else more
 
     def _lowers_to_capacity(self) -> bool:
         """Return whether the lowest loads meet the constraints whenever any loads do.
@@ -180,16 +194,18 @@ class RelaxableSearch:
         return (result.placement, *(one for one in best if one is not None))
 
     def _relaxed(self) -> "RelaxableSearch | None":
-        """Return the search with fewer constraints, or None if there are none.
+        """Return the search with fewer constraints, or None if it is not better.
 
-        With a tolerance, the lowest loads rarely meet the capacities of the group.
+        With a tolerance of the first level, only constraints that the search for few moves does not
+        support make it worse. Searches for the lowest loads are better without any constraint.
         """
         implied = group_constraints(self.problem.group)
-        capacities = [rule for rule in self.rules if rule in implied]
-        if len(self.rules) > len(capacities) > 0:
-            return replace(self, rules=capacities)
-        is_exact = self.levels[0].tolerance == EXACT
-        return replace(self, rules=()) if self.rules and (is_exact or not capacities) else None
+        rules = [rule for rule in self.rules if rule in implied]
+        if self.levels[0].tolerance != EXACT:
+            rules = [rule for rule in self.rules if isinstance(rule, _SUPPORTED)]
+        elif len(rules) == len(self.rules):
+            rules = []
+        return replace(self, rules=rules) if len(rules) < len(self.rules) else None
 
     def _starts(self, result: LexicographicResult, *, is_met: bool) -> list[RelaxedStart]:
         """Return an answer with fewer constraints or levels as the start of the next search.
