@@ -1,4 +1,4 @@
-"""Initial placements of a search, computed by greedy rules."""
+"""Initial placements of a search: greedy rules, and other members for the sets of partitions."""
 
 import heapq
 from collections.abc import Iterable, Sequence
@@ -25,8 +25,8 @@ def keep_owned(problem: Problem, units: Sequence[LoadUnits] = ()) -> Placement:
 def longest_processing_time(problem: Problem, units: Sequence[LoadUnits] = ()) -> Placement:
     """Assign all partitions, heaviest first, to the least loaded consumer (Graham's LPT rule).
 
-    The owner wins a tie. With ``units``, a partition goes to the consumer with the lowest new
-    relative load of the first unit, then of the second unit, and so on.
+    If loads are equal, the owner gets the partition. With ``units``, a partition goes to the
+    consumer with the lowest new relative load in the first units, then in the second ones.
     """
     return _fill(problem, np.full(problem.partition_count, NO_OWNER, dtype=np.int32), units)
 
@@ -34,10 +34,11 @@ def longest_processing_time(problem: Problem, units: Sequence[LoadUnits] = ()) -
 def place_within(
     problem: Problem, rules: Sequence[Constraint], units: Sequence[LoadUnits] = ()
 ) -> Placement | None:
-    """Assign all partitions, heaviest first, within capacities, counts, pins and exclusions.
+    """Assign all partitions within capacities, counts, pins and exclusions.
 
-    Each partition goes to the permitted consumer with the lowest new relative load. Return None if
-    no consumer is permitted; other constraints may be violated.
+    Partitions with one permitted consumer come first, then the heaviest ones. Each goes to the
+    permitted consumer with the lowest new relative load. Return None if none of them has room;
+    other constraints may be violated.
     """
     permitted = _permitted_members(problem, rules)
     units = units or (problem.member_units,)
@@ -64,10 +65,11 @@ def place_within(
 def exchange_members(
     problem: Problem, rules: Sequence[Constraint], placement: Placement
 ) -> Placement | None:
-    """Exchange the members of whole sets of partitions, with as few moves as possible.
+    """Give all partitions of each member to one member, another or the same, with few moves.
 
-    The result meets pins, exclusions and the limits of single members. Return None if no exchange
-    does, or if speeds differ. An assignment problem of sets and members has the fewest moves.
+    Return None if no such exchange meets the pins, exclusions, capacities and maximum numbers of
+    partitions, or if speeds differ. The solution of a linear assignment problem has the fewest
+    moves of all such exchanges.
     """
     from scipy.optimize import linear_sum_assignment  # noqa: PLC0415 - slow to load
 
@@ -111,7 +113,10 @@ def within_pins(problem: Problem, rules: Sequence[Constraint]) -> Problem:
 
 
 def within_racks(problem: Problem) -> Problem:
-    """Return the problem in which partitions stay in the racks of their replicas, if possible."""
+    """Return the problem in which members outside the racks of its replicas get no partition.
+
+    A partition without a consumer in these racks keeps all its consumers.
+    """
     racks, consumers = RackTable(problem), [each.tolist() for each in problem.consumer_sets]
     near = (
         [member for member in consumers[index] if not racks.is_cross_rack(at, member)]
@@ -136,7 +141,7 @@ def _restricted(problem: Problem, permitted: Iterable[Sequence[int]]) -> Problem
 
 
 def _permitted_members(problem: Problem, rules: Sequence[Constraint]) -> list[list[int]]:
-    """Return the members that each partition may get by its subscriptions, pins and exclusions."""
+    """Return the members that may consume each partition by subscriptions, pins and exclusions."""
     consumers = [members.tolist() for members in problem.consumer_sets]
     permitted = [consumers[index] for index in problem.consumer_set.tolist()]
     for rule in rules:

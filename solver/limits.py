@@ -13,7 +13,7 @@ from kassay.reference.model.errors import UsageError
 
 _Result = TypeVar("_Result")
 _POLL_SECONDS = 0.02
-_SECONDS_PER_QUESTION = 0.005  # of a reproducible budget
+_SECONDS_PER_QUERY = 0.005  # of a reproducible budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,13 +81,13 @@ class SearchLimits:
 class SearchBudget:
     """Remaining limits of a running search. A deadline replaces the time limit.
 
-    No part of the search has time after ``latest``, not even one that finds a first result.
+    `at_least` does not extend the deadline beyond ``latest``. `FlowClock` has its own limit.
     """
 
     deadline: float  # in seconds of `time.monotonic`, or of a reproducible budget
     limits: SearchLimits = SearchLimits()
     seed: int = 0
-    questions: Iterator[int] | None = field(default=None, repr=False, compare=False)
+    queries: Iterator[int] | None = field(default=None, repr=False, compare=False)
     latest: float = inf  # in the same seconds as the deadline
     GRACE: ClassVar[float] = 0.5
     """Maximum seconds after the deadline, to find a first result."""
@@ -118,9 +118,10 @@ class SearchBudget:
         return self if left == inf else replace(self, deadline=self.deadline - left * (1 - share))
 
     def first_part(self, share: float) -> "SearchBudget":
-        """Return the budget of a search before others, which has a share of the time limit.
+        """Return the budget of a first search: a share of the remaining time.
 
-        Unlike in `part`, least steps end after half of this share, and first results soon after it.
+        Unlike `part`, it also ends the minimum steps of `continuation` after half of the share, and
+        the search for a first result `GRACE` seconds after the share.
         """
         first = self.part(share)
         latest = min(self.latest, first.deadline + self.GRACE)
@@ -148,12 +149,12 @@ class SearchBudget:
         if self.limits.deterministic is None:
             return self
         deadline = self.limits.deterministic
-        return replace(self, deadline=deadline, questions=count(), latest=inf)
+        return replace(self, deadline=deadline, queries=count(), latest=inf)
 
     def _now(self) -> float:
-        if self.questions is None:
+        if self.queries is None:
             return time.monotonic()
-        return next(self.questions) * _SECONDS_PER_QUESTION
+        return next(self.queries) * _SECONDS_PER_QUERY
 
     def continuation(self, most: int, *, least: int = 0) -> Callable[[], bool]:
         """Return a function that reports whether the search may continue.

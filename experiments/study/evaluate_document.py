@@ -46,7 +46,7 @@ def evaluate_document(
     """Run the assignors of a case on its document, and compare their answers with the optimum.
 
     An application of Kafka Streams runs until no probing rebalance follows. The last stable answer
-    is compared. The record has the document if ``drawn`` is true.
+    is compared. The record contains the document if ``drawn`` is true, so that reports can draw it.
     """
     document = family.document(case.seed)
     found = {name: _measure(document, name, limits) for name in case.assignors}

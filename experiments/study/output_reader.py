@@ -218,5 +218,5 @@ def read_table(path: Path, columns: list[str] | None = None) -> pd.DataFrame:
 
 def _arrow_table(path: Path, columns: list[str] | None = None) -> pa.Table:
     if not path.is_dir():
-        raise InputError(f"{path}: the table does not exist")
+        raise InputError(f"{path}: the table does not exist; run kassay study to write it")
     return pyarrow.dataset.dataset(path, format="parquet").to_table(columns=columns)

@@ -252,7 +252,7 @@ def imbalance_of(measure: Measure, loads: Sequence[int], units: LoadUnits) -> in
 
 
 RELATIVE_MEASURES = frozenset(Measure) - {Measure.DEVIATION, Measure.LEXIMAX}
-"""Measures that are multiples of the common multiple of the speeds."""
+"""Measures in the unit of relative loads, which contain the common multiple of the speeds."""
 
 
 def shown(name: str, value: int, group: Group | None) -> int | float:
@@ -289,7 +289,7 @@ def _weight_of(partitions: Partitions, topics: Mapping[str, Topic]) -> int:
     pairs = zip(partitions.codes.tolist(), partitions.numbers.tolist(), strict=True)
     for code, number in pairs:
         topic = tables[code]
-        # A partition that does not exist has no weight; violations() reports it.
+        # A partition that does not exist counts 1; violations() reports it.
         inside = topic is not None and 0 <= number < topic.partitions
         total += topic.weight(number) if topic is not None and inside else 1
     return total

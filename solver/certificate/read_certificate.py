@@ -156,7 +156,7 @@ def parse_partition(value: object, where: str) -> TopicPartition:
 def parse_level(table: Mapping[str, object], where: str) -> objective.Level:
     """Parse a level of the objective from JSON. Raise InputError if the format is wrong.
 
-    Keys that do not belong to a level are ignored.
+    Keys that no level has are ignored; a key of another level is an error.
     """
     name = as_text(table.get("level"), f"{where}.level")
     known = (*LEVEL_KEYS[:3], *_FURTHER_KEYS.get(name, ()))
@@ -199,8 +199,8 @@ def _tolerance(value: object, where: str) -> objective.Tolerance:
     parts = [as_integer(part, where) for part in as_array(value, where)]
     if len(parts) != 3 or parts[2] < 1:
         raise InputError(
-            f"{where}: expected [absolute tolerance, numerator and positive denominator of the "
-            f"relative tolerance], got {value!r}"
+            f"{where}: expected three integers, absolute tolerance, numerator and denominator (at "
+            f"least 1) of the relative tolerance, got {value!r}"
         )
     return objective.Tolerance(absolute=parts[0], relative=Fraction(parts[1], parts[2]))
 

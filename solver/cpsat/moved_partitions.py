@@ -177,7 +177,7 @@ class MovedPartitionsModel:
 
 @dataclass
 class _LeavingModel(AssignmentModel):
-    """CP-SAT model in which partitions stay with their owner unless they leave."""
+    """CP-SAT model with variables only for partitions that leave their owner."""
 
     possible: NDArray[np.bool_] | None = None
     leaving: dict[int, cp_model.IntVar] = field(init=False, default_factory=dict)

@@ -1,6 +1,6 @@
 """Searches for lower loads of members and hosts.
 
-Each search adds its placements to the pool. Some searches also prove a lower bound on the level.
+Most searches add placements to the pool. Some prove a lower bound on the level.
 """
 
 from collections.abc import Sequence
@@ -30,10 +30,10 @@ _MAX_BALANCING_STEPS = 5_000
 """Maximum number of steps of the local search with a deterministic limit."""
 
 _SHARES_ABOVE_BOUND = (0, 0.002, 0.005, 0.01, 0.02)
-"""Maximum loads of the local search within capacities, above the bound."""
+"""Targets of the local search within capacities: excess over the bound as shares of the bound."""
 
 _FIRST_SHARE_OF_LIMITED_MOVES, _LIMITED_MOVES_SHARE = 0.25, 0.9
-"""Shares of the searches with few moves: before integer programs, and of the remaining time."""
+"""Share of the time for searches without integer programs, then share of the rest for these."""
 
 
 class ProvenBound(NamedTuple):
@@ -68,7 +68,7 @@ def fill_members(pool: IncumbentPool, level: Imbalance) -> ProvenBound:
 
 
 def _bound_beside_pins(problem: Problem) -> int:
-    """Bound the makespan: a member gets a partition beside those that only it may consume."""
+    """Bound the makespan: a member gets a partition besides those that only it may consume."""
     if not problem.group.has_equal_speeds:
         return 0
     pinned = [0] * problem.member_count
@@ -91,7 +91,8 @@ def pack_identical(
 ) -> ProvenBound:
     """Minimise the makespan of identical members.
 
-    Before an enumeration, which may prove the same and the movement too, use half of the time.
+    Before an enumeration, use half of the time: the enumeration can prove the makespan and the
+    movement.
     """
     problem = pool.problem
     if not _may_pack(pool, level) or not budget.has_time:
@@ -141,7 +142,7 @@ def balance_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -
     share = _BALANCING_SHARE_BEFORE_PACKING if _may_pack(pool, level) else _BALANCING_SHARE
     rng, within = np.random.default_rng(budget.seed), budget.part(share)
     may_continue = within.continuation(_MAX_BALANCING_STEPS)
-    # The consumers of ``problem`` meet pins and exclusions, and further loads meet capacities.
+    # The consumers of ``problem`` meet pins and exclusions, and additional loads meet capacities.
     met = Pinned | Forbidden | Capacity if is_makespan else Pinned | Forbidden
     others = [rule for rule in pool.constraints if not isinstance(rule, met)]
     room = Room(problem, [rule for rule in pool.constraints if rule not in others]).loads
@@ -151,7 +152,7 @@ def balance_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -
         return not any(violated(pool.problem, others, placement))
 
     for share in _SHARES_ABOVE_BOUND if min(room) < problem.total else (0,):
-        # A member with a capacity has a further load, so that it is full at the target.
+        # The additional load is target minus capacity: at the target, a member has its capacity.
         target = least + int(least * share)
         start = _most_even(pool, level).copy()
         base = [max(target - most, 0) for most in room]
@@ -198,7 +199,7 @@ def limit_moves(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> 
 
 
 def max_loads(pool: IncumbentPool, limits: Sequence[tuple[Level, int]]) -> list[int] | None:
-    """Return the maximum load per member within limits and capacities.
+    """Return the permitted load per member within limits and capacities.
 
     Return None if there is no limit on imbalance.
     """

@@ -1,9 +1,10 @@
 """Solve levels from the answers with fewer constraints and levels.
 
-With a deterministic limit, the search adds constraints one by one until its answer meets all of
-them. A further constraint that this answer meets does not change the answer. With a further level
-or tolerance, the search starts from the answer without it, so the answer does not become worse.
-Within a time limit, the searches share the time, so the answer can become worse.
+With a deterministic limit, the search adds violated constraints until its answer meets all of them.
+An appended constraint that this answer meets does not change the answer, unless several constraints
+are added together. With a further level or tolerance, the search starts from the answer without it,
+so the answer does not become worse. Within a time limit, the searches share the time, so the answer
+can become worse.
 """
 
 from collections.abc import Sequence
@@ -37,22 +38,25 @@ _MAX_JOINT_LEVELS = 2
 _MIN_SECONDS = 0.1
 """Time left below which there is no search with fewer constraints."""
 _FEWER_LEVELS_SHARE = 0.8
-"""Share of the time left for a search without the levels after the moves."""
+"""Share of the time left for a search without the levels after the moves, or after the first two if
+no level is about moves."""
 _QUICK_SECONDS = 0.2
 """Time of a first search without constraints."""
 _FULL_SHARE, _RELAXED_SHARE = 0.4, 2 / 3
-"""Shares of the time left for the search with all constraints, and then for that with fewer."""
+"""Share of the time left for the search with all constraints, and then for the search with fewer
+constraints."""
 _SUPPORTED = Pinned | Forbidden | Capacity | MaxMoves
 """Constraints that the search for few moves supports."""
-_NEAR, _NEAR_SHARE = Tolerance(relative=Fraction(1, 1_000)), 0.3
-"""Tolerance of the loads of a search for few moves, and its share of the time left."""
+_LOADS_TOLERANCE, _LOADS_SHARE = Tolerance(relative=Fraction(1, 1_000)), 0.3
+"""Tolerance of the loads in a search for few moves before a search within a limit on moves, and its
+share of the time left."""
 _MAX_SINGLE_RULES = 10
 """Number of constraints from which all violated constraints are added together."""
 
 
 @dataclass(frozen=True, slots=True)
 class RelaxableSearch:
-    """Minimise levels within constraints, after a search with fewer of both."""
+    """Minimise levels within constraints, and start from answers with fewer of both."""
 
     problem: Problem
     levels: Sequence[Level]
@@ -63,7 +67,7 @@ class RelaxableSearch:
     """Answers from which each search starts."""
 
     def run(self) -> LexicographicResult:
-        """Search with fewer constraints or levels first, then with all of them."""
+        """Search with all constraints and levels, and with fewer of them."""
         if self.budget.limits.deterministic is None:
             return self._run_within_time()
         return self._run_in_steps()
@@ -75,10 +79,10 @@ class RelaxableSearch:
             fewer = replace(self, levels=self.levels[:-1]).run()
             if fewer.conflict:
                 return fewer
-            given += self._starts(fewer, is_met=True)
+            given += self._starts(fewer, all_bounds_valid=True)
         exact = [replace(level, tolerance=EXACT) for level in self.levels]
         if exact != [*self.levels]:
-            given += self._starts(replace(self, levels=exact).run(), is_met=False)
+            given += self._starts(replace(self, levels=exact).run(), all_bounds_valid=False)
         active, starts = replace(self, rules=()), given
         while True:
             result = active.search(*starts)
@@ -90,7 +94,7 @@ class RelaxableSearch:
             if not added:
                 return result
             active = replace(active, rules=(*active.rules, *added))
-            starts = [*given, *self._starts(result, is_met=False)]
+            starts = [*given, *self._starts(result, all_bounds_valid=False)]
 
     def _added_rules(
         self, active: "RelaxableSearch", result: LexicographicResult
@@ -118,7 +122,7 @@ class RelaxableSearch:
             return self._relax_constraints()
         within = self.budget.part(_FEWER_LEVELS_SHARE)
         first = replace(self, levels=first_levels, budget=within).run()
-        return first if first.conflict else self.search(*self._starts(first, is_met=True))
+        return first if first.conflict else self.search(*self._starts(first, all_bounds_valid=True))
 
     def _relax_constraints(self) -> LexicographicResult:
         """Search without constraints for a short time, then with all or some of them.
@@ -143,26 +147,26 @@ class RelaxableSearch:
         The first search is omitted if the lowest loads meet the constraints whenever any loads do.
         If the answer of the second search meets all constraints, this search continues instead.
         """
-        if not self._lowers_to_capacity():
+        if not self._lowest_loads_meet_rules():
             full = replace(self, budget=self.budget.part(_FULL_SHARE)).search(*starts)
             if full.conflict or _is_proven(full):
                 return full
-            starts = self._starts(full, is_met=False)
+            starts = self._starts(full, all_bounds_valid=False)
         known = tuple(RelaxedStart(one.placements, ()) for one in starts)
         relaxed = replace(relaxed, known=(*self.known, *known))
         found = replace(relaxed, budget=self.budget.part(_RELAXED_SHARE)).run()
         if found.conflict or (_is_proven(found) and not self._violated(found)):
             return found
         if found.placement is None or self._violated(found):
-            return self.search(*starts, *self._starts(found, is_met=False))
-        more = relaxed.search(*self._starts(found, is_met=True))
+            return self.search(*starts, *self._starts(found, all_bounds_valid=False))
+        more = relaxed.search(*self._starts(found, all_bounds_valid=True))
         return found if more.placement is None or self._violated(more) else more
 
-    def _lowers_to_capacity(self) -> bool:
+    def _lowest_loads_meet_rules(self) -> bool:
         """Return whether the lowest loads meet the constraints whenever any loads do.
 
-        This is so if all constraints are a capacity of all members, and the first level is their
-        makespan. If counting proves that no loads meet them, the search is not necessary.
+        Return True only if all constraints are capacities of all members, not below the counted
+        bound, the first level is the makespan without a tolerance, and speeds are equal.
         """
         level, problem = self.levels[0], self.problem
         return (
@@ -180,8 +184,8 @@ class RelaxableSearch:
     def _violated(self, result: LexicographicResult) -> list[Constraint]:
         """Return the constraints that an answer violates.
 
-        They include those of a placement with the best value of a level with a tolerance: without
-        this placement, the best value can be higher, and the limit on the level with it.
+        If it meets all of them, return those that a placement with the best value of a level with a
+        tolerance violates: without this placement, the best value and the limit can be higher.
         """
         broken = (violated(self.problem, self.rules, one) for one in self._placements(result))
         return next((found for one in broken if (found := [*one])), [])
@@ -194,10 +198,11 @@ class RelaxableSearch:
         return (result.placement, *(one for one in best if one is not None))
 
     def _relaxed(self) -> "RelaxableSearch | None":
-        """Return the search with fewer constraints, or None if it is not better.
+        """Return the search with fewer constraints, or None if all of them are to be kept.
 
-        With a tolerance of the first level, only constraints that the search for few moves does not
-        support make it worse. Searches for the lowest loads are better without any constraint.
+        If the first level has a tolerance, keep those that the search for few moves supports.
+        Otherwise, keep the capacities of the group if there are others, because the search for the
+        lowest loads finds lower loads without constraints.
         """
         implied = group_constraints(self.problem.group)
         rules = [rule for rule in self.rules if rule in implied]
@@ -207,17 +212,21 @@ class RelaxableSearch:
             rules = []
         return replace(self, rules=rules) if len(rules) < len(self.rules) else None
 
-    def _starts(self, result: LexicographicResult, *, is_met: bool) -> list[RelaxedStart]:
+    def _starts(self, result: LexicographicResult, *, all_bounds_valid: bool) -> list[RelaxedStart]:
         """Return an answer with fewer constraints or levels as the start of the next search.
 
-        If the answer violates constraints, only the bound of the first level is valid: the bounds
-        of further levels depend on the values of the levels before.
+        The bounds of all its levels are valid only if the next search has the same values of the
+        levels before. Otherwise, only the bound of the first level is.
         """
         if result.placement is None:
             return []
         bounds = tuple((claim.bound, claim.origin) for claim in result.claims)
         placements = self._placements(result)
-        return [RelaxedStart(placements, bounds if is_met else bounds[:1], result.moves_searches)]
+        return [
+            RelaxedStart(
+                placements, bounds if all_bounds_valid else bounds[:1], result.moves_searches
+            )
+        ]
 
     def search(self, *starts: RelaxedStart) -> LexicographicResult:
         """Search with all constraints and levels."""
@@ -231,9 +240,10 @@ class RelaxableSearch:
         )
 
     def _with_few_moves(self) -> list[RelaxedStart]:
-        """Search within a limit on moves for loads near the minimum, with few moves.
+        """If there is a limit on moves, search without it for low loads, then for few moves.
 
-        The search with all levels then lowers the loads with the moves that are left.
+        The search within the limit starts from the result, and lowers the loads with the moves that
+        are left.
         """
         others = [rule for rule in self.rules if not isinstance(rule, MaxMoves)]
         level = self.levels[0]
@@ -245,8 +255,8 @@ class RelaxableSearch:
             or self.problem.partition_count < MIN_PARTITIONS
         ):
             return []
-        near = (replace(level, tolerance=_NEAR), Movement())
-        budget = self.budget.first_part(_NEAR_SHARE)
+        near = (replace(level, tolerance=_LOADS_TOLERANCE), Movement())
+        budget = self.budget.first_part(_LOADS_SHARE)
         found = replace(self, levels=near, rules=others, budget=budget, known=()).search()
         return [RelaxedStart(self._placements(found), ())]
 

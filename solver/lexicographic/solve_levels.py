@@ -44,8 +44,8 @@ from kassay.solver.objective import (
 from kassay.solver.problem import Placement, Problem
 from kassay.solver.solution import ProgressPoint, UsedMethod
 
-# Finding any placement at all may take this many seconds, whatever the limit.
 _MIN_SECONDS = 1.0
+"""Minimum time to find any placement, at most until `SearchBudget.GRACE` after the deadline."""
 _MAX_CHOICES = 200_000
 """Partitions times members up to which a greedy rule for constraints or racks takes a second."""
 _SECONDS_PER_CHOICE = 1e-5

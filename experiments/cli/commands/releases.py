@@ -85,7 +85,7 @@ def _installed(library: Library, assignor: str) -> list[str]:
             f"run: kassay implementations install {library.name}@{offered[0]}"
         )
     if missing:
-        print_note(f"{len(missing)} versions are not installed: {', '.join(missing)}")
+        print_note(f"not installed: {', '.join(missing)}")
     return versions
 
 

@@ -15,12 +15,12 @@ from kassay.solver.weighted.search.exchange_beam import ExchangeBeam
 from kassay.solver.weighted.search.overload_annealing import OverloadAnnealing
 
 _MEMBERS = 5
-_MAX_DRAWS = 40  # random moves that choose the members; a small group has fewer
+_MAX_DRAWS = 40  # random moves that choose the members; there may be fewer members
 _MAX_PARTITIONS = 260
 _ENOUGH = 0.05  # probability that no further moves are drawn
 _BEAM_WIDTH = 4
 _MAX_BEAM_MEMBERS = 60
-_LINKED = 0.9  # probability of a member that exchanges partitions with others
+_LINKED = 0.9  # probability that the next members exchange a partition with a chosen one
 
 
 class _Method(Enum):
@@ -31,8 +31,8 @@ class _Method(Enum):
     CP_SAT = auto()
 
 
-# Exact exchanges are best if almost no capacity remains free. CP-SAT is best otherwise; only
-# annealing accepts many partitions.
+# Numbers of runs per method, in proportion. Exchanges are best if almost no capacity remains free.
+# CP-SAT is best otherwise, but it accepts at most _MAX_PARTITIONS.
 _TIGHT = 0.05  # free capacity per member, as a share of the mean weight
 _TIGHT_SHARES = {_Method.EXCHANGE: 8, _Method.ANNEALING: 1, _Method.CP_SAT: 1}
 _LOOSE_SHARES = {_Method.EXCHANGE: 1, _Method.ANNEALING: 4, _Method.CP_SAT: 40}
@@ -70,8 +70,8 @@ class FewMovesSearch:
         if placement is None and self.problem.member_count <= _MAX_BEAM_MEMBERS:
             members = self._by_load(start, range(self.problem.member_count))
             beam = self._beam(start, members)
-            budget = self.problem.partition_count * int(self.costs.max(initial=0))
-            placement = beam.search(1, budget, may_continue)
+            max_cost = self.problem.partition_count * int(self.costs.max(initial=0))
+            placement = beam.search(1, max_cost, may_continue)
         return placement
 
     def improve(
@@ -79,7 +79,7 @@ class FewMovesSearch:
     ) -> Placement:
         """Improve a placement until its movement cost reaches a bound or time is up.
 
-        A method runs less often the more turns it had without success.
+        A method with fewer improvements per run runs less often.
         """
         best, cost = placement, self.cost(placement)
         while cost > bound and may_continue():
@@ -104,8 +104,8 @@ class FewMovesSearch:
             return self.annealing.run(placement, self.cost(placement), bound, self._has_time)
         if method is _Method.EXCHANGE:
             members = self._by_load(placement, self._linked_members(placement))
-            away = np.isin(placement, members) & np.isin(self.problem.owner, members)
-            inside = np.where(away, placement, self.problem.owner)
+            among_members = np.isin(placement, members) & np.isin(self.problem.owner, members)
+            inside = np.where(among_members, placement, self.problem.owner)
             beam = self._beam(placement, members)
             return beam.search(_BEAM_WIDTH, self.cost(inside), may_continue)
         members = self._choose_members(placement)
@@ -154,7 +154,7 @@ class FewMovesSearch:
         return list(chosen)
 
     def _linked(self, placement: Placement, moved: Ints, chosen: Iterable[int]) -> Ints:
-        """Return the moved partitions with either their owner or their receiver in a set."""
+        """Return the moved partitions with exactly one of owner and receiver in a set."""
         near = np.array(list(chosen))
         return moved[np.isin(self.problem.owner[moved], near) ^ np.isin(placement[moved], near)]
 
@@ -202,7 +202,7 @@ class _OverloadRemoval:
         self.loads = np.array(self.problem.loads(self.placement), dtype=np.int64)
 
     def run(self, may_continue: Callable[[], bool]) -> bool:
-        """Return whether no member is overloaded afterwards."""
+        """Move partitions away from overloaded members; return whether none is left."""
         failed = np.zeros(self.problem.member_count, dtype=np.bool_)
         while (waiting := (self.loads > self.max_load) & ~failed).any():
             if not may_continue():

@@ -12,7 +12,7 @@ from kassay.solver.number_ranges import Weights
 from kassay.solver.problem import Placement, Problem
 from kassay.solver.weighted.exact.exact_small import Subproblem, allowed_items, solve_small
 
-# Maximum numbers of partitions that two members, or more members, are reassigned at once.
+# Maximum numbers of partitions that are reassigned at once: between two members, and among more.
 _MAX_PAIR_ITEMS = 22
 _MAX_FEW_ITEMS = 18
 _MAX_FAILURES = 60
@@ -39,7 +39,7 @@ class LoadBalancer:
         self.loads = np.array([*loads], dtype=self.problem.weight.dtype)
 
     def lower_makespan(self, target: int, may_continue: Callable[[], bool]) -> None:
-        """Lower the makespan until it reaches a target or cannot be lowered further."""
+        """Lower the makespan until the target, the limit, or too many failures in a row."""
         failures = 0
         while self.loads.max() > target and failures < _MAX_FAILURES and may_continue():
             if self._lower_load(int(self.loads.argmax()), may_continue):
@@ -67,7 +67,7 @@ class LoadBalancer:
             failures = 0 if self._balance_pair(one, other) else failures + 1
 
     def _lower_load(self, member: int, may_continue: Callable[[], bool]) -> bool:
-        """Lower the load of one member, and keep all other loads below its old load."""
+        """Lower the load of one member, or the sorted loads of this member and a few others."""
         order = np.argsort(self.loads, kind="stable")
         least_loaded = order[: max(4, len(order) // 4)]
         for partner in self.rng.permutation(least_loaded)[:6].tolist():
