@@ -89,10 +89,13 @@ def test_all_levels_and_constraints_are_equal_after_json():
         ({"claims": [CLAIM | {"prices": {}}]}, r"prices.topics: expected an object"),
         ({"conflict": {"origin": "cases"}}, r"conflict.constraints: expected a list"),
         ({"claims": [CLAIM | {"bound": None}]}, r"claims\[0\].bound: expected an integer"),
-        ({"claims": [CLAIM | {"tolerance": [0]}]}, r"claims\[0\].tolerance: expected \[absolute"),
+        (
+            {"claims": [CLAIM | {"tolerance": [0]}]},
+            r"claims\[0\].tolerance: expected three integers",
+        ),
         (
             {"claims": [CLAIM | {"tolerance": [0, 1, 0]}]},
-            r"claims\[0\].tolerance: expected \[absolute",
+            r"claims\[0\].tolerance: expected three integers",
         ),
         ({"claims": [CLAIM | {"tolerance": [-1, 0, 1]}]}, "tolerance must be at least 0"),
         ({"claims": [CLAIM | {"level": "movement", "cost": "gold"}]}, "gold"),
