@@ -117,6 +117,7 @@ def test_a_void_addition_makes_the_answer_no_worse(seed):
     assert worse_answers(call, seed, LIMITS, additions=5) == []
 
 
+@pytest.mark.long
 def test_moves_within_a_limit_lower_loads_that_need_fewer_moves():
     call = medium_call(9100028)
     rules = (solver.MaxMoves(31),)
