@@ -154,7 +154,7 @@ class RelaxableSearch:
             starts = self._starts(full, all_bounds_valid=False)
         known = tuple(RelaxedStart(one.placements, ()) for one in starts)
         relaxed = replace(relaxed, known=(*self.known, *known))
-        found = replace(relaxed, budget=self.budget.part(_RELAXED_SHARE)).run()
+        found = replace(relaxed, budget=self.budget.part(_RELAXED_SHARE)).search()
         if found.conflict or (_is_proven(found) and not self._violated(found)):
             return found
         if found.placement is None or self._violated(found):
