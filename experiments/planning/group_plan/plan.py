@@ -96,7 +96,7 @@ def plan(
     levels = planning_levels(group) if levels is None else requested_levels(group, levels)
     limits = CaseLimits.of(limits)
     assignors = () if client is None else client_assignors(client)
-    content = min(_CONTENT_SECONDS * group.partition_count, limits.time * 2 / 3)
+    content = min(_CONTENT_SECONDS * group.partition_count, limits.time / 2)
     deadline = time.monotonic() + limits.time - content
     clock = PlanningTime(limits, deadline, seed, progress, member_units(group))
     found = PlannedSolution(group, levels, tuple(constraints), clock)
