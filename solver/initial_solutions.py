@@ -1,4 +1,4 @@
-"""Initial placements of a search: greedy rules, and other members for the sets of partitions."""
+"""Initial placements of a search: greedy rules, and permutations of the members."""
 
 import heapq
 from collections.abc import Iterable, Sequence
@@ -15,6 +15,8 @@ from kassay.solver.problem import Placement, Problem
 
 # A queue takes about this many times as long per entry as a scan.
 _MAX_SCANNED_PER_ENTRY = 50
+_MAX_PERMUTED = 500
+"""Maximum number of members that are permuted, which takes less than a second."""
 
 
 def keep_owned(problem: Problem, units: Sequence[LoadUnits] = ()) -> Placement:
@@ -37,8 +39,8 @@ def place_within(
     """Assign all partitions within capacities, counts, pins and exclusions.
 
     Partitions with one permitted consumer come first, then the heaviest ones. Each goes to the
-    permitted consumer with the lowest new relative load. Return None if none of them has room;
-    other constraints may be violated.
+    permitted consumer with the lowest new relative load. Return None if no permitted consumer of a
+    partition has room; other constraints may be violated.
     """
     permitted = _permitted_members(problem, rules)
     units = units or (problem.member_units,)
@@ -62,36 +64,37 @@ def place_within(
     return placement
 
 
-def exchange_members(
+def permute_members(
     problem: Problem, rules: Sequence[Constraint], placement: Placement
 ) -> Placement | None:
-    """Give all partitions of each member to one member, another or the same, with few moves.
+    """Permute the members of a placement, so that it has few moves and meets constraints.
 
-    Return None if no such exchange meets the pins, exclusions, capacities and maximum numbers of
-    partitions, or if speeds differ. The solution of a linear assignment problem has the fewest
-    moves of all such exchanges.
+    Return None if no permutation meets the pins, exclusions, capacities and maximum numbers of
+    partitions, if speeds differ, or if there are many members. The solution of a linear assignment
+    problem has the fewest moves of all permutations.
     """
+    if not problem.group.has_equal_speeds or problem.member_count > _MAX_PERMUTED:
+        return None
     from scipy.optimize import linear_sum_assignment  # noqa: PLC0415 - slow to load
 
-    if not problem.group.has_equal_speeds:
-        return None
     pinned, room = within_pins(problem, rules), Room(problem, rules)
     may_consume = pinned.may_consume[pinned.consumer_set]
     loads = problem.loads(placement)
+    most_load, most_partitions = np.array(room.loads, dtype=object), np.array(room.counts)
     kept = np.full((problem.member_count, problem.member_count), -1, dtype=np.int64)
     for member, load in enumerate(loads):
         partitions = np.flatnonzero(placement == member)
         owner = problem.owner[partitions]
         owned = np.bincount(owner[owner != NO_OWNER], minlength=problem.member_count)
         fits = may_consume[partitions].all(axis=0)
-        fits &= np.array([room.fits_all(at, load, len(partitions)) for at in range(len(loads))])
+        fits &= (most_load >= load).astype(np.bool_) & (most_partitions >= len(partitions))
         kept[member, fits] = owned[fits]
     kept[kept < 0] = -problem.partition_count - 1
     sets, members = linear_sum_assignment(kept, maximize=True)
     if (kept[sets, members] < 0).any():
         return None
-    exchanged: Placement = members[np.argsort(sets)][placement].astype(np.int32)
-    return exchanged
+    permuted: Placement = members[np.argsort(sets)][placement].astype(np.int32)
+    return permuted
 
 
 def _new_loads(
@@ -113,9 +116,9 @@ def within_pins(problem: Problem, rules: Sequence[Constraint]) -> Problem:
 
 
 def within_racks(problem: Problem) -> Problem:
-    """Return the problem in which members outside the racks of its replicas get no partition.
+    """Return the problem in which a partition has only consumers in the racks of its replicas.
 
-    A partition without a consumer in these racks keeps all its consumers.
+    If there are none, it has all its consumers.
     """
     racks, consumers = RackTable(problem), [each.tolist() for each in problem.consumer_sets]
     near = (
@@ -169,10 +172,6 @@ class Room:
     def fits(self, member: int, weight: int) -> bool:
         """Return whether a member can get a partition with the weight."""
         return self.loads[member] >= weight and self.counts[member] > 0
-
-    def fits_all(self, member: int, load: int, partitions: int) -> bool:
-        """Return whether a member without partitions can get several with a total load."""
-        return self.loads[member] >= load and self.counts[member] >= partitions
 
     def take(self, member: int, weight: int) -> None:
         """Reduce the free capacity and the free number of partitions of a member."""

@@ -81,7 +81,7 @@ class SearchLimits:
 class SearchBudget:
     """Remaining limits of a running search. A deadline replaces the time limit.
 
-    `at_least` does not extend the deadline beyond ``latest``. `FlowClock` has its own limit.
+    `at_least` does not extend the deadline beyond ``latest``. `FlowClock` permits more seconds.
     """
 
     deadline: float  # in seconds of `time.monotonic`, or of a reproducible budget
@@ -120,8 +120,8 @@ class SearchBudget:
     def first_part(self, share: float) -> "SearchBudget":
         """Return the budget of a first search: a share of the remaining time.
 
-        Unlike `part`, it also ends the minimum steps of `continuation` after half of the share, and
-        the search for a first result `GRACE` seconds after the share.
+        Unlike a `part`, it is a search of its own: `continuation` permits the least steps until
+        half of the share, and ``latest`` is at most `GRACE` seconds after it.
         """
         first = self.part(share)
         latest = min(self.latest, first.deadline + self.GRACE)
@@ -132,9 +132,9 @@ class SearchBudget:
         return replace(self, deadline=min(self.deadline, self._now() + seconds))
 
     def at_least(self, seconds: float) -> "SearchBudget":
-        """Return a budget that lasts at least ``seconds``, even after a stop of the search.
+        """Return a budget that lasts at least ``seconds`` from now, but not beyond ``latest``.
 
-        It does not last longer than ``latest``.
+        It also lasts after a stop of the search.
         """
         end = min(self._now() + seconds, self.latest)
         if self.limits.is_stopped:
@@ -199,11 +199,14 @@ class FlowClock:
     GRACE: ClassVar[float] = 1.0
 
     def may_start(self) -> bool:
-        """Return whether a network flow is expected to end within the time limit."""
+        """Return whether a flow is expected to end at most `GRACE` seconds after the deadline."""
         return not self.is_over(self.expected)
 
     def is_over(self, seconds: float = 0.0) -> bool:
-        """Return whether a computation that takes ``seconds`` would end after the time limit."""
+        """Return whether the search is stopped, or a computation would end later than that.
+
+        ``seconds`` is the time of the computation.
+        """
         end = time.monotonic() + seconds
         return self.budget.limits.is_stopped or end > self.budget.deadline + self.GRACE
 

@@ -250,7 +250,7 @@ class LevelSolver:
     def _moves_search(
         self, level: Movement, limits: Sequence[LevelLimit], bound: int = 0
     ) -> FewestMoves:
-        """Return a search for the fewest moves, which starts from one with higher limits."""
+        """Return a search for the fewest moves; continue one with higher limits if there is one."""
         permitted = dict(limits)
         looser = [
             one

@@ -38,15 +38,14 @@ _MAX_JOINT_LEVELS = 2
 _MIN_SECONDS = 0.1
 """Time left below which there is no search with fewer constraints."""
 _FEWER_LEVELS_SHARE = 0.8
-"""Share of the time left for a search without the levels after the moves, or after the first two if
-no level is about moves."""
+"""Share of the time left for a search with the levels up to the moves, at least the first two."""
 _QUICK_SECONDS = 0.2
 """Time of a first search without constraints."""
 _FULL_SHARE, _RELAXED_SHARE = 0.4, 2 / 3
 """Share of the time left for the search with all constraints, and then for the search with fewer
 constraints."""
 _SUPPORTED = Pinned | Forbidden | Capacity | MaxMoves
-"""Constraints that the search for few moves supports."""
+"""Constraints that the repair of overloads supports."""
 _LOADS_TOLERANCE, _LOADS_SHARE = Tolerance(relative=Fraction(1, 1_000)), 0.3
 """Tolerance of the loads in a search for few moves before a search within a limit on moves, and its
 share of the time left."""
@@ -165,8 +164,8 @@ class RelaxableSearch:
     def _lowest_loads_meet_rules(self) -> bool:
         """Return whether the lowest loads meet the constraints whenever any loads do.
 
-        Return True only if all constraints are capacities of all members, not below the counted
-        bound, the first level is the makespan without a tolerance, and speeds are equal.
+        Return True only if all constraints are capacities of all members, not below `level_bound`,
+        the first level is the makespan without a tolerance, and speeds are equal.
         """
         level, problem = self.levels[0], self.problem
         return (
@@ -200,7 +199,7 @@ class RelaxableSearch:
     def _relaxed(self) -> "RelaxableSearch | None":
         """Return the search with fewer constraints, or None if all of them are to be kept.
 
-        If the first level has a tolerance, keep those that the search for few moves supports.
+        If the first level has a tolerance, keep those that the repair of overloads supports.
         Otherwise, keep the capacities of the group if there are others, because the search for the
         lowest loads finds lower loads without constraints.
         """

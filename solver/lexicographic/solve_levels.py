@@ -20,9 +20,9 @@ from kassay.solver.evaluation import level_value, load_units, violated
 from kassay.solver.improvement.residual_network import PriceTable
 from kassay.solver.incumbent_pool import FlowLevels, IncumbentPool
 from kassay.solver.initial_solutions import (
-    exchange_members,
     keep_owned,
     longest_processing_time,
+    permute_members,
     place_within,
     within_racks,
 )
@@ -116,12 +116,12 @@ def solve_levels(
     if problem.has_big_loads:
         rounded = _rounded_placement(problem, levels, constraints, initial_assignment, budget)
         candidates += [] if rounded is None else [rounded]
-    exchanged = (
-        exchange_members(problem, constraints, one)
+    permuted = (
+        permute_members(problem, constraints, one)
         for one in relaxed
         if any(violated(problem, constraints, one))
     )
-    candidates += [one for one in exchanged if one is not None]
+    candidates += [one for one in permuted if one is not None]
     candidates = [one for one in candidates if not any(violated(problem, constraints, one))]
     if not candidates:
         found = _any_placement(problem, levels, constraints, budget)

@@ -29,7 +29,7 @@ from kassay.solver.certificate.certificate import Origin
 from kassay.solver.enumeration.subset_enumeration import Subsets, enumerate_subsets
 from kassay.solver.evaluation import level_value, violated
 from kassay.solver.incumbent_pool import IncumbentPool
-from kassay.solver.initial_solutions import exchange_members, longest_processing_time
+from kassay.solver.initial_solutions import longest_processing_time, permute_members
 from kassay.solver.lexicographic.load_searches import fill_members
 from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import build_problem
@@ -155,7 +155,7 @@ def test_the_load_balancer_makes_only_permitted_changes():
     assert balancer.loads.max() < before
 
 
-def test_members_exchange_sets_of_partitions_with_the_fewest_moves():
+def test_permuted_members_have_the_fewest_moves_within_constraints():
     rng = random.Random(1)
     weights = [rng.randint(1, 9) for _ in range(15)]
     group = even_group(weights, 5, [rng.randrange(-1, 5) for _ in weights])
@@ -172,12 +172,12 @@ def test_members_exchange_sets_of_partitions_with_the_fewest_moves():
     orders = [np.array(order, dtype=np.int32)[placement] for order in permutations(range(5))]
     met = [one for one in orders if not any(violated(problem, rules, one))]
     fewest = min(level_value(problem, Movement(), one) for one in met)
-    found = exchange_members(problem, rules, placement)
+    found = permute_members(problem, rules, placement)
     assert not any(violated(problem, rules, found))
     assert level_value(problem, Movement(), found) == fewest
     impossible = [Pinned("t", at, name) for at, name in enumerate(names)]
     same = np.zeros(15, dtype=np.int32)
-    assert exchange_members(problem, impossible, same) is None
+    assert permute_members(problem, impossible, same) is None
 
 
 def test_a_heavy_partition_lies_beside_pinned_partitions():

@@ -114,7 +114,7 @@ def process_family_documents(
 ) -> None:
     """Process each document of another kind than consumer groups, like `process_each_group`."""
     if file != STDIN and not file.is_file():
-        raise InputError(f"{file}: no such file, or a directory; documents of kind {kind} need one")
+        raise InputError(f"{file}: expected an existing file with documents of kind {kind}")
     with open_text(file) as stream:
         documents = read_family_documents(stream, name=name_of(file), kind=kind)
         process_documents(file, process, documents, output_format, layout)
