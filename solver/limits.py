@@ -203,9 +203,9 @@ class FlowClock:
         return not self.is_over(self.expected)
 
     def is_over(self, seconds: float = 0.0) -> bool:
-        """Return whether the search is stopped, or a computation would end later than that.
+        """Return whether the search is stopped, or a computation of ``seconds`` is too long.
 
-        ``seconds`` is the time of the computation.
+        It is too long if it would end more than `GRACE` seconds after the deadline.
         """
         end = time.monotonic() + seconds
         return self.budget.limits.is_stopped or end > self.budget.deadline + self.GRACE

@@ -219,13 +219,9 @@ class RelaxableSearch:
         """
         if result.placement is None:
             return []
-        bounds = tuple((claim.bound, claim.origin) for claim in result.claims)
-        placements = self._placements(result)
-        return [
-            RelaxedStart(
-                placements, bounds if all_bounds_valid else bounds[:1], result.moves_searches
-            )
-        ]
+        valid = result.claims if all_bounds_valid else result.claims[:1]
+        bounds = tuple((claim.bound, claim.origin) for claim in valid)
+        return [RelaxedStart(self._placements(result), bounds, result.moves_searches)]
 
     def search(self, *starts: RelaxedStart) -> LexicographicResult:
         """Search with all constraints and levels."""

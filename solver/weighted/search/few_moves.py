@@ -31,9 +31,9 @@ class _Method(Enum):
     CP_SAT = auto()
 
 
+_TIGHT = 0.05  # free capacity per member, as a share of the mean weight
 # Numbers of runs per method, in proportion. Exchanges are best if almost no capacity remains free.
 # CP-SAT is best otherwise, but it accepts at most _MAX_PARTITIONS.
-_TIGHT = 0.05  # free capacity per member, as a share of the mean weight
 _TIGHT_SHARES = {_Method.EXCHANGE: 8, _Method.ANNEALING: 1, _Method.CP_SAT: 1}
 _LOOSE_SHARES = {_Method.EXCHANGE: 1, _Method.ANNEALING: 4, _Method.CP_SAT: 40}
 
