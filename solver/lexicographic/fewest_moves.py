@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kassay.solver.bounds.level_bounds import level_bound
 from kassay.solver.certificate.certificate import Origin
-from kassay.solver.constraints import Capacity
+from kassay.solver.constraints import Capacity, MaxPartitions
 from kassay.solver.evaluation import level_value, movement_costs
 from kassay.solver.incumbent_pool import IncumbentPool
 from kassay.solver.lexicographic.load_searches import ProvenBound, max_loads
@@ -102,7 +102,7 @@ class FewestMoves:
         if self.is_proven:
             return
         if self.priced is None and not self.prices_first and not self.has_failed:
-            limit = _FIRST_LIMIT_WITH_RULES if self._has_rules else _FIRST_LIMIT
+            limit = _FIRST_LIMIT if self._has_only_limits else _FIRST_LIMIT_WITH_RULES
             limit = _FIRST_LIMIT_OF_CPSAT if self.cpsat_first else limit
             self._search(self._limited(budget, limit), from_best=not self.cpsat_first)
             self.has_failed = self.cpsat_first and not self.is_proven and budget.has_time
@@ -121,7 +121,8 @@ class FewestMoves:
         problem = self.pool.problem
         choices = int(problem.may_consume[problem.consumer_set].sum())
         is_large = problem.member_count >= _MANY_MEMBERS and choices >= _MANY_CHOICES
-        return is_large and not self._has_rules and not self.cpsat_first
+        has_counts = any(isinstance(rule, MaxPartitions) for rule in self.pool.constraints)
+        return is_large and self._has_only_limits and not (has_counts or self.cpsat_first)
 
     @property
     def first_share(self) -> float:
@@ -144,11 +145,14 @@ class FewestMoves:
         return is_mixed or self.has_hosts
 
     @property
-    def _has_rules(self) -> bool:
-        """Return whether there are constraints or limits besides loads, which prices ignore."""
-        return not all(isinstance(rule, Capacity) for rule in self.pool.constraints) or not all(
-            isinstance(level, Imbalance | HostImbalance) for level, _ in self.limits
-        )
+    def _has_only_limits(self) -> bool:
+        """Return whether loads and numbers of partitions are limited, and nothing else.
+
+        Prices ignore all other constraints and limits, and numbers of partitions.
+        """
+        return all(
+            isinstance(rule, Capacity | MaxPartitions) for rule in self.pool.constraints
+        ) and all(isinstance(level, Imbalance | HostImbalance) for level, _ in self.limits)
 
     def _search_at_bound(self, budget: SearchBudget) -> None:
         """Search for placements with the bound as cost, with more and more time per search.

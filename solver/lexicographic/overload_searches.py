@@ -13,7 +13,14 @@ from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.bounds.level_bounds import level_bound
 from kassay.solver.certificate.certificate import Origin
-from kassay.solver.constraints import Capacity, Forbidden, MaxMoves, Pinned
+from kassay.solver.constraints import (
+    Capacity,
+    Constraint,
+    Forbidden,
+    MaxMoves,
+    MaxPartitions,
+    Pinned,
+)
 from kassay.solver.evaluation import load_units, movement_costs
 from kassay.solver.incumbent_pool import IncumbentPool
 from kassay.solver.initial_solutions import Room, keep_owned, within_pins, within_racks
@@ -129,7 +136,7 @@ def _may_repair(pool: IncumbentPool, measured: Sequence[Imbalance | HostImbalanc
     return (
         OverloadRepair.is_applicable(problem)
         and all(each.measure is Measure.MAKESPAN for each in measured)
-        and all(isinstance(rule, Pinned | Forbidden | Capacity) for rule in rules)
+        and all(isinstance(rule, Pinned | Forbidden | Capacity | MaxPartitions) for rule in rules)
     )
 
 
@@ -164,12 +171,11 @@ class _OverloadSearch:
     ) -> bool:
         """Add a placement within the limits to the pool; return whether one is found."""
         from kassay.solver.weighted.search.overload_repair import (  # noqa: PLC0415
-            LoadLimit,
             OverloadRepair,
         )
 
-        room = np.array(Room(self.problem, self.pool.constraints).loads, dtype=np.int64)
-        loads = [LoadLimit(np.arange(len(room)), room), *load_limits(self.problem, limits)]
+        loads = room_limits(self.problem, self.pool.constraints)
+        loads += load_limits(self.problem, limits)
         search = OverloadRepair(self.problem, loads, self.rng)
         may_continue = within.continuation(_MAX_REPAIR_STEPS, least=least)
         if most is not None:
@@ -180,14 +186,31 @@ class _OverloadSearch:
         return found is not None
 
 
+def room_limits(problem: Problem, rules: Sequence[Constraint]) -> "list[LoadLimit]":
+    """Convert capacities, and maximum numbers of partitions, to maximum loads of members.
+
+    A partition has the mean weight in the second load, so that overloads are comparable.
+    """
+    from kassay.solver.weighted.search.overload_repair import LoadLimit  # noqa: PLC0415
+
+    room, members = Room(problem, rules), np.arange(problem.member_count)
+    weight = problem.weight.astype(np.int64)
+    found = [LoadLimit(members, np.array(room.loads, dtype=np.int64), weight)]
+    if any(isinstance(rule, MaxPartitions) for rule in rules):
+        mean = max(1, problem.total // problem.partition_count)
+        counts = np.array(room.counts, dtype=np.int64)
+        found.append(LoadLimit(members, counts * mean, np.full(problem.partition_count, mean)))
+    return found
+
+
 def load_limits(problem: Problem, limits: Sequence[tuple[Level, int]]) -> "list[LoadLimit]":
     """Convert limits on makespans to maximum loads of members and hosts."""
     from kassay.solver.weighted.search.overload_repair import LoadLimit  # noqa: PLC0415
 
-    found = []
+    found, weight = [], problem.weight.astype(np.int64)
     for level, limit in limits:
         if isinstance(level, Imbalance | HostImbalance):
             units = load_units(problem, level)
             most = [min(limit // factor, problem.total) for factor in units.factors]
-            found.append(LoadLimit(np.array(units.unit_of), np.array(most, dtype=np.int64)))
+            found.append(LoadLimit(np.array(units.unit_of), np.array(most, dtype=np.int64), weight))
     return found

@@ -12,6 +12,7 @@ from kassay.solver import (
     Capacity,
     HostImbalance,
     Imbalance,
+    MaxPartitions,
     Movement,
     Pinned,
     Tolerance,
@@ -102,13 +103,14 @@ def test_a_tolerance_of_two_per_cent_saves_most_moves_of_a_large_group(seed):
     assert list(certificate_errors(group, solution.assignment, certificate)) == []
 
 
-@pytest.mark.parametrize("added", ["hosts", "capacities", "pins"])
+@pytest.mark.parametrize("added", ["hosts", "capacities", "pins", "numbers"])
 def test_the_first_placement_has_few_moves(added):
     group = large_group(1)
     rules = {
         "hosts": (),
         "capacities": (Capacity(7_000, "m04"), Capacity(7_000, "m09")),
         "pins": tuple(Pinned("t", at, f"m{at:02}") for at in range(8)),
+        "numbers": (MaxPartitions(21), MaxPartitions(12, "m04")),
     }[added]
     tolerance = Tolerance(relative=0.02)
     levels = (HostImbalance("makespan", tolerance), Imbalance("makespan", tolerance), Movement())
@@ -135,6 +137,6 @@ def test_overloads_are_repaired_within_the_limits_of_members_and_hosts():
     found = search.run(keep_owned(problem), costs, rounds=20, may_continue=lambda: True)
     assert all(level_value(problem, level, found) <= limit for level, limit in bounds)
     # No placement is within limits of zero.
-    none = [LoadLimit(limit.unit_of, limit.max_loads * 0) for limit in limits]
+    none = [LoadLimit(limit.unit_of, limit.max_loads * 0, limit.weight) for limit in limits]
     search = OverloadRepair(problem, none, np.random.default_rng(0))
     assert search.run(keep_owned(problem), costs, rounds=2, may_continue=lambda: True) is None

@@ -29,10 +29,14 @@ _RETURNED = 0.25
 
 @dataclass(frozen=True, slots=True)
 class LoadLimit:
-    """Maximum load of each unit: of each member, or of each host."""
+    """Maximum load of each unit: of each member, or of each host.
+
+    The weights of a maximum number of partitions are equal.
+    """
 
     unit_of: Ints  # per member
     max_loads: Ints  # per unit
+    weight: Ints  # per partition
 
 
 @dataclass
@@ -91,7 +95,7 @@ class OverloadRepair:
         self.loads = []
         for limit in self.limits:
             loads = np.zeros(len(limit.max_loads), dtype=np.int64)
-            np.add.at(loads, limit.unit_of[placement], self.weight)
+            np.add.at(loads, limit.unit_of[placement], limit.weight)
             self.loads.append(loads)
 
     def _is_moved(self, placement: Placement | Ints) -> NDArray[np.bool_]:
@@ -125,7 +129,7 @@ class OverloadRepair:
         partition = int(self.rng.choice(candidates, p=weight / weight.sum()))
         fits = self.allowed[partition].copy()
         for limit in self.limits:
-            fits &= limit.max_loads[limit.unit_of] >= self.weight[partition]
+            fits &= limit.max_loads[limit.unit_of] >= limit.weight[partition]
         fits[self.placement[partition]] = False
         takers = np.flatnonzero(fits)
         if len(takers):
@@ -152,9 +156,10 @@ class OverloadRepair:
 
     def _transfer(self, candidates: Ints) -> bool:
         """Make the transfer of one candidate that lowers the overload most; False if none does."""
-        givers, weight = self.placement[candidates], self.weight[candidates][:, None]
-        takers = np.arange(self.problem.member_count)
-        change = self._change(givers[:, None], takers[None, :], weight)
+        givers, takers = self.placement[candidates], np.arange(self.problem.member_count)
+        change = self._change(
+            givers[:, None], takers[None, :], lambda weight: weight[candidates][:, None]
+        )
         change = np.where(self.allowed[candidates], change, 0)
         # Among equal changes, a partition returns to its owner or has not moved away from it.
         owner = self.problem.owner[candidates]
@@ -169,11 +174,14 @@ class OverloadRepair:
     def _exchange(self, candidates: Ints) -> bool:
         """Make the exchange with a candidate that lowers the overload most; False if none does."""
         givers, takers = self.placement[candidates], self.placement
-        difference = self.weight[candidates][:, None] - self.weight[None, :]
+
+        def difference(weight: Ints) -> Ints:
+            return weight[candidates][:, None] - weight[None, :]
+
         change = self._change(givers[:, None], takers[None, :], difference)
         permitted = self.allowed[candidates][:, takers] & self.allowed[:, givers].T
         permitted[:, self.kept] = False
-        change = np.where(permitted & (difference > 0), change, 0)
+        change = np.where(permitted & (difference(self.weight) > 0), change, 0)
         row, other = divmod(int(np.argmin(change)), len(takers))
         if change[row, other] >= 0:
             return False
@@ -182,10 +190,14 @@ class OverloadRepair:
         self._move(other, giver)
         return True
 
-    def _change(self, givers: Ints, takers: Ints, weight: Ints) -> Ints:
-        """Return the change of the total overload if weight moves from givers to takers."""
+    def _change(self, givers: Ints, takers: Ints, moved_weight: Callable[[Ints], Ints]) -> Ints:
+        """Return the change of the total overload if weight moves from givers to takers.
+
+        ``moved_weight`` returns the weights that move, from the weights of the partitions.
+        """
         total = np.zeros(np.broadcast_shapes(givers.shape, takers.shape), dtype=np.int64)
         for limit, loads in zip(self.limits, self.loads, strict=True):
+            weight = moved_weight(limit.weight)
             giver, taker = limit.unit_of[givers], limit.unit_of[takers]
             free = limit.max_loads - loads
             given = np.maximum(-free[giver] - weight, 0) - np.maximum(-free[giver], 0)
@@ -194,21 +206,21 @@ class OverloadRepair:
         return total
 
     def _move(self, partition: int, taker: int) -> None:
-        giver, weight = int(self.placement[partition]), int(self.weight[partition])
+        giver = int(self.placement[partition])
         for limit, loads in zip(self.limits, self.loads, strict=True):
-            loads[limit.unit_of[giver]] -= weight
-            loads[limit.unit_of[taker]] += weight
+            loads[limit.unit_of[giver]] -= limit.weight[partition]
+            loads[limit.unit_of[taker]] += limit.weight[partition]
         self.placement[partition] = taker
 
     def _return_partitions(self) -> None:
         """Return moved partitions to their owners if the loads stay within the limits."""
         moved = np.flatnonzero(self._is_moved(self.placement))
         for partition in self.rng.permutation(moved).tolist():
-            owner, weight = int(self.problem.owner[partition]), int(self.weight[partition])
-            giver = int(self.placement[partition])
+            owner, giver = int(self.problem.owner[partition]), int(self.placement[partition])
             if all(
                 limit.unit_of[owner] == limit.unit_of[giver]
-                or loads[limit.unit_of[owner]] + weight <= limit.max_loads[limit.unit_of[owner]]
+                or loads[limit.unit_of[owner]] + limit.weight[partition]
+                <= limit.max_loads[limit.unit_of[owner]]
                 for limit, loads in zip(self.limits, self.loads, strict=True)
             ):
                 self._move(partition, owner)
