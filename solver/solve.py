@@ -12,6 +12,7 @@ from kassay.reference.model.errors import InternalError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import require_group
 from kassay.solver.certificate.certificate import Certificate, Conflict, LevelClaim, Origin
+from kassay.solver.colocated_groups import merge_colocated, mergeable_levels
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints, is_limited
 from kassay.solver.evaluation import binding_constraints, check_levels, level_value, violated
 from kassay.solver.flow import optimal_flow
@@ -22,6 +23,7 @@ from kassay.solver.level_network import has_arc_costs, price_flow
 from kassay.solver.lexicographic.relaxations import RelaxableSearch
 from kassay.solver.lexicographic.solve_levels import (
     LexicographicResult,
+    RelaxedStart,
     enumerate_levels,
     solve_levels,
 )
@@ -226,6 +228,47 @@ def _by_enumeration(request: _Request) -> LexicographicResult | None:
     return enumerate_levels(request.problem, request.levels, request.rules)
 
 
+_MERGED_SHARE = 0.9
+"""Share of the time left for the group in which colocated partitions are one partition."""
+
+
+def _merged_starts(request: _Request) -> tuple[RelaxedStart, ...]:
+    """Solve the group in which colocated partitions are one partition, if there are any."""
+    levels = mergeable_levels(request.levels)
+    merged = merge_colocated(request.problem, request.rules) if levels else None
+    if merged is None:
+        return ()
+    result = _run_first_method(
+        _Request(
+            merged.problem,
+            levels,
+            binding_constraints(merged.problem, merged.rules),
+            request.method,
+            None,
+            replace(request.clock, budget=request.clock.budget.part(_MERGED_SHARE)),
+        )
+    )
+    if result.placement is None:
+        return ()
+    bounds = tuple(
+        (claim.bound * merged.factor(claim.level), _origin_without_check(claim.origin))
+        for claim in result.claims
+    )
+    placement = merged.original(result.placement)
+    rules = frozenset(request.rules)
+    return (RelaxedStart((placement,), bounds, rules=rules, method=result.method),)
+
+
+def _origin_without_check(origin: Origin) -> Origin:
+    """Return the origin of a bound whose certificate is about a merged group.
+
+    Without a solver, only bounds on the original group are checked.
+    """
+    if origin in (Origin.PRICES, Origin.NODE_PRICES):
+        return Origin.FLOW
+    return Origin.PACKING if origin.is_checked else origin
+
+
 def _by_flows(request: _Request, flow: FlowMethod) -> LexicographicResult:
     """Solve one level after the other, with placements and bounds of flows."""
     problem, levels, rules, clock = request.problem, request.levels, request.rules, request.clock
@@ -236,6 +279,7 @@ def _by_flows(request: _Request, flow: FlowMethod) -> LexicographicResult:
         initial_assignment=request.initial_assignment,
         budget=clock.budget,
         flow=partial(flow, problem, levels, rules, clock),
+        starts=_merged_starts(request),
     )
 
 
@@ -247,6 +291,7 @@ def _by_search(request: _Request) -> LexicographicResult:
         request.rules,
         request.initial_assignment,
         request.clock.budget,
+        known=_merged_starts(request),
     ).run()
 
 

@@ -72,13 +72,16 @@ class RelaxedStart:
     """Answer to the same problem with fewer constraints or levels.
 
     ``placements`` are the answer and better placements on single levels with a tolerance.
-    ``bounds`` are the bounds that are valid with all of them, per level, with their origins.
-    ``moves_searches`` have bounds on the moves within limits, and their prices.
+    ``bounds`` are the bounds that are valid with all of them, per level, with their origins; they
+    need the constraints ``rules``. ``moves_searches`` have bounds on the moves within limits, and
+    their prices. ``method`` is the method that found the answer, if this is not reported yet.
     """
 
     placements: Sequence[Placement]
     bounds: tuple[tuple[int, Origin], ...]
     moves_searches: tuple[FewestMoves, ...] = ()
+    rules: frozenset[Constraint] = frozenset()
+    method: UsedMethod | None = None
 
 
 def solve_levels(
@@ -132,6 +135,7 @@ def solve_levels(
     add_few_moves(pool, budget)
     add_repaired(pool, budget)
     solver = LevelSolver(pool, flows)
+    solver.contributed += [start.method for start in starts if start.method is not None]
     for start in starts:
         solver.moves_searches += [replace(one, pool=pool) for one in start.moves_searches]
     for index in range(len(levels)):

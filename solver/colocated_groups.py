@@ -1,0 +1,205 @@
+"""Groups in which colocated partitions are one partition.
+
+Such a group is smaller, and needs no `Colocated` constraint, so that all searches apply to it. Its
+loads, and therefore their minima, are those of the original group.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, pairwise
+
+import numpy as np
+
+from kassay.reference.model.group import Group, Member, Topic
+from kassay.reference.model.topic_partitions import Partitions, TopicPartition
+from kassay.solver.constraints import (
+    Capacity,
+    Colocated,
+    Constraint,
+    Forbidden,
+    MaxMoves,
+    MaxPartitions,
+    Pinned,
+    Separated,
+)
+from kassay.solver.evaluation import (
+    colocated_partitions,
+    separated_partitions,
+    topic_partitions,
+)
+from kassay.solver.objective import (
+    EXACT,
+    HostImbalance,
+    Imbalance,
+    Level,
+    MembersUsed,
+    Movement,
+    MovementCost,
+)
+from kassay.solver.problem import Ints, Placement, Problem, build_problem, positions_by_value
+
+
+@dataclass(frozen=True, slots=True)
+class MergedProblem:
+    """Problem with one partition per set of colocated partitions.
+
+    Parameters
+    ----------
+    rules
+        Constraints of the merged group. Those that it cannot express are left out.
+    merged_into
+        Partition of ``problem``, per original partition.
+    together
+        Number of partitions in each set, if it is equal and each set has one owner; otherwise None.
+        A move of a merged partition then is this number of moves.
+    """
+
+    problem: Problem
+    rules: tuple[Constraint, ...]
+    merged_into: Ints
+    together: int | None
+
+    def original(self, placement: Placement) -> Placement:
+        """Return the placement of the original partitions."""
+        return placement[self.merged_into]
+
+    def factor(self, level: Level) -> int:
+        """Return the factor from a bound in the merged group to a bound in the original group."""
+        if not isinstance(level, Movement):
+            return 1
+        if self.together is None:
+            return 0
+        return self.together if level.cost is MovementCost.COUNT else 1
+
+
+def mergeable_levels(levels: tuple[Level, ...]) -> tuple[Level, ...]:
+    """Return the first levels, up to one that a merged group cannot express."""
+    for at, level in enumerate(levels):
+        match level:
+            case Imbalance() | HostImbalance() | MembersUsed():
+                continue
+            case Movement(cost=MovementCost(), tolerance=tolerance) if tolerance == EXACT:
+                continue
+        return levels[:at]
+    return levels
+
+
+def merge_colocated(problem: Problem, rules: Sequence[Constraint]) -> MergedProblem | None:
+    """Merge the partitions that `Colocated` constraints assign to one member.
+
+    Return None if there are none, if no member consumes all partitions of a set, if a member
+    consumes no whole set, or if colocated partitions must be separated.
+    """
+    if not any(isinstance(rule, Colocated) for rule in rules):
+        return None
+    by_topics: dict[tuple[int, ...], list[Ints]] = {}
+    for partitions in _colocated_sets(problem, rules):
+        by_topics.setdefault(tuple(problem.topic[partitions].tolist()), []).append(partitions)
+    consumers = [_common_consumers(problem, topics) for topics in by_topics]
+    if not all(consumers) or len(set(chain.from_iterable(consumers))) < problem.member_count:
+        return None
+    merged = build_problem(_merged_group(problem, [*by_topics.values()], consumers))
+    sets = [*chain.from_iterable(by_topics.values())]
+    sizes = [*map(len, sets)]
+    merged_into = np.zeros(problem.partition_count, dtype=np.int64)
+    merged_into[np.concatenate(sets)] = np.repeat(np.arange(len(sets)), sizes)
+    apart = (separated_partitions(problem, one) for one in rules if isinstance(one, Separated))
+    if any(len(np.unique(merged_into[each])) < len(each) for each in apart):
+        return None
+    has_equal_owners = np.array_equal(merged.owner[merged_into], problem.owner)
+    together = sizes[0] if has_equal_owners and len(set(sizes)) == 1 else None
+    found = MergedProblem(merged, (), merged_into, together)
+    return replace(found, rules=tuple(_merged_rules(problem, rules, found)))
+
+
+def _colocated_sets(problem: Problem, rules: Sequence[Constraint]) -> list[Ints]:
+    """Return the sets of partitions that get one member; most partitions may be alone in a set."""
+    from scipy.sparse import coo_array  # noqa: PLC0415 - slow to load
+    from scipy.sparse.csgraph import connected_components  # noqa: PLC0415
+
+    colocated = (colocated_partitions(problem, one) for one in rules if isinstance(one, Colocated))
+    pairs = [*chain.from_iterable(map(pairwise, chain.from_iterable(colocated)))]
+    rows, columns = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    graph = coo_array((np.ones(len(pairs)), (rows, columns)), [problem.partition_count] * 2)
+    count, set_of = connected_components(graph, directed=False)
+    return positions_by_value(set_of, count)
+
+
+def _common_consumers(problem: Problem, topics: Sequence[int]) -> list[int]:
+    """Return the members that consume all of the topics."""
+    table = problem.may_consume[problem.consumer_set_of_topic[[*topics]]]
+    consumers: list[int] = np.flatnonzero(table.all(axis=0)).tolist()
+    return consumers
+
+
+def _merged_group(
+    problem: Problem, topics: Sequence[Sequence[Ints]], consumers: Sequence[Sequence[int]]
+) -> Group:
+    """Return the group of given topics; each topic is a list of sets, and each set a partition.
+
+    The owner of a set is the member that owns most of its partitions.
+    """
+    subscriptions: list[list[str]] = [[] for _ in range(problem.member_count)]
+    owned: list[list[tuple[str, int]]] = [[] for _ in range(problem.member_count)]
+    for topic, (sets, members) in enumerate(zip(topics, consumers, strict=True)):
+        for member in members:
+            subscriptions[member].append(str(topic))
+        for number, partitions in enumerate(sets):
+            ((owner, _),) = Counter(problem.owner[partitions].tolist()).most_common(1)
+            if owner in members:
+                owned[owner].append((str(topic), number))
+    members_of_group = (problem.group.members[index] for index in problem.members)
+    return Group(
+        topics=tuple(
+            Topic(
+                name=str(topic),
+                partitions=len(sets),
+                weights=tuple(sum(problem.weight[partitions].tolist()) for partitions in sets),
+            )
+            for topic, sets in enumerate(topics)
+        ),
+        members=tuple(
+            Member(
+                id=member.id,
+                subscription=tuple(subscription),
+                owned=Partitions.of(held),
+                generation=1,
+                capacity=member.capacity,
+                speed=member.speed,
+                client=member.client,
+            )
+            for member, subscription, held in zip(
+                members_of_group, subscriptions, owned, strict=True
+            )
+        ),
+    )
+
+
+def _merged_rules(
+    problem: Problem, rules: Sequence[Constraint], merged: MergedProblem
+) -> Iterator[Constraint]:
+    """Yield the constraints of the merged group."""
+    names = [*merged.problem.partition_index]
+
+    def merged_names(topic: str, number: int | None) -> list[TopicPartition]:
+        partitions = topic_partitions(problem, topic, number)
+        return [names[at] for at in merged.merged_into[partitions].tolist()]
+
+    for rule in rules:
+        match rule:
+            case Capacity():
+                yield rule
+            case MaxPartitions(limit) | MaxMoves(limit):
+                if merged.together is not None:
+                    yield replace(rule, limit=limit // merged.together)
+            case Pinned(topic, number, member):
+                yield from (Pinned(*name, member) for name in merged_names(topic, number))
+            case Forbidden(member, topic, number):
+                yield from (Forbidden(member, *name) for name in merged_names(topic, number))
+            case Separated():
+                apart = merged.merged_into[separated_partitions(problem, rule)]
+                yield Separated(tuple(names[at] for at in apart.tolist()))
+            case _:
+                # Without a constraint, the bounds of the merged group are lower, but valid.
+                pass
