@@ -21,6 +21,7 @@ from kassay.solver.lexicographic.load_searches import (
     is_large_enough,
     limit_moves,
     pack_identical,
+    tabulate_moves,
 )
 from kassay.solver.lexicographic.movement_search import MovementSearch
 from kassay.solver.lexicographic.overload_searches import repair_overloads
@@ -162,6 +163,7 @@ class LevelSolver:
                 ]
             case Movement():
                 timed = [
+                    lambda _: tabulate_moves(pool, budget),
                     lambda bound: self._search_few_choices(level, bound, budget),
                     repair,
                     enumerate_subsets,

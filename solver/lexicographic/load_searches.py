@@ -17,7 +17,11 @@ from kassay.solver.evaluation import imbalance_of, level_value, violated
 from kassay.solver.incumbent_pool import IncumbentPool
 from kassay.solver.initial_solutions import Room, within_pins
 from kassay.solver.lexicographic.moves_table import MovesTable
-from kassay.solver.lexicographic.moves_table_search import prove_moves, search_moves
+from kassay.solver.lexicographic.moves_table_search import (
+    prove_moves,
+    search_greedily,
+    search_moves,
+)
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import Imbalance, Level
 from kassay.solver.problem import Placement, Problem
@@ -32,6 +36,8 @@ _MAX_BALANCING_STEPS = 5_000
 _SHARES_ABOVE_BOUND = (0, 0.002, 0.005, 0.01, 0.02)
 """Targets of the local search within capacities: excess over the bound as shares of the bound."""
 
+_TABLE_SHARE = 0.3
+"""Share of the time left for a table of moves."""
 _FIRST_SHARE_OF_LIMITED_MOVES, _LIMITED_MOVES_SHARE = 0.25, 0.9
 """Share of the time for searches without integer programs, then share of the rest for these."""
 
@@ -62,9 +68,22 @@ def fill_members(pool: IncumbentPool, level: Imbalance) -> ProvenBound:
 
     highest, pinned = pool.value(level), within_pins(problem, pool.constraints)
     filled = min(greatest_true(is_too_low, highest) + 1, highest)
-    return ProvenBound(
-        max(filled, makespan_bound(pinned), _bound_beside_pins(pinned)), Origin.PACKING
-    )
+    beside = max(_bound_beside_pins(pinned), _bound_beside_lightest(pool))
+    return ProvenBound(max(filled, makespan_bound(pinned), beside), Origin.PACKING)
+
+
+def _bound_beside_lightest(pool: IncumbentPool) -> int:
+    """Bound the makespan: the member of the heaviest partition needs a number of partitions.
+
+    It gets at least the partitions for which the others have no room.
+    """
+    problem = pool.problem
+    counts = Room(problem, pool.constraints).counts
+    without_room = min(counts, default=0) - (sum(counts) - problem.partition_count)
+    if without_room < 1 or not problem.group.has_equal_speeds:
+        return 0
+    weights: list[int] = sorted(problem.weight.tolist())
+    return weights[-1] + sum(weights[: without_room - 1])
 
 
 def _bound_beside_pins(problem: Problem) -> int:
@@ -196,6 +215,29 @@ def limit_moves(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> 
     prove_moves(table, [table.most], budget.part(_LIMITED_MOVES_SHARE))
     pool.add(table.placements[-1])
     return ProvenBound(table.bounds[-1], Origin.EXCHANGE)
+
+
+def tabulate_moves(pool: IncumbentPool, budget: SearchBudget) -> ProvenBound:
+    """Add placements with few moves within a limit on an imbalance, by greedy moves.
+
+    The imbalance is not the makespan, for which there are other searches, and not leximax. The
+    search proves no bound.
+    """
+    problem, unproven = pool.problem, ProvenBound(0, Origin.EXCHANGE)
+    measures = [level.measure for level, _ in pool.limits() if isinstance(level, Imbalance)]
+    rules = [rule for rule in pool.constraints if not isinstance(rule, MaxMoves)]
+    if (
+        len(measures) != 1
+        or measures[0] is Measure.MAKESPAN
+        or problem.partition_count < MIN_PARTITIONS
+        or not MovesTable.is_applicable(problem, measures[0], rules)
+    ):
+        return unproven
+    table = MovesTable(problem, rules, Imbalance(measures[0]))
+    search_greedily(table, budget.part(_TABLE_SHARE))
+    for placement in table.placements:
+        pool.add(placement)
+    return unproven
 
 
 def max_loads(pool: IncumbentPool, limits: Sequence[tuple[Level, int]]) -> list[int] | None:

@@ -19,6 +19,7 @@ from kassay.solver.constraints import (
     Constraint,
     Forbidden,
     MaxMoves,
+    MaxPartitions,
     Pinned,
     group_constraints,
 )
@@ -44,7 +45,7 @@ _QUICK_SECONDS = 0.2
 _FULL_SHARE, _RELAXED_SHARE = 0.4, 2 / 3
 """Share of the time left for the search with all constraints, and then for the search with fewer
 constraints."""
-_SUPPORTED = Pinned | Forbidden | Capacity | MaxMoves
+_SUPPORTED = Pinned | Forbidden | Capacity | MaxPartitions | MaxMoves
 """Constraints that the repair of overloads supports."""
 _LOADS_TOLERANCE, _LOADS_SHARE = Tolerance(relative=Fraction(1, 1_000)), 0.3
 """Tolerance of the loads in a search for few moves before a search within a limit on moves, and its
@@ -67,6 +68,10 @@ class RelaxableSearch:
 
     def run(self) -> LexicographicResult:
         """Search with all constraints and levels, and with fewer of them."""
+        if self.known:
+            proven = replace(self, budget=self.budget.part(0)).search()
+            if proven.conflict or _is_proven(proven):
+                return proven
         if self.budget.limits.deterministic is None:
             return self._run_within_time()
         return self._run_in_steps()
@@ -225,13 +230,16 @@ class RelaxableSearch:
 
     def search(self, *starts: RelaxedStart) -> LexicographicResult:
         """Search with all constraints and levels."""
+        known = (
+            one if one.rules.issubset(self.rules) else replace(one, bounds=()) for one in self.known
+        )
         return solve_levels(
             self.problem,
             levels=self.levels,
             constraints=self.rules,
             initial_assignment=self.initial_assignment,
             budget=self.budget,
-            starts=(*self.known, *starts, *self._with_few_moves()),
+            starts=(*known, *starts, *self._with_few_moves()),
         )
 
     def _with_few_moves(self) -> list[RelaxedStart]:

@@ -2,11 +2,12 @@
 
 import random
 from dataclasses import replace
-from itertools import permutations
+from itertools import permutations, product
 
 import numpy as np
 import pytest
 
+from benchmarks.typical_groups import zipf_group
 from kassay.reference import Group, Member, Topic, violations
 from kassay.solver import (
     Capacity,
@@ -188,6 +189,39 @@ def test_a_heavy_partition_lies_beside_pinned_partitions():
     pool = IncumbentPool(problem, (level,), pins, [longest_processing_time(problem)])
     assert fill_members(pool, level) == (107, Origin.PACKING)
     assert solve(problem.group, levels=[level], constraints=pins).imbalance.value == 107
+
+
+def test_the_heaviest_partition_lies_beside_those_for_which_others_have_no_room():
+    topic = Topic("t", 10, weights=(100, *range(1, 10)))
+    members = tuple(Member(name, ("t",)) for name in "abc")
+    problem, level = build_problem(Group((topic,), members)), Imbalance(Measure.MAKESPAN)
+    # The other two members get at most eight partitions, so that one with weight 1 remains.
+    for rules, least in (([MaxPartitions(4)], 101), ([MaxPartitions(5)], 100)):
+        pool = IncumbentPool(problem, (level,), rules, [longest_processing_time(problem)])
+        assert fill_members(pool, level) == (least, Origin.PACKING)
+        assert solve(problem.group, levels=[level], constraints=rules).imbalance.value == least
+
+
+@pytest.mark.parametrize("measure", [Measure.SUM_OF_SQUARES, Measure.SPREAD])
+def test_moves_within_a_tolerance_are_not_more_than_greedy_moves(measure):
+    group = zipf_group(random.Random(1), 120, 6, 1.0)
+    level = Imbalance(measure, Tolerance(relative=0.05))
+    solution = solve(group, levels=[level, Movement()], limits=SearchLimits(deterministic=0.01))
+    problem = build_problem(group)
+    placement, moves = problem.owner.copy(), 0
+    limit = solution.imbalance.bound + solution.imbalance.slack
+    while level_value(problem, level, placement) > limit:
+        loads, weights = problem.loads(placement), problem.weight.tolist()
+        # The move that lowers the sum of squares most.
+        moved, taker = max(
+            product(range(120), range(6)),
+            key=lambda move: (
+                weights[move[0]] * (loads[placement[move[0]]] - loads[move[1]] - weights[move[0]])
+            ),
+        )
+        placement[moved], moves = taker, moves + 1
+        assert moves <= 120
+    assert solution.movement.value <= moves
 
 
 def test_a_greedy_rule_keeps_partitions_in_their_racks():
