@@ -6,6 +6,7 @@ One search per level, without heuristics, counted bounds or warm starts.
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from ortools.sat.python import cp_model
 
@@ -13,12 +14,25 @@ from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.reference.model.topic_partitions import TopicPartition
-from kassay.solver.constraints import Capacity, Constraint, Pinned
+from kassay.solver.constraints import (
+    Capacity,
+    Colocated,
+    Constraint,
+    Forbidden,
+    MaxPartitions,
+    Pinned,
+    Separated,
+)
 from kassay.solver.cpsat.level_expressions import level_terms
 from kassay.solver.cpsat.model import AssignmentModel, minimise
 from kassay.solver.cpsat.model_ranges import load_scale
 from kassay.solver.cpsat.partition_classes import symmetry_classes
-from kassay.solver.evaluation import RackTable, level_value, load_units
+from kassay.solver.evaluation import (
+    RackTable,
+    colocated_partitions,
+    level_value,
+    load_units,
+)
 from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import CrossRack, Level
@@ -88,7 +102,7 @@ def plain_fewest_moves(
 ) -> FewestMoves:
     """Minimise the moves within limits, with a variable per partition and new member.
 
-    The limits are about loads and racks, the rules are capacities and pinned partitions.
+    The limits are about loads and racks.
     """
     model = cp_model.CpModel()
     moved: list[cp_model.IntVar] = []
@@ -105,15 +119,8 @@ def plain_fewest_moves(
             chosen.append({**received, owner: 1 - sum(received.values())})
             moved += received.values()
     _add_limits(model, problem, chosen, limits)
-    loads = _loads(problem, chosen)
     for rule in rules:
-        if isinstance(rule, Capacity) and rule.member is not None:
-            model.add(loads[problem.member_index[rule.member]] <= rule.limit)
-        elif isinstance(rule, Pinned):
-            partition = problem.partition_index[TopicPartition(rule.topic, rule.partition)]
-            model.add(chosen[partition][problem.member_index[rule.member]] == 1)
-        else:
-            raise UsageError(f"the plain model does not support the constraint: {rule}")
+        _add_rule(model, problem, chosen, rule)
     model.minimize(sum(moved))
     solver = cp_model.CpSolver()
     solver.parameters.max_time_in_seconds, solver.parameters.num_workers = seconds, 1
@@ -147,11 +154,45 @@ def _add_limits(
             model.add(sum(loads[at] for at in members) <= limit // factor)
 
 
+def _add_rule(
+    model: cp_model.CpModel,
+    problem: Problem,
+    chosen: Sequence[dict[int, cp_model.LinearExprT]],
+    rule: Constraint,
+) -> None:
+    index, members = problem.partition_index, range(problem.member_count)
+    match rule:
+        case Capacity(limit, member) | MaxPartitions(limit, member):
+            loads = _loads(problem, chosen, counted=isinstance(rule, MaxPartitions))
+            for at in members if member is None else [problem.member_index[member]]:
+                model.add(loads[at] <= limit)
+        case Pinned(topic, partition, member):
+            term = chosen[index[TopicPartition(topic, partition)]][problem.member_index[member]]
+            model.add(term == 1)
+        case Forbidden(member, topic, int(partition)):
+            term = chosen[index[TopicPartition(topic, partition)]][problem.member_index[member]]
+            model.add(term == 0)
+        case Separated(partitions):
+            for at in members:
+                terms = [chosen[index[one]].get(at, 0) for one in partitions]
+                model.add(sum(terms) <= 1)
+        case Colocated():
+            for first, *others in colocated_partitions(problem, rule):
+                for one, at in product(others, members):
+                    model.add(chosen[one].get(at, 0) == chosen[first].get(at, 0))
+        case _:
+            raise UsageError(f"the plain model does not support the constraint: {rule}")
+
+
 def _loads(
-    problem: Problem, chosen: Sequence[dict[int, cp_model.LinearExprT]]
+    problem: Problem,
+    chosen: Sequence[dict[int, cp_model.LinearExprT]],
+    *,
+    counted: bool = False,
 ) -> list[cp_model.LinearExprT]:
+    """Return the loads of the members, or their numbers of partitions."""
     loads: list[list[cp_model.LinearExprT]] = [[] for _ in range(problem.member_count)]
     for weight, terms in zip(problem.weight.tolist(), chosen, strict=True):
         for member, term in terms.items():
-            loads[member].append(term * weight)
+            loads[member].append(term if counted else term * weight)
     return [sum(terms) for terms in loads]

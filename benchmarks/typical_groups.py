@@ -12,8 +12,15 @@ from kassay.reference.documents.json_codec import parse_group
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.group_annotations import Client
 from kassay.reference.model.metrics import Measure
-from kassay.reference.model.topic_partitions import Partitions
-from kassay.solver.constraints import Constraint, Pinned
+from kassay.reference.model.topic_partitions import Partitions, TopicPartition
+from kassay.solver.constraints import (
+    Colocated,
+    Constraint,
+    Forbidden,
+    MaxPartitions,
+    Pinned,
+    Separated,
+)
 from kassay.solver.objective import (
     WEIGHTED_TOLERANCE,
     CrossRack,
@@ -104,6 +111,66 @@ def cases(count: int) -> Iterator[Case]:
             kind = add.__name__.removeprefix("_")
             case = add(random.Random(seed), Case(kind, group))
             yield case._replace(group=replace(case.group, id=f"{group.id}, {kind}"))
+
+
+def constrained_cases(count: int) -> Iterator[Case]:
+    """Yield the seeded groups, each with constraints of one kind."""
+    additions = (_numbers, _exclusions, _separations, _colocations)
+    for seed, group in enumerate(random_groups(count)):
+        add = additions[seed % len(additions)]
+        kind = add.__name__.removeprefix("_")
+        case = add(random.Random(seed), Case(kind, group))
+        yield case._replace(group=replace(case.group, id=f"{group.id}, {kind}"))
+
+
+def _numbers(_: random.Random, case: Case) -> Case:
+    """Limit the number of partitions of each member to 1.1 times the mean."""
+    (topic,), members = case.group.topics, case.group.members
+    return case._replace(rules=(MaxPartitions(1 + topic.partitions * 11 // (10 * len(members))),))
+
+
+def _exclusions(rng: random.Random, case: Case) -> Case:
+    """Exclude a twentieth of the partitions from their owners."""
+    (topic,) = case.group.topics
+    owners = {at: member.id for member in case.group.members for _, at in member.owned}
+    excluded = rng.sample(range(topic.partitions), topic.partitions // 20)
+    return case._replace(rules=tuple(Forbidden(owners[at], topic.name, at) for at in excluded))
+
+
+def _separations(rng: random.Random, case: Case) -> Case:
+    """Separate a tenth of the partitions in pairs, and the heaviest partitions."""
+    (topic,), members = case.group.topics, case.group.members
+    drawn = rng.sample(range(topic.partitions), topic.partitions // 20 * 2)
+    order = sorted(range(topic.partitions), key=lambda at: -topic.weight(at))
+    sets = [order[: min(8, len(members))], *zip(drawn[::2], drawn[1::2], strict=True)]
+    return case._replace(
+        rules=tuple(Separated(tuple(TopicPartition(topic.name, at) for at in one)) for one in sets)
+    )
+
+
+def _colocations(rng: random.Random, case: Case) -> Case:
+    """Split the topic into two of equal size, whose partitions of equal number are colocated.
+
+    Equal numbers have equal owners.
+    """
+    (topic,), names = case.group.topics, ("t0", "t1")
+    size = topic.partitions // 2
+    first = (topic.weights or ())[:size]
+    second = tuple(max(1, round(weight * rng.uniform(0.2, 0.8))) for weight in first)
+    topics = tuple(
+        Topic(name, size, weights=weights)
+        for name, weights in zip(names, (first, second), strict=True)
+    )
+    owned = [[at for _, at in member.owned if at < size] for member in case.group.members]
+    members = _changed(
+        case.group.members,
+        lambda at: {
+            "subscription": names,
+            "owned": Partitions.of([(name, number) for number in owned[at] for name in names]),
+        },
+    )
+    group = replace(case.group, topics=topics, members=members)
+    return case._replace(group=group, rules=(Colocated(names),))
 
 
 def _pins(rng: random.Random, case: Case) -> Case:

@@ -1,6 +1,7 @@
 """Benchmark typical weighted groups: fewest moves within 2 % of the minimum makespan.
 
-Run it with ``python -m benchmarks.typical_weights [--groups N] [--seconds S]``. Each group is
+Run it with ``python -m benchmarks.typical_weights [--groups N] [--seconds S]``, with
+``--constraints`` for groups with a kind of constraint each. Each group is
 solved by kassay, and by a plain CP-SAT model with variables for moves. The plain model receives the
 load limit from kassay's bound on the makespan, so that it solves only the second level. Both use
 one worker. Times are processor seconds.
@@ -16,7 +17,13 @@ from statistics import median
 
 from benchmarks.plain_cpsat_model import FewestMoves, plain_fewest_moves
 from benchmarks.timing import KASSAY, Timing
-from benchmarks.typical_groups import Case, cases, named_groups, zipf_group
+from benchmarks.typical_groups import (
+    Case,
+    cases,
+    constrained_cases,
+    named_groups,
+    zipf_group,
+)
 from kassay.solver.constraints import group_constraints
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Movement
@@ -128,6 +135,11 @@ def main() -> None:
     parser.add_argument("--groups", type=int, default=200, help="random groups (default 200)")
     parser.add_argument("--first", type=int, default=0, help="groups to leave out (default 0)")
     parser.add_argument("--seconds", type=float, default=20.0, help="limit per run (default 20)")
+    parser.add_argument(
+        "--constraints",
+        action="store_true",
+        help="the same groups with one kind of constraint each",
+    )
     parser.add_argument("--named", action="store_true", help="add the groups of the documentation")
     chosen = parser.parse_args()
     _load_libraries()
@@ -135,7 +147,8 @@ def main() -> None:
     print("|---|--:|--:|--:|--:|")
     named = [Case("named", group) for group in named_groups()] if chosen.named else []
     of_kind: dict[str, list[Comparison]] = {}
-    for case in (*named, *islice(cases(chosen.groups), chosen.first, None)):
+    drawn = constrained_cases if chosen.constraints else cases
+    for case in (*named, *islice(drawn(chosen.groups), chosen.first, None)):
         row = compare(case, seconds=chosen.seconds)
         of_kind.setdefault(case.kind, []).append(row)
         print(row, flush=True)
