@@ -262,7 +262,7 @@ class LevelSolver:
         ]
         if not looser:
             return FewestMoves(self.pool, level, limits, bound)
-        known = max(looser, key=lambda one: one.bound).within(limits)
+        known = max(looser, key=lambda one: (one.bound, one.priced is not None)).within(limits)
         return replace(known, bound=max(known.bound, bound))
 
     def _search_by_cpsat(self, level: Level, bound: int, budget: SearchBudget) -> ProvenBound:
