@@ -2,8 +2,8 @@
 
 With a deterministic limit, the search adds violated constraints until its answer meets all of them.
 An appended constraint that this answer meets does not change the answer, unless several constraints
-are added together. With a further level or tolerance, the search starts from the answer without it,
-so the answer does not become worse. Within a time limit, the searches share the time, so the answer
+are added together, or the answer of merged partitions is better. With a further level or tolerance,
+the search starts from the answer without it, so the answer does not become worse. Within a time limit, the searches share the time, so the answer
 can become worse.
 """
 
@@ -74,7 +74,10 @@ class RelaxableSearch:
                 return proven
         if self.budget.limits.deterministic is None:
             return self._run_within_time()
-        return self._run_in_steps()
+        result = replace(self, known=())._run_in_steps()
+        if not self.known or result.conflict or _is_proven(result):
+            return result
+        return self.search(*self._starts(result, all_bounds_valid=False))
 
     def _run_in_steps(self) -> LexicographicResult:
         """Add constraints one by one, until the answer meets all of them."""

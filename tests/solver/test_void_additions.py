@@ -167,3 +167,20 @@ def test_searches_within_a_time_limit_have_fewer_levels_or_constraints(
     budget = SearchBudget.start(SearchLimits(time=600))
     RelaxableSearch(problem, levels, rules, None, budget).run()
     assert seen == searches
+
+
+@pytest.mark.parametrize("seed", short_and_long(28, 58, 0, 1, 5, 24))
+def test_colocated_partitions_of_the_answer_make_it_no_worse(seed):
+    call = medium_call(seed, partitions=60, members=6)
+    first, second = call.group.topics
+    single = Topic("x", 1, weights=first.weights[-1:])
+    members = tuple(
+        replace(member, subscription=("t0", "t1", "x")) for member in call.group.members
+    )
+    group = replace(call.group, topics=(first, second, single), members=members)
+    call = replace(call, group=group)
+    before = call.solve(LIMITS)
+    (with_single,) = (tps for tps in before.assignment.values() if ("x", 0) in tps)
+    name = next(topic for topic, number in with_single if topic != "x" and number == 0)
+    added = replace(call, constraints=(*call.constraints, solver.Colocated((name, "x"))))
+    assert not is_worse(call, before, added.solve(LIMITS))
