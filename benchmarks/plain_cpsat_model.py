@@ -107,7 +107,7 @@ def plain_fewest_moves(
     model = cp_model.CpModel()
     moved: list[cp_model.IntVar] = []
     chosen: list[dict[int, cp_model.LinearExprT]] = []
-    """Whether a member has the partition, per partition."""
+    # Per partition: whether a member has it.
     for owner, index in zip(problem.owner.tolist(), problem.consumer_set.tolist(), strict=True):
         consumers = problem.consumer_sets[index].tolist()
         received = {at: model.new_bool_var("") for at in consumers if at != owner}

@@ -124,7 +124,7 @@ def constrained_cases(count: int) -> Iterator[Case]:
 
 
 def _numbers(_: random.Random, case: Case) -> Case:
-    """Limit the number of partitions of each member to 1.1 times the mean."""
+    """Limit the number of partitions of each member to 1.1 times the mean, rounded down, plus 1."""
     (topic,), members = case.group.topics, case.group.members
     return case._replace(rules=(MaxPartitions(1 + topic.partitions * 11 // (10 * len(members))),))
 
@@ -149,9 +149,9 @@ def _separations(rng: random.Random, case: Case) -> Case:
 
 
 def _colocations(rng: random.Random, case: Case) -> Case:
-    """Split the topic into two of equal size, whose partitions of equal number are colocated.
+    """Keep half of the topic, and add a topic of equal size: equal numbers are colocated.
 
-    Equal numbers have equal owners.
+    Equal numbers have equal owners. Partitions of the second topic have lower weights.
     """
     (topic,), names = case.group.topics, ("t0", "t1")
     size = topic.partitions // 2
@@ -202,7 +202,7 @@ def _racks(rng: random.Random, case: Case) -> Case:
 
 
 def _hosts(_: random.Random, case: Case) -> Case:
-    """Spread the members over four hosts, the last one with fewer members."""
+    """Spread the members over at most four hosts, the last one with fewest members."""
     members = _changed(case.group.members, lambda at: {"client": Client(host=f"h{at % 7 % 4}")})
     host_level = HostImbalance(Measure.MAKESPAN, WEIGHTED_TOLERANCE)
     group = replace(case.group, members=members)
@@ -225,7 +225,7 @@ def _capacities(rng: random.Random, case: Case) -> Case:
 
 
 def _topics(rng: random.Random, case: Case) -> Case:
-    """Split the topic into eight, of which each member consumes the first and half of the others.
+    """Split the topic into eight, and subscribe each member to the first and four of the others.
 
     Members own what they consume.
     """

@@ -13,6 +13,8 @@ import numpy as np
 
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
+from kassay.reference.model.topics_and_members import MAX_WEIGHT
+from kassay.solver.certificate.certificate import LevelClaim
 from kassay.solver.constraints import (
     Capacity,
     Colocated,
@@ -25,6 +27,7 @@ from kassay.solver.constraints import (
 )
 from kassay.solver.evaluation import (
     colocated_partitions,
+    movement_costs,
     separated_partitions,
     topic_partitions,
 )
@@ -46,50 +49,82 @@ class MergedProblem:
 
     Parameters
     ----------
+    original
+        Problem with all partitions.
     rules
         Constraints of the merged group. Those that it cannot express are left out.
     merged_into
-        Partition of ``problem``, per original partition.
-    together
-        Number of partitions in each set, if it is equal and each set has one owner; otherwise None.
-        A move of a merged partition then is this number of moves.
+        Merged partition, per original partition.
+    set_size
+        Number of original partitions per merged partition; None if it differs.
+    has_equal_owners
+        Whether each set has one owner or none, so that moves of a set are moves of all its
+        partitions.
     """
 
     problem: Problem
+    original: Problem
     rules: tuple[Constraint, ...]
     merged_into: Ints
-    together: int | None
+    set_size: int | None
+    has_equal_owners: bool
 
-    def original(self, placement: Placement) -> Placement:
+    def original_placement(self, placement: Placement) -> Placement:
         """Return the placement of the original partitions."""
         return placement[self.merged_into]
 
-    def factor(self, level: Level) -> int:
-        """Return the factor from a bound in the merged group to a bound in the original group."""
-        if not isinstance(level, Movement):
-            return 1
-        if self.together is None:
-            return 0
-        return self.together if level.cost is MovementCost.COUNT else 1
+    def levels(self, levels: Sequence[Level]) -> tuple[Level, ...]:
+        """Return the levels of the merged group, up to the first that it cannot express."""
+        found: list[Level] = []
+        for level in levels:
+            match level:
+                case Imbalance() | HostImbalance() | MembersUsed():
+                    found.append(level)
+                case Movement(tolerance=tolerance) if tolerance == EXACT:
+                    found.append(self._movement(level))
+                case _:
+                    break
+        return tuple(found)
 
+    def _movement(self, level: Movement) -> Movement:
+        """Return the level about moves: with equal owners, moves cost as much as in the original.
 
-def mergeable_levels(levels: tuple[Level, ...]) -> tuple[Level, ...]:
-    """Return the first levels, up to one that a merged group cannot express."""
-    for at, level in enumerate(levels):
-        match level:
-            case Imbalance() | HostImbalance() | MembersUsed():
-                continue
-            case Movement(cost=MovementCost(), tolerance=tolerance) if tolerance == EXACT:
-                continue
-        return levels[:at]
-    return levels
+        If all sets have equal sizes, each move still costs 1, and `bounds` are multiplied.
+        """
+        if not self.has_equal_owners:
+            return Movement()
+        if level.cost is MovementCost.WEIGHT or self._multiplies(level):
+            return level
+        costs = [0] * self.problem.partition_count
+        cost_of = movement_costs(self.original, level).tolist()
+        for merged, cost in zip(self.merged_into.tolist(), cost_of, strict=True):
+            costs[merged] += cost
+        return Movement(tuple(zip(self.problem.partition_index, costs, strict=True)))
+
+    def _multiplies(self, level: Movement) -> bool:
+        return level.cost is MovementCost.COUNT and self.set_size is not None
+
+    def bounds(self, levels: Sequence[Level], claims: Sequence[LevelClaim]) -> list[int]:
+        """Return the bounds of claims about the merged group as bounds on original levels.
+
+        With different owners, the moves differ, so that bounds from this level on are not valid.
+        """
+        found: list[int] = []
+        for level, claim in zip(levels, claims, strict=False):
+            factor = 1
+            if isinstance(level, Movement):
+                if not self.has_equal_owners:
+                    break
+                factor = self.set_size or 1 if self._multiplies(level) else 1
+            found.append(claim.bound * factor)
+        return found
 
 
 def merge_colocated(problem: Problem, rules: Sequence[Constraint]) -> MergedProblem | None:
     """Merge the partitions that `Colocated` constraints assign to one member.
 
-    Return None if there are none, if no member consumes all partitions of a set, if a member
-    consumes no whole set, or if colocated partitions must be separated.
+    Return None if there are none, if a set has no common consumer, if a member could not receive
+    any set, if colocated partitions must be separated, or if a sum of weights is too large.
     """
     if not any(isinstance(rule, Colocated) for rule in rules):
         return None
@@ -99,18 +134,25 @@ def merge_colocated(problem: Problem, rules: Sequence[Constraint]) -> MergedProb
     consumers = [_common_consumers(problem, topics) for topics in by_topics]
     if not all(consumers) or len(set(chain.from_iterable(consumers))) < problem.member_count:
         return None
-    merged = build_problem(_merged_group(problem, [*by_topics.values()], consumers))
     sets = [*chain.from_iterable(by_topics.values())]
+    if max(sum(problem.weight[partitions].tolist()) for partitions in sets) > MAX_WEIGHT:
+        return None
+    merged = build_problem(_merged_group(problem, [*by_topics.values()], consumers))
     sizes = [*map(len, sets)]
     merged_into = np.zeros(problem.partition_count, dtype=np.int64)
     merged_into[np.concatenate(sets)] = np.repeat(np.arange(len(sets)), sizes)
     apart = (separated_partitions(problem, one) for one in rules if isinstance(one, Separated))
     if any(len(np.unique(merged_into[each])) < len(each) for each in apart):
         return None
-    has_equal_owners = np.array_equal(merged.owner[merged_into], problem.owner)
-    together = sizes[0] if has_equal_owners and len(set(sizes)) == 1 else None
-    found = MergedProblem(merged, (), merged_into, together)
-    return replace(found, rules=tuple(_merged_rules(problem, rules, found)))
+    found = MergedProblem(
+        merged,
+        problem,
+        (),
+        merged_into,
+        set_size=sizes[0] if len(set(sizes)) == 1 else None,
+        has_equal_owners=np.array_equal(merged.owner[merged_into], problem.owner),
+    )
+    return replace(found, rules=tuple(_merged_rules(rules, found)))
 
 
 def _colocated_sets(problem: Problem, rules: Sequence[Constraint]) -> list[Ints]:
@@ -176,29 +218,28 @@ def _merged_group(
     )
 
 
-def _merged_rules(
-    problem: Problem, rules: Sequence[Constraint], merged: MergedProblem
-) -> Iterator[Constraint]:
+def _merged_rules(rules: Sequence[Constraint], merged: MergedProblem) -> Iterator[Constraint]:
     """Yield the constraints of the merged group."""
-    names = [*merged.problem.partition_index]
+    names, original, size = [*merged.problem.partition_index], merged.original, merged.set_size
 
     def merged_names(topic: str, number: int | None) -> list[TopicPartition]:
-        partitions = topic_partitions(problem, topic, number)
+        partitions = topic_partitions(original, topic, number)
         return [names[at] for at in merged.merged_into[partitions].tolist()]
 
     for rule in rules:
         match rule:
             case Capacity():
                 yield rule
-            case MaxPartitions(limit) | MaxMoves(limit):
-                if merged.together is not None:
-                    yield replace(rule, limit=limit // merged.together)
+            case MaxPartitions(limit) if size is not None:
+                yield replace(rule, limit=limit // size)
+            case MaxMoves(limit) if size is not None and merged.has_equal_owners:
+                yield replace(rule, limit=limit // size)
             case Pinned(topic, number, member):
                 yield from (Pinned(*name, member) for name in merged_names(topic, number))
             case Forbidden(member, topic, number):
                 yield from (Forbidden(member, *name) for name in merged_names(topic, number))
             case Separated():
-                apart = merged.merged_into[separated_partitions(problem, rule)]
+                apart = merged.merged_into[separated_partitions(original, rule)]
                 yield Separated(tuple(names[at] for at in apart.tolist()))
             case _:
                 # Without a constraint, the bounds of the merged group are lower, but valid.

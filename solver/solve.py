@@ -12,7 +12,7 @@ from kassay.reference.model.errors import InternalError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import require_group
 from kassay.solver.certificate.certificate import Certificate, Conflict, LevelClaim, Origin
-from kassay.solver.colocated_groups import merge_colocated, mergeable_levels
+from kassay.solver.colocated_groups import merge_colocated
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints, is_limited
 from kassay.solver.evaluation import binding_constraints, check_levels, level_value, violated
 from kassay.solver.flow import optimal_flow
@@ -171,7 +171,7 @@ class _Request:
     def may_enumerate(self) -> bool:
         """Return whether all assignments may be compared.
 
-        If CP-SAT is prescribed, it does not prove loads beyond 64 bits.
+        This includes loads beyond 64 bits if CP-SAT is prescribed, which proves nothing about them.
         """
         return self.method is Method.AUTO or self.problem.has_big_loads
 
@@ -228,16 +228,17 @@ def _by_enumeration(request: _Request) -> LexicographicResult | None:
     return enumerate_levels(request.problem, request.levels, request.rules)
 
 
-_MERGED_SHARE = 0.9
-"""Share of the time left for the group in which colocated partitions are one partition."""
+_MERGED_SHARE, _MERGED_SHARE_WITH_EQUAL_OWNERS = 0.5, 0.9
+"""Shares of the time left for the group in which colocated partitions are one partition."""
 
 
 def _merged_starts(request: _Request) -> tuple[RelaxedStart, ...]:
     """Solve the group in which colocated partitions are one partition, if there are any."""
-    levels = mergeable_levels(request.levels)
-    merged = merge_colocated(request.problem, request.rules) if levels else None
-    if merged is None:
+    merged = merge_colocated(request.problem, request.rules)
+    levels = () if merged is None else merged.levels(request.levels)
+    if merged is None or not levels:
         return ()
+    share = _MERGED_SHARE_WITH_EQUAL_OWNERS if merged.has_equal_owners else _MERGED_SHARE
     result = _run_first_method(
         _Request(
             merged.problem,
@@ -245,18 +246,21 @@ def _merged_starts(request: _Request) -> tuple[RelaxedStart, ...]:
             binding_constraints(merged.problem, merged.rules),
             request.method,
             None,
-            replace(request.clock, budget=request.clock.budget.part(_MERGED_SHARE)),
+            replace(request.clock, budget=request.clock.budget.part(share)),
         )
     )
     if result.placement is None:
         return ()
-    bounds = tuple(
-        (claim.bound * merged.factor(claim.level), _origin_without_check(claim.origin))
-        for claim in result.claims
+    bounds = merged.bounds(request.levels, result.claims)
+    origins = (_origin_without_check(claim.origin) for claim in result.claims)
+    return (
+        RelaxedStart(
+            tuple(map(merged.original_placement, result.placements(merged.problem))),
+            tuple(zip(bounds, origins, strict=False)),
+            rules=frozenset(request.rules),
+            method=result.method,
+        ),
     )
-    placement = merged.original(result.placement)
-    rules = frozenset(request.rules)
-    return (RelaxedStart((placement,), bounds, rules=rules, method=result.method),)
 
 
 def _origin_without_check(origin: Origin) -> Origin:

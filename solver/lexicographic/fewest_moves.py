@@ -1,7 +1,7 @@
 """Prove the fewest moves within limits, with CP-SAT and prices of partitions.
 
 A short search of CP-SAT solves most groups with few members. For the others, prices per weight
-prove a higher bound in less than two seconds. They also exclude most moves from placements whose
+prove a higher bound. They also exclude most moves from placements whose
 cost is the bound, so that CP-SAT finds such a placement, or proves that there is none.
 """
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from kassay.solver.weighted.bounds.movement_bound import PricedExchanges
 
 _FIRST_LIMIT, _FIRST_LIMIT_WITH_RULES, _FIRST_LIMIT_OF_CPSAT = 0.3, 3.0, 6.0
-"""Deterministic time of the first search, in CP-SAT's unit of about a second. With rules, prices
-prove lower bounds; with hosts, speeds or several sets of consumers, the other searches find worse
-placements."""
+"""Deterministic time of the first search, in CP-SAT's unit of about a second. With other
+constraints, prices prove weaker bounds; with hosts, speeds or several sets of consumers, the other
+searches find worse placements."""
 _SHARE, _SHARE_OF_CPSAT = 0.5, 0.9
 """Shares of the time left for all these searches, before other searches for few moves."""
 _LONG_LIMIT = 2.4
@@ -136,9 +136,10 @@ class FewestMoves:
 
     @property
     def cpsat_first(self) -> bool:
-        """Return whether CP-SAT finds better placements than all other searches.
+        """Return whether CP-SAT runs before the column generation.
 
-        This holds for groups with hosts, different speeds or several sets of consumers.
+        In groups with hosts, different speeds or several sets of consumers, it mostly finds better
+        placements.
         """
         problem = self.pool.problem
         is_mixed = len(problem.consumer_sets) > 1 or not problem.group.has_equal_speeds

@@ -174,7 +174,7 @@ class LevelSolver:
                 search_moves = partial(self._search_moves_first, index, budget=whole)
                 timed = [repair, search_moves, enumerate_subsets]
             case CrossRack() | TopicSpread() | MembersUsed() | Colocation():
-                timed = [repair, enumerate_subsets]
+                timed = [enumerate_subsets]
             case FlowLevel():
                 raise only_by_flows(level)
             case _:

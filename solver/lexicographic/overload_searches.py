@@ -125,8 +125,7 @@ def _may_repair(pool: IncumbentPool, measured: Sequence[Imbalance | HostImbalanc
     problem = pool.problem
     rules = [rule for rule in pool.constraints if not isinstance(rule, MaxMoves)]
     has_racks = any(isinstance(each, CrossRack) for each in pool.levels)
-    is_small = problem.partition_count < MIN_PARTITIONS and not problem.has_big_loads
-    if is_small or not (
+    if problem.partition_count < MIN_PARTITIONS or not (
         _has_load_units(pool) or (problem.group.is_weighted and (rules or has_racks))
     ):
         return False
@@ -153,7 +152,7 @@ class _OverloadSearch:
         problem = pool.problem
         if pool.constraints:
             problem = within_pins(problem, pool.constraints)
-        if any(isinstance(level, CrossRack) for level in pool.levels):
+        if _racks_before_moves(pool.levels):
             problem = within_racks(problem)
         self.pool, self.problem = pool, problem
         self.start = keep_owned(problem, [load_units(problem, each) for each in measured])
@@ -186,10 +185,16 @@ class _OverloadSearch:
         return found is not None
 
 
+def _racks_before_moves(levels: Sequence[Level]) -> bool:
+    """Return whether partitions in other racks count more than moves."""
+    first = next((each for each in levels if isinstance(each, CrossRack | Movement)), None)
+    return isinstance(first, CrossRack)
+
+
 def room_limits(problem: Problem, rules: Sequence[Constraint]) -> "list[LoadLimit]":
     """Convert capacities, and maximum numbers of partitions, to maximum loads of members.
 
-    A partition has the mean weight in the second load, so that overloads are comparable.
+    In the limit on numbers, each partition has the mean weight, so that overloads are comparable.
     """
     from kassay.solver.weighted.search.overload_repair import LoadLimit  # noqa: PLC0415
 

@@ -3,8 +3,8 @@
 With a deterministic limit, the search adds violated constraints until its answer meets all of them.
 An appended constraint that this answer meets does not change the answer, unless several constraints
 are added together, or the answer of merged partitions is better. With a further level or tolerance,
-the search starts from the answer without it, so the answer does not become worse. Within a time limit, the searches share the time, so the answer
-can become worse.
+the search starts from the answer without it, so the answer does not become worse. Within a time
+limit, the searches share the time, so the answer can become worse.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ from kassay.solver.lexicographic.solve_levels import (
 )
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import EXACT, Imbalance, Level, Movement, Tolerance
-from kassay.solver.problem import Placement, Problem
+from kassay.solver.problem import Problem
 
 _MAX_JOINT_LEVELS = 2
 """Number of levels that are searched together, without a search with fewer levels before."""
@@ -68,16 +68,17 @@ class RelaxableSearch:
 
     def run(self) -> LexicographicResult:
         """Search with all constraints and levels, and with fewer of them."""
+        is_timed = self.budget.limits.deterministic is None
         if self.known:
             proven = replace(self, budget=self.budget.part(0)).search()
             if proven.conflict or _is_proven(proven):
                 return proven
-        if self.budget.limits.deterministic is None:
-            return self._run_within_time()
-        result = replace(self, known=())._run_in_steps()
-        if not self.known or result.conflict or _is_proven(result):
-            return result
-        return self.search(*self._starts(result, all_bounds_valid=False))
+            if not is_timed:
+                without = replace(self, known=()).run()
+                if without.conflict or _is_proven(without):
+                    return without
+                return self.search(*self._starts(without, all_bounds_valid=False))
+        return self._run_within_time() if is_timed else self._run_in_steps()
 
     def _run_in_steps(self) -> LexicographicResult:
         """Add constraints one by one, until the answer meets all of them."""
@@ -143,7 +144,7 @@ class RelaxableSearch:
         if quick.conflict or (_is_proven(quick) and not self._violated(quick)):
             return quick
         # The short search may have ended its searches for few moves too early to continue them.
-        start, relaxed = RelaxedStart(self._placements(quick), ()), self._relaxed()
+        start, relaxed = RelaxedStart(quick.placements(self.problem), ()), self._relaxed()
         return self.search(start) if relaxed is None else self._take_turns(relaxed, [start])
 
     def _take_turns(
@@ -194,15 +195,10 @@ class RelaxableSearch:
         If it meets all of them, return those that a placement with the best value of a level with a
         tolerance violates: without this placement, the best value and the limit can be higher.
         """
-        broken = (violated(self.problem, self.rules, one) for one in self._placements(result))
+        broken = (
+            violated(self.problem, self.rules, one) for one in result.placements(self.problem)
+        )
         return next((found for one in broken if (found := [*one])), [])
-
-    def _placements(self, result: LexicographicResult) -> tuple[Placement, ...]:
-        """Return the answer, and placements that are better on a level with a tolerance."""
-        if result.placement is None:
-            return ()
-        best = (self.problem.to_placement(one.best) for one in result.claims if one.best)
-        return (result.placement, *(one for one in best if one is not None))
 
     def _relaxed(self) -> "RelaxableSearch | None":
         """Return the search with fewer constraints, or None if all of them are to be kept.
@@ -229,7 +225,7 @@ class RelaxableSearch:
             return []
         valid = result.claims if all_bounds_valid else result.claims[:1]
         bounds = tuple((claim.bound, claim.origin) for claim in valid)
-        return [RelaxedStart(self._placements(result), bounds, result.moves_searches)]
+        return [RelaxedStart(result.placements(self.problem), bounds, result.moves_searches)]
 
     def search(self, *starts: RelaxedStart) -> LexicographicResult:
         """Search with all constraints and levels."""
@@ -264,7 +260,7 @@ class RelaxableSearch:
         near = (replace(level, tolerance=_LOADS_TOLERANCE), Movement())
         budget = self.budget.first_part(_LOADS_SHARE)
         found = replace(self, levels=near, rules=others, budget=budget, known=()).search()
-        return [RelaxedStart(self._placements(found), ())]
+        return [RelaxedStart(found.placements(self.problem), ())]
 
 
 def _is_proven(result: LexicographicResult) -> bool:

@@ -66,6 +66,13 @@ class LexicographicResult:
     method: UsedMethod = UsedMethod.CP_SAT
     moves_searches: tuple[FewestMoves, ...] = ()
 
+    def placements(self, problem: Problem) -> tuple[Placement, ...]:
+        """Return the answer, and placements that are better on a level with a tolerance."""
+        if self.placement is None:
+            return ()
+        best = (problem.to_placement(claim.best) for claim in self.claims if claim.best)
+        return (self.placement, *(one for one in best if one is not None))
+
 
 @dataclass(frozen=True, slots=True)
 class RelaxedStart:

@@ -1,25 +1,31 @@
 """Groups with colocated partitions, solved with one partition per set."""
 
 import random
+import sys
 from dataclasses import replace
 
 import pytest
 
-from kassay.reference import Group, Member, Topic
+from kassay.reference import Group, Member, Topic, loads, violations
+from kassay.reference.model.group_annotations import Client
 from kassay.solver import (
     Capacity,
     Colocated,
     Forbidden,
+    HostImbalance,
     Imbalance,
     MaxMoves,
     MaxPartitions,
+    MembersUsed,
     Movement,
     Pinned,
     Separated,
     Tolerance,
+    certificate_errors,
     solve,
 )
 from kassay.solver.colocated_groups import merge_colocated
+from kassay.solver.objective import Level
 from kassay.solver.problem import build_problem
 from tests.solver.adversarial_cases import (
     AdversarialCase,
@@ -35,36 +41,110 @@ PAIRS = Colocated(("a", "b"))
 
 
 def paired_group(
-    rng: random.Random, partitions: int, members: int, *, is_split: bool = False
+    rng: random.Random,
+    partitions: int,
+    members: int,
+    *,
+    is_split: bool = False,
+    single: int = 0,
+    weight: int = 99,
 ) -> Group:
-    """Return a group of two topics; if not split, equal numbers have equal owners."""
+    """Return a group of two topics of equal size, and a topic of single partitions.
+
+    If not split, equal numbers of the two topics have equal owners.
+    """
     owned: list[list[tuple[str, int]]] = [[] for _ in range(members)]
     for number in range(partitions):
         owner = rng.randrange(members)
         for name in "ab":
             owned[rng.randrange(members) if is_split else owner].append((name, number))
+    for number in range(single):
+        rng.choice(owned).append(("c", number))
     topics = (
-        Topic(name, partitions, weights=tuple(rng.randint(1, 99) for _ in range(partitions)))
-        for name in "ab"
+        Topic(name, size, weights=tuple(rng.randint(1, weight) for _ in range(size)))
+        for name, size in (("a", partitions), ("b", partitions), ("c", single))
+        if size
     )
-    crew = (Member(f"c{at}", ("a", "b"), owned=held, generation=1) for at, held in enumerate(owned))
+    names = ("a", "b", "c") if single else ("a", "b")
+    crew = (
+        Member(f"c{at}", names, owned=held, generation=1, client=Client(host=f"h{at % 2}"))
+        for at, held in enumerate(owned)
+    )
     return Group(tuple(topics), tuple(crew))
 
 
-@pytest.mark.parametrize("seed", short_and_long(*range(40)))
+def random_levels(rng: random.Random, group: Group) -> tuple[Level, ...]:
+    """Return levels about loads, moves, hosts and members used, some with a tolerance."""
+    tolerance = Tolerance(relative=rng.choice((0, 0.05, 0.5)))
+    loads = Imbalance(rng.choice(("makespan", "sum_of_squares")), tolerance)
+    costs = {(topic.name, 0): rng.randint(0, 5) for topic in group.topics}
+    moves = Movement(rng.choice(("count", "weight", costs)))
+    others = [HostImbalance("makespan"), MembersUsed(), Imbalance("leximax")]
+    rng.shuffle(others)
+    first = [loads, moves] if rng.random() < 0.7 else [moves, loads]
+    return (*first, *others[: rng.randint(0, 2)])
+
+
+@pytest.mark.parametrize("seed", short_and_long(*range(60)))
 @pytest.mark.parametrize("kind", ["equal owners", "different owners", "any"])
 def test_colocated_partitions_agree_with_brute_force(kind, seed):
     rng = random.Random(f"colocated/{kind}/{seed}")
     if kind == "any":
         case = adversarial_case(seed)
         names = [topic.name for topic in case.group.topics]
-        rules = (Colocated(tuple(rng.sample(names, min(2, len(names))))), *case.constraints)
+        added = Colocated(tuple(rng.sample(names, min(2, len(names)))))
+        case = replace(case, constraints=(added, *case.constraints))
     else:
-        group = paired_group(rng, 3, 3, is_split=kind == "different owners")
-        rules = (PAIRS, *(random_constraint(rng, group) for _ in range(rng.randint(0, 2))))
-        case = AdversarialCase(group, rng.choice((LEVELS, LOOSE)), ())
-    case = AdversarialCase(case.group, case.levels, rules)
+        group = paired_group(
+            rng,
+            rng.randint(1, 3),
+            rng.randint(2, 3),
+            is_split=kind == "different owners",
+            single=rng.randint(0, 2),
+            weight=rng.choice((9, 2**40, 2**62)),
+        )
+        rules = (random_constraint(rng, group) for _ in range(rng.choice((0, 0, 1, 2))))
+        case = AdversarialCase(group, random_levels(rng, group), (PAIRS, *rules))
     assert adversarial_error(case, "cp-sat") is None
+
+
+@pytest.mark.parametrize("is_split", [False, True])
+def test_levels_after_moves_agree_with_equal_answers_without_merged_partitions(
+    is_split, monkeypatch
+):
+    levels = (Movement(), Imbalance("makespan"))
+    for seed in range(4):
+        group = paired_group(random.Random(seed), 6, 3, is_split=is_split, single=3)
+        merged = solve(group, levels=levels, constraints=[PAIRS])
+        with monkeypatch.context() as patch:
+            patch.setattr(sys.modules["kassay.solver.solve"], "merge_colocated", lambda *_: None)
+            plain = solve(group, levels=levels, constraints=[PAIRS])
+        assert merged.is_optimal
+        assert plain.is_optimal
+        assert [one.value for one in merged.levels] == [one.value for one in plain.levels]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_best_assignment_shows_the_limit_of_the_moves(seed):
+    levels = (Imbalance("makespan", Tolerance(relative=0.05)), Movement())
+    group = paired_group(random.Random(seed), 10, 3)
+    solution = solve(group, levels=levels, constraints=[PAIRS])
+    first, second = solution.certificate.claims
+    value = first.value if first.best is None else max(loads(group, first.best).values())
+    limit = levels[0].tolerance.limit(value)
+    assert limit >= solution.levels[0].value
+    within = (replace(levels[0], tolerance=Tolerance(up_to=limit)), Movement())
+    again = solve(group, levels=within, constraints=[PAIRS])
+    assert second.bound <= again.levels[1].bound
+
+
+@pytest.mark.parametrize("single", [0, 20])
+def test_moves_of_merged_partitions_are_proven(single):
+    group = paired_group(random.Random(6), 60, 5, single=single)
+    solution = solve(group, levels=LOOSE, constraints=[PAIRS])
+    assert solution.is_optimal
+    assert not list(violations(group, solution.assignment))
+    assert not list(certificate_errors(group, solution.assignment, solution.certificate))
 
 
 @pytest.mark.parametrize("levels", [LEVELS, LOOSE], ids=["exact", "tolerance"])
@@ -113,7 +193,7 @@ def test_constraints_of_a_merged_group_name_its_partitions():
     )
 
 
-def test_groups_are_not_merged_if_a_set_or_a_member_would_be_left_out():
+def test_groups_are_not_merged_if_separations_members_or_sums_prevent_it():
     group = paired_group(random.Random(3), 4, 3)
     rules = (PAIRS, Separated((("a", 1), ("b", 1))))
     assert merge_colocated(build_problem(group), rules) is None
@@ -122,3 +202,7 @@ def test_groups_are_not_merged_if_a_set_or_a_member_would_be_left_out():
     only_a = Group(group.topics, (replace(first, subscription=("a",), owned=()), *others))
     assert merge_colocated(build_problem(only_a), (PAIRS,)) is None
     assert merge_colocated(build_problem(group), ()) is None
+    large = replace(first_topic := group.topics[0], weights=(2**62,) * first_topic.partitions)
+    heavy = replace(group, topics=(large, replace(large, name="b")))
+    assert merge_colocated(build_problem(heavy), (PAIRS,)) is None
+    assert solve(heavy, constraints=[PAIRS]).assignment is not None

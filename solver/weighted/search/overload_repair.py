@@ -31,7 +31,7 @@ _RETURNED = 0.25
 class LoadLimit:
     """Maximum load of each unit: of each member, or of each host.
 
-    The weights of a maximum number of partitions are equal.
+    To limit the number of partitions, all weights are equal.
     """
 
     unit_of: Ints  # per member
