@@ -14,6 +14,7 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.metrics import LoadUnits, Measure
 from kassay.solver.bounds.level_bounds import level_bound
 from kassay.solver.certificate.certificate import LevelClaim, Origin
+from kassay.solver.constraint_repair import meet_constraints
 from kassay.solver.constraints import Capacity, Constraint
 from kassay.solver.enumeration.complete_search import search_all
 from kassay.solver.evaluation import level_value, load_units, violated
@@ -126,12 +127,10 @@ def solve_levels(
     if problem.has_big_loads:
         rounded = _rounded_placement(problem, levels, constraints, initial_assignment, budget)
         candidates += [] if rounded is None else [rounded]
-    permuted = (
-        permute_members(problem, constraints, one)
-        for one in relaxed
-        if any(violated(problem, constraints, one))
-    )
-    candidates += [one for one in permuted if one is not None]
+    violating = [one for one in relaxed if any(violated(problem, constraints, one))]
+    for method in (permute_members, meet_constraints):
+        changed = (method(problem, constraints, one) for one in violating)
+        candidates += [one for one in changed if one is not None]
     candidates = [one for one in candidates if not any(violated(problem, constraints, one))]
     if not candidates:
         found = _any_placement(problem, levels, constraints, budget)
