@@ -1,11 +1,11 @@
 """Groups in which colocated partitions are one partition.
 
-Such a group is smaller, and needs no `Colocated` constraint, so that all searches apply to it. Its
-loads, and therefore their minima, are those of the original group.
+Such a group is smaller and needs no `Colocated` constraint, which few searches support. Each
+assignment of it is an assignment of the original group with equal loads.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 
@@ -49,14 +49,16 @@ class MergedProblem:
 
     Parameters
     ----------
-    original
-        Problem with all partitions.
+    problem, original
+        Problem with merged partitions, and problem with all partitions.
     rules
-        Constraints of the merged group. Those that it cannot express are left out.
+        Constraints of the merged group.
+    lacks_rules
+        Whether constraints are left out, because the merged group cannot express them.
     merged_into
         Merged partition, per original partition.
     set_size
-        Number of original partitions per merged partition; None if it differs.
+        Number of original partitions per merged partition; None if sets have different sizes.
     has_equal_owners
         Whether each set has one owner or none, so that moves of a set are moves of all its
         partitions.
@@ -65,6 +67,7 @@ class MergedProblem:
     problem: Problem
     original: Problem
     rules: tuple[Constraint, ...]
+    lacks_rules: bool
     merged_into: Ints
     set_size: int | None
     has_equal_owners: bool
@@ -101,22 +104,26 @@ class MergedProblem:
             costs[merged] += cost
         return Movement(tuple(zip(self.problem.partition_index, costs, strict=True)))
 
-    def _multiplies(self, level: Movement) -> bool:
-        return level.cost is MovementCost.COUNT and self.set_size is not None
+    def _multiplies(self, level: Level) -> bool:
+        return (
+            isinstance(level, Movement)
+            and level.cost is MovementCost.COUNT
+            and self.set_size is not None
+        )
 
     def bounds(self, levels: Sequence[Level], claims: Sequence[LevelClaim]) -> list[int]:
         """Return the bounds of claims about the merged group as bounds on original levels.
 
-        With different owners, the moves differ, so that bounds from this level on are not valid.
+        With different owners, the moves differ, so that bounds on moves and later levels are not
+        valid. If constraints are left out, only the bound on the first level is valid.
         """
         found: list[int] = []
-        for level, claim in zip(levels, claims, strict=False):
-            factor = 1
-            if isinstance(level, Movement):
-                if not self.has_equal_owners:
-                    break
-                factor = self.set_size or 1 if self._multiplies(level) else 1
-            found.append(claim.bound * factor)
+        for level, claim in zip(levels, claims[: 1 if self.lacks_rules else None], strict=False):
+            is_movement = isinstance(level, Movement)
+            if is_movement and not self.has_equal_owners:
+                break
+            size = self.set_size if is_movement and self._multiplies(level) else None
+            found.append(claim.bound * (size or 1))
         return found
 
 
@@ -147,12 +154,19 @@ def merge_colocated(problem: Problem, rules: Sequence[Constraint]) -> MergedProb
     found = MergedProblem(
         merged,
         problem,
-        (),
-        merged_into,
+        rules=(),
+        lacks_rules=False,
+        merged_into=merged_into,
         set_size=sizes[0] if len(set(sizes)) == 1 else None,
         has_equal_owners=np.array_equal(merged.owner[merged_into], problem.owner),
     )
-    return replace(found, rules=tuple(_merged_rules(rules, found)))
+    others = [rule for rule in rules if not isinstance(rule, Colocated)]
+    merged_rules = [_merged_rules(rule, found) for rule in others]
+    return replace(
+        found,
+        rules=tuple(chain.from_iterable(each or () for each in merged_rules)),
+        lacks_rules=None in merged_rules,
+    )
 
 
 def _colocated_sets(problem: Problem, rules: Sequence[Constraint]) -> list[Ints]:
@@ -218,29 +232,27 @@ def _merged_group(
     )
 
 
-def _merged_rules(rules: Sequence[Constraint], merged: MergedProblem) -> Iterator[Constraint]:
-    """Yield the constraints of the merged group."""
+def _merged_rules(rule: Constraint, merged: MergedProblem) -> list[Constraint] | None:
+    """Return a constraint as constraints of the merged group, or None if it cannot express it."""
     names, original, size = [*merged.problem.partition_index], merged.original, merged.set_size
 
     def merged_names(topic: str, number: int | None) -> list[TopicPartition]:
         partitions = topic_partitions(original, topic, number)
         return [names[at] for at in merged.merged_into[partitions].tolist()]
 
-    for rule in rules:
-        match rule:
-            case Capacity():
-                yield rule
-            case MaxPartitions(limit) if size is not None:
-                yield replace(rule, limit=limit // size)
-            case MaxMoves(limit) if size is not None and merged.has_equal_owners:
-                yield replace(rule, limit=limit // size)
-            case Pinned(topic, number, member):
-                yield from (Pinned(*name, member) for name in merged_names(topic, number))
-            case Forbidden(member, topic, number):
-                yield from (Forbidden(member, *name) for name in merged_names(topic, number))
-            case Separated():
-                apart = merged.merged_into[separated_partitions(original, rule)]
-                yield Separated(tuple(names[at] for at in apart.tolist()))
-            case _:
-                # Without a constraint, the bounds of the merged group are lower, but valid.
-                pass
+    found: list[Constraint] | None = None
+    match rule:
+        case Capacity():
+            found = [rule]
+        case MaxPartitions(limit) if size is not None:
+            found = [replace(rule, limit=limit // size)]
+        case MaxMoves(limit) if size is not None and merged.has_equal_owners:
+            found = [replace(rule, limit=limit // size)]
+        case Pinned(topic, number, member):
+            found = [Pinned(*name, member) for name in merged_names(topic, number)]
+        case Forbidden(member, topic, number):
+            found = [Forbidden(member, *name) for name in merged_names(topic, number)]
+        case Separated():
+            apart = merged.merged_into[separated_partitions(original, rule)]
+            found = [Separated(tuple(names[at] for at in apart.tolist()))]
+    return found

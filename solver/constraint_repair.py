@@ -12,17 +12,21 @@ from kassay.solver.initial_solutions import Room, within_pins
 from kassay.solver.objective import Imbalance
 from kassay.solver.problem import Ints, Placement, Problem
 
+_MAX_CHOICES = 3_000_000
+"""Partitions times members up to which a repair takes about 0.3 s."""
+
 
 def meet_constraints(
     problem: Problem, rules: Sequence[Constraint], placement: Placement
 ) -> Placement | None:
     """Give some partitions other members, so that pins, separations and limits of members hold.
 
-    Exclusions count as pins; limits are capacities and maximum numbers of partitions. Other
-    constraints may be violated. Return None if a partition finds no member, if the partitions that
-    a member must keep exceed its capacity, or if loads may exceed 64 bits.
+    A partition gets only members that pins and exclusions permit; the limits are capacities and
+    maximum numbers of partitions. Other constraints may be violated. Return None if a partition
+    finds no member, if the partitions that a member must keep exceed its capacity, if a group is
+    very large, or if sums of loads may exceed 64 bits.
     """
-    if problem.has_big_loads:
+    if problem.has_big_loads or problem.partition_count * problem.member_count > _MAX_CHOICES:
         return None
     repair = _Repair(problem, rules, placement)
     repair.release()
@@ -46,22 +50,25 @@ class _Repair:
             for rule in rules
             if isinstance(rule, Separated)
         ]
-        units = problem.member_units
-        self.factors = [units.factors[unit] for unit in units.unit_of]
+        self.has_choice = self.allowed.sum(axis=1) > 1
+        members = (problem.group.members[index] for index in problem.members)
+        self.speeds = np.array([member.speed for member in members], dtype=float)
 
     def release(self) -> None:
         """Release partitions, so that the others meet the constraints."""
         partitions = np.arange(self.problem.partition_count)
         self.found[~self.allowed[partitions, self.found]] = NO_OWNER
         for inside in self.separated:
-            # Each member keeps an owned partition, or else the heaviest one.
-            order = inside[np.lexsort((-self.problem.weight[inside], self._is_moved(inside)))]
+            # Each member keeps a pinned partition, or else an owned one, or else the heaviest one.
+            heaviest = -self.problem.weight[inside]
+            keys = heaviest, self._is_moved(inside), self.has_choice[inside]
+            order = inside[np.lexsort(keys)]
             _, kept = np.unique(self.found[order], return_index=True)
             self.found[np.delete(order, kept)] = NO_OWNER
         self._count()
         for member in np.flatnonzero(self.counts > self.max_counts).tolist():
             inside = np.flatnonzero(self.found == member)
-            order = inside[np.argsort(self.problem.weight[inside], kind="stable")]
+            order = inside[np.lexsort((self.problem.weight[inside], ~self.has_choice[inside]))]
             self.found[order[: int(self.counts[member] - self.max_counts[member])]] = NO_OWNER
         self._count()
         for member in np.flatnonzero(self.loads > self.max_loads).tolist():
@@ -69,12 +76,13 @@ class _Repair:
         self._count()
 
     def _release_load(self, member: int) -> None:
-        """Release partitions of a member, which have room elsewhere, until its load is permitted.
+        """Release partitions of a member until its load is permitted, if possible.
 
-        The lightest one that suffices is released, or else the heaviest one.
+        The lightest one that suffices is released, or else the heaviest one, among those that are
+        not pinned and not heavier than the largest free capacity.
         """
         free, weight = (self.max_loads - self.loads).max(), self.problem.weight
-        has_room = (self.allowed.sum(axis=1) > 1) & (weight <= free)
+        has_room = self.has_choice & (weight <= free)
         inside = np.flatnonzero((self.found == member) & has_room)
         order = inside[np.argsort(self.problem.weight[inside], kind="stable")].tolist()
         excess = int(self.loads[member] - self.max_loads[member])
@@ -86,7 +94,9 @@ class _Repair:
 
     def lower_loads(self, makespan: int) -> None:
         """Lower the loads to a maximum relative load if released partitions have room elsewhere."""
-        most = np.array([makespan // factor for factor in self.factors], dtype=np.int64)
+        units, total = self.problem.member_units, self.problem.total
+        factors = (units.factors[unit] for unit in units.unit_of)
+        most = np.array([min(makespan // factor, total) for factor in factors], dtype=np.int64)
         self.max_loads = np.minimum(self.max_loads, most)
         before = self.found.copy()
         for member in np.flatnonzero(self.loads > self.max_loads).tolist():
@@ -107,9 +117,8 @@ class _Repair:
             members = self._members_with_room(partition)
             if not len(members):
                 return False
-            factors = np.array(self.factors, dtype=float)
-            loads = (self.loads[members] + weight[partition]) * factors[members]
-            highest = (self.loads * factors).max()
+            loads = (self.loads[members] + weight[partition]) / self.speeds[members]
+            highest = (self.loads / self.speeds).max()
             is_owner = (members == owner[partition]) & (loads <= highest)
             at = int(np.argmax(is_owner) if is_owner.any() else np.argmin(loads))
             self.found[partition] = members[at]

@@ -258,7 +258,7 @@ def _merged_starts(request: _Request) -> tuple[RelaxedStart, ...]:
             tuple(map(merged.original_placement, result.placements(merged.problem))),
             tuple(zip(bounds, origins, strict=False)),
             rules=frozenset(request.rules),
-            method=result.method,
+            method=result.method if len(bounds) == len(request.levels) else None,
         ),
     )
 

@@ -42,7 +42,8 @@ class PlacementTable:
         total = np.zeros(len(self.members), dtype=costs.dtype)
         for partition, owner in enumerate(self.problem.owner.tolist()):
             if owner >= 0:
-                total = total + (self.members[:, partition] != owner) * costs[partition]
+                is_moved = (self.members[:, partition] != owner).astype(costs.dtype)
+                total = total + is_moved * costs[partition]
         return total
 
     def select(self, rows: NDArray[np.bool_]) -> "PlacementTable":

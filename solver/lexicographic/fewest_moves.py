@@ -228,6 +228,8 @@ class FewestMoves:
         from kassay.solver.weighted.bounds.movement_bound import price_by_weight  # noqa: PLC0415
 
         costs, cost = movement_costs(problem, self.level), self._cost()
+        if costs.dtype == object:
+            return
         self.priced = price_by_weight(
             problem,
             permitted,

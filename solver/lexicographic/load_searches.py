@@ -73,9 +73,10 @@ def fill_members(pool: IncumbentPool, level: Imbalance) -> ProvenBound:
 
 
 def _bound_beside_lightest(pool: IncumbentPool) -> int:
-    """Bound the makespan: the member of the heaviest partition needs a number of partitions.
+    """Bound the makespan: the member of the heaviest partition gets others, too.
 
-    It gets at least the partitions for which the others have no room.
+    They are those for which the other members have no room, and are at least as heavy as the
+    lightest ones.
     """
     problem = pool.problem
     counts = Room(problem, pool.constraints).counts

@@ -192,6 +192,7 @@ class MovementSearch:
             all(isinstance(rule, MaxMoves | Capacity) for rule in self.pool.constraints)
             and problem.partition_count >= _MIN_PARTITIONS
             and not problem.has_big_loads
+            and movement_costs(problem, self.level).dtype != object
             and problem.group.is_weighted
         )
 

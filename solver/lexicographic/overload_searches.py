@@ -156,7 +156,10 @@ class _OverloadSearch:
             problem = within_racks(problem)
         self.pool, self.problem = pool, problem
         self.start = keep_owned(problem, [load_units(problem, each) for each in measured])
-        self.costs = movement_costs(pool.problem, moves).astype(np.int64)
+        costs = movement_costs(pool.problem, moves)
+        if costs.dtype == object:
+            costs = costs // (1 + (sum(costs.tolist()) >> 60))
+        self.costs = costs.astype(np.int64)
         self.rng = np.random.default_rng(budget.seed)
 
     def is_repaired(

@@ -69,15 +69,16 @@ class RelaxableSearch:
     def run(self) -> LexicographicResult:
         """Search with all constraints and levels, and with fewer of them."""
         is_timed = self.budget.limits.deterministic is None
-        if self.known:
-            proven = replace(self, budget=self.budget.part(0)).search()
+        placements = (placement for one in self.known for placement in one.placements)
+        if any(not any(violated(self.problem, self.rules, one)) for one in placements):
+            proven = replace(self, budget=self.budget.until(0)).search()
             if proven.conflict or _is_proven(proven):
                 return proven
-            if not is_timed:
-                without = replace(self, known=()).run()
-                if without.conflict or _is_proven(without):
-                    return without
-                return self.search(*self._starts(without, all_bounds_valid=False))
+        if self.known and not is_timed:
+            without = replace(self, known=()).run()
+            if without.conflict or _is_proven(without):
+                return without
+            return self.search(*self._starts(without, all_bounds_valid=False))
         return self._run_within_time() if is_timed else self._run_in_steps()
 
     def _run_in_steps(self) -> LexicographicResult:
@@ -255,11 +256,13 @@ class RelaxableSearch:
             or level.tolerance != EXACT
             or not self.problem.group.is_weighted
             or self.problem.partition_count < MIN_PARTITIONS
+            or not self.budget.has_time
         ):
             return []
         near = (replace(level, tolerance=_LOADS_TOLERANCE), Movement())
         budget = self.budget.first_part(_LOADS_SHARE)
-        found = replace(self, levels=near, rules=others, budget=budget, known=()).search()
+        known = tuple(replace(one, bounds=one.bounds[:1]) for one in self.known)
+        found = replace(self, levels=near, rules=others, budget=budget, known=known).search()
         return [RelaxedStart(found.placements(self.problem), ())]
 
 

@@ -47,6 +47,8 @@ from kassay.solver.solution import ProgressPoint, UsedMethod
 
 _MIN_SECONDS = 1.0
 """Minimum time to find any placement, at most until `SearchBudget.GRACE` after the deadline."""
+_MODEL_SECONDS_PER_CHOICE = 1.5e-5
+"""Time to build a CP-SAT model per partition and member."""
 _MAX_CHOICES = 200_000
 """Partitions times members up to which a greedy rule for constraints or racks takes a second."""
 _SECONDS_PER_CHOICE = 1e-5
@@ -80,9 +82,9 @@ class RelaxedStart:
     """Answer to the same problem with fewer constraints or levels.
 
     ``placements`` are the answer and better placements on single levels with a tolerance.
-    ``bounds`` are the bounds that are valid with all of them, per level, with their origins; they
-    need the constraints ``rules``. ``moves_searches`` have bounds on the moves within limits, and
-    their prices. ``method`` is the method that found the answer, if this is not reported yet.
+    ``bounds`` are the bounds that are valid with all of them, per level, with their origins, if
+    all constraints in ``rules`` apply. ``moves_searches`` have bounds on the moves within limits,
+    and their prices. ``method`` is the method that proved bounds on all levels, or None.
     """
 
     placements: Sequence[Placement]
@@ -123,7 +125,7 @@ def solve_levels(
     )
     for start in starts:
         for index, bound in enumerate(start.bounds):
-            flows.bounds[index] = max(bound, flows.bounds.get(index, bound), key=itemgetter(0))
+            flows.bounds[index] = max(flows.bounds.get(index, bound), bound, key=itemgetter(0))
     if problem.has_big_loads:
         rounded = _rounded_placement(problem, levels, constraints, initial_assignment, budget)
         candidates += [] if rounded is None else [rounded]
@@ -172,7 +174,10 @@ def _any_placement(
         find_conflict,
     )
 
-    result = find_any_placement(problem, constraints, budget.at_least(_MIN_SECONDS))
+    within, choices = budget.at_least(_MIN_SECONDS), problem.partition_count * problem.member_count
+    if choices * _MODEL_SECONDS_PER_CHOICE > within.seconds + _MIN_SECONDS:
+        return LexicographicResult(None)
+    result = find_any_placement(problem, constraints, within)
     if result.infeasible:
         return LexicographicResult(None, conflict=find_conflict(problem, constraints, budget))
     if result.placement is None:

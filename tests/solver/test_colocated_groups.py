@@ -3,6 +3,7 @@
 import random
 import sys
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
@@ -122,6 +123,40 @@ def test_levels_after_moves_agree_with_equal_answers_without_merged_partitions(
         assert merged.is_optimal
         assert plain.is_optimal
         assert [one.value for one in merged.levels] == [one.value for one in plain.levels]
+
+
+@pytest.mark.parametrize("cost", ["count", "weight"])
+@pytest.mark.parametrize("seed", short_and_long(2, 3, 14, 18))
+def test_a_limit_on_moves_of_sets_of_different_sizes_agrees_with_brute_force(seed, cost):
+    rng, pairs, members = random.Random(seed), 4, 3
+    owner = [rng.randrange(members) for _ in range(9)]
+    weights = [[rng.randint(1, 30) for _ in range(size)] for size in (9, pairs)]
+    sums = [sum(column[at] for column in weights if at < len(column)) for at in range(9)]
+    limit, levels = rng.randint(3, 6), (Imbalance("makespan"), Movement(cost))
+    values = []
+    for placement in product(range(members), repeat=9):
+        moved = [at for at in range(9) if placement[at] != owner[at]]
+        if len(moved) + sum(at < pairs for at in moved) <= limit:
+            makespan = max(
+                sum(sums[at] for at in range(9) if placement[at] == member)
+                for member in range(members)
+            )
+            costs = sums if cost == "weight" else [1 + (at < pairs) for at in range(9)]
+            values.append((makespan, sum(costs[at] for at in moved)))
+    topics = tuple(
+        Topic(name, len(column), weights=tuple(column))
+        for name, column in zip("ab", weights, strict=True)
+    )
+    owned = [
+        [("a", at) for at in range(9) if owner[at] == member]
+        + [("b", at) for at in range(pairs) if owner[at] == member]
+        for member in range(members)
+    ]
+    crew = (Member(f"c{at}", ("a", "b"), owned=held, generation=1) for at, held in enumerate(owned))
+    group = Group(topics, tuple(crew))
+    solution = solve(group, levels=levels, constraints=[PAIRS, MaxMoves(limit)], limits=20)
+    assert tuple(level.value for level in solution.levels) == min(values)
+    assert tuple(level.bound for level in solution.levels) <= min(values)
 
 
 @pytest.mark.parametrize("seed", range(8))

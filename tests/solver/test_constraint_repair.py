@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 
 from benchmarks.typical_groups import log_normal_group
+from kassay.reference import Group, Member, Topic
 from kassay.solver import (
     Capacity,
+    Colocated,
     Forbidden,
     Imbalance,
+    MaxMoves,
     MaxPartitions,
     Movement,
     Pinned,
@@ -20,6 +23,7 @@ from kassay.solver import (
 from kassay.solver.constraint_repair import meet_constraints
 from kassay.solver.evaluation import level_value, violated
 from kassay.solver.initial_solutions import longest_processing_time
+from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import build_problem
 from tests.solver.random_cases import random_constraint, weighted_problems
 
@@ -67,3 +71,45 @@ def test_a_repair_changes_few_partitions_and_the_maximum_load_little(kind):
     assert level_value(problem, LOOSE[0], found) <= 1.1 * level_value(problem, LOOSE[0], start)
     excess = np.maximum(np.bincount(start, minlength=12) - 35, 0).sum()
     assert (found != start).sum() <= {"numbers": excess + 5}.get(kind, 60)
+
+
+def test_pinned_partitions_remain_when_others_leave_their_member():
+    topic = Topic("t", 4, weights=(1, 2, 3, 4))
+    problem = build_problem(Group((topic,), (Member("a", ("t",)), Member("b", ("t",)))))
+    start = np.zeros(4, dtype=np.int32)
+    for rules in (
+        [Pinned("t", 0, "a"), MaxPartitions(2)],
+        [Pinned("t", 0, "a"), Separated((("t", 0), ("t", 3)))],
+    ):
+        found = meet_constraints(problem, rules, start)
+        assert not list(violated(problem, rules, found))
+    assert meet_constraints(problem, [Pinned("t", 3, "a"), Capacity(3, "a")], start) is None
+
+
+def test_speeds_whose_least_common_multiple_is_huge_are_accepted():
+    primes = [n for n in range(9_000, 10_000) if all(n % d for d in range(2, 100))]
+    members = tuple(Member(f"m{n}", ("t",), speed=n) for n in primes)
+    topic = Topic("t", 200, weights=tuple(range(1, 201)))
+    problem = build_problem(Group((topic,), members))
+    rules = [Separated(tuple(("t", at) for at in range(50)))]
+    found = meet_constraints(problem, rules, np.zeros(200, dtype=np.int32))
+    assert not list(violated(problem, rules, found))
+
+
+@pytest.mark.parametrize("rules", [(MaxPartitions(9),), (Colocated(("t", "u")), MaxMoves(13))])
+def test_costs_of_moves_beyond_64_bits_are_accepted(rules):
+    rng = random.Random(2)
+    topics = tuple(
+        Topic(name, 12, weights=tuple(rng.randint(1, 50) for _ in range(12))) for name in "tu"
+    )
+    owned = [[(name, at) for name in "tu" for at in range(12) if at % 3 == m] for m in range(3)]
+    members = tuple(
+        Member(f"m{at}", ("t", "u"), owned=owned[at], generation=1, speed=1 + at // 2)
+        for at in range(3)
+    )
+    costs = {(name, at): 2**80 + at for name in "tu" for at in range(12)}
+    levels = (Imbalance("makespan"), Movement(costs))
+    for group in (Group(topics, members), Group(topics, members[:2])):
+        limits = SearchLimits(deterministic=0.05)
+        solution = solve(group, levels=levels, constraints=rules, limits=limits)
+        assert solution.assignment is None or solution.levels[0].bound > 0

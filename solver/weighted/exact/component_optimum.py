@@ -44,7 +44,8 @@ def solve_components(
     first, moves = levels[0], levels[1] if len(levels) > 1 else Movement()
     if not isinstance(first, Imbalance) or not isinstance(moves, Movement):
         return None
-    if first.tolerance or moves.tolerance:
+    costs = movement_costs(problem, moves)
+    if first.tolerance or moves.tolerance or costs.dtype == object:
         return None
     parts = [part for part in connected_components(problem) if len(part[1])]
     most = {Measure.SUM_OF_SQUARES: len(parts), Measure.MAKESPAN: 1}.get(first.measure, 0)
@@ -53,7 +54,6 @@ def solve_components(
     placement = np.full(problem.partition_count, NO_OWNER, dtype=np.int32)
     widths = np.array([len(consumers) for consumers in problem.consumer_sets])
     has_choice = widths[problem.consumer_set] > 1
-    costs = movement_costs(problem, moves)
     for members, partitions in parts:
         free, fixed = partitions[has_choice[partitions]], partitions[~has_choice[partitions]]
         placement[fixed] = [problem.consumer_sets[problem.consumer_set[at]][0] for at in fixed]
