@@ -32,6 +32,8 @@ from kassay.solver.problem import Problem
 if TYPE_CHECKING:
     from kassay.solver.weighted.search.overload_repair import LoadLimit
 
+REPAIRABLE = Pinned | Forbidden | Capacity | MaxPartitions
+"""Constraints within which overloads are repaired."""
 _LOAD_TARGETS = 7
 """Number of load limits between the bound and the incumbent."""
 _PARTS_OF_TOLERANCE, _FINE_STEPS = 16, 300
@@ -135,7 +137,7 @@ def _may_repair(pool: IncumbentPool, measured: Sequence[Imbalance | HostImbalanc
     return (
         OverloadRepair.is_applicable(problem)
         and all(each.measure is Measure.MAKESPAN for each in measured)
-        and all(isinstance(rule, Pinned | Forbidden | Capacity | MaxPartitions) for rule in rules)
+        and all(isinstance(rule, REPAIRABLE) for rule in rules)
     )
 
 

@@ -17,14 +17,12 @@ from kassay.solver.bounds.level_bounds import level_bound
 from kassay.solver.constraints import (
     Capacity,
     Constraint,
-    Forbidden,
     MaxMoves,
-    MaxPartitions,
-    Pinned,
     group_constraints,
 )
 from kassay.solver.evaluation import violated
 from kassay.solver.lexicographic.load_searches import MIN_PARTITIONS
+from kassay.solver.lexicographic.overload_searches import REPAIRABLE
 from kassay.solver.lexicographic.solve_levels import (
     LexicographicResult,
     RelaxedStart,
@@ -45,8 +43,6 @@ _QUICK_SECONDS = 0.2
 _FULL_SHARE, _RELAXED_SHARE = 0.4, 2 / 3
 """Share of the time left for the search with all constraints, and then for the search with fewer
 constraints."""
-_SUPPORTED = Pinned | Forbidden | Capacity | MaxPartitions | MaxMoves
-"""Constraints that the repair of overloads supports."""
 _LOADS_TOLERANCE, _LOADS_SHARE = Tolerance(relative=Fraction(1, 1_000)), 0.3
 """Tolerance of the loads in a search for few moves before a search within a limit on moves, and its
 share of the time left."""
@@ -211,7 +207,7 @@ class RelaxableSearch:
         implied = group_constraints(self.problem.group)
         rules = [rule for rule in self.rules if rule in implied]
         if self.levels[0].tolerance != EXACT:
-            rules = [rule for rule in self.rules if isinstance(rule, _SUPPORTED)]
+            rules = [rule for rule in self.rules if isinstance(rule, REPAIRABLE | MaxMoves)]
         elif len(rules) == len(self.rules):
             rules = []
         return replace(self, rules=rules) if len(rules) < len(self.rules) else None
