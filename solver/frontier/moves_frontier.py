@@ -13,6 +13,7 @@ from kassay.solver.frontier.frontier_points import (
     geometric_moves,
     non_dominated,
 )
+from kassay.solver.lexicographic.level_solver import has_few_choices
 from kassay.solver.lexicographic.moves_table import MovesTable
 from kassay.solver.lexicographic.moves_table_search import prove_moves, search_moves
 from kassay.solver.limits import SearchBudget
@@ -22,7 +23,9 @@ from kassay.solver.solve import solve
 
 _MIN_SECONDS, _FIRST_SECONDS = 0.7, 2.0
 """Minimum and maximum time of the searches without integer programs."""
-_SEARCH_SHARE, _OPTIMUM_SHARE, _PROOF_SHARE = 0.3, 0.4, 0.95
+_SEARCH_SHARE, _FEW_MOVES_SHARE, _OPTIMUM_SHARE, _PROOF_SHARE = 0.3, 0.2, 0.4, 0.95
+_FEW_MOVES = 5
+"""Number of moves up to which entries are proven before the search for the lowest imbalance."""
 
 
 def moves_frontier(
@@ -41,6 +44,9 @@ def moves_frontier(
     if table.top == 0:
         fill_quickly(table, budget)
     search_further(table, budget)
+    if has_few_choices(table.problem):
+        few = range(min(table.top, _FEW_MOVES) + 1)
+        prove_moves(table, few, budget.part(_FEW_MOVES_SHARE))
     lowest = [] if optimum is None else [optimum]
     if optimum is None and table.values[-1] > table.lowest and budget.has_time:
         limits = replace(budget.limits, time=budget.seconds * _OPTIMUM_SHARE)

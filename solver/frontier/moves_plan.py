@@ -75,6 +75,13 @@ class MovesPlan:
         )
 
     @property
+    def is_proven(self) -> bool:
+        """Return whether no further search can change the number of moves of the plan."""
+        fewest = self.table.fewest_moves(self._limit)
+        is_within = self.table.values[self.moves] <= self.tolerance.limit(self._bound)
+        return is_within and fewest == (self.moves, self.moves)
+
+    @property
     def _bound(self) -> int:
         """Lower bound on the maximum load within the limit on moves."""
         is_limited = self.max_moves is not None and self.max_moves <= self.table.top

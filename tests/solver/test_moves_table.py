@@ -18,8 +18,10 @@ from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.metrics import Measure, loads, measures
 from kassay.solver import MaxMoves, SearchLimits, frontier, solve
 from kassay.solver.bounds.large_partition_moves import large_partition_moves_bound
+from kassay.solver.frontier import moves_frontier as moves_frontier_module
 from kassay.solver.frontier.frontier import moves_table
-from kassay.solver.frontier.moves_plan import MovesPlan, solve_as_planned
+from kassay.solver.frontier.moves_frontier import moves_frontier
+from kassay.solver.frontier.moves_plan import MovesPlan, moves_plan, solve_as_planned
 from kassay.solver.lexicographic import moves_table_search
 from kassay.solver.lexicographic.moves_table_search import prove_moves, search_moves
 from kassay.solver.limits import SearchBudget
@@ -217,3 +219,31 @@ def test_the_lowest_load_has_the_fewest_moves_that_are_found_last():
     assert table.top == 2
     found = MovesPlan(table, Tolerance(), None, ()).optimum()
     assert (found.imbalance.value, found.movement.value) == (8, 1)
+
+
+def test_few_moves_are_proven_before_the_search_for_the_lowest_load(monkeypatch):
+    table = moves_table(zipf_group(random.Random(2), 60, 5, 0.6))
+    proven = []
+
+    def record_entries(*arguments, **settings):
+        proven.extend(map(table.is_proven, range(4)))
+        return solve(*arguments, **settings)
+
+    monkeypatch.setattr(moves_frontier_module, "solve", record_entries)
+    budget = SearchBudget.start(SearchLimits(time=600, deterministic=0.2))
+    moves_frontier(table, (), max_points=None, optimum=None, known=(), budget=budget)
+    assert proven == [True] * 4
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_proven_number_of_moves_is_not_changed_by_further_searches(seed):
+    group = zipf_group(random.Random(seed), 60, 5, 0.6)
+    search = moves_plan(group, planning_levels(group))
+    budget = SearchBudget.start(SearchLimits(time=600, deterministic=0.5))
+    search.start(budget)
+    search.find_fewest_moves(budget, share=1.0)
+    moves, is_proven = search.moves, search.is_proven
+    search.find_lowest(budget)
+    search.find_fewest_moves(budget, share=1.0)
+    assert is_proven
+    assert search.moves == moves

@@ -97,8 +97,10 @@ def plan(
     limits = CaseLimits.of(limits)
     assignors = () if client is None else client_assignors(client)
     content = min(_CONTENT_SECONDS * group.partition_count, limits.time / 2)
-    deadline = time.monotonic() + limits.time - content
-    clock = PlanningTime(limits, deadline, seed, progress, member_units(group))
+    start = time.monotonic()
+    clock = PlanningTime(
+        limits, start, start + limits.time - content, seed, progress, member_units(group)
+    )
     found = PlannedSolution(group, levels, tuple(constraints), clock)
     request = PlanRequest(batch_size=batch_size, growth=tuple(growth))
     planner = _Planner(found, request, assignors)

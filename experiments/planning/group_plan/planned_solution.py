@@ -16,8 +16,9 @@ from kassay.solver.constraints import Constraint
 from kassay.solver.frontier.frontier import frontier
 from kassay.solver.frontier.frontier_points import Frontier
 from kassay.solver.frontier.moves_frontier import prove_points, shown_moves, table_frontier
-from kassay.solver.frontier.moves_plan import FIRST_SHARE, moves_plan, without_move_limit
+from kassay.solver.frontier.moves_plan import FIRST_SHARE, MovesPlan, moves_plan, without_move_limit
 from kassay.solver.initial_solutions import keep_owned
+from kassay.solver.lexicographic.level_solver import has_few_choices
 from kassay.solver.lexicographic.moves_table import MovesTable
 from kassay.solver.lexicographic.moves_table_search import prove_moves
 from kassay.solver.limits import SearchBudget
@@ -27,6 +28,8 @@ from kassay.solver.solve import solve
 
 _MAX_POINTS = 60
 """Maximum number of points of the frontier, without those up to the number of moves of the plan."""
+_FURTHER_SECONDS = 4.0
+"""Minimum time, if the limit permits it, for the parts of a plan after its moves are proven."""
 Progress = Callable[[str], None]
 """Function that is called with the name of each part of the plan when the part starts."""
 
@@ -36,6 +39,7 @@ class PlanningTime:
     """Time limit that all searches of a plan share, and report of their progress."""
 
     limits: CaseLimits
+    start: float
     deadline: float
     seed: int
     progress: Progress | None
@@ -45,6 +49,12 @@ class PlanningTime:
     def is_stopped(self) -> bool:
         """Return whether the caller stopped the searches. A reached time limit does not count."""
         return self.limits.is_stopped
+
+    def shortened(self) -> "PlanningTime":
+        """Return as much time as has passed until now, at least `_FURTHER_SECONDS`."""
+        now = time.monotonic()
+        end = now + max(_FURTHER_SECONDS, now - self.start)
+        return replace(self, deadline=min(self.deadline, end))
 
     def share(self, name: str, share: float, *, parts: int = 1) -> CaseLimits:
         """Report that a part of the planning starts, and return the limits for its searches."""
@@ -101,8 +111,13 @@ class PlannedSolution:
             self.is_first = True
             first()
             self.is_first = False
+        if has_few_choices(self.table.problem):
+            search.find_fewest_moves(self.time.budget("fewest moves", 0.15), share=1.0)
+        self._shorten(search)
         search.find_lowest(self.time.budget("minimum imbalance", 0.25))
-        search.find_fewest_moves(self.time.budget("fewest moves", 1.0))
+        if not search.is_proven:
+            search.find_fewest_moves(self.time.budget("fewest moves", 1.0))
+            self._shorten(search)
         moves = dict.fromkeys((search.moves, FEW_MOVES, 1))
         prove_moves(self.table, list(moves), self.time.budget("proof of the fewest moves", 0.1))
         counts = _shown_moves(self.table, search.moves)
@@ -114,6 +129,11 @@ class PlannedSolution:
             # The first moves of the plan can reach its tolerance, if the time was too short.
             _add_prefixes(self.table, search.solution(bound).assignment)
         self.solution, self.optimum = search.solution(bound), search.optimum()
+
+    def _shorten(self, search: MovesPlan) -> None:
+        """Leave less time for the further parts of the plan if its number of moves is proven."""
+        if search.is_proven:
+            self.time = self.time.shortened()
 
     def _solve_levels(self) -> tuple[Solution, Solution]:
         """Solve for the optimum first, because the tolerance is relative to its imbalance."""

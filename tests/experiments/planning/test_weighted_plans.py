@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.typical_groups import zipf_group
 from benchmarks.weighted_groups import weighted_group
 from kassay.experiments.comparison.optimum import CaseLimits
 from kassay.experiments.planning.group_plan.plan import plan
@@ -223,3 +224,10 @@ def test_people_read_maximum_load_and_definitions_of_other_measures():
     assert "balance score sum of the load differences of all pairs" in " ".join(page.split())
     assert "bound on moves" in page
     assert "balance score" not in render_ticket(result)
+
+
+def test_a_plan_with_proven_moves_does_not_use_its_time_limit():
+    start = time.monotonic()
+    result = plan(zipf_group(random.Random(2), 60, 5, 0.6), limits=CaseLimits(time=600))
+    assert result.solution.movement.gap == 0
+    assert time.monotonic() - start < 120
