@@ -11,6 +11,7 @@ from kassay.reference.model.metrics import LoadUnits
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.constraints import Capacity, Constraint, Forbidden, MaxPartitions, Pinned
 from kassay.solver.evaluation import RackTable, topic_partitions
+from kassay.solver.number_ranges import Arithmetic
 from kassay.solver.problem import Placement, Problem
 
 # A queue takes about this many times as long per entry as a scan.
@@ -192,12 +193,15 @@ def _fill(problem: Problem, placement: Placement, units: Sequence[LoadUnits]) ->
         np.flatnonzero(~placed).tolist(),
         key=lambda at: (-problem.weight[at], breadth[problem.consumer_set[at]], at),
     )
-    if units or not problem.group.has_equal_speeds:
+    factor = max(problem.member_units.factors, default=1)
+    is_exact = Arithmetic.INT64.represents(problem.total * factor)
+    if units or not (problem.group.has_equal_speeds or is_exact):
         _place_by_units(problem, placement, order, loads, units or (problem.member_units,))
         return placement
     sizes = np.array([len(consumers) for consumers in problem.consumer_sets], dtype=np.int64)
     scanned = int(sizes[problem.consumer_set[order]].sum()) if order else 0
-    if problem.weight.dtype != object and scanned < _MAX_SCANNED_PER_ENTRY * int(sizes.sum()):
+    has_few_scans = scanned < _MAX_SCANNED_PER_ENTRY * int(sizes.sum())
+    if is_exact and (has_few_scans or not problem.group.has_equal_speeds):
         _place_by_scan(problem, placement, order, loads)
     else:
         _place_by_queue(problem, placement, order, loads)
@@ -230,15 +234,19 @@ def _place_by_units(
 def _place_by_scan(
     problem: Problem, placement: Placement, order: list[int], loads: list[int]
 ) -> None:
-    """Give each partition to its least loaded consumer, found by a scan over the consumers."""
+    """Give each partition to the consumer whose relative load is lowest with it, by a scan."""
     load = np.array(loads, dtype=np.int64)
+    factors = np.array(problem.member_units.factors, dtype=np.int64)
     for partition in order:
         consumers = problem.consumer_sets[problem.consumer_set[partition]]
-        member, owner = consumers[np.argmin(load[consumers])], problem.owner[partition]
-        if owner != NO_OWNER and load[owner] == load[member]:
-            member = owner
+        weight, owner = problem.weight[partition], problem.owner[partition]
+        relative = (load[consumers] + weight) * factors[consumers]
+        member = consumers[np.argmin(relative)]
+        if owner != NO_OWNER:
+            with_owner = (load[owner] + weight) * factors[owner]
+            member = owner if with_owner == relative.min() else member
         placement[partition] = member
-        load[member] += problem.weight[partition]
+        load[member] += weight
 
 
 def _place_by_queue(

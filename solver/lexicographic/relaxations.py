@@ -249,6 +249,7 @@ class RelaxableSearch:
         if (
             len(others) == len(self.rules)
             or not isinstance(level, Imbalance)
+            or level.measure is Measure.LEXIMAX
             or level.tolerance != EXACT
             or not self.problem.group.is_weighted
             or self.problem.partition_count < MIN_PARTITIONS

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import UsageError
-from kassay.reference.model.group import Group
+from kassay.reference.model.group import Group, Member
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.sizing.resized_groups import (
     check_sizing_weights,
@@ -13,7 +13,7 @@ from kassay.solver.sizing.resized_groups import (
     resized,
     with_valid_ownership,
 )
-from kassay.solver.sizing.size_search import Progress, SizeSearch
+from kassay.solver.sizing.size_search import MemberCount, Progress, SizeSearch
 from kassay.solver.solution import LevelValue
 
 _NUMBERS_SHARE, _PROOF_SHARE, _MOVES_SHARE = 1 / 40, 1 / 120, 1 / 50
@@ -111,7 +111,7 @@ def load_by_member_count(
     first, last
         Smallest and largest number of members. The default of ``last`` is the current number, or
         the number of consumed partitions if it is higher: no further member lowers the makespan.
-        If speeds differ, it is the sum of both numbers.
+        If members differ in subscription, capacity or speed, it is the sum of both numbers.
     like, allow_lag
         As in `members_needed`.
     with_moves
@@ -140,16 +140,32 @@ def load_by_member_count(
     check_sizing_weights(group, allow_lag=allow_lag)
     current = with_valid_ownership(group)
     added = new_member(current, like, None)
-    useful = max(first, len(group.members), _consumed_partitions(current))
-    if not group.has_equal_speeds:
-        # Faster members can replace all current members.
-        useful = max(first, len(group.members) + _consumed_partitions(current))
-    most = useful if last is None else last
+    most = _useful_members(current, added, first) if last is None else last
     if not 1 <= first <= most:
         raise UsageError(f"first must be from 1 to last, got {first!r} and {most!r}")
     budget = SearchBudget.start(SearchLimits.of(limits), seed)
     search = _LadderSearch(SizeSearch(current, added, None), budget, progress)
     return search.ladder(first, most, with_moves=with_moves)
+
+
+def _useful_members(group: Group, added: Member, first: int) -> int:
+    """Return a number of members at which each further member has no partition.
+
+    A member that differs from the added ones, for example by fewer topics, can be without use.
+    """
+    consumed = {name for name, members in group.subscribers().items() if members}
+    kinds = {
+        (frozenset(consumed.intersection(one.subscription)), one.capacity, one.speed)
+        for one in (*group.members, added)
+    }
+    members, useful = len(group.members), _consumed_partitions(group)
+    return max(first, members + useful if len(kinds) > 1 else max(members, useful))
+
+
+def _value_within(size: MemberCount) -> int | None:
+    """Return the makespan of an assignment within the capacities, or None if none was found."""
+    makespan = size.served_makespan
+    return makespan.value if makespan is not None and size.enough else None
 
 
 def _consumed_partitions(group: Group) -> int:
@@ -213,9 +229,13 @@ class _LadderSearch:
                 self.search.lowest_makespan(number, within)
 
     def _may_continue(self) -> bool:
-        """Return whether time is left; flows of equal weights find all rungs in any case."""
-        limits = self.budget.limits
-        return self.budget.has_time or not (limits.is_stopped or self.search.current.is_weighted)
+        """Return whether time is left; fast flows find all rungs in any case."""
+        return self.budget.has_time or (self._has_fast_flows and not self.budget.limits.is_stopped)
+
+    @property
+    def _has_fast_flows(self) -> bool:
+        """Return whether all weights and all speeds are equal."""
+        return bool(self.search.current.uniform_weight)
 
     def _limited(self, share: float) -> SearchBudget:
         """Return a budget with a share of the time limit, unless it is deterministic."""
@@ -229,8 +249,8 @@ class _LadderSearch:
 
         Members without partitions do not change the makespan of an assignment.
         """
-        served = (size.served_makespan for at, size in self.search.lowest.items() if at <= number)
-        return min((makespan.value for makespan in served if makespan is not None), default=None)
+        values = (_value_within(size) for at, size in self.search.lowest.items() if at <= number)
+        return min((value for value in values if value is not None), default=None)
 
     def _bound(self, number: int) -> int:
         """Return the highest proven bound for this number of members or more."""
@@ -262,7 +282,7 @@ class _LadderSearch:
     def _served(self, start: int) -> bool:
         """Return whether an assignment with one member fewer exists."""
         before = self.search.lowest.get(start - 1)
-        return before is None or before.served_makespan is not None
+        return before is None or _value_within(before) is not None
 
     def _with_moves(self, found: list[Rung]) -> list[Rung]:
         """Add few moves from the current owners, and from the assignment of the previous rung.
@@ -279,7 +299,7 @@ class _LadderSearch:
         order = sorted(range(len(found)), key=lambda at: abs(found[at].members - number))
         first_half = budget.part(1 / 2)
         for left, index in zip(range(len(found), 0, -1), order, strict=True):
-            if first_half.has_time or not current.is_weighted:
+            if first_half.has_time or self._has_fast_flows:
                 rung = found[index]
                 self.progress(f"moves to {rung.members} members")
                 within = first_half.part(1 / min(left, _PARTS))
@@ -287,7 +307,7 @@ class _LadderSearch:
                 assignment = size.assignment or rung.assignment
                 found[index] = replace(rung, movement=size.movement, assignment=assignment)
         for left, index in zip(range(len(found), 0, -1), order, strict=True):
-            if index and (budget.has_time or not current.is_weighted):
+            if index and (budget.has_time or self._has_fast_flows):
                 rung, previous = found[index], found[index - 1].assignment
                 self.progress(f"moves from {found[index - 1].members} to {rung.members} members")
                 within = budget.part(1 / min(left, _PARTS))

@@ -1,5 +1,6 @@
 """Maximum load after the loss of one member."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import lcm
 
@@ -97,44 +98,60 @@ def member_loss(
         if budget.limits.is_stopped:
             break
         name = group.members[problem.members[lost]].id
-        if not budget.has_time and group.is_weighted and group.has_equal_speeds:
+        if not budget.has_time and (group.is_weighted or not group.has_equal_speeds):
             losses.append(_without_search(problem, placement, lost))
             continue
         rest, unserved = _after_loss(problem, placement, lost)
         within = budget.part(1 / (problem.member_count - lost)).rest()
         solution = solve(rest, levels=(Imbalance(Measure.MAKESPAN),), limits=within, seed=seed)
-        losses.append(MemberLoss(name, _in_units_of(problem, solution.imbalance, lost), unserved))
+        losses.append(MemberLoss(name, _in_units_of(problem, solution.imbalance, rest), unserved))
     return MemberLosses(tuple(losses))
 
 
-def _in_units_of(problem: Problem, makespan: LevelValue, lost: int) -> LevelValue:
-    """Convert a maximum relative load without the lost member to relative loads of all members."""
-    speeds = problem.member_units.speeds
-    factor = lcm(*speeds) // lcm(*(speed for at, speed in enumerate(speeds) if at != lost))
+def _in_units_of(problem: Problem, makespan: LevelValue, rest: Group) -> LevelValue:
+    """Convert a maximum relative load of the rest of a group to relative loads of all members.
+
+    Members that neither keep nor can take a partition are no participants of the rest.
+    """
+    speeds = [rest.members[index].speed for index in rest.participant_indices]
+    factor = lcm(*problem.member_units.speeds) // lcm(*speeds)
     return replace(makespan, value=makespan.value * factor, bound=makespan.bound * factor)
 
 
 def _without_search(problem: Problem, placement: Placement, lost: int) -> MemberLoss:
     """Return the makespan of longest processing time first, with a bound by counting."""
+    speeds, factors = problem.member_units.speeds, problem.member_units.factors
     is_free = (placement == lost) | (placement == NO_OWNER)
     free = np.flatnonzero(is_free)
     kept = np.zeros(problem.member_count, dtype=problem.weight.dtype)
     np.add.at(kept, placement[~is_free], problem.weight[~is_free])
     loads: list[int] = kept.tolist()
     weight = dict(zip(free.tolist(), problem.weight[free].tolist(), strict=True))
-    bound, unserved = max(loads), 0
+    bound, unserved = _makespan(loads, factors), 0
     for partition in sorted(weight, key=lambda at: -weight[at]):
         consumers = problem.consumer_sets[problem.consumer_set[partition]].tolist()
         others = [member for member in consumers if member != lost]
         if not others:
             unserved += 1
             continue
-        taker = min(others, key=loads.__getitem__)
+        taker = _taker(others, loads, factors, weight[partition])
         loads[taker] += weight[partition]
-        bound = max(bound, weight[partition])
-    mean = -(-sum(loads) // max(problem.member_count - 1, 1))
-    makespan = LevelValue("makespan", max(loads), max(bound, mean))
+        bound = max(bound, weight[partition] * min(factors[member] for member in others))
+    speed = max(sum(speeds) - speeds[lost], 1)
+    mean = -(-sum(loads) * lcm(*speeds) // speed)
+    makespan = LevelValue("makespan", _makespan(loads, factors), max(bound, mean))
     return MemberLoss(problem.member_id(lost), makespan, unserved)
+
+
+def _taker(
+    members: Sequence[int], loads: Sequence[int], factors: Sequence[int], weight: int
+) -> int:
+    """Return the member whose relative load is lowest with an additional weight."""
+    return min(members, key=lambda member: (loads[member] + weight) * factors[member])
+
+
+def _makespan(loads: Sequence[int], factors: Sequence[int]) -> int:
+    return max(load * factor for load, factor in zip(loads, factors, strict=True))
 
 
 def _after_loss(problem: Problem, placement: Placement, lost: int) -> tuple[Group, int]:

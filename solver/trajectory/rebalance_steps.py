@@ -33,7 +33,9 @@ class RebalanceStep(Protocol):
     def loads(self) -> LoadEvidence:
         """Return the evidence of the permitted loads."""
 
-    def evidence(self, prices: dict[str, int], assignment: Assignment) -> RebalanceEvidence:
+    def evidence(
+        self, prices: dict[str, int], assignment: Assignment, budget: SearchBudget
+    ) -> RebalanceEvidence:
         """Return the evidence for the certificate."""
 
     def any_assignment(self) -> Assignment:
@@ -90,7 +92,12 @@ class _EqualStep:
         names = self.network.member_ids
         return tuple(tuple(names[member] for member in one.members) for one in self.sets)
 
-    def evidence(self, prices: dict[str, int], assignment: Assignment) -> RebalanceEvidence:
+    def evidence(
+        self,
+        prices: dict[str, int],
+        assignment: Assignment,
+        budget: SearchBudget,  # noqa: ARG002
+    ) -> RebalanceEvidence:
         """Return the evidence for the certificate, with the prices of this group's members."""
         own = {name: prices[name] for name in self.network.member_ids}
         evidence = RebalanceEvidence(self.loads(), own)
@@ -146,9 +153,15 @@ class _WeightedStep:
     def loads(self) -> Assignment:
         return self.best
 
-    def evidence(self, prices: dict[str, int], assignment: Assignment) -> RebalanceEvidence:  # noqa: ARG002
+    def evidence(
+        self,
+        prices: dict[str, int],
+        assignment: Assignment,  # noqa: ARG002
+        budget: SearchBudget,
+    ) -> RebalanceEvidence:
         names = build_problem(self.group).member_index
-        least = certify(rejoin(self.group, Assignment({})), self.solution)
+        free = rejoin(self.group, Assignment({}))
+        least = certify(free, self.solution) if budget.has_time else None
         own = {name: prices[name] for name in names}
         return RebalanceEvidence((), own, best=self.best, least=least)
 

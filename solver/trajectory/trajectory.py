@@ -154,7 +154,7 @@ def optimal_trajectory(
     moves = tuple(total_moves(stream, search.counts))
     prices = search.prices
     evidence = tuple(
-        step.evidence(dict(zip(stream.members, own, strict=True)), assignment)
+        step.evidence(dict(zip(stream.members, own, strict=True)), assignment, budget)
         for step, own, assignment in zip(steps, prices.loads.tolist(), assignments, strict=True)
     )
     certificate = TrajectoryCertificate(

@@ -7,6 +7,7 @@ import pytest
 from kassay.experiments.cli import main
 from kassay.reference import Assignment, Group, Member, Topic, violations
 from kassay.reference.documents.json_codec import group_document
+from kassay.reference.model.assignment import movement
 from kassay.solver import (
     Capacity,
     MaxMoves,
@@ -172,3 +173,14 @@ def test_commands_report_a_result_for_every_group(command, tmp_path, capsys):
     assert "Traceback" not in err
     # `explain` has a result for every group; other commands report infeasible groups.
     assert code == (0 if command[0] == "explain" else 1)
+
+
+@pytest.mark.parametrize("limits", [1.0, SearchLimits(time=600, deterministic=0.1)])
+def test_leximax_accepts_a_limit_on_moves(limits):
+    topic = Topic("t", 40, weights=tuple(range(1, 41)))
+    owned = [("t", number) for number in range(40)]
+    members = (Member("a", ("t",), owned=owned), Member("b", ("t",)), Member("c", ("t",)))
+    group = Group((topic,), members)
+    found = solve(group, levels=["leximax"], constraints=[MaxMoves(4)], limits=limits)
+    assert found.assignment is not None
+    assert movement(group, found.assignment) <= 4

@@ -22,7 +22,7 @@ from kassay.solver.lexicographic.level_solver import has_few_choices
 from kassay.solver.lexicographic.moves_table import MovesTable
 from kassay.solver.lexicographic.moves_table_search import prove_moves
 from kassay.solver.limits import SearchBudget
-from kassay.solver.objective import Imbalance, Level, Movement, default_measure
+from kassay.solver.objective import Imbalance, Level, Movement, MovementCost, default_measure
 from kassay.solver.solution import Solution
 from kassay.solver.solve import solve
 
@@ -170,10 +170,16 @@ class PlannedSolution:
             constraints=without_move_limit(self.constraints),
             max_points=_MAX_POINTS,
             optimum=self.optimum,
-            known=[self.solution],
+            known=self._known(),
             limits=self.time.share("loads by number of moves", 0.5),
             seed=self.time.seed,
         )
+
+    def _known(self) -> list[Solution]:
+        """Return the planned solution for the frontier, if its movement is a number of moves."""
+        moves = [level for level in self.planned_levels if isinstance(level, Movement)]
+        is_counted = all(level.cost is MovementCost.COUNT for level in moves)
+        return [self.solution] if is_counted else []
 
 
 def _exact_levels(group: Group, levels: Sequence[Level]) -> tuple[Level, ...]:

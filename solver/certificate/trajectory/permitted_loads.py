@@ -142,7 +142,8 @@ def permitted_loads(
         )
     least_makespan = max(limits, default=0)
     if level.measure is Measure.MAKESPAN:
-        most = np.minimum(capacity, level.tolerance.limit(least_makespan))
+        weight = problem.group.uniform_weight or 1  # the ranges are numbers of partitions
+        most = np.minimum(capacity, level.tolerance.limit(least_makespan * weight) // weight)
         whole = LoadRange(number, np.zeros_like(most), most, problem.partition_count)
         return PermittedAssignments(problem, subscribed, subscribed, (whole,), least_makespan)
     permitted = np.zeros_like(subscribed)

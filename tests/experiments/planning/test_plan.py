@@ -25,6 +25,7 @@ from kassay.reference.model.assignment import movement, violations
 from kassay.reference.model.metrics import Measure, loads
 from kassay.solver import MaxMoves
 from kassay.solver.frontier.frontier_points import Frontier, FrontierPoint
+from kassay.solver.objective import Imbalance, Movement, MovementCost
 from kassay.solver.solution import LevelValue, Solution
 from tests.strategies import groups
 
@@ -233,3 +234,16 @@ def test_the_bound_of_an_option_holds_for_all_its_moves(complete, bound):
     options = plan_options(group, best, best, Frontier(Measure.MAKESPAN, points, complete))
     assert [option.name for option in options] == ["plan", "at most ten moves"]
     assert (options[1].imbalance.value, options[1].imbalance.bound) == (12, bound)
+
+
+@pytest.mark.parametrize("moves", [Movement(MovementCost.WEIGHT), Movement({}, other=0)])
+def test_the_frontier_of_a_plan_counts_moves_whatever_their_cost(moves):
+    topic = Topic("t", 4, weights=(1, 2, 3, 4))
+    owned = [("t", number) for number in range(4)]
+    group = Group((topic,), (Member("a", ("t",), owned=owned), Member("b", ("t",))))
+    levels = (Imbalance(Measure.SUM_OF_SQUARES), moves)
+    points = plan(group, levels=levels, limits=10).frontier.points
+    found = [(one.movement.value, one.imbalance.value) for one in points]
+    assert found == [(0, 100), (1, 52), (2, 50)]
+    for one in points:
+        assert movement(group, one.assignment) == one.movement.value

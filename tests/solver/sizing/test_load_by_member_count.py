@@ -13,6 +13,8 @@ from kassay.solver.limits import SearchLimits
 from kassay.solver.sizing.load_by_member_count import load_by_member_count
 from kassay.solver.sizing.members_needed import members_needed
 from kassay.solver.sizing.resized_groups import resized, with_valid_ownership
+from kassay.solver.solution import Status
+from kassay.solver.solve import solve
 from tests.brute_force import participants, partitions_to_place, reachable
 from tests.log_normal_groups import log_normal_group
 from tests.random_groups import random_group
@@ -80,7 +82,7 @@ def test_the_rungs_are_the_numbers_that_lower_the_makespan(
     steps = 0
     for seed in range(number_of_groups):
         group = seeded_group(seed)
-        last = max(len(group.members), len(partitions_to_place(group)))
+        last = len(group.members) + len(partitions_to_place(group))
         expected = falling((n, brute_force_makespan(group, n)) for n in range(1, last + 1))
         ladder = load_by_member_count(group)
         assert [(rung.members, rung.makespan.value) for rung in ladder.rungs] == expected
@@ -181,3 +183,32 @@ def test_a_ladder_without_moves_has_the_same_rungs():
         assert (one.members, one.last, one.makespan) == (other.members, other.last, other.makespan)
         assert one.movement is not None
         assert (other.movement, other.moves_from_previous) == (None, None)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_ladders_within_capacities_agree_with_solutions_of_each_number(seed):
+    draw = random.Random(seed)
+    topics = (Topic("A", 1, weights=(draw.randint(1, 4),)), Topic("B", 3, weights=(1, 2, 3)))
+    subscriptions = (("A",), ("B",), ("A", "B"))
+    capacity = draw.choice((3, 4, 6))
+    members = tuple(
+        Member(name, draw.choice(subscriptions), capacity=draw.choice((capacity, capacity, None)))
+        for name in "abcd"[: draw.randint(1, 4)]
+    )
+    group = Group(topics, members)
+    found = load_by_member_count(group, limits=30)
+    consumed = {name for name, consumers in group.subscribers().items() if consumers}
+    useful = len(members) + sum(one.partitions for one in topics if one.name in consumed)
+    added = Member("new", tuple(consumed))
+    lowest, expected = None, []
+    for number in range(1, useful + 1):
+        one = resized(group, number, added)
+        is_served = consumed == {name for name, consumers in one.subscribers().items() if consumers}
+        solution = solve(one, levels=["makespan"], limits=30)
+        if is_served and solution.status is Status.OPTIMAL:
+            value = solution.imbalance.value
+            if lowest is None or value < lowest:
+                lowest = value
+                expected.append((number, value))
+    assert [(rung.members, rung.makespan.value) for rung in found.rungs] == expected
+    assert all(rung.is_proven for rung in found.rungs)

@@ -1,3 +1,7 @@
+import random
+from collections.abc import Mapping
+from math import lcm
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,13 +14,19 @@ from tests import brute_force
 from tests.strategies import groups, valid_assignments
 
 
-def by_trying(group: Group, placed: dict[tuple[str, int], str]) -> dict[str, int]:
-    """Return the minimum makespan after each loss, by enumeration."""
+def by_trying(
+    group: Group, placed: dict[tuple[str, int], str], factor: Mapping[str, int] | None = None
+) -> dict[str, int]:
+    """Return the minimum makespan after each loss, by enumeration.
+
+    ``factor`` is the factor from loads to relative loads per participant, by default 1.
+    """
     result = {}
     weight = brute_force.weights(group)
     for lost in brute_force.participants(group):
         states = {tuple(0 for m in group.members if m.id != lost)}
         names = [m.id for m in group.members if m.id != lost]
+        factors = [factor.get(name, 0) if factor else 1 for name in names]
         for tp in brute_force.partitions_to_place(group):
             takers = [m.id for m in group.members if m.id != lost and tp[0] in m.subscription]
             if placed.get(tp, lost) != lost:
@@ -24,8 +34,8 @@ def by_trying(group: Group, placed: dict[tuple[str, int], str]) -> dict[str, int
             if takers:
                 states = {
                     tuple(
-                        load + weight[tp] * (name == taker)
-                        for name, load in zip(names, loads, strict=True)
+                        load + weight[tp] * own * (name == taker)
+                        for name, own, load in zip(names, factors, loads, strict=True)
                     )
                     for loads in states
                     for taker in takers
@@ -93,3 +103,27 @@ def test_an_invalid_assignment_is_rejected():
     )
     with pytest.raises(ValueError, match="not valid"):
         member_loss(group, Assignment({"a": []}))
+
+
+@pytest.mark.parametrize("time", [0, 60])
+@pytest.mark.parametrize("seed", range(40))
+def test_losses_with_different_speeds_and_subscriptions_agree_with_brute_force(seed, time):
+    draw = random.Random(seed)
+    weights = [(1, 1), (1, 1, 1)] if seed % 2 else [(3, 0), (5, 8, 2)]
+    topics = tuple(Topic(f"t{at}", len(own), weights=own) for at, own in enumerate(weights))
+    members = tuple(
+        Member(name, draw.choice([("t0",), ("t1",), ("t0", "t1")]), speed=draw.choice((1, 2, 7)))
+        for name in "abc"
+    )
+    group = Group(topics, members)
+    assignment = solve(group, limits=1).assignment
+    placed = {tuple(tp): member for member, tps in assignment.items() for tp in tps}
+    names = brute_force.participants(group)
+    factor = {one.id: one.speed for one in group.members if one.id in names}
+    factor = {name: lcm(*factor.values()) // speed for name, speed in factor.items()}
+    found = member_loss(group, assignment, limits=SearchLimits(time=time))
+    expected = by_trying(group, placed, factor)
+    assert [loss.member for loss in found.losses] == list(expected)
+    for loss in found.losses:
+        assert loss.makespan.bound <= expected[loss.member] <= loss.makespan.value
+        assert time == 0 or loss.makespan.is_proven

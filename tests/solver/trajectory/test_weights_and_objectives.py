@@ -90,3 +90,20 @@ def test_a_capacity_is_a_load_if_weights_differ() -> None:
     found = checked(groups, optimal_trajectory(groups))
     assert [one.value for one in found.load_limits] == [6, 8]
     assert (found.moves, found.proof) == (1, Proof.CERTIFICATE)
+
+
+@pytest.mark.parametrize("weight", [1, 10])
+@pytest.mark.parametrize("excess", [0, 1, 2])
+def test_a_tolerance_has_the_unit_of_equal_weights(weight, excess):
+    owned = [("t", number) for number in range(4)]
+    members = (Member("a", ("t",), owned=owned), Member("b", ("t",)))
+    group = Group((Topic("t", 4, weights=(weight,) * 4),), members)
+    for tolerance in (
+        Tolerance(absolute=excess * weight),
+        Tolerance(absolute=excess * weight + weight - 1),
+        Tolerance(up_to=(2 + excess) * weight),
+        Tolerance(relative=Fraction(excess, 2)),
+    ):
+        found = optimal_trajectory([group], levels=(Imbalance("makespan", tolerance), Movement()))
+        assert (found.value, found.bound) == (2 - excess, 2 - excess)
+        checked([group], found)
