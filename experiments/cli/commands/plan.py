@@ -111,7 +111,7 @@ def plan(
     a group together. For a weighted group with the default levels, kassay prints a first plan to
     standard error, and writes its files, before it searches for better plans and for bounds. After
     a proof of the fewest moves, the further searches have as much time as the search until then,
-    but at least 4 seconds.
+    but at least 3 seconds.
 
     Prints a summary. With --output, writes report.html, plan.json, moves.csv, loads.csv, ticket.md,
     static-assignment.json (partition lists for `KafkaConsumer.assign()`) and after.jsonl (group

@@ -28,7 +28,7 @@ from kassay.solver.solve import solve
 
 _MAX_POINTS = 60
 """Maximum number of points of the frontier, without those up to the number of moves of the plan."""
-_FURTHER_SECONDS = 4.0
+_FURTHER_SECONDS = 3.0
 """Minimum time, if the limit permits it, for the parts of a plan after its moves are proven."""
 Progress = Callable[[str], None]
 """Function that is called with the name of each part of the plan when the part starts."""
