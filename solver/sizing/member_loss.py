@@ -1,6 +1,5 @@
 """Maximum load after the loss of one member."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import lcm
 
@@ -13,6 +12,7 @@ from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.reference.model.topics_and_members import MAX_WEIGHT
 from kassay.solver.limits import SearchBudget, SearchLimits
+from kassay.solver.number_ranges import exact_column
 from kassay.solver.objective import Imbalance
 from kassay.solver.problem import Placement, Problem, build_problem
 from kassay.solver.solution import LevelValue
@@ -121,37 +121,26 @@ def _in_units_of(problem: Problem, makespan: LevelValue, rest: Group) -> LevelVa
 def _without_search(problem: Problem, placement: Placement, lost: int) -> MemberLoss:
     """Return the makespan of longest processing time first, with a bound by counting."""
     speeds, factors = problem.member_units.speeds, problem.member_units.factors
+    most = problem.total * max(factors)
+    weight = exact_column(problem.weight, most)
+    factor = exact_column(np.array(factors, dtype=object), most)
     is_free = (placement == lost) | (placement == NO_OWNER)
-    free = np.flatnonzero(is_free)
-    kept = np.zeros(problem.member_count, dtype=problem.weight.dtype)
-    np.add.at(kept, placement[~is_free], problem.weight[~is_free])
-    loads: list[int] = kept.tolist()
-    weight = dict(zip(free.tolist(), problem.weight[free].tolist(), strict=True))
-    bound, unserved = _makespan(loads, factors), 0
-    for partition in sorted(weight, key=lambda at: -weight[at]):
-        consumers = problem.consumer_sets[problem.consumer_set[partition]].tolist()
-        others = [member for member in consumers if member != lost]
-        if not others:
+    loads = np.zeros(problem.member_count, dtype=weight.dtype)
+    np.add.at(loads, placement[~is_free], weight[~is_free])
+    bound, unserved = max((loads * factor).tolist()), 0
+    for partition in sorted(np.flatnonzero(is_free).tolist(), key=lambda at: -weight[at]):
+        consumers = problem.consumer_sets[problem.consumer_set[partition]]
+        others = consumers[consumers != lost]
+        if not len(others):
             unserved += 1
             continue
-        taker = _taker(others, loads, factors, weight[partition])
-        loads[taker] += weight[partition]
-        bound = max(bound, weight[partition] * min(factors[member] for member in others))
+        relative = (loads[others] + weight[partition]) * factor[others]
+        loads[others[np.argmin(relative)]] += weight[partition]
+        bound = max(bound, int(weight[partition] * factor[others].min()))
     speed = max(sum(speeds) - speeds[lost], 1)
-    mean = -(-sum(loads) * lcm(*speeds) // speed)
-    makespan = LevelValue("makespan", _makespan(loads, factors), max(bound, mean))
+    mean = -(-sum(loads.tolist()) * lcm(*speeds) // speed)
+    makespan = LevelValue("makespan", max((loads * factor).tolist()), max(bound, mean))
     return MemberLoss(problem.member_id(lost), makespan, unserved)
-
-
-def _taker(
-    members: Sequence[int], loads: Sequence[int], factors: Sequence[int], weight: int
-) -> int:
-    """Return the member whose relative load is lowest with an additional weight."""
-    return min(members, key=lambda member: (loads[member] + weight) * factors[member])
-
-
-def _makespan(loads: Sequence[int], factors: Sequence[int]) -> int:
-    return max(load * factor for load, factor in zip(loads, factors, strict=True))
 
 
 def _after_loss(problem: Problem, placement: Placement, lost: int) -> tuple[Group, int]:
