@@ -28,8 +28,9 @@ def keep_owned(problem: Problem, units: Sequence[LoadUnits] = ()) -> Placement:
 def longest_processing_time(problem: Problem, units: Sequence[LoadUnits] = ()) -> Placement:
     """Assign all partitions, heaviest first, to the least loaded consumer (Graham's LPT rule).
 
-    If loads are equal, the owner gets the partition. With ``units``, a partition goes to the
-    consumer with the lowest new relative load in the first units, then in the second ones.
+    If speeds differ, it is the consumer with the lowest new relative load. If loads are equal, the
+    owner gets the partition. With ``units``, a partition goes to the consumer with the lowest new
+    relative load in the first units, then in the second ones.
     """
     return _fill(problem, np.full(problem.partition_count, NO_OWNER, dtype=np.int32), units)
 

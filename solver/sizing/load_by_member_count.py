@@ -116,7 +116,7 @@ def load_by_member_count(
         As in `members_needed`.
     with_moves
         Whether to minimise the moves to each rung, with short searches. Rungs near the current
-        number of members come first. Others of a weighted group may have no moves.
+        number of members come first. If weights or speeds differ, others may have no moves.
     limits, seed
         As in `solve`; the time limit applies to the whole ladder.
     progress
@@ -162,7 +162,7 @@ def _useful_members(group: Group, added: Member, first: int) -> int:
     return max(first, members + useful if len(kinds) > 1 else max(members, useful))
 
 
-def _value_within(size: MemberCount) -> int | None:
+def _makespan_within_capacities(size: MemberCount) -> int | None:
     """Return the makespan of an assignment within the capacities, or None if none was found."""
     makespan = size.served_makespan
     return makespan.value if makespan is not None and size.enough else None
@@ -249,7 +249,11 @@ class _LadderSearch:
 
         Members without partitions do not change the makespan of an assignment.
         """
-        values = (_value_within(size) for at, size in self.search.lowest.items() if at <= number)
+        values = (
+            _makespan_within_capacities(size)
+            for at, size in self.search.lowest.items()
+            if at <= number
+        )
         return min((value for value in values if value is not None), default=None)
 
     def _bound(self, number: int) -> int:
@@ -264,7 +268,9 @@ class _LadderSearch:
             if value is None or size.assignment is None:
                 continue
             group = resized(self.search.current, start, self.search.added)
-            is_lower = start == first or value < self._bound(start - 1) or not self._served(start)
+            is_lower = (
+                start == first or value < self._bound(start - 1) or self._is_refuted(start - 1)
+            )
             has_further = following - 1 > start
             is_proven = is_lower and not (has_further and self._bound(following - 1) < value)
             yield Rung(
@@ -279,16 +285,16 @@ class _LadderSearch:
                 assignment=size.assignment,
             )
 
-    def _served(self, start: int) -> bool:
-        """Return whether an assignment with one member fewer exists."""
-        before = self.search.lowest.get(start - 1)
-        return before is None or _value_within(before) is not None
+    def _is_refuted(self, number: int) -> bool:
+        """Return whether an assignment with this number of members is proven not to exist."""
+        size = self.search.lowest.get(number)
+        return size is not None and size.enough is False
 
     def _with_moves(self, found: list[Rung]) -> list[Rung]:
         """Add few moves from the current owners, and from the assignment of the previous rung.
 
-        Rungs near the current number of members come first. Moves of weighted groups are not
-        searched if no time is left.
+        Rungs near the current number of members come first. If weights or speeds
+        differ, moves are not searched after the time limit.
         """
         current = self.search.current
         number = len(current.members)

@@ -79,7 +79,8 @@ class LadderOptions(TableOptions):
         "Largest number of members.",
         "--to",
         min=1,
-        show_default="current number, or number of consumed partitions if higher",
+        show_default="current number, or number of consumed partitions if higher; the sum of both "
+        "if members differ in subscription, capacity or speed",
     )
     autoscaler: Autoscaler | None = option(
         None, "Print a manifest for this autoscaler, not the ladder."
@@ -107,10 +108,10 @@ def ladder(
     which this is not proven. The output also shows these numbers for each topic alone, the moves
     from the current owners and from the line before, and, with --consume-rate, the time to read the
     current lag. --autoscaler prints a manifest for KEDA or the HorizontalPodAutoscaler (HPA) of
-    Kubernetes. For a weighted group, the search for maximum loads takes at most 1/20 of the time
-    limit. The search for the fewest moves takes at most 1/30. The search for the current number of
-    members takes at most 1/6. A number after ≤ is not proven minimal; – means that the search had
-    no result in its share of the time.
+    Kubernetes. If weights or speeds differ, the search for maximum loads takes at most 1/20 of the
+    time limit. The search for the fewest moves takes at most 1/30. The search for the current
+    number of members takes at most 1/6. A number after ≤ is not proven minimal; – means that the
+    search had no result in its share of the time.
 
     Example: `kassay ladder groups.jsonl --consume-rate 500 --produce-rate 900 --format table`
 

@@ -51,7 +51,7 @@ class PlanningTime:
         return self.limits.is_stopped
 
     def shortened(self) -> "PlanningTime":
-        """Return as much time as has passed until now, at least `_FURTHER_SECONDS`."""
+        """Return a planning time that ends after as long again, at least `_FURTHER_SECONDS`."""
         now = time.monotonic()
         end = now + max(_FURTHER_SECONDS, now - self.start)
         return replace(self, deadline=min(self.deadline, end))
@@ -117,7 +117,7 @@ class PlannedSolution:
         search.find_lowest(self.time.budget("minimum imbalance", 0.25))
         if not search.is_proven:
             search.find_fewest_moves(self.time.budget("fewest moves", 1.0))
-            self._shorten(search)
+        self._shorten(search)
         moves = dict.fromkeys((search.moves, FEW_MOVES, 1))
         prove_moves(self.table, list(moves), self.time.budget("proof of the fewest moves", 0.1))
         counts = _shown_moves(self.table, search.moves)
@@ -131,8 +131,11 @@ class PlannedSolution:
         self.solution, self.optimum = search.solution(bound), search.optimum()
 
     def _shorten(self, search: MovesPlan) -> None:
-        """Leave less time for the further parts of the plan if its number of moves is proven."""
-        if search.is_proven:
+        """Leave less time for the further parts of the plan if its number of moves is proven.
+
+        Results within a deterministic limit do not depend on the time that has passed.
+        """
+        if search.is_proven and self.time.limits.deterministic is None:
             self.time = self.time.shortened()
 
     def _solve_levels(self) -> tuple[Solution, Solution]:

@@ -7,13 +7,14 @@ from math import lcm
 
 import pytest
 
-from kassay.reference import Group, Member, Topic
+from kassay.reference import Assignment, Group, Member, Topic
 from kassay.reference.model.errors import InputError, UsageError
-from kassay.solver.limits import SearchLimits
-from kassay.solver.sizing.load_by_member_count import load_by_member_count
+from kassay.solver.limits import SearchBudget, SearchLimits
+from kassay.solver.sizing.load_by_member_count import _LadderSearch, load_by_member_count
 from kassay.solver.sizing.members_needed import members_needed
 from kassay.solver.sizing.resized_groups import resized, with_valid_ownership
-from kassay.solver.solution import Status
+from kassay.solver.sizing.size_search import MemberCount, SizeSearch
+from kassay.solver.solution import LevelValue, Status
 from kassay.solver.solve import solve
 from tests.brute_force import participants, partitions_to_place, reachable
 from tests.log_normal_groups import log_normal_group
@@ -212,3 +213,16 @@ def test_ladders_within_capacities_agree_with_solutions_of_each_number(seed):
                 expected.append((number, value))
     assert [(rung.members, rung.makespan.value) for rung in found.rungs] == expected
     assert all(rung.is_proven for rung in found.rungs)
+
+
+def test_a_rung_is_not_proven_if_fewer_members_may_meet_the_shared_capacity():
+    group = Group((Topic("t", 4, weights=(5, 5, 5, 5)),), ())
+    search = SizeSearch(group, Member("new", ("t",)), None)
+    number, bound = LevelValue("makespan", 11, 10), LevelValue("makespan", 10, 10)
+    none = Assignment({})
+    search.lowest[1] = MemberCount(1, LevelValue("makespan", 20, 20), None, 1, (), False, none)
+    search.lowest[2] = MemberCount(2, number, None, 1, (), None, none)
+    search.lowest[3] = MemberCount(3, bound, None, 1, (), True, none)
+    ladder = _LadderSearch(search, SearchBudget.start(SearchLimits(time=0)), lambda _: None)
+    (rung,) = ladder._rungs([3], 1, 3)
+    assert (rung.members, rung.makespan.value, rung.is_proven) == (3, 10, False)
