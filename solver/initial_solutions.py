@@ -235,7 +235,10 @@ def _place_by_units(
 def _place_by_scan(
     problem: Problem, placement: Placement, order: list[int], loads: list[int]
 ) -> None:
-    """Give each partition to the consumer whose relative load is lowest with it, by a scan."""
+    """Give each partition to the consumer whose relative load is lowest with it, by a scan.
+
+    If relative loads are equal, the owner gets the partition.
+    """
     load = np.array(loads, dtype=np.int64)
     factors = np.array(problem.member_units.factors, dtype=np.int64)
     for partition in order:

@@ -298,7 +298,7 @@ class _LadderSearch:
         """
         current = self.search.current
         number = len(current.members)
-        if current.is_weighted and any(rung.members == number for rung in found):
+        if not self._has_fast_flows and any(rung.members == number for rung in found):
             self.progress(f"moves to {number} members")
             self.search.optimum(number, self._limited(_CURRENT_SHARE))
         budget = self._limited(_MOVES_SHARE)
