@@ -195,7 +195,7 @@ def _fill(problem: Problem, placement: Placement, units: Sequence[LoadUnits]) ->
         key=lambda at: (-problem.weight[at], breadth[problem.consumer_set[at]], at),
     )
     factor = max(problem.member_units.factors, default=1)
-    is_exact = Arithmetic.INT64.represents(problem.total * factor)
+    is_exact = Arithmetic.INT64.represents(max(problem.total, 1) * factor)
     if units or not (problem.group.has_equal_speeds or is_exact):
         _place_by_units(problem, placement, order, loads, units or (problem.member_units,))
         return placement

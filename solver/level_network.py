@@ -24,7 +24,7 @@ from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import LoadUnits, Measure
 from kassay.solver import objective
 from kassay.solver.evaluation import level_value, pair_costs
-from kassay.solver.number_ranges import Arithmetic, Weights
+from kassay.solver.number_ranges import Arithmetic, Weights, exact_column
 from kassay.solver.problem import Ints, Placement, Problem
 from kassay.solver.subscription_network import SubscriptionNetwork, build_network
 
@@ -175,7 +175,7 @@ class LevelNetwork:
                 part = self.unused
         return part
 
-    def unit_cost(self, level: objective.Level, unit: Ints) -> Ints:
+    def unit_cost(self, level: objective.Level, unit: Ints) -> Weights:
         """Return the cost of a unit of flow on each arc of the level's part.
 
         ``unit`` is the number of the unit, from 1.
@@ -217,17 +217,19 @@ class LevelNetwork:
             return int(self._pair_costs(level).max(initial=0))
         return 0
 
-    def _factors(self, level: objective.Level) -> Ints:
+    def _factors(self, level: objective.Level) -> Weights:
         """Return the factors of the squares of a level, which differ if the speeds differ."""
         problem = self.network.problem
         match level:
             case objective.Imbalance():
-                return np.array(problem.member_units.factors, dtype=np.int64)
+                factors = problem.member_units.factors
             case objective.HostImbalance():
-                return np.array(problem.host_units.factors, dtype=np.int64)
+                factors = problem.host_units.factors
             case _:
                 part = self.part_of(level)
                 return np.ones(part.stop - part.start, dtype=np.int64)
+        most = max(factors, default=1) * (2 * int(self.network.supply.sum()) + 3)
+        return exact_column(np.array(factors, dtype=object), most)
 
     def weights(self, levels: Sequence[objective.Level]) -> list[int]:
         """Return weights of the levels, each above the range of all later levels together."""

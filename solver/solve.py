@@ -71,8 +71,9 @@ def solve(
         Warm start, often a greedy assignment. It never changes the optimal values.
     method
         ``flow`` is exact for equal weights without further levels and constraints, and ignores
-        the warm start; ``cp-sat`` solves everything; ``auto`` uses flows wherever they apply,
-        compares all assignments of small groups, and uses CP-SAT for everything else.
+        the warm start. ``cp-sat`` uses searches only; it supports neither copies of partitions
+        nor the levels in ``FLOW_LEVELS``. ``auto`` uses the first method that applies: flows,
+        comparison of all assignments of a small group, searches.
     limits
         Limits of all levels together, or a time limit in seconds. When one is reached, the best
         assignment found so far is returned with its bounds.
@@ -80,7 +81,7 @@ def solve(
     Raises
     ------
     UsageError
-        If there is no level, or ``flow`` does not apply.
+        If there is no level, or the method, a level or a constraint does not fit the group.
     InputError
         If a constraint refers to a member, topic or partition that the group does not have.
     """
@@ -127,7 +128,8 @@ def _check_request(
     if method is Method.FLOW and not is_one_flow:
         raise UsageError(
             "the method 'flow' requires equal weights, and the levels imbalance (sum_of_squares or "
-            "leximax), then movement; it supports neither tolerances nor constraints"
+            "leximax), then movement; it supports neither tolerances nor constraints, including "
+            "capacities of members; use the method 'auto'"
         )
 
 

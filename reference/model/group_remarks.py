@@ -46,6 +46,15 @@ def require_group(group: object) -> None:
             warnings.warn(text, GroupWarning, stacklevel=3)
 
 
+def require_single_copies(group: Group) -> None:
+    """Raise UsageError if partitions can have several members, as in share groups."""
+    if group.has_copies:
+        raise UsageError(
+            f"group {group.id!r}: this function supports neither partitions with several members "
+            "(share groups) nor stateful topics and standbys (Streams); solve does"
+        )
+
+
 def parts_without_effect(group: Group) -> Iterator[str]:
     """Yield one sentence per kind of parts without effect: subscriptions, and claims.
 

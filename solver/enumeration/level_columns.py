@@ -37,7 +37,7 @@ def _imbalance(table: PlacementTable, measure: Measure, units: LoadUnits) -> Wei
     members, total = len(units.names), table.problem.total
     if not members:
         return np.zeros(len(table.loads), dtype=np.int64)
-    most = total * max(units.factors)
+    most = max(total, 1) * max(units.factors)
     loads = _unit_loads(table, units)
     relative = exact_column(loads, most) * exact_column(np.array(units.factors, dtype=object), most)
     match measure:

@@ -121,7 +121,7 @@ class _OrderedFlows:
                 return self._minimise_sum(level)
             case objective.TopicSpread() | objective.StatefulImbalance():
                 part = self.arcs.part_of(level)
-                return self._minimise_squares(level, np.ones(part.stop - part.start, dtype=int))
+                return self._minimise_squares(level, [1] * (part.stop - part.start))
             case objective.IdleMembers() | objective.MembersPerPartition():
                 return self._minimise_pieces(level)
             case objective.Imbalance() | objective.HostImbalance():
@@ -129,7 +129,7 @@ class _OrderedFlows:
                 if level.measure is Measure.MAKESPAN:
                     return self._minimise_makespan(level, units)
                 if level.measure is Measure.SUM_OF_SQUARES:
-                    return self._minimise_squares(level, np.array(units.factors, dtype=np.int64))
+                    return self._minimise_squares(level, units.factors)
         return None
 
     def _value(self, level: objective.Level) -> int:
@@ -185,7 +185,7 @@ class _OrderedFlows:
         flow = CostedArcs(arcs.tail, arcs.head, room, cost).min_cost_flow(self._supply())
         return None if flow is None else self.low + flow
 
-    def _minimise_squares(self, level: objective.Level, factors: Ints) -> int | None:
+    def _minimise_squares(self, level: objective.Level, factors: Sequence[int]) -> int | None:
         """Minimise the sum of load times relative load, with one arc per unit of load.
 
         Only the units of load in a window around the current load have arcs of their own. The
@@ -193,12 +193,12 @@ class _OrderedFlows:
         """
         part, top = self.arcs.part_of(level), int(self.arcs.network.supply.sum())
         # OR-Tools multiplies the costs by the number of nodes.
-        most = int(factors.max(initial=1)) * (2 * top + 1)
+        most = max(factors, default=1) * (2 * top + 1)
         if not Arithmetic.INT64.represents(most * (self.arcs.sink + 1)):
             return None
-        windows = LoadWindows.around(self.flow[part])
+        windows, factor = LoadWindows.around(self.flow[part]), np.array(factors, dtype=np.int64)
         while self.clock.may_start():
-            pieces = LoadPieces.of(self.low[part], self.high[part], windows, factors)
+            pieces = LoadPieces.of(self.low[part], self.high[part], windows, factor)
             arcs, pieces, flows = self._flow_of_pieces(part, pieces)
             loads = self.low[part] + pieces.sums(flows[len(flows) - len(pieces.unit) :])
             reached = LoadWindows(windows.low + 1, windows.high - 1)

@@ -60,8 +60,12 @@ def moves_frontier(
                 seed=budget.seed,
             )
         ]
-    for solution in (*lowest, *known):
+    for solution in lowest:
         add_solution(table, solution)
+    # The bound of a known solution can be valid only within a limit on moves.
+    for assignment in (one.assignment for one in known):
+        if assignment is not None:
+            add_assignment(table, assignment)
     counts = shown_moves(table, max_points, [one.movement.value for one in known])
     prove_points(table, counts, budget)
     return table_frontier(table, counts, [one for one in lowest if one.assignment is not None])

@@ -1,4 +1,4 @@
-"""Choose the entry of a table of lowest maximum loads that a plan carries out."""
+"""Choose the number of moves of a plan in a table of the lowest maximum load for each number."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ from kassay.solver.lexicographic.moves_table import MovesTable, Report
 from kassay.solver.lexicographic.moves_table_search import search_greedily
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import Imbalance, Level, Movement, MovementCost, Tolerance
-from kassay.solver.solution import LevelValue, Solution, Status
+from kassay.solver.solution import LevelValue, Solution, Status, UsedMethod
 from kassay.solver.solve import solve
 
 _SQUARES = Imbalance(Measure.SUM_OF_SQUARES)
@@ -101,10 +101,10 @@ class MovesPlan:
         self.table.even_out([self.moves], budget)
 
     def solve_directly(self, budget: SearchBudget, initial: Assignment | None) -> Solution | None:
-        """Return a proven plan if it needs neither beams nor the lowest maximum load.
+        """Solve the levels without the table; return a plan only if it is proven.
 
-        Return None if no plan is proven, or if greedy moves reach the lower bound on the maximum
-        load: then the table mostly proves the plan in less time.
+        Do not try this for large groups and with a limit on moves, nor if greedy moves reach the
+        lower bound on the maximum load: then the table mostly proves the plan in less time.
         """
         table = self.table
         is_large = not has_few_choices(table.problem)
@@ -160,16 +160,17 @@ class MovesPlan:
             add_assignment(table, solution.assignment)
             table.raise_bound(solution.movement.bound - 1, limit + 1)
 
-    def even_out(self, budget: SearchBudget) -> int:
-        """Lower the sum of squares of the plan; return a lower bound on it."""
+    def even_out(self, budget: SearchBudget) -> tuple[int, Origin]:
+        """Lower the sum of squares of the plan; return a lower bound on it and its origin."""
         table, moves = self.table, self.moves
         table.even_out([moves], budget)
         is_fixed = moves == 0 and (table.problem.owner != NO_OWNER).all()
         if is_fixed or table.is_complete:
-            return level_value(table.problem, _SQUARES, table.placements[moves])
+            value = level_value(table.problem, _SQUARES, table.placements[moves])
+            return value, Origin.ENUMERATION
         counted = level_bound(table.problem, _SQUARES)
         if not budget.has_time:
-            return counted
+            return counted, Origin.COUNTING
         from kassay.solver.cpsat.moved_partitions import MovedPartitionsModel  # noqa: PLC0415
 
         found = MovedPartitionsModel(table.problem, table.rules).lowest_squares(
@@ -182,15 +183,15 @@ class MovesPlan:
         if found.placement is not None:
             table.replace(moves, found.placement)
             table.even_out([moves], budget.at_least(_SECONDS_FOR_TIES))
-        return counted if found.bound is None else max(counted, found.bound)
+        if found.bound is None or found.bound <= counted:
+            return counted, Origin.COUNTING
+        return found.bound, Origin.CP_SAT
 
-    def solution(self, squares_bound: int = 0) -> Solution:
+    def solution(self, squares_bound: int = 0, origin: Origin = Origin.COUNTING) -> Solution:
         """Return the planned entry as a solution with three levels."""
         moves = self.moves
         squares = level_value(self.table.problem, _SQUARES, self.table.placements[moves])
-        evenness = LevelValue(
-            _SQUARES.name, squares, min(squares, squares_bound), origin=Origin.CP_SAT
-        )
+        evenness = LevelValue(_SQUARES.name, squares, min(squares, squares_bound), origin=origin)
         return self._entry(moves, self._bound, self._limit, (evenness,))
 
     def optimum(self) -> Solution:
@@ -210,23 +211,30 @@ class MovesPlan:
         fewest = table.fewest_moves(limit)
         bound = moves if fewest is None else min(fewest[1], moves)
         is_counted = bound == 0 or table.counted_bound(bound - 1) > limit
-        value = table.values[moves]
+        levels = (
+            LevelValue(
+                str(Measure.MAKESPAN),
+                table.values[moves],
+                lowest,
+                max(0, min(limit, self.tolerance.limit(lowest)) - lowest),
+                self._origin(is_counted=makespan_bound(table.problem) >= lowest),
+            ),
+            LevelValue(Movement.name, moves, bound, origin=self._origin(is_counted=is_counted)),
+            *further,
+        )
+        method = UsedMethod.last(UsedMethod.of_origin(one.origin) for one in levels if one.origin)
         return Solution(
             table.problem.to_assignment(table.placements[moves]),
-            method="cp-sat",
-            levels=(
-                LevelValue(
-                    str(Measure.MAKESPAN),
-                    value,
-                    lowest,
-                    max(0, min(limit, self.tolerance.limit(lowest)) - lowest),
-                    _origin(is_counted=makespan_bound(table.problem) >= lowest),
-                ),
-                LevelValue(Movement.name, moves, bound, origin=_origin(is_counted=is_counted)),
-                *further,
-            ),
+            method=str(method),
+            levels=levels,
             group=table.problem.group,
         )
+
+    def _origin(self, *, is_counted: bool) -> Origin:
+        """Return the origin of a bound. The table keeps none, so the origin of each search is CP-SAT."""
+        if is_counted:
+            return Origin.COUNTING
+        return Origin.ENUMERATION if self.table.is_complete else Origin.CP_SAT
 
     def _solve(self, levels: tuple[Level, ...], moves: int, budget: SearchBudget) -> Solution:
         table = self.table
@@ -270,8 +278,9 @@ def solve_as_planned(
 ) -> Solution:
     """Find an assignment with the fewest moves, as the searches of a plan do.
 
-    Small groups are proven directly first, which a plan does not try: its assignment can have
-    more moves where it is not proven. Without a table of moves, the assignment is that of `solve`.
+    Unlike a plan, this function first tries `MovesPlan.solve_directly`. Therefore, a plan that is
+    not proven can have more moves than its result. Without a table of moves, the result is that of
+    `solve`.
     """
     constraints = tuple(constraints)
     search = moves_plan(group, levels, constraints)
@@ -302,7 +311,3 @@ def solve_as_planned(
 def without_move_limit(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
     """Remove limits on the number of moves from the constraints."""
     return tuple(rule for rule in constraints if not isinstance(rule, MaxMoves))
-
-
-def _origin(*, is_counted: bool) -> Origin:
-    return Origin.COUNTING if is_counted else Origin.CP_SAT

@@ -2,9 +2,9 @@
 
 With a deterministic limit, the search adds violated constraints until its answer meets all of them.
 An appended constraint that this answer meets does not change the answer, unless several constraints
-are added together, or the answer of merged partitions is better. With a further level or tolerance,
-the search starts from the answer without it, so the answer does not become worse. Within a time
-limit, the searches share the time, so the answer can become worse.
+are added together, or the answer for merged colocated partitions is better. With a tolerance, or
+a third or later level, the search starts from the answer without it, so the answer does not become
+worse. Within a time limit, the searches share the time, so the answer can become worse.
 """
 
 from collections.abc import Sequence
@@ -189,8 +189,9 @@ class RelaxableSearch:
     def _violated(self, result: LexicographicResult) -> list[Constraint]:
         """Return the constraints that an answer violates.
 
-        If it meets all of them, return those that a placement with the best value of a level with a
-        tolerance violates: without this placement, the best value and the limit can be higher.
+        A level with a tolerance can have a second placement with its best value, which sets the
+        limit of the level. If the answer meets all constraints, return those that this placement
+        violates: with them, the best value and the limit can be higher.
         """
         broken = (
             violated(self.problem, self.rules, one) for one in result.placements(self.problem)

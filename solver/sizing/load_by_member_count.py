@@ -27,7 +27,7 @@ _PARTS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rung:
-    """Number of members with a lower makespan than every smaller number of members.
+    """Number of members with a lower makespan than every smaller number of the ladder.
 
     Parameters
     ----------
@@ -35,7 +35,8 @@ class Rung:
         Minimum makespan with this number of members.
     is_proven
         Whether the makespan is proven to be lower than with one member fewer, and every larger
-        number up to ``last`` is proven to have no lower makespan. The makespan itself has a bound.
+        number up to ``last`` is proven to have no lower makespan. The smallest number of the ladder
+        is not compared with one member fewer.
     last
         Largest number of members for which no lower makespan was found. The members beyond
         ``members`` are wasted.
@@ -80,7 +81,8 @@ class Ladder:
     """Scaling ladder of a group from ``first`` to ``last`` members.
 
     ``rungs`` are empty if a topic has no subscriber, or a capacity is too small, with every number
-    of members. ``is_complete`` is false if the search was stopped.
+    of members. ``is_complete`` is false if the search was stopped. After the time limit, drops can
+    be missing; then a rung is not proven.
     """
 
     first: int
@@ -116,7 +118,8 @@ def load_by_member_count(
         As in `members_needed`.
     with_moves
         Whether to minimise the moves to each rung, with short searches. Rungs near the current
-        number of members come first. If weights or speeds differ, others may have no moves.
+        number of members come first. If weights or speeds differ, ``movement`` and
+        ``moves_from_previous`` of others may be None.
     limits, seed
         As in `solve`; the time limit applies to the whole ladder.
     progress
@@ -149,7 +152,7 @@ def load_by_member_count(
 
 
 def _useful_members(group: Group, added: Member, first: int) -> int:
-    """Return a number of members at which each further member has no partition.
+    """Return a number of members above which no further member lowers the makespan.
 
     A member that differs from the added ones, for example by fewer topics, can be without use.
     """

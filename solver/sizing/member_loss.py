@@ -7,7 +7,7 @@ import numpy as np
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, Member, Topic
-from kassay.reference.model.group_remarks import require_group
+from kassay.reference.model.group_remarks import require_group, require_single_copies
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.reference.model.topics_and_members import MAX_WEIGHT
@@ -34,7 +34,10 @@ class MemberLoss:
 
 @dataclass(frozen=True, slots=True)
 class MemberLosses:
-    """Effects of losing each member that consumes a topic, one per member, in group order."""
+    """Effects of losing each member that consumes a topic, in group order.
+
+    If the search was stopped, only the losses before the stop.
+    """
 
     losses: tuple[MemberLoss, ...]
 
@@ -42,13 +45,13 @@ class MemberLosses:
     def worst(self) -> MemberLoss | None:
         """Return the loss that leads to the highest makespan.
 
-        Return None if the group has no members.
+        Return None if there are no losses.
         """
         return max(self.losses, key=lambda loss: loss.makespan.value, default=None)
 
     @property
     def makespan(self) -> LevelValue:
-        """Makespan after the worst loss, or 0 if the group has no members."""
+        """Makespan after the worst loss, or 0 if there are no losses."""
         return LevelValue(
             "makespan",
             max((loss.makespan.value for loss in self.losses), default=0),
@@ -79,7 +82,7 @@ def member_loss(
     Raises
     ------
     UsageError
-        If the assignment is not valid for the group.
+        If the assignment is not valid for the group, or partitions can have several members.
 
     Examples
     --------
@@ -90,6 +93,7 @@ def member_loss(
     3
     """
     require_group(group)
+    require_single_copies(group)
     budget = SearchBudget.start(SearchLimits.of(limits), seed)
     problem = build_problem(group)
     placement = problem.owner if assignment is None else problem.valid_placement(assignment)
@@ -121,7 +125,7 @@ def _in_units_of(problem: Problem, makespan: LevelValue, rest: Group) -> LevelVa
 def _without_search(problem: Problem, placement: Placement, lost: int) -> MemberLoss:
     """Return the makespan of longest processing time first, with a bound by counting."""
     speeds, factors = problem.member_units.speeds, problem.member_units.factors
-    most = problem.total * max(factors)
+    most = max(problem.total, 1) * max(factors)
     weight = exact_column(problem.weight, most)
     factor = exact_column(np.array(factors, dtype=object), most)
     is_free = (placement == lost) | (placement == NO_OWNER)

@@ -5,12 +5,14 @@ from dataclasses import replace
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group, Member
 from kassay.reference.model.group_annotations import WeightSource
+from kassay.reference.model.group_remarks import require_single_copies
 from kassay.reference.model.ownership import current_partitions, rejoin
 from kassay.reference.model.topic_partitions import Partitions
 
 
 def check_sizing_weights(group: Group, *, allow_lag: bool) -> None:
-    """Raise InputError if the weights of the group are lag and lag is not allowed."""
+    """Check that partitions have single members, and that weights are not lag unless allowed."""
+    require_single_copies(group)
     if group.weight_source is WeightSource.LAG and not allow_lag:
         raise InputError(
             f"group {group.id!r}: the weights are lag, and lag is a backlog, not a load: it does "

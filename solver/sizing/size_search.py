@@ -60,7 +60,7 @@ class MemberCount:
 
 @dataclass(frozen=True, slots=True)
 class SizeSearch:
-    """Optima of a group for numbers of members. Each optimum is computed only once.
+    """Optima of a group for numbers of members. Results are kept for further questions.
 
     Parameters
     ----------

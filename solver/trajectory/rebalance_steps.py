@@ -18,7 +18,7 @@ from kassay.solver.flow.optimal_loads_by_cuts import LevelSet, is_feasible, leve
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import Imbalance, Movement, Tolerance
 from kassay.solver.problem import build_problem
-from kassay.solver.solution import LevelValue, Solution
+from kassay.solver.solution import LevelValue, Solution, Status
 from kassay.solver.solve import solve
 from kassay.solver.subscription_network import SubscriptionNetwork, build_network
 
@@ -141,7 +141,11 @@ class _WeightedStep:
         free = rejoin(group, Assignment({}))
         solution = solve(free, levels=(Imbalance(Measure.MAKESPAN),), limits=budget.rest())
         if solution.assignment is None:
-            raise InputError(f"groups[{number}]: no assignment meets the capacities of the members")
+            if solution.status is Status.INFEASIBLE:
+                reason = "no assignment meets the capacities of the members"
+            else:
+                reason = "no assignment within the capacities was found in time; raise the limit"
+            raise InputError(f"groups[{number}]: {reason}")
         return cls(group, level, solution, solution.assignment)
 
     @property

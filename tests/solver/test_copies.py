@@ -3,10 +3,12 @@
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import chain, combinations, product
 
 import pytest
 
+from kassay.experiments.planning.group_plan.plan import plan
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group, Member, Topic
@@ -14,7 +16,11 @@ from kassay.solver.certificate.certificate import certificate_document
 from kassay.solver.certificate.check import certificate_errors
 from kassay.solver.certificate.read_certificate import parse_certificate
 from kassay.solver.constraints import MaxMoves
+from kassay.solver.sizing.load_by_member_count import load_by_member_count
+from kassay.solver.sizing.member_loss import member_loss
+from kassay.solver.sizing.members_needed import members_needed
 from kassay.solver.solve import solve
+from kassay.solver.trajectory.trajectory import optimal_trajectory
 from tests.tiers import short_and_long
 
 LEVELS = (
@@ -154,3 +160,20 @@ def test_constraints_on_groups_with_copies_are_refused() -> None:
 def test_a_repeated_copy_and_a_missing_copy_are_violations() -> None:
     found = list(violations(_share_group(), Assignment({"m0": [("t", 0), ("t", 0)]})))
     assert found == ["t-1 is not assigned", "t-0 is assigned twice to member 'm0'"]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        member_loss,
+        load_by_member_count,
+        partial(members_needed, makespan=1),
+        lambda group: optimal_trajectory([group]),
+        plan,
+    ],
+)
+def test_other_functions_refuse_several_members_per_partition(function):
+    members = tuple(Member(f"m{at}", ("t",)) for at in range(3))
+    group = Group((Topic("t", 2, copies=((1, 3), (1, 3))),), members)
+    with pytest.raises(UsageError, match="supports neither partitions with several members"):
+        function(group)

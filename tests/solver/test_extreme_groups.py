@@ -8,6 +8,7 @@ from kassay.experiments.cli import main
 from kassay.reference import Assignment, Group, Member, Topic, violations
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.assignment import movement
+from kassay.reference.model.metrics import Measure
 from kassay.solver import (
     Capacity,
     MaxMoves,
@@ -19,6 +20,7 @@ from kassay.solver import (
 )
 from kassay.solver.improvement.explanation import explain
 from kassay.solver.limits import SearchLimits
+from kassay.solver.objective import Imbalance, Movement, TopicSpread
 from kassay.solver.sizing.member_loss import member_loss
 
 HUGE = 2**53 + 1
@@ -184,3 +186,35 @@ def test_leximax_accepts_a_limit_on_moves(limits):
     found = solve(group, levels=["leximax"], constraints=[MaxMoves(4)], limits=limits)
     assert found.assignment is not None
     assert movement(group, found.assignment) <= 4
+
+
+LARGE_MULTIPLE = (9973, 9967, 9949, 9941, 9931, 9929, 9923)
+"""Speeds of members whose least common multiple exceeds 64 bits."""
+
+
+def with_large_multiple(partitions, weight):
+    members = (Member(f"m{at}", ("t",), speed=speed) for at, speed in enumerate(LARGE_MULTIPLE))
+    topic = Topic("t", partitions, weights=(weight,) * partitions)
+    return Group((topic,), tuple(members))
+
+
+@pytest.mark.parametrize("measure", list(Measure))
+@pytest.mark.parametrize(("partitions", "weight"), [(9, 0), (30, 0), (40, 5)])
+def test_a_large_common_multiple_of_the_speeds_has_a_bound(partitions, weight, measure):
+    group = with_large_multiple(partitions, weight)
+    levels = (Imbalance(measure), Movement(), TopicSpread())
+    for chosen in (levels[:2], levels):
+        solution = solve(group, levels=chosen, limits=0.2)
+        assert all(level.bound <= level.value for level in solution.levels)
+        certificate = solution.certificate
+        assert list(certificate_errors(group, solution.assignment, certificate)) == []
+        if not weight:
+            assert (solution.imbalance.value, solution.imbalance.bound) == (0, 0)
+
+
+@pytest.mark.parametrize("weight", [0, 5])
+def test_losses_with_a_large_common_multiple_of_the_speeds_are_the_same_without_time(weight):
+    group = with_large_multiple(9, weight)
+    without_time, searched = member_loss(group, limits=0).makespan, member_loss(group).makespan
+    assert without_time.bound <= searched.value <= without_time.value
+    assert searched.value > 0 or not weight

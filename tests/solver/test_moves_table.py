@@ -18,6 +18,7 @@ from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.metrics import Measure, loads, measures
 from kassay.solver import MaxMoves, SearchLimits, frontier, solve
 from kassay.solver.bounds.large_partition_moves import large_partition_moves_bound
+from kassay.solver.certificate.certificate import Proof
 from kassay.solver.frontier import moves_frontier as moves_frontier_module
 from kassay.solver.frontier.frontier import moves_table
 from kassay.solver.frontier.moves_frontier import moves_frontier
@@ -145,8 +146,10 @@ def test_the_squares_of_a_plan_are_proven_if_all_assignments_are_compared():
     budget = SearchBudget.start(SearchLimits())
     planned.start(budget)
     assert planned.table.is_complete
-    squares = planned.solution(planned.even_out(budget)).levels[-1]
+    solution = planned.solution(*planned.even_out(budget))
+    squares = solution.levels[-1]
     assert (planned.moves, squares.value, squares.bound) == (1, 147, 147)
+    assert (solution.method, squares.proof) == ("enumeration", Proof.SEARCH)
 
 
 def _lowest_by_brute_force(group, measure, most):

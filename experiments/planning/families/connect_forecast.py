@@ -152,7 +152,9 @@ class _Start:
             raise InputError(f"{where}: protocol: the eager protocol has no delay to forecast")
         connectors = last_step(document)["connectors"]
         if not sum(connectors.values()):
-            raise InputError(f"{where}: the last step has no task")
+            raise InputError(
+                f"{where}: the last step has no task; add a connector with tasks to its connectors"
+            )
         return cls(connectors, state_after_events(document))
 
     def step(self, workers: Sequence[str], wait_ms: int = 0, **keys: object) -> dict[str, object]:

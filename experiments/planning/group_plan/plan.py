@@ -26,15 +26,16 @@ from kassay.experiments.planning.preparation.identify_assignor import client_ass
 from kassay.experiments.planning.preparation.plan_verdict import Verdict, other_verdict
 from kassay.experiments.planning.preparation.planning_levels import makespan_of, planning_levels
 from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_annotations import WeightSource
-from kassay.reference.model.group_remarks import require_group
+from kassay.reference.model.group_remarks import require_group, require_single_copies
 from kassay.reference.model.metrics import member_units, participants
 from kassay.reference.model.ownership import NO_OWNER, ownership, rejoin
 from kassay.solver.constraints import Constraint, group_constraints
 from kassay.solver.frontier.moves_plan import without_move_limit
 from kassay.solver.limits import SearchLimits
-from kassay.solver.objective import Level, requested_levels
+from kassay.solver.objective import Level, Movement, requested_levels
 from kassay.solver.sizing.limiting_partition import LimitingPartition, limiting_partition
 from kassay.solver.sizing.member_loss import MemberLosses, member_loss
 from kassay.solver.sizing.members_needed import members_needed
@@ -82,6 +83,8 @@ def plan(
 
     Raises
     ------
+    UsageError
+        If the levels do not include movement, or partitions can have several members.
     LookupError
         If the group has no assignment: it has no members, or capacities are too small.
 
@@ -93,7 +96,11 @@ def plan(
     (11, 10, 2)
     """
     require_group(group)
+    require_single_copies(group)
     levels = planning_levels(group) if levels is None else requested_levels(group, levels)
+    if not any(isinstance(level, Movement) for level in levels):
+        names = ", ".join(level.name for level in levels)
+        raise UsageError(f"the levels of a plan must include movement, got {names}")
     limits = CaseLimits.of(limits)
     assignors = () if client is None else client_assignors(client)
     content = min(_CONTENT_SECONDS * group.partition_count, limits.time / 2)

@@ -125,10 +125,10 @@ class PlannedSolution:
         most_moves = search.moves + 1
         while search.moves < most_moves:
             most_moves = search.moves
-            bound = search.even_out(self.time.budget("sum of squares at this maximum load", 0.4))
+            proof = search.even_out(self.time.budget("sum of squares at this maximum load", 0.4))
             # The first moves of the plan can reach its tolerance, if the time was too short.
-            _add_prefixes(self.table, search.solution(bound).assignment)
-        self.solution, self.optimum = search.solution(bound), search.optimum()
+            _add_prefixes(self.table, search.solution(*proof).assignment)
+        self.solution, self.optimum = search.solution(*proof), search.optimum()
 
     def _shorten(self, search: MovesPlan) -> None:
         """Leave less time for the further parts of the plan if its number of moves is proven.

@@ -79,7 +79,10 @@ def planned_rebalances(
             rebalances.append(state.rebalance(at, events))
             before, events = state.consumed(), []
     if not rebalances:
-        raise InputError(f"{script.name}: the events cause no rebalance")
+        raise InputError(
+            f"{script.name}: the events cause no rebalance; add an event that "
+            "changes members, subscriptions or partitions"
+        )
     return rebalances
 
 

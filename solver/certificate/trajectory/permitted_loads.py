@@ -143,7 +143,8 @@ def permitted_loads(
     least_makespan = max(limits, default=0)
     if level.measure is Measure.MAKESPAN:
         weight = problem.group.uniform_weight or 1  # the ranges are numbers of partitions
-        most = np.minimum(capacity, level.tolerance.limit(least_makespan * weight) // weight)
+        limit = level.tolerance.limit(least_makespan * weight) // weight
+        most = np.minimum(capacity, min(limit, problem.partition_count))
         whole = LoadRange(number, np.zeros_like(most), most, problem.partition_count)
         return PermittedAssignments(problem, subscribed, subscribed, (whole,), least_makespan)
     permitted = np.zeros_like(subscribed)
@@ -168,7 +169,9 @@ def _load_limits(problem: Problem, level: Imbalance, best: Assignment) -> Ints:
         raise InputError(f"group {group.id!r}: the assignment of the evidence: {violation}")
     loads, units = load_vector(group, best), problem.member_units
     limit = level.tolerance.limit(max(units.relative_loads(loads), default=0))
-    most = np.array([limit // factor for factor in units.factors], dtype=np.int64)
+    most = np.array(
+        [min(limit // factor, problem.total) for factor in units.factors], dtype=np.int64
+    )
     for name, member in problem.member_index.items():
         capacity = group.member_table()[name].capacity
         if capacity is not None and loads[member] > capacity:

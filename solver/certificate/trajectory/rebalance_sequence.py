@@ -11,6 +11,7 @@ import numpy as np
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group, Topic
+from kassay.reference.model.group_remarks import require_single_copies
 from kassay.reference.model.metrics import Measure, member_units
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.certificate.trajectory.permitted_loads import (
@@ -129,9 +130,8 @@ def check_groups(groups: Sequence[Group], level: Imbalance) -> None:
     """Check that a trajectory with the level of imbalance is defined for the groups."""
     if not groups:
         raise UsageError("groups is empty; pass at least one group")
-    for number, group in enumerate(groups):
-        if group.has_copies:
-            raise UsageError(f"groups[{number}]: a trajectory requires one member per partition")
+    for group in groups:
+        require_single_copies(group)
     if is_weighted(groups) and level.measure is not Measure.MAKESPAN:
         raise UsageError(
             f"if weights or speeds differ, a trajectory requires makespan, got {level.measure}"

@@ -91,7 +91,7 @@ def test_the_best_delay_is_kept():
     ("document", "message"),
     [
         (cluster(protocol="eager"), "the eager protocol has no delay"),
-        (cluster(tasks=0), "the last step has no task"),
+        (cluster(tasks=0), "the last step has no task; add a connector"),
         (cluster(workers=0), "the last step has no worker"),
         (cluster(steps=[]), "the last step has no worker"),
         (

@@ -22,6 +22,7 @@ from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
 from kassay.reference import Group, Member, Topic
 from kassay.reference.documents.json_codec import parse_group
 from kassay.reference.model.assignment import movement, violations
+from kassay.reference.model.errors import UsageError
 from kassay.reference.model.metrics import Measure, loads
 from kassay.solver import MaxMoves
 from kassay.solver.frontier.frontier_points import Frontier, FrontierPoint
@@ -90,6 +91,11 @@ def test_a_group_without_an_assignment_has_no_plan():
                 members=(Member(id="a", subscription=("t",), capacity=0),),
             )
         )
+
+
+def test_the_levels_of_a_plan_must_include_movement():
+    with pytest.raises(UsageError, match="must include movement, got makespan"):
+        plan(NAMED_GROUPS["E"].group, levels="makespan")
 
 
 def test_the_csv_and_json_files_agree_with_the_plan():

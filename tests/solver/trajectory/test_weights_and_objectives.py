@@ -2,10 +2,12 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
+from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.solver.certificate.certificate import Proof
 from kassay.solver.certificate.trajectory.check_trajectory import trajectory_errors
@@ -107,3 +109,24 @@ def test_a_tolerance_has_the_unit_of_equal_weights(weight, excess):
         found = optimal_trajectory([group], levels=(Imbalance("makespan", tolerance), Movement()))
         assert (found.value, found.bound) == (2 - excess, 2 - excess)
         checked([group], found)
+
+
+@pytest.mark.parametrize("weights", [(1, 1, 1), (1, 2, 3)])
+def test_a_tolerance_may_exceed_64_bits(weights):
+    members = (Member("a", ("t",), owned=[("t", 0), ("t", 1), ("t", 2)]), Member("b", ("t",)))
+    group = Group((Topic("t", 3, weights=weights),), members)
+    levels = (Imbalance("makespan", Tolerance(up_to=2**70)), Movement())
+    assert checked([group], optimal_trajectory([group], levels=levels)).moves == 0
+
+
+def test_capacities_are_not_called_impossible_if_the_time_ends():
+    rng = random.Random(0)
+    pairs = [(rng.randint(201, 399), rng.randint(251, 349)) for _ in range(12)]
+    weights = tuple(weight for a, b in pairs for weight in (a, b, 1000 - a - b))
+    members = tuple(Member(f"m{at}", ("t",), capacity=1000) for at in range(12))
+    group = Group((Topic("t", 36, weights=weights),), members)
+    with pytest.raises(InputError, match="was found in time; raise the limit"):
+        optimal_trajectory([group], limits=SearchLimits(time=0))
+    smaller = replace(group, members=members[:-1])
+    with pytest.raises(InputError, match="no assignment meets the capacities"):
+        optimal_trajectory([smaller], limits=SearchLimits(time=10))
