@@ -15,6 +15,7 @@ from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
 from kassay.reference.model.topics_and_members import MAX_WEIGHT
 from kassay.solver.certificate.certificate import LevelClaim
+from kassay.solver.certificate.level_values import stable_claims
 from kassay.solver.constraints import (
     Capacity,
     Colocated,
@@ -115,10 +116,12 @@ class MergedProblem:
         """Return the bounds of claims about the merged group as bounds on original levels.
 
         With different owners, the moves differ, so that bounds on moves and later levels are not
-        valid. If constraints are left out, only the bound on the first level is valid.
+        valid. If constraints are left out, only the bound on the first level is valid, otherwise
+        those of `stable_claims`.
         """
         found: list[int] = []
-        for level, claim in zip(levels, claims[: 1 if self.lacks_rules else None], strict=False):
+        valid = claims[:1] if self.lacks_rules else stable_claims(self.problem, claims)
+        for level, claim in zip(levels, valid, strict=False):
             is_movement = isinstance(level, Movement)
             if is_movement and not self.has_equal_owners:
                 break

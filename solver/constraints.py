@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import assert_never
+from typing import SupportsIndex, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,11 +148,32 @@ def check_constraints(group: Group, constraints: Iterable[Constraint]) -> None:
             )
     if not constraints:
         return
+    for constraint in constraints:
+        for number in _numbers(constraint):
+            if not isinstance(number, SupportsIndex):
+                raise InputError(f"constraint {constraint!r}: {number!r} is not an integer")
     members = group.member_table()
     counts = {topic.name: topic.partitions for topic in group.topics}
     for constraint in constraints:
         for error in _errors(constraint, members, counts):
             raise InputError(f"constraint {constraint!r}: {error}")
+
+
+def _numbers(constraint: Constraint) -> Iterable[object]:
+    """Yield the numbers of a constraint: limits and partitions."""
+    match constraint:
+        case Capacity() | MaxPartitions() | MaxMoves():
+            yield constraint.limit
+        case Forbidden(partition=None):
+            pass
+        case Pinned() | Forbidden():
+            yield constraint.partition
+        case Separated():
+            yield from (tp.partition for tp in constraint.partitions)
+        case Colocated():
+            pass
+        case _:
+            assert_never(constraint)
 
 
 def _errors(

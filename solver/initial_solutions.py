@@ -194,16 +194,19 @@ def _fill(problem: Problem, placement: Placement, units: Sequence[LoadUnits]) ->
         np.flatnonzero(~placed).tolist(),
         key=lambda at: (-problem.weight[at], breadth[problem.consumer_set[at]], at),
     )
-    factor = max(problem.member_units.factors, default=1)
-    is_exact = Arithmetic.INT64.represents(max(problem.total, 1) * factor)
-    if units or not (problem.group.has_equal_speeds or is_exact):
-        _place_by_units(problem, placement, order, loads, units or (problem.member_units,))
+    own_units = units or (problem.member_units,)
+    factor = max((max(each.factors, default=1) for each in own_units), default=1)
+    if not Arithmetic.INT64.represents(max(problem.total, 1) * factor):
+        if units or not problem.group.has_equal_speeds:
+            _place_by_units(problem, placement, order, loads, own_units)
+        else:
+            _place_by_queue(problem, placement, order, loads)
         return placement
     sizes = np.array([len(consumers) for consumers in problem.consumer_sets], dtype=np.int64)
     scanned = int(sizes[problem.consumer_set[order]].sum()) if order else 0
     has_few_scans = scanned < _MAX_SCANNED_PER_ENTRY * int(sizes.sum())
-    if is_exact and (has_few_scans or not problem.group.has_equal_speeds):
-        _place_by_scan(problem, placement, order, loads)
+    if has_few_scans or units or not problem.group.has_equal_speeds:
+        _place_by_scan(problem, placement, order, loads, own_units)
     else:
         _place_by_queue(problem, placement, order, loads)
     return placement
@@ -216,7 +219,10 @@ def _place_by_units(
     member_loads: list[int],
     units: Sequence[LoadUnits],
 ) -> None:
-    """Give each partition to the consumer whose relative loads are lowest with it."""
+    """Give each partition to the consumer whose relative loads are lowest with it.
+
+    Relative loads are Python integers of any size.
+    """
     loads = [each.loads(member_loads) for each in units]
     consumer_sets = [consumers.tolist() for consumers in problem.consumer_sets]
 
@@ -233,24 +239,35 @@ def _place_by_units(
 
 
 def _place_by_scan(
-    problem: Problem, placement: Placement, order: list[int], loads: list[int]
+    problem: Problem,
+    placement: Placement,
+    order: list[int],
+    member_loads: list[int],
+    units: Sequence[LoadUnits],
 ) -> None:
-    """Give each partition to the consumer whose relative load is lowest with it, by a scan.
+    """Give each partition to the consumer whose relative loads are lowest with it, in arrays.
 
     If relative loads are equal, the owner gets the partition.
     """
-    load = np.array(loads, dtype=np.int64)
-    factors = np.array(problem.member_units.factors, dtype=np.int64)
+    tables = [
+        (
+            np.array(each.unit_of, dtype=np.int64),
+            np.array(each.loads(member_loads), dtype=np.int64),
+            np.array(each.factors, dtype=np.int64),
+        )
+        for each in units
+    ]
     for partition in order:
-        consumers = problem.consumer_sets[problem.consumer_set[partition]]
+        best = problem.consumer_sets[problem.consumer_set[partition]]
         weight, owner = problem.weight[partition], problem.owner[partition]
-        relative = (load[consumers] + weight) * factors[consumers]
-        member = consumers[np.argmin(relative)]
-        if owner != NO_OWNER:
-            with_owner = (load[owner] + weight) * factors[owner]
-            member = owner if with_owner == relative.min() else member
+        for unit_of, load, factors in tables:
+            unit = unit_of[best]
+            relative = (load[unit] + weight) * factors[unit]
+            best = best[relative == relative.min()]
+        member = owner if owner in best else best[0]
         placement[partition] = member
-        load[member] += weight
+        for unit_of, load, _ in tables:
+            load[unit_of[member]] += weight
 
 
 def _place_by_queue(

@@ -15,14 +15,15 @@ References
    chapters 9 and 14.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from kassay.reference.model.errors import InternalError
+from kassay.reference.model.errors import InternalError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import LoadUnits, Measure
 from kassay.solver import objective
+from kassay.solver.constraints import Constraint, is_limited
 from kassay.solver.evaluation import level_value, pair_costs
 from kassay.solver.number_ranges import Arithmetic, Weights, exact_column
 from kassay.solver.problem import Ints, Placement, Problem
@@ -34,6 +35,27 @@ def has_arc_costs(group: Group, levels: Sequence[objective.Level]) -> bool:
     return bool(group.common_weight) and not any(
         level.tolerance or not _has_arc_costs(level) for level in levels
     )
+
+
+def check_arc_costs(
+    group: Group, levels: Sequence[objective.Level], rules: Iterable[Constraint]
+) -> None:
+    """Raise UsageError if a group or level requires arc costs, and another part has none."""
+    names = [level.name for level in levels if isinstance(level, objective.FlowLevel)]
+    if not (group.has_copies or names):
+        return
+    cause = f"the level {names[0]}" if names else "a group with copies of partitions or state"
+    if not group.common_weight:
+        raise UsageError(f"{cause} requires equal weights")
+    for level in levels:
+        if level.tolerance or not _has_arc_costs(level):
+            raise UsageError(
+                f"{cause} supports only the levels sum_of_squares, host_sum_of_squares, movement, "
+                f"topic_spread, {', '.join(objective.FLOW_LEVELS)}, without tolerance or costs; "
+                f"got {level.name}"
+            )
+    if is_limited(group, rules):
+        raise UsageError(f"{cause} supports no constraints except capacities of the members")
 
 
 def _has_arc_costs(level: objective.Level) -> bool:

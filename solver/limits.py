@@ -69,6 +69,10 @@ class SearchLimits:
         return self.stop is not None and self.stop.is_set()
 
     def __post_init__(self) -> None:
+        try:
+            float(self.time)
+        except (OverflowError, TypeError, ValueError):
+            raise UsageError(f"time limit must be a number of seconds, got {self.time!r}") from None
         if not self.time >= 0:
             raise UsageError(f"time limit must be at least 0 seconds, got {self.time!r}")
         if self.deterministic is not None and not self.deterministic >= 0:
@@ -89,14 +93,18 @@ class SearchBudget:
     seed: int = 0
     queries: Iterator[int] | None = field(default=None, repr=False, compare=False)
     latest: float = inf  # in the same seconds as the deadline
+    end: float = inf  # of the whole search with its grace, in seconds of `time.monotonic`
     GRACE: ClassVar[float] = 0.5
     """Maximum seconds after the deadline, to find a first result."""
 
     @classmethod
     def start(cls, limits: SearchLimits, seed: int = 0) -> Self:
         """Return a budget that starts now."""
+        if seed < 0:
+            raise UsageError(f"seed must be at least 0, got {seed!r}")
         deadline = time.monotonic() + limits.time
-        return cls(deadline, limits, seed, latest=deadline + cls.GRACE)
+        end = deadline + cls.GRACE
+        return cls(deadline, limits, seed, latest=end, end=end)
 
     def rest(self) -> SearchLimits:
         """Return the limits for a search that ends at the deadline."""
@@ -105,12 +113,22 @@ class SearchBudget:
     @property
     def seconds(self) -> float:
         """Return the remaining seconds, or 0 if the search is stopped."""
-        return 0.0 if self.limits.is_stopped else max(self.deadline - self._now(), 0.0)
+        return 0.0 if self._is_ended else max(self.deadline - self._now(), 0.0)
+
+    @property
+    def _is_ended(self) -> bool:
+        """Return whether the search is stopped, or the time of the whole search has passed."""
+        return self.limits.is_stopped or time.monotonic() >= self.end
 
     @property
     def has_time(self) -> bool:
         """Return whether time is left."""
         return self.seconds > 0
+
+    @property
+    def has_grace(self) -> bool:
+        """Return whether time is left until `GRACE` seconds after the end of the whole search."""
+        return not self._is_ended
 
     def part(self, share: float) -> "SearchBudget":
         """Return a budget that ends after a share of the remaining time."""
@@ -160,7 +178,7 @@ class SearchBudget:
         """Return a function that reports whether the search may continue.
 
         With a deterministic limit, the function permits ``most`` steps, or fewer if the limit is
-        below 1, and ignores the time, unless the search is stopped. Otherwise, it permits
+        below 1, and ignores the time until the end of the whole search. Otherwise, it permits
         ``least`` steps until half of the time limit of the whole search, and further ones until
         the deadline. Short searches therefore rarely depend on the load of the machine.
         """
@@ -171,7 +189,7 @@ class SearchBudget:
             first = limited_steps(least, lambda: until_half.has_time)
             return lambda: first() or self.has_time
         steps = ceil(most * min(deterministic, 1))
-        return limited_steps(steps, lambda: not self.limits.is_stopped)
+        return limited_steps(steps, lambda: not self._is_ended)
 
 
 def limited_steps(most: int, may_continue: Callable[[], bool] = lambda: True) -> Callable[[], bool]:

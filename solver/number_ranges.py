@@ -48,12 +48,21 @@ class Arithmetic(Enum):
         return magnitude < self.value
 
 
+_TEXT_BITS = 14_000
+"""Bits of integers that Python converts to text by default (`sys.get_int_max_str_digits`)."""
+
+
 def exact_integers(values: Sequence[int]) -> Weights:
     """Convert integers to an array of int64, or of Python integers if sums may overflow.
 
     The integers must not be negative.
     """
     return np.array(values, dtype=_dtype(sum(values)))
+
+
+def integer_text(value: int) -> str:
+    """Return an integer as text, or its size if Python cannot convert so many digits."""
+    return f"{value:,}" if value.bit_length() < _TEXT_BITS else f"about 2**{value.bit_length()}"
 
 
 def exact_column(column: Weights, most: int) -> Weights:

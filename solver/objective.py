@@ -1,5 +1,6 @@
 """Levels of the lexicographic objective."""
 
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,6 +19,13 @@ class MovementCost(StrEnum):
 
     COUNT = "count"
     WEIGHT = "weight"
+
+
+def _integer(value: object, name: str) -> int:
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise UsageError(f"{name} must be an integer, got {value!r}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +68,9 @@ class Tolerance:
             raise UsageError(
                 f"relative tolerance must be a finite number, got {self.relative!r}"
             ) from None
+        object.__setattr__(self, "absolute", _integer(self.absolute, "absolute tolerance"))
+        if self.up_to is not None:
+            object.__setattr__(self, "up_to", _integer(self.up_to, "up_to"))
         if share < 0 or self.absolute < 0:
             raise UsageError(
                 f"absolute and relative tolerance must be at least 0, got {self.absolute!r} "
@@ -100,6 +111,8 @@ class _LoadLevel:
     tolerance: Tolerance = EXACT
 
     def __post_init__(self) -> None:
+        if self.measure not in list(Measure):
+            raise UsageError(f"measure must be one of {', '.join(Measure)}, got {self.measure!r}")
         if Measure(self.measure) is Measure.LEXIMAX and self.tolerance:
             raise UsageError(
                 "a tolerance is not supported for leximax; use another imbalance measure"
@@ -164,7 +177,12 @@ class Movement:
             object.__setattr__(self, "cost", MovementCost(self.cost))
             return
         pairs = self.cost.items() if isinstance(self.cost, Mapping) else self.cost
-        costs = tuple(sorted((TopicPartition(*tp), cost) for tp, cost in pairs))
+        costs = tuple(
+            sorted(
+                (TopicPartition(*tp), _integer(cost, "the cost of a move")) for tp, cost in pairs
+            )
+        )
+        object.__setattr__(self, "other", _integer(self.other, "the cost of a move"))
         bad = next((item for item in costs if item[1] < 0), None)
         if bad is not None or self.other < 0:
             raise UsageError(f"the cost of a move must be at least 0, got {bad or self.other!r}")

@@ -21,6 +21,7 @@ from kassay.solver.certificate.certificate import (
     weakest_proof,
 )
 from kassay.solver.improvement.transfer_chains import Transfer
+from kassay.solver.number_ranges import integer_text
 from kassay.solver.objective import CrossRack
 
 
@@ -111,7 +112,8 @@ class LevelValue:
         return self.value - self.bound
 
     def __str__(self) -> str:
-        return f"{self.name} {self.value:,}" + ("" if self.gap == 0 else f" (bound {self.bound:,})")
+        bound = "" if self.gap == 0 else f" (bound {integer_text(self.bound)})"
+        return f"{self.name} {integer_text(self.value)}{bound}"
 
     @property
     def is_proven(self) -> bool:

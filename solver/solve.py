@@ -13,13 +13,13 @@ from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import require_group
 from kassay.solver.certificate.certificate import Certificate, Conflict, LevelClaim, Origin
 from kassay.solver.colocated_groups import merge_colocated
-from kassay.solver.constraints import Constraint, check_constraints, group_constraints, is_limited
+from kassay.solver.constraints import Constraint, check_constraints, group_constraints
 from kassay.solver.evaluation import binding_constraints, check_levels, level_value, violated
 from kassay.solver.flow import optimal_flow
 from kassay.solver.flow.flow_levels import solve_levels_by_flow
 from kassay.solver.flow.ordered_level_flows import solve_ordered_levels
 from kassay.solver.incumbent_pool import FlowMethod
-from kassay.solver.level_network import has_arc_costs, price_flow
+from kassay.solver.level_network import check_arc_costs, has_arc_costs, price_flow
 from kassay.solver.lexicographic.relaxations import RelaxableSearch
 from kassay.solver.lexicographic.solve_levels import (
     LexicographicResult,
@@ -86,6 +86,8 @@ def solve(
         If a constraint refers to a member, topic or partition that the group does not have.
     """
     require_group(group)
+    if method not in list(Method):
+        raise UsageError(f"method must be one of {', '.join(Method)}, got {method!r}")
     start = time.monotonic()
     levels, limits = requested_levels(group, levels), SearchLimits.of(limits)
     budget = SearchBudget.start(limits, seed)
@@ -114,15 +116,12 @@ def _check_request(
         raise UsageError("levels is empty; pass at least one level, for example Imbalance()")
     check_constraints(group, rules)
     check_levels(group, levels)
-    names = [level.name for level in levels if isinstance(level, FlowLevel)]
-    if (group.has_copies or names) and (
-        is_limited(group, rules) or method is not Method.AUTO or not has_arc_costs(group, levels)
-    ):
+    check_arc_costs(group, levels, rules)
+    needs_arcs = group.has_copies or any(isinstance(level, FlowLevel) for level in levels)
+    if needs_arcs and method is not Method.AUTO:
         raise UsageError(
-            "groups with several members per partition or stateful topics, and the levels "
-            f"{', '.join(FLOW_LEVELS)}, require equal weights, the method auto and no constraints "
-            "except capacities; other levels must be sum_of_squares, host_sum_of_squares, movement "
-            "or topic_spread"
+            "a group with copies of partitions or state, and the levels "
+            f"{', '.join(FLOW_LEVELS)}, require the method 'auto', got {str(method)!r}"
         )
     is_one_flow = not rules and prices_prove(group, levels)
     if method is Method.FLOW and not is_one_flow:

@@ -271,7 +271,7 @@ def imbalance(
     group: Group, assignment: Assignment, *, measure: Measure = Measure.SUM_OF_SQUARES
 ) -> int:
     """Return the imbalance of an assignment."""
-    return measures(group, assignment)[Measure(measure)]
+    return imbalance_of(Measure(measure), load_vector(group, assignment), member_units(group))
 
 
 @cached_per_group

@@ -15,6 +15,7 @@ from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 
 MAX_PARTITIONS = 2**31 - 1
 MAX_WEIGHT = 2**63 - 1
+MAX_COPIES = 2**31 - 1
 MAX_SPEED = 10_000
 NO_GENERATION = -1
 LATEST_PROTOCOL_VERSION = 3
@@ -79,10 +80,10 @@ class Topic:
             object.__setattr__(self, "copies", tuple((low, high) for low, high in self.copies))
             _check_length(where, "copies", self.copies, self.partitions)
             for number, (low, high) in enumerate(self.copies):
-                if not 0 <= low <= high:
+                if not 0 <= low <= high <= MAX_COPIES:
                     raise InputError(
-                        f"{where}: copies of partition {number} must be a range of at least 0, "
-                        f"got {low} to {high}"
+                        f"{where}: copies of partition {number} must be a range from 0 to at most "
+                        f"{MAX_COPIES:,}, got {low} to {high}"
                     )
 
     def __repr__(self) -> str:

@@ -11,6 +11,9 @@ from kassay.reference.model.metrics import LoadUnits, Measure
 from kassay.solver.evaluation import rank_of_descending
 from kassay.solver.problem import Problem
 
+_MAX_COMPARISONS = 1_000_000
+"""Number of comparisons of two sets, which take about 0.1 s."""
+
 
 def unit_imbalance_bound(problem: Problem, measure: Measure, units: LoadUnits) -> int:
     """Return a lower bound on the imbalance of members or hosts, for one measure."""
@@ -126,13 +129,19 @@ def _least_squares(problem: Problem, load: int, factors: Sequence[int]) -> int:
     return int((squares + (parts - sum(counts)) * (low + 1)) * problem.weight_unit**2)
 
 
+def compared_sets(count: int) -> int:
+    """Return the number of sets that are compared with all of ``count`` sets in a short time."""
+    return _MAX_COMPARISONS // max(count, 1)
+
+
 def _closed_sets(problem: Problem, units: LoadUnits) -> Iterator[tuple[list[int], int]]:
     """Yield sets of load units, each with the load that only these units can receive."""
     sets = [frozenset(units.unit_of[at] for at in each.tolist()) for each in problem.consumer_sets]
     loads = [
         sum(problem.weight[problem.consumer_set == index].tolist()) for index in range(len(sets))
     ]
-    for units_of_set in dict.fromkeys((*sets, frozenset(range(len(units.names))))):
+    compared = sets[: compared_sets(len(sets))]
+    for units_of_set in dict.fromkeys((*compared, frozenset(range(len(units.names))))):
         inside = sum(load for other, load in zip(sets, loads, strict=True) if other <= units_of_set)
         yield sorted(units_of_set), inside
 

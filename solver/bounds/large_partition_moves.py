@@ -33,7 +33,7 @@ def large_partition_moves_bound(problem: Problem, max_loads: Sequence[int]) -> i
     >>> large_partition_moves_bound(build_problem(Group(topics=(topic,), members=members)), [8, 8])
     2
     """
-    half = max(max_loads, default=0) / 2
+    half = min(max(max_loads, default=0), problem.total) // 2
     large = np.flatnonzero(problem.weight > half).tolist()
     if not large or len(large) > min(_MAX_LARGE, problem.member_count):
         return 0

@@ -14,6 +14,7 @@ from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver import objective
 from kassay.solver.bounds.host_and_speed_bounds import (
+    compared_sets,
     greatest_true,
     max_unit_load,
     unit_imbalance_bound,
@@ -125,15 +126,15 @@ def _pigeonhole_bound(weights: list[int], members: int) -> int:
 def _closed_member_sets(problem: Problem) -> Iterator[tuple[int, list[int]]]:
     """Yield, per set of members, its size and the weights that only these members can receive.
 
-    The weights are in descending order. The sets are the consumers of each topic and the
-    components.
+    The weights are in descending order. The sets are the consumers of each topic (of some topics,
+    if there are many), and the components.
     """
     by_set = [
         sorted(problem.weight[problem.consumer_set == index].tolist(), reverse=True)
         for index in range(len(problem.consumer_sets))
     ]
     consumer_sets = [frozenset(consumers.tolist()) for consumers in problem.consumer_sets]
-    candidates = dict.fromkeys(consumer_sets)
+    candidates = dict.fromkeys(consumer_sets[: compared_sets(len(consumer_sets))])
     candidates.update(
         dict.fromkeys(frozenset(members) for members, _ in connected_components(problem))
     )

@@ -20,7 +20,8 @@ from kassay.solver.certificate.refutation import cases_refute, prices_refute
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
 from kassay.solver.evaluation import check_levels, violated
 from kassay.solver.improvement.transfer_chains import apply_chain, improving_chain
-from kassay.solver.level_network import has_arc_costs, price_flow
+from kassay.solver.level_network import check_arc_costs, has_arc_costs, price_flow
+from kassay.solver.number_ranges import integer_text
 from kassay.solver.objective import Level
 from kassay.solver.problem import Problem, build_problem
 from kassay.solver.subscription_network import prices_prove
@@ -49,9 +50,13 @@ def certificate_errors(
     InputError
         If a constraint or level refers to a member, topic or partition that the group does not
         have.
+    UsageError
+        If a level or constraint does not apply to the group.
     """
     check_constraints(group, certificate.constraints)
-    check_levels(group, [claim.level for claim in certificate.claims])
+    levels = [claim.level for claim in certificate.claims]
+    check_levels(group, levels)
+    check_arc_costs(group, levels, (*group_constraints(group), *certificate.constraints))
     invalid = list(_invalid_assignments(group, assignment, certificate))
     if invalid:
         yield from invalid
@@ -64,7 +69,6 @@ def certificate_errors(
     if certificate.prices is not None:
         yield from node_price_errors(group, assignment, certificate.prices)
     yield from _level_price_errors(group, assignment, certificate)
-    levels = [claim.level for claim in certificate.claims]
     if certificate.trusted and certificate.is_optimal and prices_prove(group, levels):
         chain = improving_chain(group, assignment)
         if improves(group, assignment, certificate, chain):
@@ -181,13 +185,14 @@ def _wrong_claims(
         name = claim.level.name
         value = value_of(group, assignment, claim.level)
         if value != claim.value:
-            yield f"{name} is {value}, not {claim.value}"
+            yield f"{name} is {integer_text(value)}, not {integer_text(claim.value)}"
+        bound, reached = integer_text(claim.bound), integer_text(value)
         if claim.bound < 0:
-            yield f"the bound {claim.bound} on {name} is below 0"
+            yield f"the bound {bound} on {name} is below 0"
         if claim.bound > value:
-            yield f"the bound {claim.bound} on {name} is above the value {value}"
+            yield f"the bound {bound} on {name} is above the value {reached}"
         if claim.origin in (Origin.PRICES, Origin.NODE_PRICES) and claim.bound < value:
-            yield f"the bound {claim.bound} on {name} is not the value {value} that prices prove"
+            yield f"the bound {bound} on {name} is not the value {reached} that prices prove"
         yield from _bound_errors(problem, rules, limits[:index], claim)
         if claim.best is not None:
             yield from _best_errors(group, claim, limits[:index])
@@ -200,11 +205,12 @@ def _bound_errors(
     claim: LevelClaim,
 ) -> Iterator[str]:
     """Check the bound of a claim, by counting or by its evidence, and yield a message per error."""
-    name = f"the bound {claim.bound} on {claim.level.name}"
+    name = f"the bound {integer_text(claim.bound)} on {claim.level.name}"
     if claim.origin is Origin.COUNTING:
-        bound = level_bound(problem, claim.level, limits)
+        # Counting bounds do not consider that some copies of a partition are optional.
+        bound = 0 if problem.copies is not None else level_bound(problem, claim.level, limits)
         if claim.bound > bound:
-            yield f"{name} is above {bound}, the bound by counting"
+            yield f"{name} is above {integer_text(bound)}, the bound by counting"
         return
     error = _evidence_error(problem, rules, (*limits, (claim.level, claim.bound - 1)), claim)
     if error is not None:
@@ -244,7 +250,8 @@ def _best_errors(
     name = f"the best known assignment on {claim.level.name}"
     value = value_of(group, claim.best, claim.level)
     if value < claim.bound:
-        yield f"{name} has the value {value}, below the bound {claim.bound}"
+        text, bound = integer_text(value), integer_text(claim.bound)
+        yield f"{name} has the value {text}, below the bound {bound}"
     for level, limit in limits:
         reached = value_of(group, claim.best, level)
         if reached > limit:

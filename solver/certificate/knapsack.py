@@ -86,7 +86,7 @@ def _table_profit(items: Sequence[Item], max_load: int, squares: int) -> int | N
     profit = sum(item.profit for item in items)
     weight = sum(item.weight for item in items)
     width = min(max_load, weight)
-    if not Arithmetic.INT64.represents(max(profit, weight, squares * width**2)):
+    if not Arithmetic.INT64.represents(max(profit, weight, squares * max(width, 1) ** 2)):
         return None
     most = _MAX_CELLS // len(items)
     if width < most and width <= profit:

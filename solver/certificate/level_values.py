@@ -10,7 +10,7 @@ from kassay.solver.constraints import group_constraints
 from kassay.solver.evaluation import imbalance_of, level_value, violated
 from kassay.solver.improvement.transfer_chains import Transfer, apply_chain
 from kassay.solver.objective import HostImbalance, Imbalance, Level, Movement, MovementCost
-from kassay.solver.problem import build_problem
+from kassay.solver.problem import Problem, build_problem
 
 
 def value_of(group: Group, assignment: Assignment, level: Level) -> int:
@@ -45,6 +45,21 @@ def level_limits(
         for claim in claims
         for best in (claim.best or assignment,)
     ]
+
+
+def stable_claims(problem: Problem, claims: Sequence[LevelClaim]) -> Sequence[LevelClaim]:
+    """Return the claims whose bounds are valid in a search that starts from their assignment.
+
+    If the search lowers the value of a level, fewer assignments are within its limit: the bound on
+    the next level stays valid. The next level's value can then rise, so later bounds are not valid.
+    """
+    for index, claim in enumerate(claims):
+        value, limit = claim.value, claim.level.tolerance.limit
+        if claim.best is not None:
+            value = level_value(problem, claim.level, problem.valid_placement(claim.best))
+        if limit(value) != limit(claim.bound):
+            return claims[: index + 2]
+    return claims
 
 
 def improves(

@@ -31,6 +31,7 @@ from kassay.solver.problem import Problem
 # Maximum number of partitions times members. Larger problems are not checked.
 _MAX_CELLS = 5_000_000
 _MAX_CASES = 60_000
+_MAX_BLOCKS = 200
 _CASES_PER_ASSIGNMENT = 40  # a complete assignment takes as long as this many cases
 
 
@@ -59,8 +60,11 @@ def prices_refute(
     limits: Sequence[Limit],
     prices: PartitionPrices,
 ) -> bool:
-    """Return whether partition prices prove that no assignment meets constraints and limits."""
-    if problem.partition_count * problem.member_count > _MAX_CELLS:
+    """Return whether partition prices prove that no assignment meets constraints and limits.
+
+    Return False for large groups, and for groups with several members per partition.
+    """
+    if problem.copies is not None or problem.partition_count * problem.member_count > _MAX_CELLS:
         return False
     return relaxation_refuted(problem, build_relaxation(problem, rules, limits), prices)
 
@@ -146,11 +150,13 @@ def cases_refute(
 ) -> bool:
     """Return whether trying all assignments shows that none meets constraints and limits.
 
-    Return False if there are too many assignments.
+    Return False if there are too many assignments, or several members per partition.
     """
-    if problem.partition_count * problem.member_count > _MAX_CASES:
+    if problem.copies is not None or problem.partition_count * problem.member_count > _MAX_CASES:
         return False
     relaxation = build_relaxation(problem, rules, limits)
+    if len(relaxation.blocks) > _MAX_BLOCKS:
+        return relaxation.is_empty
     return relaxation.is_empty or _Cases(problem, rules, limits, relaxation).refute()
 
 

@@ -59,7 +59,8 @@ def _build_model(pool: IncumbentPool, level: Level, budget: SearchBudget) -> Ass
     """
     problem = pool.problem
     classes = symmetry_classes(problem, pool.levels, pool.constraints)
-    if not is_small_enough(problem, classes, budget):
+    levels = [level, *(done.claim.level for done in pool.reached)]
+    if not is_small_enough(problem, classes, levels, budget):
         return None
     scale = load_scale(problem, [*pool.limits(), (level, pool.value(level))])
     model = AssignmentModel(problem, classes, scale)

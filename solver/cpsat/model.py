@@ -1,6 +1,6 @@
 """CP-SAT model: number of partitions per symmetry class and member, the loads, and one search."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
@@ -8,19 +8,21 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from kassay.reference.model.errors import InternalError
-from kassay.reference.model.metrics import LoadUnits
+from kassay.reference.model.metrics import LoadUnits, Measure
 from kassay.reference.model.ownership import NO_OWNER
+from kassay.solver.cpsat.model_ranges import MAX_CHORDS
 from kassay.solver.cpsat.partition_classes import SymmetryClasses
 from kassay.solver.limits import SearchBudget, call_until_stopped
 from kassay.solver.number_ranges import Arithmetic, Scale
+from kassay.solver.objective import HostImbalance, Imbalance, Level, TopicSpread
 from kassay.solver.problem import Ints, Placement, Problem
 
 Expression = cp_model.LinearExpr | int
 
 _MAX_COUNTS = 400_000
 """Maximum number of variables per model. It takes too long to build larger models."""
-_SECONDS_PER_COUNT = 2e-5
-"""Seconds to build and read a model, per variable."""
+_SECONDS_PER_COUNT, _SECONDS_PER_TERM = 2e-5, 8e-6
+"""Seconds to build and read a model, per variable and per constraint of a level."""
 _LARGE_COEFFICIENT = 2**24
 """Coefficient from which the presolve is restricted, far below the coefficients of known errors."""
 
@@ -167,13 +169,29 @@ class AssignmentModel:
             self.cp.add(expression + self.zero <= most)
 
 
-def is_small_enough(problem: Problem, classes: SymmetryClasses, budget: SearchBudget) -> bool:
-    """Return whether a model can be built within the remaining time."""
+def is_small_enough(
+    problem: Problem, classes: SymmetryClasses, levels: Iterable[Level], budget: SearchBudget
+) -> bool:
+    """Return whether a model with some levels can be built within the remaining time."""
     sizes = [len(consumers) for consumers in problem.consumer_sets]
     counts: int = sum(
         sizes[problem.consumer_set[partitions[0]]] for partitions in classes.partitions
     )
-    return counts <= _MAX_COUNTS and budget.seconds > counts * _SECONDS_PER_COUNT
+    expected = counts * _SECONDS_PER_COUNT
+    expected += sum(_term_count(problem, level) for level in levels) * _SECONDS_PER_TERM
+    return counts <= _MAX_COUNTS and budget.seconds > expected
+
+
+def _term_count(problem: Problem, level: Level) -> int:
+    """Estimate the number of constraints that a level adds, if they can be many."""
+    match level:
+        case TopicSpread():
+            sizes = np.bincount(problem.topic) if problem.partition_count else np.zeros(1, int)
+            return int(sizes.clip(max=MAX_CHORDS).sum()) * problem.member_count
+        case Imbalance(measure=Measure.LEXIMAX) | HostImbalance(measure=Measure.LEXIMAX):
+            return problem.member_count**2
+        case _:
+            return 0
 
 
 def weighted_sum(parts: Sequence[tuple[Expression, int]]) -> Expression:

@@ -150,7 +150,7 @@ class MovedPartitionsModel:
         problem = self.problem
         levels = [self.movement, level, *(limited for limited, _ in limits)]
         classes = symmetry_classes(problem, levels, self.constraints)
-        if not is_small_enough(problem, classes, budget):
+        if not is_small_enough(problem, classes, levels, budget):
             return None
         scale = load_scale(problem, [*limits, (level, worst)])
         model = _LeavingModel(problem, classes, scale, possible=self.possible)

@@ -26,7 +26,7 @@ class PlacementTable:
     """Table of placements of one problem: a row per placement, a column per partition."""
 
     problem: Problem
-    members: NDArray[np.int16]  # shape (placements, partitions)
+    members: NDArray[np.int32]  # shape (placements, partitions)
     loads: Weights  # shape (placements, members)
 
     @cached_property
@@ -128,12 +128,12 @@ def _has_many_choices(problem: Problem, rules: Sequence[constraints.Constraint])
 
 def _product(problem: Problem, choices: Sequence[Sequence[int]]) -> PlacementTable:
     """Return the table of all combinations of the permitted members per partition."""
-    members = np.zeros((1, problem.partition_count), dtype=np.int16)
+    members = np.zeros((1, problem.partition_count), dtype=np.int32)
     loads = np.zeros((1, problem.member_count), dtype=problem.weight.dtype)
     for partition, chosen in enumerate(choices):
         rows = len(members)
         members = np.tile(members, (len(chosen), 1))
-        members[:, partition] = np.repeat(np.array(chosen, dtype=np.int16), rows)
+        members[:, partition] = np.repeat(np.array(chosen, dtype=np.int32), rows)
         loads = np.tile(loads, (len(chosen), 1))
         for at, member in enumerate(chosen):
             loads[at * rows : (at + 1) * rows, member] += problem.weight[partition]

@@ -16,6 +16,7 @@ from kassay.solver.evaluation import check_levels, violated
 from kassay.solver.evidence.price_search import find_prices
 from kassay.solver.improvement.residual_network import price_counts
 from kassay.solver.improvement.transfer_chains import improving_chain
+from kassay.solver.level_network import check_arc_costs
 from kassay.solver.objective import Level, requested_levels
 from kassay.solver.problem import Placement, Problem, build_problem
 from kassay.solver.solution import Solution
@@ -113,11 +114,14 @@ def _counted_certificate(
     check_constraints(group, constraints)
     levels = requested_levels(group, levels)
     check_levels(group, levels)
+    check_arc_costs(group, levels, (*group_constraints(group), *constraints))
     problem = build_problem(group)
     claims: list[LevelClaim] = []
     for level in levels:
         value = value_of(group, assignment, level)
-        bound = level_bound(problem, level, level_limits(group, assignment, claims))
+        bound = 0
+        if problem.copies is None:
+            bound = level_bound(problem, level, level_limits(group, assignment, claims))
         claims.append(LevelClaim(level, value, min(bound, value), Origin.COUNTING))
     return Certificate(tuple(claims), constraints=constraints)
 

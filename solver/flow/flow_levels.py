@@ -249,7 +249,8 @@ class _LevelFlows:
 
 
 def _with_max_load(network: SubscriptionNetwork, high: int) -> SubscriptionNetwork:
-    capacity = np.full(network.members, high, dtype=np.int64)
+    most = min(high, network.problem.partition_count)
+    capacity = np.full(network.members, most, dtype=np.int64)
     if network.capacity is not None:
         capacity = np.minimum(capacity, network.capacity)
     return replace(network, capacity=capacity)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from kassay.reference.model.errors import InternalError, UsageError
 from kassay.reference.model.group import Group
-from kassay.reference.model.group_remarks import require_group
+from kassay.reference.model.group_remarks import require_group, require_single_copies
 from kassay.reference.model.metrics import Measure
 from kassay.solver.constraints import Constraint, MaxMoves, check_constraints, group_constraints
 from kassay.solver.frontier.epsilon_constraint import EpsilonConstraint
@@ -70,6 +70,7 @@ def frontier(
     [(0, 16), (1, 10), (2, 8)]
     """
     require_group(group)
+    require_single_copies(group)
     if max_points is not None and max_points < 2:
         raise UsageError(f"max_points must be at least 2, got {max_points!r}")
     constraints, limits = tuple(constraints), SearchLimits.of(limits)

@@ -231,7 +231,7 @@ class MovesPlan:
         )
 
     def _origin(self, *, is_counted: bool) -> Origin:
-        """Return the origin of a bound. The table keeps none, so the origin of each search is CP-SAT."""
+        """Return the origin of a bound. The table keeps none: a search counts as CP-SAT."""
         if is_counted:
             return Origin.COUNTING
         return Origin.ENUMERATION if self.table.is_complete else Origin.CP_SAT

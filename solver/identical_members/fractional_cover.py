@@ -22,6 +22,7 @@ from kassay.solver.problem import Ints
 
 _MAX_PRICE = 2**40
 _TOLERANCE = 1e-7
+_MAX_ITERATIONS = 100_000  # of a linear program, if the limit is deterministic
 _FIRST_PER_CLASS = 3  # patterns of the first linear program, per weight class
 _NEW_PATTERNS = 400  # per linear program
 _INTEGRAL = 1 - 1e-6
@@ -89,7 +90,7 @@ def cover_fractionally(
             A_ub=-held[active][:, wanted].T,
             b_ub=-counts[wanted].astype(np.float64),
             method="highs",
-            options={"time_limit": max(budget.seconds, 0.01)},
+            options=_options(budget),
         )
         result = call_until_stopped(search, budget.limits.stop)
         if result is None or result.status != 0:
@@ -104,6 +105,13 @@ def cover_fractionally(
         if len(following) == len(active) or found.needs_more_than(members) or not budget.has_time:
             return found
         active = following
+
+
+def _options(budget: SearchBudget) -> dict[str, float]:
+    """Return the limit of the linear program: iterations if the limit is deterministic."""
+    if budget.limits.deterministic is None:
+        return {"time_limit": max(budget.seconds, 0.01)}
+    return {"maxiter": _MAX_ITERATIONS}
 
 
 def _first_patterns(held: csr_matrix, wanted: Ints) -> Ints:

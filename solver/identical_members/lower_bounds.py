@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 _MAX_SUM_BITS = 4_000_000
 _MAX_SUM_WORK = 40_000_000
-_MAX_SHARED = 300_000
+_MAX_SHARED = 100_000
 _MAX_DIVISORS = 3
 _MAX_RAISES = 100
 
@@ -79,7 +79,7 @@ def shared_weights_bound(weights: Sequence[int], members: int) -> SharedWeights:
     ``j * k + min(j, r)``.
     """
     sums = list(accumulate(weights, initial=0))
-    step = max(1, len(weights) * members // _MAX_SHARED)
+    step = max(1, -(-len(weights) * members // _MAX_SHARED))
     best = SharedWeights(0, 0, 0, 0)
     for count in [*range(members + 1, len(weights), step), len(weights)]:
         each, more = divmod(count, members)

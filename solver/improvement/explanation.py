@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.group import Group
-from kassay.reference.model.group_remarks import require_group
+from kassay.reference.model.group_remarks import require_group, require_single_copies
 from kassay.reference.model.metrics import sum_of_squares
 from kassay.solver.improvement.transfer_chains import Transfer, apply_chain, improving_chain
 from kassay.solver.limits import SearchLimits
@@ -68,7 +68,7 @@ def explain(
     Raises
     ------
     UsageError
-        If the assignment is not valid for the group.
+        If the assignment is not valid for the group, or partitions can have several members.
 
     Examples
     --------
@@ -83,6 +83,7 @@ def explain(
     a gives t-0 to b: a drops from 2 to 1, b rises from 0 to 1, 1 move more than ...
     """
     require_group(group)
+    require_single_copies(group)
     limits = SearchLimits.of(limits)
     steps: list[Explanation] = []
     while not limits.is_stopped and (chain := improving_chain(group, assignment)):

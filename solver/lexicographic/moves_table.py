@@ -169,6 +169,8 @@ class MovesTable:
     def even_out(self, counts: Iterable[int], budget: SearchBudget) -> None:
         """Lower the sums of squares of entries, without more moves or higher maximum loads."""
         for count in counts:
+            if budget.limits.deterministic is None and not budget.has_time:
+                return
             self.replace(count, self.evened_out(self.placements[count], budget))
 
     def evened_out(

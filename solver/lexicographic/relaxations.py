@@ -14,6 +14,7 @@ from fractions import Fraction
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.metrics import Measure
 from kassay.solver.bounds.level_bounds import level_bound
+from kassay.solver.certificate.level_values import stable_claims
 from kassay.solver.constraints import (
     Capacity,
     Constraint,
@@ -74,7 +75,7 @@ class RelaxableSearch:
             without = replace(self, known=()).run()
             if without.conflict or _is_proven(without):
                 return without
-            return self.search(*self._starts(without, all_bounds_valid=False))
+            return self.search(*self._starts(without, has_same_levels=False))
         return self._run_within_time() if is_timed else self._run_in_steps()
 
     def _run_in_steps(self) -> LexicographicResult:
@@ -84,10 +85,10 @@ class RelaxableSearch:
             fewer = replace(self, levels=self.levels[:-1]).run()
             if fewer.conflict:
                 return fewer
-            given += self._starts(fewer, all_bounds_valid=True)
+            given += self._starts(fewer, has_same_levels=True)
         exact = [replace(level, tolerance=EXACT) for level in self.levels]
         if exact != [*self.levels]:
-            given += self._starts(replace(self, levels=exact).run(), all_bounds_valid=False)
+            given += self._starts(replace(self, levels=exact).run(), has_same_levels=False)
         active, starts = replace(self, rules=()), given
         while True:
             result = active.search(*starts)
@@ -99,7 +100,7 @@ class RelaxableSearch:
             if not added:
                 return result
             active = replace(active, rules=(*active.rules, *added))
-            starts = [*given, *self._starts(result, all_bounds_valid=False)]
+            starts = [*given, *self._starts(result, has_same_levels=False)]
 
     def _added_rules(
         self, active: "RelaxableSearch", result: LexicographicResult
@@ -127,7 +128,7 @@ class RelaxableSearch:
             return self._relax_constraints()
         within = self.budget.part(_FEWER_LEVELS_SHARE)
         first = replace(self, levels=first_levels, budget=within).run()
-        return first if first.conflict else self.search(*self._starts(first, all_bounds_valid=True))
+        return first if first.conflict else self.search(*self._starts(first, has_same_levels=True))
 
     def _relax_constraints(self) -> LexicographicResult:
         """Search without constraints for a short time, then with all or some of them.
@@ -136,9 +137,9 @@ class RelaxableSearch:
         """
         if not self.rules:
             return self.search()
-        share = min(1.0, _QUICK_SECONDS / self.budget.seconds)
+        share = min(1.0, _QUICK_SECONDS / max(self.budget.seconds, _QUICK_SECONDS))
         quick = replace(self, rules=(), budget=self.budget.first_part(share)).search()
-        if quick.conflict or (_is_proven(quick) and not self._violated(quick)):
+        if quick.conflict or (self._is_final(quick) and not self._violated(quick)):
             return quick
         # The short search may have ended its searches for few moves too early to continue them.
         start, relaxed = RelaxedStart(quick.placements(self.problem), ()), self._relaxed()
@@ -154,18 +155,22 @@ class RelaxableSearch:
         """
         if not self._lowest_loads_meet_rules():
             full = replace(self, budget=self.budget.part(_FULL_SHARE)).search(*starts)
-            if full.conflict or _is_proven(full):
+            if full.conflict or self._is_final(full):
                 return full
-            starts = self._starts(full, all_bounds_valid=False)
+            starts = self._starts(full, has_same_levels=False)
         known = tuple(RelaxedStart(one.placements, ()) for one in starts)
         relaxed = replace(relaxed, known=(*self.known, *known))
         found = replace(relaxed, budget=self.budget.part(_RELAXED_SHARE)).search()
-        if found.conflict or (_is_proven(found) and not self._violated(found)):
+        if found.conflict or (self._is_final(found) and not self._violated(found)):
             return found
         if found.placement is None or self._violated(found):
-            return self.search(*starts, *self._starts(found, all_bounds_valid=False))
-        more = relaxed.search(*self._starts(found, all_bounds_valid=True))
+            return self.search(*starts, *self._starts(found, has_same_levels=False))
+        more = relaxed.search(*self._starts(found, has_same_levels=True))
         return found if more.placement is None or self._violated(more) else more
+
+    def _is_final(self, result: LexicographicResult) -> bool:
+        """Return whether there is an answer that is proven, or no time is left."""
+        return result.placement is not None and (_is_proven(result) or not self.budget.has_time)
 
     def _lowest_loads_meet_rules(self) -> bool:
         """Return whether the lowest loads meet the constraints whenever any loads do.
@@ -213,15 +218,17 @@ class RelaxableSearch:
             rules = []
         return replace(self, rules=rules) if len(rules) < len(self.rules) else None
 
-    def _starts(self, result: LexicographicResult, *, all_bounds_valid: bool) -> list[RelaxedStart]:
+    def _starts(self, result: LexicographicResult, *, has_same_levels: bool) -> list[RelaxedStart]:
         """Return an answer with fewer constraints or levels as the start of the next search.
 
-        The bounds of all its levels are valid only if the next search has the same values of the
-        levels before. Otherwise, only the bound of the first level is.
+        If the next search has the same constraints and first levels, the bounds of `stable_claims`
+        are valid, otherwise only the bound of the first level is.
         """
         if result.placement is None:
             return []
-        valid = result.claims if all_bounds_valid else result.claims[:1]
+        valid = result.claims[:1]
+        if has_same_levels:
+            valid = tuple(stable_claims(self.problem, result.claims))
         bounds = tuple((claim.bound, claim.origin) for claim in valid)
         return [RelaxedStart(result.placements(self.problem), bounds, result.moves_searches)]
 

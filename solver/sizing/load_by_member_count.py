@@ -232,8 +232,8 @@ class _LadderSearch:
                 self.search.lowest_makespan(number, within)
 
     def _may_continue(self) -> bool:
-        """Return whether time is left; fast flows find all rungs in any case."""
-        return self.budget.has_time or (self._has_fast_flows and not self.budget.limits.is_stopped)
+        """Return whether time is left; fast flows have some more time to find all rungs."""
+        return self.budget.has_time or (self._has_fast_flows and self.budget.has_grace)
 
     @property
     def _has_fast_flows(self) -> bool:
@@ -308,7 +308,7 @@ class _LadderSearch:
         order = sorted(range(len(found)), key=lambda at: abs(found[at].members - number))
         first_half = budget.part(1 / 2)
         for left, index in zip(range(len(found), 0, -1), order, strict=True):
-            if first_half.has_time or self._has_fast_flows:
+            if first_half.has_time or (self._has_fast_flows and budget.has_grace):
                 rung = found[index]
                 self.progress(f"moves to {rung.members} members")
                 within = first_half.part(1 / min(left, _PARTS))
@@ -316,7 +316,7 @@ class _LadderSearch:
                 assignment = size.assignment or rung.assignment
                 found[index] = replace(rung, movement=size.movement, assignment=assignment)
         for left, index in zip(range(len(found), 0, -1), order, strict=True):
-            if index and (budget.has_time or self._has_fast_flows):
+            if index and (budget.has_time or (self._has_fast_flows and budget.has_grace)):
                 rung, previous = found[index], found[index - 1].assignment
                 self.progress(f"moves from {found[index - 1].members} to {rung.members} members")
                 within = budget.part(1 / min(left, _PARTS))

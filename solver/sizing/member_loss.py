@@ -102,7 +102,7 @@ def member_loss(
         if budget.limits.is_stopped:
             break
         name = group.members[problem.members[lost]].id
-        if not budget.has_time and (group.is_weighted or not group.has_equal_speeds):
+        if not budget.has_time:
             losses.append(_without_search(problem, placement, lost))
             continue
         rest, unserved = _after_loss(problem, placement, lost)

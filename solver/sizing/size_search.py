@@ -162,7 +162,9 @@ class SizeSearch:
         value, bound = makespan.value, makespan.bound
         if by_flow:
             # The minimum sum of squares has the minimum makespan: see docs/problem.md.
-            value = bound = max(member_loads, default=0)
+            value = max(member_loads, default=0)
+            is_optimal = makespan.is_proven
+            bound = value if is_optimal else min(value, makespan_bound(build_problem(group)))
         scale = self._scale(group)
         makespan = LevelValue("makespan", value * scale, bound * scale)
         return MemberCount(

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from kassay.reference import Group, Member, Topic, violations
+from kassay.reference import Assignment, Group, Member, Topic, violations
 from kassay.solver import (
     Capacity,
     Forbidden,
@@ -15,8 +15,12 @@ from kassay.solver import (
     Movement,
     Pinned,
     Separated,
+    Tolerance,
+    certificate_errors,
+    certify,
     solve,
 )
+from kassay.solver.bounds.large_partition_moves import large_partition_moves_bound
 from kassay.solver.evaluation import violated
 from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import build_problem
@@ -129,3 +133,28 @@ def test_five_partitions_of_31_bits_are_proven_on_squares():
     solution = solve(group, levels=[Imbalance("sum_of_squares"), Movement()])
     assert solution.is_optimal
     assert solution.movement.value == 3
+
+
+def test_two_partitions_of_half_the_maximum_load_are_not_large():
+    weight = 2**61 + 1
+    topic = Topic("t", 6, weights=(weight, weight) + (2**60,) * 4)
+    owned = {"a": [("t", 0), ("t", 1)], "b": [("t", number) for number in range(2, 6)]}
+    group = Group((topic,), tuple(Member(name, ("t",), owned=own) for name, own in owned.items()))
+    assert large_partition_moves_bound(build_problem(group), [2 * weight] * 2) == 0
+    levels = (Imbalance("makespan", Tolerance(absolute=1)), Movement())
+    moved = Assignment({"a": [("t", 0), ("t", 2), ("t", 3)], "b": [("t", 1), ("t", 4), ("t", 5)]})
+    assert not certify(group, moved, levels=levels).is_optimal
+    assert solve(group, levels=levels, limits=5).movement.value == 0
+
+
+@pytest.mark.parametrize("limit", [2**70, 10**400])
+@pytest.mark.parametrize("weights", [None, (1, 2, 3, 4, 5, 6)])
+def test_limits_of_any_size_are_permitted(limit, weights):
+    members = (Member("a", ("t",), owned=[("t", 0), ("t", 1)]), Member("b", ("t", "u")))
+    group = Group((Topic("t", 6, weights=weights), Topic("u", 2)), members)
+    for tolerance in (Tolerance(absolute=limit), Tolerance(up_to=limit)):
+        level = Imbalance("makespan", tolerance)
+        solution = solve(group, levels=(level, Movement()), limits=5)
+        assert solution.movement.value == 0
+        errors = certificate_errors(group, solution.assignment, certify(group, solution))
+        assert list(errors) == []

@@ -12,10 +12,21 @@ from kassay.experiments.planning.group_plan.plan import plan
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group, Member, Topic
-from kassay.solver.certificate.certificate import certificate_document
-from kassay.solver.certificate.check import certificate_errors
+from kassay.solver.certificate.certificate import (
+    Certificate,
+    Conflict,
+    LevelClaim,
+    Origin,
+    certificate_document,
+)
+from kassay.solver.certificate.check import certificate_errors, conflict_errors
 from kassay.solver.certificate.read_certificate import parse_certificate
-from kassay.solver.constraints import MaxMoves
+from kassay.solver.certificate.refutation import PartitionPrices
+from kassay.solver.constraints import Capacity, MaxMoves, MaxPartitions
+from kassay.solver.evidence.certify import certify
+from kassay.solver.frontier.frontier import frontier
+from kassay.solver.improvement.explanation import explain
+from kassay.solver.objective import Imbalance
 from kassay.solver.sizing.load_by_member_count import load_by_member_count
 from kassay.solver.sizing.member_loss import member_loss
 from kassay.solver.sizing.members_needed import members_needed
@@ -169,6 +180,8 @@ def test_a_repeated_copy_and_a_missing_copy_are_violations() -> None:
         load_by_member_count,
         partial(members_needed, makespan=1),
         lambda group: optimal_trajectory([group]),
+        frontier,
+        lambda group: explain(group, Assignment({})),
         plan,
     ],
 )
@@ -177,3 +190,37 @@ def test_other_functions_refuse_several_members_per_partition(function):
     group = Group((Topic("t", 2, copies=((1, 3), (1, 3))),), members)
     with pytest.raises(UsageError, match="supports neither partitions with several members"):
         function(group)
+
+
+@pytest.mark.parametrize("origin", [Origin.COUNTING, Origin.CASES, Origin.PARTITION_PRICES])
+def test_optional_copies_count_in_no_bound(origin):
+    members = tuple(Member(name, ("t",)) for name in "ab")
+    group = Group((Topic("t", 1, copies=((1, 2),)),), members)
+    both = Assignment({"a": [("t", 0)], "b": [("t", 0)]})
+    prices = PartitionPrices() if origin is Origin.PARTITION_PRICES else None
+    claim = LevelClaim(Imbalance(), 2, 2, origin, prices=prices)
+    assert list(certificate_errors(group, both, Certificate((claim,)))) != []
+    assert not certify(group, both, levels="sum_of_squares").is_optimal
+    assert solve(group, levels="sum_of_squares").imbalance.value == 1
+
+
+def test_optional_copies_prove_no_conflict():
+    members = (Member("a", ("t",), capacity=0), Member("b", ("t",), capacity=1))
+    group = Group((Topic("t", 1, copies=((1, 2),)),), members)
+    conflict = Conflict((Capacity(0, "a"), Capacity(1, "b")), Origin.CASES)
+    assert list(conflict_errors(group, Certificate((), conflict=conflict))) != []
+    assert solve(group).status == "optimal"
+
+
+def test_the_checker_refuses_constraints_that_solve_refuses():
+    members = tuple(Member(name, ("t",)) for name in "ab")
+    group = Group((Topic("t", 1, copies=((1, 2),)),), members)
+    claim = LevelClaim(Imbalance(), 1, 1, Origin.COUNTING)
+    certificate = Certificate((claim,), constraints=(MaxPartitions(1),))
+    with pytest.raises(UsageError, match="supports no constraints except capacities"):
+        list(certificate_errors(group, Assignment({"a": [("t", 0)], "b": []}), certificate))
+
+
+def test_the_number_of_copies_is_limited():
+    with pytest.raises(InputError, match="copies of partition 0"):
+        Topic("t", 1, copies=((1, 2**70),))

@@ -8,19 +8,22 @@ from kassay.experiments.cli import main
 from kassay.reference import Assignment, Group, Member, Topic, violations
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.assignment import movement
+from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.metrics import Measure
 from kassay.solver import (
     Capacity,
     MaxMoves,
+    Pinned,
     certificate_errors,
     certify,
     frontier,
     members_needed,
     solve,
 )
+from kassay.solver.certificate.certificate import Certificate, LevelClaim, Origin
 from kassay.solver.improvement.explanation import explain
 from kassay.solver.limits import SearchLimits
-from kassay.solver.objective import Imbalance, Movement, TopicSpread
+from kassay.solver.objective import Imbalance, Movement, Tolerance, TopicSpread
 from kassay.solver.sizing.member_loss import member_loss
 
 HUGE = 2**53 + 1
@@ -218,3 +221,44 @@ def test_losses_with_a_large_common_multiple_of_the_speeds_are_the_same_without_
     without_time, searched = member_loss(group, limits=0).makespan, member_loss(group).makespan
     assert without_time.bound <= searched.value <= without_time.value
     assert searched.value > 0 or not weight
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        (Pinned("t", None, "a"), "None is not an integer"),
+        (Pinned("t", "1", "a"), "'1' is not an integer"),
+        (Capacity(2.5), "2.5 is not an integer"),
+        (MaxMoves("3"), "'3' is not an integer"),
+    ],
+)
+def test_the_numbers_of_constraints_are_integers(rule, message):
+    with pytest.raises(InputError, match=message):
+        solve(group(None), constraints=[rule])
+
+
+def test_levels_and_methods_have_known_names_and_whole_numbers():
+    with pytest.raises(UsageError, match=r"measure must be one of .*, got 'bad'"):
+        Imbalance("bad")
+    with pytest.raises(UsageError, match="method must be one of auto, flow, cp-sat, got 'foo'"):
+        solve(group(None), method="foo")
+    with pytest.raises(UsageError, match=r"the cost of a move must be an integer, got 1\.9"):
+        Movement({("t", 0): 1.9})
+    with pytest.raises(UsageError, match=r"absolute tolerance must be an integer, got 0\.5"):
+        Tolerance(absolute=0.5)
+
+
+def test_a_value_with_many_digits_has_a_text():
+    many = Group((Topic("t", 6000),), tuple(Member(f"m{at}", ("t",)) for at in range(1200)))
+    solution = solve(many, levels=["leximax"], limits=5)
+    assert str(solution.levels[0]).startswith("leximax about 2**")
+    claim = LevelClaim(Imbalance("leximax"), 1, 0, Origin.COUNTING)
+    [error] = certificate_errors(many, solution.assignment, Certificate((claim,)))
+    assert error.endswith("not 1")
+
+
+def test_more_than_32767_members_are_enumerated():
+    count = 32_769
+    topics = tuple(Topic(f"t{at}", 1, weights=(1 + at % 2,)) for at in range(count))
+    members = tuple(Member(f"m{at}", (f"t{at}",)) for at in range(count))
+    assert solve(Group(topics, members), levels=["makespan"], limits=5).imbalance.value == 2

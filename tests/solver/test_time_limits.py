@@ -12,14 +12,18 @@ import time
 from dataclasses import replace
 from math import inf
 
+import numpy as np
 import pytest
 
 from benchmarks.timed_groups import mixed_group
 from benchmarks.weighted_groups import log_normal, weighted_group
-from kassay.reference import Group, violations
+from kassay.reference import Group, Member, Topic, violations
+from kassay.reference.model.errors import UsageError
 from kassay.solver import Imbalance, MaxMoves, Movement, Pinned, member_loss, solve
 from kassay.solver.limits import SearchBudget, SearchLimits
+from kassay.solver.problem import build_problem
 from kassay.solver.sizing.load_by_member_count import load_by_member_count
+from kassay.solver.weighted.bounds.knapsack_subproblems import MemberExchange
 from tests.solver.test_weighted import even_group
 from tests.tiers import short_and_long
 
@@ -170,3 +174,30 @@ def test_the_first_steps_continue_after_a_share_of_the_time_until_half_of_the_li
     assert not SearchBudget.start(SearchLimits(time=0)).continuation(99, least=3)()
     late = replace(shared, latest=time.monotonic() + 0.4e6)
     assert not late.continuation(99, least=3)()
+
+
+def test_only_owned_partitions_have_rows_in_the_knapsacks():
+    weights = tuple(random.Random(0).randint(1_000, 100_000) for _ in range(160))
+    owned = [("t", number) for number in range(160)]
+    members = tuple(Member(f"m{at}", ("t",), owned=[] if at else owned) for at in range(20))
+    group = Group((Topic("t", 160, weights=weights),), members)
+    ones = np.ones(160, dtype=np.int64)
+    exchange = MemberExchange(build_problem(group), [10**6] * 20, ones, grid=2000)
+    knapsacks = exchange.solve(ones)
+    assert sum(step.chosen.size for step in knapsacks.giving) == 160 * exchange.width
+
+
+def test_a_deterministic_limit_does_not_extend_the_time_limit():
+    budget = SearchBudget.start(SearchLimits(time=0, deterministic=1))
+    late = replace(budget, end=0.0).reproducible()
+    assert (late.seconds, late.continuation(50)()) == (0.0, False)
+
+
+def test_a_negative_seed_is_refused():
+    with pytest.raises(UsageError, match="seed must be at least 0, got -1"):
+        SearchBudget.start(SearchLimits(), -1)
+
+
+def test_a_time_limit_is_a_number_of_seconds():
+    with pytest.raises(UsageError, match="time limit must be a number of seconds"):
+        SearchLimits(time=10**400)

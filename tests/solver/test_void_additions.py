@@ -8,15 +8,26 @@ import pytest
 from kassay import solver
 from kassay.reference import Assignment, Group, Member, Topic
 from kassay.reference.model.errors import UsageError
+from kassay.reference.model.group_annotations import Client
 from kassay.reference.model.metrics import Measure
 from kassay.solver.certificate.certificate import LevelClaim, Origin
+from kassay.solver.certificate.level_values import stable_claims
 from kassay.solver.cpsat.partition_classes import symmetry_classes
 from kassay.solver.enumeration.placement_table import list_placements
 from kassay.solver.evaluation import binding_constraints, level_value, violated
 from kassay.solver.lexicographic.relaxations import RelaxableSearch
-from kassay.solver.lexicographic.solve_levels import LexicographicResult
+from kassay.solver.lexicographic.solve_levels import LexicographicResult, enumerate_levels
 from kassay.solver.limits import SearchBudget, SearchLimits
+from kassay.solver.objective import (
+    HostImbalance,
+    Imbalance,
+    MembersUsed,
+    Movement,
+    Tolerance,
+    TopicSpread,
+)
 from kassay.solver.problem import build_problem
+from kassay.solver.solve import solve
 from kassay.solver.subscription_network import build_network
 from tests.solver.void_additions import (
     LIMITS,
@@ -184,3 +195,53 @@ def test_colocated_partitions_of_the_answer_make_it_no_worse(seed):
     name = next(topic for topic, number in with_single if topic != "x" and number == 0)
     added = replace(call, constraints=(*call.constraints, solver.Colocated((name, "x"))))
     assert not is_worse(call, before, added.solve(LIMITS))
+
+
+def test_bounds_stay_valid_up_to_the_level_after_the_first_that_can_become_lower():
+    group = Group((Topic("t", 4),), (Member("a", ("t",)), Member("b", ("t",))))
+    levels = (Imbalance("makespan"), Movement(), MembersUsed(), TopicSpread())
+    values = [(2, 2), (3, 1), (2, 2), (8, 8)]
+    claims = [
+        LevelClaim(level, value, bound, Origin.COUNTING)
+        for level, (value, bound) in zip(levels, values, strict=True)
+    ]
+    problem = build_problem(group)
+    assert stable_claims(problem, claims) == claims[:3]
+    assert stable_claims(problem, [claims[0], *claims[2:]]) == [claims[0], *claims[2:]]
+    loose = replace(claims[1], level=Movement(tolerance=Tolerance(up_to=9)))
+    claims[1] = loose
+    assert stable_claims(problem, claims) == claims
+
+
+def test_a_lower_first_level_does_not_keep_the_bound_of_the_third(monkeypatch):
+    subscriptions = {"a": (2, 4), "b": (0, 2, 3, 4, 5), "c": (0, 2, 3, 4, 5), "d": (0, 1, 2, 3, 4)}
+    owned = {"a": [], "b": [], "c": [2], "d": [0, 1, 3, 4]}
+    weights = (9, 1, 8, 3, 8, 1)
+    group = Group(
+        tuple(Topic(f"t{at}", 1, weights=(weight,)) for at, weight in enumerate(weights)),
+        tuple(
+            Member(
+                name,
+                tuple(f"t{at}" for at in subscriptions[name]),
+                owned=[(f"t{at}", 0) for at in owned[name]],
+                client=Client(host="h1" if name in "ab" else "h2"),
+            )
+            for name in subscriptions
+        ),
+    )
+    first, hosts = Imbalance("makespan"), HostImbalance("makespan")
+    problem, search = build_problem(group), RelaxableSearch.search
+
+    def above_the_minimum(self, *starts):
+        if len(self.levels) == 4:
+            return search(self, *starts)
+        loose = Imbalance("makespan", Tolerance(up_to=10))
+        found = enumerate_levels(problem, (loose, hosts, Movement()), ())
+        claim = replace(found.claims[0], level=first, value=10, bound=8)
+        return replace(found, claims=(claim, *found.claims[1:]))
+
+    monkeypatch.setattr(RelaxableSearch, "search", above_the_minimum)
+    levels = (first, hosts, Movement(), MembersUsed())
+    found = solve(group, levels=levels, method="cp-sat", limits=2)
+    assert [level.value for level in found.levels[:2]] == [9, 17]
+    assert found.movement.bound <= 2

@@ -17,8 +17,10 @@ from kassay.solver.certificate.trajectory.trajectory_certificate import (
     TrajectoryCertificate,
     TrajectoryObjective,
 )
+from kassay.solver.constraints import group_constraints
+from kassay.solver.evaluation import violated
 from kassay.solver.objective import Imbalance
-from kassay.solver.problem import Ints
+from kassay.solver.problem import Ints, build_problem
 
 
 def trajectory_errors(
@@ -99,7 +101,7 @@ def _least_errors(
     evidence = certificate.rebalances[number]
     best = evidence.best or assignment
     if rebalance.least_makespan is not None:
-        if any(violations(group, best)) or _makespan(best) > rebalance.least_makespan:
+        if not _is_permitted(group, best) or _makespan(best) > rebalance.least_makespan:
             yield "no assignment has the minimum makespan of the evidence"
     elif evidence.least is not None:
         levels = [claim.level for claim in evidence.least.claims]
@@ -108,6 +110,15 @@ def _least_errors(
         else:
             free = rejoin(group, Assignment({}))
             yield from certificate_errors(free, best, evidence.least)
+
+
+def _is_permitted(group: Group, assignment: Assignment) -> bool:
+    """Return whether an assignment is valid and within the capacities of the members."""
+    if any(violations(group, assignment)):
+        return False
+    problem = build_problem(group)
+    placement = problem.valid_placement(assignment)
+    return not any(violated(problem, group_constraints(group), placement))
 
 
 def _move_costs(certificate: TrajectoryCertificate) -> Sequence[int]:

@@ -193,6 +193,8 @@ def _evidence(value: object, where: str) -> RebalanceEvidence:
             name: as_integer(price, f"{where}.prices[{name!r}]")
             for name, price in as_object(table.get("prices"), f"{where}.prices").items()
         },
-        best=None if best is None else parse_assignment(best, where=f"{where}.best"),
+        best=None
+        if best is None
+        else parse_assignment({"assignment": best}, where=f"{where}.best"),
         least=None if least is None else parse_certificate(least, where=f"{where}.least"),
     )

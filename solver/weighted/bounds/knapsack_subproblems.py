@@ -39,13 +39,23 @@ class _Step(NamedTuple):
     chosen: NDArray[np.bool_]
 
 
+class _GiveStep(NamedTuple):
+    """Stage of the knapsacks of given partitions: the next partition of each member that has one.
+
+    Decisions have a row per member, and a column per amount given away.
+    """
+
+    members: Ints
+    chosen: NDArray[np.bool_]
+
+
 @dataclass(frozen=True, slots=True)
 class Knapsacks:
     """Solutions of the knapsack problems of all members."""
 
     net: Ints  # minimum payment per member and amount given away, or INFEASIBLE
     bound: int  # on the cost of all moves, times SCALE
-    giving: NDArray[np.bool_]  # decisions of the dynamic programs
+    giving: Sequence[_GiveStep]  # decisions of the dynamic programs
     receiving: Sequence[Sequence[_Step]]  # per member
 
 
@@ -71,7 +81,9 @@ class MemberExchange:
         self.free_capacity = (np.array(self.max_loads, dtype=np.int64) - loads) // grain
         self.give_weight, self.receive_weight = -(-weight // grain), weight // grain
         overload = max(-int(self.free_capacity.min()), 0)
-        self.width = max(self.max_loads, default=0) // grain + 2 + overload
+        # A member has at most the greatest maximum load, whatever it gives away.
+        self.room = max(self.max_loads, default=0) // grain + 1
+        self.width = self.room + 1 + overload
         self.move_cost = np.where(problem.owner == NO_OWNER, 0, self.costs)
         self.may_receive = problem.may_consume[problem.consumer_set]
         owned = np.flatnonzero(problem.owner != NO_OWNER)
@@ -144,7 +156,7 @@ class MemberExchange:
 
     def pattern(self, knapsacks: Knapsacks, member: int, amount: int) -> ExchangePattern:
         """Return a member's best pattern that gives away a given load, in grid units."""
-        left = min(int(self.free_capacity[member]) + amount, self.width - 1)
+        left = min(int(self.free_capacity[member]) + amount, self.room - 1)
         received = []
         for partitions, chosen in reversed(knapsacks.receiving[member]):
             at = len(partitions)
@@ -154,7 +166,8 @@ class MemberExchange:
                 left -= int(self.receive_weight[partitions[at]])
         given = []
         for at in np.flatnonzero(self.owned[:, member] != NO_OWNER)[::-1].tolist():
-            if knapsacks.giving[at, member, amount]:
+            step = knapsacks.giving[at]
+            if step.chosen[np.searchsorted(step.members, member), amount]:
                 partition = int(self.owned[at, member])
                 given.append(partition)
                 amount = max(amount - int(self.give_weight[partition]), 0)
@@ -198,7 +211,7 @@ class MemberExchange:
         cost = self.move_cost.tolist()
         return np.array([float(sum(cost[at] for at in one.received)) for one in patterns])
 
-    def _give_tables(self, price: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+    def _give_tables(self, price: Ints) -> tuple[Ints, list[_GiveStep]]:
         """Compute the minimum price of giving partitions away, per member and load.
 
         Return the decisions, too.
@@ -206,14 +219,16 @@ class MemberExchange:
         amounts = np.arange(self.width)
         price_paid = np.full((self.problem.member_count, self.width), INFEASIBLE, dtype=np.int64)
         price_paid[:, 0] = 0
-        chosen = np.zeros((len(self.owned), *price_paid.shape), dtype=np.bool_)
-        for at, partitions in enumerate(self.owned):
-            exists = (partitions != NO_OWNER)[:, None]
+        steps = []
+        for row in self.owned:
+            members = np.flatnonzero(row != NO_OWNER)
+            partitions, known = row[members], price_paid[members]
             before = np.maximum(amounts - self.give_weight[partitions][:, None], 0)
-            cost = np.take_along_axis(price_paid, before, axis=1) + price[partitions][:, None]
-            chosen[at] = exists & (cost < price_paid)
-            price_paid = np.where(chosen[at], cost, price_paid)
-        return price_paid, chosen
+            cost = np.take_along_axis(known, before, axis=1) + price[partitions][:, None]
+            chosen = cost < known
+            price_paid[members] = np.where(chosen, cost, known)
+            steps.append(_GiveStep(members, chosen))
+        return price_paid, steps
 
     def _receive_tables(self, price: Ints) -> tuple[Ints, list[list[_Step]]]:
         """Compute the maximum gain of received partitions, per member and capacity.
@@ -221,10 +236,10 @@ class MemberExchange:
         Return the decisions, too.
         """
         members = self.problem.member_count
-        price_earned = np.zeros((members, self.width), dtype=np.int64)
+        price_earned = np.zeros((members, self.room), dtype=np.int64)
         receiving: list[list[_Step]] = [[] for _ in range(members)]
         profit = price - self.move_cost * SCALE
-        worth = np.flatnonzero((profit > 0) & (self.receive_weight < self.width))
+        worth = np.flatnonzero((profit > 0) & (self.receive_weight < self.room))
         self._fill_receive_tables(price_earned, receiving, (0, members), worth, profit)
         return price_earned, receiving
 
@@ -234,7 +249,7 @@ class MemberExchange:
         ``weight`` of the capacity is not available. Payments are INFEASIBLE without capacity.
         """
         space = self.free_capacity[:, None] + np.arange(self.width) - weight
-        gain = np.take_along_axis(price_earned, space.clip(0, self.width - 1), axis=1)
+        gain = np.take_along_axis(price_earned, space.clip(0, self.room - 1), axis=1)
         return np.where(space >= 0, -gain, INFEASIBLE)
 
     def _fill_receive_tables(
@@ -257,10 +272,10 @@ class MemberExchange:
         common, others = partitions[by_all], partitions[~by_all & allowed.any(axis=1)]
         if len(common):
             table = tables[low]
-            chosen = np.zeros((len(common), self.width), dtype=np.bool_)
+            chosen = np.zeros((len(common), self.room), dtype=np.bool_)
             for at, partition in enumerate(common.tolist()):
                 size = int(self.receive_weight[partition])
-                gain_with = table[: self.width - size] + profit[partition]
+                gain_with = table[: self.room - size] + profit[partition]
                 chosen[at, size:] = gain_with > table[size:]
                 np.maximum(gain_with, table[size:], out=table[size:])
             tables[low:high] = table

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from kassay.reference.model.ownership import NO_OWNER
+from kassay.solver.bounds.level_bounds import owned_partitions
 from kassay.solver.evaluation import moves_cost
 from kassay.solver.limits import limited_steps
 from kassay.solver.problem import Ints, Placement, Problem
@@ -27,6 +28,7 @@ from kassay.solver.weighted.bounds.movement_prices import ColumnGeneration
 _GRID = 2000
 _MAX_CELLS = 200_000_000
 _MIN_GRID = 400
+_MAX_GIVEN_CELLS = 50_000_000  # entries of the knapsacks of given partitions
 _MAX_PRICED = 4_000  # partitions with single prices; the linear program cannot be interrupted
 _ROUNDS = 60  # of column generation between two integer programs
 _NODES = 200  # limit of a search without a clock
@@ -138,11 +140,21 @@ def _column_generation(
     problem: Problem, max_loads: Sequence[int], costs: Ints
 ) -> ColumnGeneration | None:
     """Create the column generation, or return None if the knapsacks are too large."""
-    cells = problem.partition_count * problem.member_count
+    partitions, cells = problem.partition_count, problem.partition_count * problem.member_count
     if not cells or cells * _MIN_GRID > _MAX_CELLS or int(costs.max(initial=0)) > 2**20:
         return None
     grid = max(_MIN_GRID, min(_GRID, _MAX_CELLS // cells))
+    # The knapsacks of given partitions are wider by the greatest overload of a member.
+    most, overload = max(max_loads), _greatest_overload(problem, max_loads)
+    grid = min(grid, _MAX_GIVEN_CELLS * most // (partitions * max(most + overload, 1)))
+    if not most or grid < min(_MIN_GRID, most):
+        return None
     return ColumnGeneration(MemberExchange(problem, max_loads, costs, grid))
+
+
+def _greatest_overload(problem: Problem, max_loads: Sequence[int]) -> int:
+    loads: list[int] = [sum(problem.weight[own].tolist()) for own in owned_partitions(problem)]
+    return max(0, *(load - limit for load, limit in zip(loads, max_loads, strict=True)))
 
 
 def select_patterns(

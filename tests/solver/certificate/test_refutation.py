@@ -14,6 +14,7 @@ from kassay.solver import (
     Imbalance,
     MaxMoves,
     MaxPartitions,
+    MembersUsed,
     Movement,
     Origin,
     Pinned,
@@ -24,7 +25,7 @@ from kassay.solver import (
     certify,
     solve,
 )
-from kassay.solver.certificate.certificate import Certificate, Conflict, Proof
+from kassay.solver.certificate.certificate import Certificate, Conflict, LevelClaim, Proof
 from kassay.solver.certificate.check import conflict_errors
 from kassay.solver.certificate.refutation import PartitionPrices, cases_refute, prices_refute
 from kassay.solver.constraints import group_constraints
@@ -249,3 +250,19 @@ def test_a_certificate_of_an_assignment_has_no_conflict():
     assert list(certificate_errors(GROUP, everything, forged)) == [
         "the certificate has an assignment and a conflict"
     ]
+
+
+def test_many_partitions_are_not_checked_by_cases():
+    group = Group((Topic("t", 400),), tuple(Member(name, ("t",)) for name in "ab"))
+    assignment = Assignment({"a": [("t", at) for at in range(399)], "b": [("t", 399)]})
+    claim = LevelClaim(MembersUsed(), 2, 2, Origin.CASES)
+    [error] = certificate_errors(group, assignment, Certificate((claim,)))
+    assert "too many cases" in error
+
+
+def test_a_multiplier_beyond_64_bits_is_checked():
+    group = Group((Topic("t", 4, weights=(0, 3, 3, 3)),), tuple(Member(m, ("t",)) for m in "ab"))
+    assignment = Assignment({"a": [("t", at) for at in range(4)], "b": []})
+    prices = PartitionPrices({"t": (1, 0, 0, 0)}, 0, (2**70,))
+    claim = LevelClaim(Imbalance(), 81, 60, Origin.PARTITION_PRICES, prices=prices)
+    assert len(list(certificate_errors(group, assignment, Certificate((claim,))))) == 1

@@ -14,6 +14,8 @@ from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.metrics import Measure
 from kassay.solver.certificate.trajectory.check_trajectory import trajectory_errors
 from kassay.solver.certificate.trajectory.trajectory_certificate import (
+    RebalanceEvidence,
+    TrajectoryCertificate,
     parse_trajectory_certificate,
     trajectory_certificate_document,
 )
@@ -161,3 +163,29 @@ def test_a_tolerance_requires_an_assignment_with_the_minimum_maximum() -> None:
         "minimum makespan" in one
         for one in trajectory_errors(stream(), found.assignments, certificate)
     )
+
+
+def test_an_assignment_above_a_capacity_proves_no_makespan():
+    own, alone = [("t", at) for at in range(4)], [("u", 0)]
+    members = (
+        Member("a", ("t",), capacity=1),
+        Member("b", ("t",), owned=own),
+        Member("c", ("u",)),
+    )
+    group = Group((Topic("t", 4), Topic("u", 1)), members)
+    levels = (Imbalance("makespan", Tolerance(absolute=1)), Movement())
+    best = Assignment({"a": own[:2], "b": own[2:], "c": alone})
+    chosen = Assignment({"a": own[:1], "b": own[1:], "c": alone})
+    evidence = RebalanceEvidence((("a", "b", "c"),), {"b": 1}, best=best)
+    forged = TrajectoryCertificate(levels, value=1, bound=1, scale=1, rebalances=(evidence,))
+    assert list(trajectory_errors([group], [chosen], forged)) != []
+    assert optimal_trajectory([group], levels=levels).value == 0
+
+
+def test_a_member_may_have_the_name_of_a_key():
+    best = Assignment({"assignment": [("t", 0)], "b": [("t", 1)]})
+    evidence = RebalanceEvidence((("assignment", "b"),), {}, best=best)
+    levels = (Imbalance("makespan"), Movement())
+    certificate = TrajectoryCertificate(levels, value=1, bound=1, scale=1, rebalances=(evidence,))
+    document = trajectory_certificate_document(certificate)
+    assert parse_trajectory_certificate(document).rebalances[0].best == best

@@ -1,4 +1,6 @@
+import random
 from dataclasses import replace
+from threading import Event
 
 import pytest
 from hypothesis import given, settings
@@ -213,3 +215,19 @@ def test_numbers_that_were_not_requested_have_a_short_search_for_moves(searches)
     members_needed(team(9, 2, weights=range(1, 10)), makespan=20, limits=1_000.0)
     assert len(searches) >= 4
     assert max(searches) <= 1_000 / 12
+
+
+def test_a_search_that_is_stopped_refutes_no_number_of_members():
+    rng = random.Random(7)
+    topics = tuple(Topic(f"t{at}", 3) for at in range(12))
+    names = [topic.name for topic in topics]
+    members = [
+        Member(f"m{at}", tuple(name for name in names if not at or rng.random() < 0.3))
+        for at in range(6)
+    ]
+    group = Group((*topics, Topic("x", 1)), (*members, Member("z", ("x",))))
+    stop = Event()
+    stop.set()
+    stopped = members_needed(group, makespan=6, like="z", sweep=[], limits=SearchLimits(stop=stop))
+    assert "at least 7" not in stopped.reason
+    assert members_needed(group, makespan=6, like="z", sweep=[]).needed.value == 7
