@@ -148,32 +148,11 @@ def check_constraints(group: Group, constraints: Iterable[Constraint]) -> None:
             )
     if not constraints:
         return
-    for constraint in constraints:
-        for number in _numbers(constraint):
-            if not isinstance(number, SupportsIndex):
-                raise InputError(f"constraint {constraint!r}: {number!r} is not an integer")
     members = group.member_table()
     counts = {topic.name: topic.partitions for topic in group.topics}
     for constraint in constraints:
         for error in _errors(constraint, members, counts):
             raise InputError(f"constraint {constraint!r}: {error}")
-
-
-def _numbers(constraint: Constraint) -> Iterable[object]:
-    """Yield the numbers of a constraint: limits and partitions."""
-    match constraint:
-        case Capacity() | MaxPartitions() | MaxMoves():
-            yield constraint.limit
-        case Forbidden(partition=None):
-            pass
-        case Pinned() | Forbidden():
-            yield constraint.partition
-        case Separated():
-            yield from (tp.partition for tp in constraint.partitions)
-        case Colocated():
-            pass
-        case _:
-            assert_never(constraint)
 
 
 def _errors(
@@ -182,7 +161,10 @@ def _errors(
     member = getattr(constraint, "member", None)
     if member is not None and member not in members:
         yield f"no member {member!r} in the group"
-    if getattr(constraint, "limit", 0) < 0:
+    limit = getattr(constraint, "limit", 0)
+    if not _is_integer(limit):
+        yield f"the limit {limit!r} is not an integer"
+    elif limit < 0:
         yield "the limit must be at least 0"
     topics: list[tuple[str, int | None]] = []
     match constraint:
@@ -196,11 +178,24 @@ def _errors(
             pass
         case _:
             assert_never(constraint)
+    if isinstance(constraint, Pinned) and not _is_integer(constraint.partition):
+        yield f"the partition number {constraint.partition!r} is not an integer"
     for topic, number in topics:
-        if topic not in counts:
-            yield f"no topic {topic!r} in the group"
-        elif number is not None and not 0 <= number < counts[topic]:
-            yield f"topic {topic!r} has no partition {number}"
+        yield from _topic_errors(topic, number, counts)
+
+
+def _topic_errors(topic: str, number: int | None, counts: Mapping[str, int]) -> Iterable[str]:
+    """Check a topic and, unless it is None, the number of a partition."""
+    if topic not in counts:
+        yield f"no topic {topic!r} in the group"
+    elif number is not None and not _is_integer(number):
+        yield f"the partition number {number!r} is not an integer"
+    elif number is not None and not 0 <= number < counts[topic]:
+        yield f"topic {topic!r} has no partition {number}"
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, SupportsIndex)
 
 
 def _subject(member: str | None) -> str:

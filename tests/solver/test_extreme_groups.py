@@ -226,7 +226,7 @@ def test_losses_with_a_large_common_multiple_of_the_speeds_are_the_same_without_
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        (Pinned("t", None, "a"), "None is not an integer"),
+        (Pinned("t", None, "a"), "the partition number None is not an integer"),
         (Pinned("t", "1", "a"), "'1' is not an integer"),
         (Capacity(2.5), "2.5 is not an integer"),
         (MaxMoves("3"), "'3' is not an integer"),
@@ -262,3 +262,13 @@ def test_more_than_32767_members_are_enumerated():
     topics = tuple(Topic(f"t{at}", 1, weights=(1 + at % 2,)) for at in range(count))
     members = tuple(Member(f"m{at}", (f"t{at}",)) for at in range(count))
     assert solve(Group(topics, members), levels=["makespan"], limits=5).imbalance.value == 2
+
+
+def test_a_value_with_too_many_digits_is_one_message(tmp_path, capsys):
+    members = [{"id": f"m{at}", "topics": ["t"]} for at in range(1200)]
+    path = tmp_path / "group.json"
+    path.write_text(json.dumps({"topics": {"t": 6000}, "members": members}))
+    with pytest.raises(SystemExit) as exit_code:
+        main(["solve", str(path), "--imbalance", "leximax", "--time-limit", "5"])
+    assert exit_code.value.code == 2
+    assert "too many digits for a text" in capsys.readouterr().err

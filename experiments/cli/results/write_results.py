@@ -12,6 +12,7 @@ import typer
 from kassay.experiments.cli.messages import print_error
 from kassay.experiments.cli.options.output_options import Format
 from kassay.experiments.cli.results.text_tables import TextTable, cell
+from kassay.reference.model.errors import UsageError
 
 Record = Mapping[str, Any]
 
@@ -67,12 +68,24 @@ def print_records(
 def print_json(records: Sequence[Record]) -> None:
     """Print records as indented JSON: one record as an object, several records as a list."""
     document = records[0] if len(records) == 1 else records
-    typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
+    typer.echo(_json(document, indent=2))
 
 
 def json_line(record: Record) -> str:
     """Convert one record to a line of JSON."""
-    return json.dumps(record, ensure_ascii=False, separators=(", ", ": "))
+    return _json(record)
+
+
+def _json(document: object, indent: int | None = None) -> str:
+    try:
+        return json.dumps(document, ensure_ascii=False, indent=indent)
+    except ValueError as error:
+        if "digits" not in str(error):
+            raise
+        raise UsageError(
+            "a value of the result has too many digits for a text, as leximax in large groups; use "
+            "another --imbalance, or set the environment variable PYTHONINTMAXSTRDIGITS to 0"
+        ) from None
 
 
 def print_table(
