@@ -48,14 +48,17 @@ def check_arc_costs(
     if not group.common_weight:
         raise UsageError(f"{cause} requires equal weights")
     for level in levels:
-        if level.tolerance or not _has_arc_costs(level):
+        if level.tolerance:
+            raise UsageError(f"{cause} supports no tolerance, got one of the level {level.name}")
+        if not _has_arc_costs(level):
             raise UsageError(
-                f"{cause} supports only the levels sum_of_squares, host_sum_of_squares, movement, "
-                f"topic_spread, {', '.join(objective.FLOW_LEVELS)}, without tolerance or costs; "
+                f"{cause} supports only the levels sum_of_squares, host_sum_of_squares, movement "
+                f"(without costs), topic_spread, {', '.join(objective.FLOW_LEVELS)}; "
                 f"got {level.name}"
             )
     if is_limited(group, rules):
-        raise UsageError(f"{cause} supports no constraints except capacities of the members")
+        permitted = "except" if group.has_copies else "and no"
+        raise UsageError(f"{cause} supports no constraints {permitted} capacities of the members")
 
 
 def _has_arc_costs(level: objective.Level) -> bool:

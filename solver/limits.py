@@ -26,8 +26,8 @@ class SearchLimits:
         Wall-clock seconds; 0 is allowed.
     deterministic
         CP-SAT's deterministic time per model, in its own unit of about a second; None for
-        no limit. With this limit, one worker and a time limit that is not reached, equal
-        input gives equal output on every machine.
+        no limit. With this limit, one worker, and if no search reaches its share of ``time``,
+        equal input gives equal output.
     workers
         Threads of CP-SAT.
     stop
@@ -69,16 +69,23 @@ class SearchLimits:
         return self.stop is not None and self.stop.is_set()
 
     def __post_init__(self) -> None:
-        try:
-            float(self.time)
-        except (OverflowError, TypeError, ValueError):
-            raise UsageError(f"time limit must be a number of seconds, got {self.time!r}") from None
+        for name, value in (("time", self.time), ("deterministic", self.deterministic)):
+            if value is not None and not _is_number(value):
+                raise UsageError(
+                    f"{name} limit must be a number of at most 300 digits, got {value!r}"
+                )
+        if not isinstance(self.workers, int):
+            raise UsageError(f"workers must be an integer, got {self.workers!r}")
         if not self.time >= 0:
             raise UsageError(f"time limit must be at least 0 seconds, got {self.time!r}")
         if self.deterministic is not None and not self.deterministic >= 0:
             raise UsageError(f"deterministic limit must be at least 0, got {self.deterministic!r}")
         if self.workers < 1:
             raise UsageError(f"workers must be at least 1, got {self.workers!r}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, float) or (isinstance(value, int) and abs(value) < 10**300)
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,9 +126,9 @@ def _check_request(
     is_one_flow = not rules and prices_prove(group, levels)
     if method is Method.FLOW and not is_one_flow:
         raise UsageError(
-            "the method 'flow' requires equal weights, and the levels imbalance (sum_of_squares or "
-            "leximax), then movement; it supports neither tolerances nor constraints, including "
-            "capacities of members; use the method 'auto'"
+            "the method 'flow' requires equal weights and speeds, and one level of imbalance, or "
+            "sum_of_squares or leximax, then movement; it supports neither tolerances nor "
+            "constraints, including capacities of members; use the method 'auto'"
         )
 
 

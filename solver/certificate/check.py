@@ -78,9 +78,9 @@ def certificate_errors(
         # Prices prove the first levels; bounds of further levels have other origins.
         is_prefix = certificate.claims[: len(priced)] == tuple(priced)
         if certificate.prices is None:
-            yield "bounds refer to node prices, but the certificate contains none"
+            yield "bounds refer to prices of members and topics, but the certificate contains none"
         elif not is_prefix or not prices_prove(group, [claim.level for claim in priced]):
-            yield "node prices cannot prove these levels optimal for this group"
+            yield "prices of members and topics cannot prove these levels optimal for this group"
 
 
 def _level_price_errors(

@@ -199,5 +199,8 @@ def test_a_negative_seed_is_refused():
 
 
 def test_a_time_limit_is_a_number_of_seconds():
-    with pytest.raises(UsageError, match="time limit must be a number of seconds"):
-        SearchLimits(time=10**400)
+    for limits in ({"time": 10**400}, {"time": "5"}, {"deterministic": "x"}):
+        with pytest.raises(UsageError, match="limit must be a number"):
+            SearchLimits(**limits)
+    with pytest.raises(UsageError, match="workers must be an integer, got '2'"):
+        SearchLimits(workers="2")

@@ -105,13 +105,13 @@ def plan(
 ) -> None:
     """Plan the moves from the current to the optimal assignment of each group.
 
-    For a weighted group, the imbalance after the plan may exceed its minimum by up to 2 %, because
-    this saves many moves. If they differ from the plan, the report also shows a plan with at most
-    ten moves and a plan with the lowest imbalance found. The time limit applies to all searches of
-    a group together. For a weighted group with the default levels, kassay prints a first plan to
-    standard error, and writes its files, before it searches for better plans and for bounds. If the
-    number of moves is proven, the further searches have as much time as the search until then, but
-    at least 3 seconds (without a deterministic limit).
+    For a weighted group, the imbalance after the plan may exceed the lowest value found by 2 % or
+    less, because this saves many moves. The report also shows a plan with at most ten moves and a
+    plan with the lowest imbalance found, if these differ from the plan. The time limit applies to
+    all searches of a group together. For a weighted group with the default levels, kassay prints a
+    first plan to standard error, and writes its files, before it searches for better plans and for
+    bounds. If the number of moves is proven, the further searches have as much time as the search
+    until then, but at least 3 seconds (without a deterministic limit).
 
     Prints a summary. With --output, writes report.html, plan.json, moves.csv, loads.csv, ticket.md,
     static-assignment.json (partition lists for `KafkaConsumer.assign()`) and after.jsonl (group

@@ -27,7 +27,9 @@ class SolveOptions(TableOptions):
     """Command-line options of ``kassay solve``."""
 
     method: Method = option(
-        Method.AUTO, "Solution method. Method flow requires partitions of equal weight."
+        Method.AUTO,
+        "Solution method. Method flow requires equal weights and speeds, without constraints and "
+        "tolerances.",
     )
     require_optimal: bool = option(
         False, "Exit with code 1 if the assignment is not proven optimal."

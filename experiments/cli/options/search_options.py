@@ -84,8 +84,8 @@ class ObjectiveOptions:
     imbalance: Measure | None = measure_option()
     tolerance: Fraction | None = option(
         None,
-        "Maximum excess of imbalance over its minimum, as a share of the minimum such as 0.02 or "
-        "2%. A higher value can save moves.",
+        "Maximum excess of imbalance over its minimum (or the lowest value found), as a share such "
+        "as 0.02 or 2%. A higher value can save moves.",
         parser=parse_share,
         metavar="SHARE",
         show_default="0; plan and what-if: 2% if weights differ, except with leximax",
@@ -245,10 +245,10 @@ class LimitOptions:
     )
     deterministic_limit: float | None = option(
         None,
-        "Limit per search in units of CP-SAT's deterministic time. With this limit, results do "
-        "not depend on the speed of the machine, unless --time-limit is reached first. Without "
-        "this limit, searches that reach a part of --time-limit can give other results on other "
-        "machines.",
+        "Limit per search in units of CP-SAT's deterministic time. With this limit and one "
+        "worker, results do not depend on the speed of the machine, unless a search reaches its "
+        "share of --time-limit first. Without this limit, such searches can give other results on "
+        "other machines.",
         min=0,
         metavar="UNITS",
     )

@@ -182,7 +182,7 @@ def test_missing_prices_of_a_certificate_are_reported():
     assert complaints(with_prices(members={"a": (3, 1)})) == ["member 'b' has no price"]
     assert complaints(with_prices(topics={})) == ["topic 't' has no price"]
     assert complaints(replace(PROOF, prices=None)) == [
-        "bounds refer to node prices, but the certificate contains none"
+        "bounds refer to prices of members and topics, but the certificate contains none"
     ]
 
 
@@ -195,7 +195,9 @@ def test_prices_do_not_prove_other_levels():
             weighted, BEST, replace(PROOF, claims=(LevelClaim(Imbalance(), 29, 29, Origin.PRICES),))
         )
     )
-    assert expected == ["node prices cannot prove these levels optimal for this group"]
+    assert expected == [
+        "prices of members and topics cannot prove these levels optimal for this group"
+    ]
     tolerant = LevelClaim(Imbalance(tolerance=Tolerance(absolute=1)), 5, 5, Origin.PRICES)
     assert complaints(replace(PROOF, claims=(tolerant,))) == expected
     makespan = LevelClaim(Imbalance(Measure.MAKESPAN), 2, 2, Origin.PRICES)
