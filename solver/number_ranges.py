@@ -61,7 +61,7 @@ def exact_integers(values: Sequence[int]) -> Weights:
 
 
 def integer_text(value: int) -> str:
-    """Return an integer as text, or its size if Python cannot convert so many digits."""
+    """Return an integer as text, or its size if it has more digits than Python converts."""
     return f"{value:,}" if value.bit_length() < _TEXT_BITS else f"about 2**{value.bit_length()}"
 
 
