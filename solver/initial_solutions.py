@@ -196,19 +196,15 @@ def _fill(problem: Problem, placement: Placement, units: Sequence[LoadUnits]) ->
     )
     own_units = units or (problem.member_units,)
     factor = max((max(each.factors, default=1) for each in own_units), default=1)
-    if not Arithmetic.INT64.represents(max(problem.total, 1) * factor):
-        if units or not problem.group.has_equal_speeds:
-            _place_by_units(problem, placement, order, loads, own_units)
-        else:
-            _place_by_queue(problem, placement, order, loads)
-        return placement
-    sizes = np.array([len(consumers) for consumers in problem.consumer_sets], dtype=np.int64)
-    scanned = int(sizes[problem.consumer_set[order]].sum()) if order else 0
-    has_few_scans = scanned < _MAX_SCANNED_PER_ENTRY * int(sizes.sum())
-    if has_few_scans or units or not problem.group.has_equal_speeds:
+    is_exact = Arithmetic.INT64.represents(max(problem.total, 1) * factor)
+    scanned = int(breadth[problem.consumer_set[order]].sum()) if order else 0
+    has_few_scans = scanned < _MAX_SCANNED_PER_ENTRY * int(breadth.sum())
+    if not (units or (is_exact and has_few_scans)) and problem.group.has_equal_speeds:
+        _place_by_queue(problem, placement, order, loads)
+    elif is_exact:
         _place_by_scan(problem, placement, order, loads, own_units)
     else:
-        _place_by_queue(problem, placement, order, loads)
+        _place_by_units(problem, placement, order, loads, own_units)
     return placement
 
 

@@ -120,22 +120,17 @@ class SearchBudget:
     @property
     def seconds(self) -> float:
         """Return the remaining seconds, or 0 if the search is stopped."""
-        return 0.0 if self._is_ended else max(self.deadline - self._now(), 0.0)
+        return 0.0 if self.has_ended else max(self.deadline - self._now(), 0.0)
 
     @property
-    def _is_ended(self) -> bool:
-        """Return whether the search is stopped, or the time of the whole search has passed."""
+    def has_ended(self) -> bool:
+        """Return whether the search is stopped, or the whole search with its grace has no time."""
         return self.limits.is_stopped or time.monotonic() >= self.end
 
     @property
     def has_time(self) -> bool:
         """Return whether time is left."""
         return self.seconds > 0
-
-    @property
-    def has_grace(self) -> bool:
-        """Return whether time is left until `GRACE` seconds after the end of the whole search."""
-        return not self._is_ended
 
     def part(self, share: float) -> "SearchBudget":
         """Return a budget that ends after a share of the remaining time."""
@@ -196,7 +191,7 @@ class SearchBudget:
             first = limited_steps(least, lambda: until_half.has_time)
             return lambda: first() or self.has_time
         steps = ceil(most * min(deterministic, 1))
-        return limited_steps(steps, lambda: not self._is_ended)
+        return limited_steps(steps, lambda: not self.has_ended)
 
 
 def limited_steps(most: int, may_continue: Callable[[], bool] = lambda: True) -> Callable[[], bool]:

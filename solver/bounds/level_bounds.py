@@ -38,8 +38,11 @@ def level_bound(
 ) -> int:
     """Return a lower bound on the value of one level within the limits of earlier levels.
 
-    Only the bound on movement uses the limits.
+    Only the bound on movement uses the limits. If partitions can have several members, the bound
+    is 0, because some of the members are optional.
     """
+    if problem.copies is not None:
+        return 0
     match level:
         case objective.Imbalance():
             bound = imbalance_bound(problem, level.measure)

@@ -207,8 +207,7 @@ def _bound_errors(
     """Check the bound of a claim, by counting or by its evidence, and yield a message per error."""
     name = f"the bound {integer_text(claim.bound)} on {claim.level.name}"
     if claim.origin is Origin.COUNTING:
-        # Counting bounds do not consider that some copies of a partition are optional.
-        bound = 0 if problem.copies is not None else level_bound(problem, claim.level, limits)
+        bound = level_bound(problem, claim.level, limits)
         if claim.bound > bound:
             yield f"{name} is above {integer_text(bound)}, the bound by counting"
         return

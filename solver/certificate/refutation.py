@@ -155,9 +155,9 @@ def cases_refute(
     if problem.copies is not None or problem.partition_count * problem.member_count > _MAX_CASES:
         return False
     relaxation = build_relaxation(problem, rules, limits)
-    if len(relaxation.blocks) > _MAX_BLOCKS:
-        return relaxation.is_empty
-    return relaxation.is_empty or _Cases(problem, rules, limits, relaxation).refute()
+    is_small = len(relaxation.blocks) <= _MAX_BLOCKS
+    cases = _Cases(problem, rules, limits, relaxation)
+    return relaxation.is_empty or (is_small and cases.refute())
 
 
 @dataclass

@@ -119,9 +119,7 @@ def _counted_certificate(
     claims: list[LevelClaim] = []
     for level in levels:
         value = value_of(group, assignment, level)
-        bound = 0
-        if problem.copies is None:
-            bound = level_bound(problem, level, level_limits(group, assignment, claims))
+        bound = level_bound(problem, level, level_limits(group, assignment, claims))
         claims.append(LevelClaim(level, value, min(bound, value), Origin.COUNTING))
     return Certificate(tuple(claims), constraints=constraints)
 

@@ -207,7 +207,7 @@ class _LadderSearch:
         self._solve(low, budget)
         self._solve(high, budget)
         pending = [(low, high)]
-        while pending and self._may_continue():
+        while pending and self._may_continue(self.budget):
             low, high = pending.pop()
             if high - low < 2 or self._value(low) == self._value(high):
                 continue
@@ -226,14 +226,14 @@ class _LadderSearch:
         open_numbers = [at for at, size in sizes if size.makespan and not size.makespan.is_proven]
         budget = self._limited(_PROOF_SHARE)
         for index, number in enumerate(open_numbers):
-            if self._may_continue():
+            if self._may_continue(self.budget):
                 self.progress(f"proof of the maximum load of {number} members")
                 within = budget.part(1 / (len(open_numbers) - index))
                 self.search.lowest_makespan(number, within)
 
-    def _may_continue(self) -> bool:
+    def _may_continue(self, budget: SearchBudget) -> bool:
         """Return whether time is left; fast flows have some more time to find all rungs."""
-        return self.budget.has_time or (self._has_fast_flows and self.budget.has_grace)
+        return budget.has_time or (self._has_fast_flows and not budget.has_ended)
 
     @property
     def _has_fast_flows(self) -> bool:
@@ -308,7 +308,7 @@ class _LadderSearch:
         order = sorted(range(len(found)), key=lambda at: abs(found[at].members - number))
         first_half = budget.part(1 / 2)
         for left, index in zip(range(len(found), 0, -1), order, strict=True):
-            if first_half.has_time or (self._has_fast_flows and budget.has_grace):
+            if self._may_continue(first_half):
                 rung = found[index]
                 self.progress(f"moves to {rung.members} members")
                 within = first_half.part(1 / min(left, _PARTS))
@@ -316,7 +316,7 @@ class _LadderSearch:
                 assignment = size.assignment or rung.assignment
                 found[index] = replace(rung, movement=size.movement, assignment=assignment)
         for left, index in zip(range(len(found), 0, -1), order, strict=True):
-            if index and (budget.has_time or (self._has_fast_flows and budget.has_grace)):
+            if index and self._may_continue(budget):
                 rung, previous = found[index], found[index - 1].assignment
                 self.progress(f"moves from {found[index - 1].members} to {rung.members} members")
                 within = budget.part(1 / min(left, _PARTS))
