@@ -52,10 +52,12 @@ class IncumbentPool:
     _values: dict[tuple[int, int], tuple[Level, Placement, int]] = field(default_factory=dict)
     """Values by identity of level and placement, which stay referenced."""
 
-    def add(self, placement: Placement) -> None:
-        """Add a placement to the pool if it meets the constraints."""
-        if not any(violated(self.problem, self.constraints, placement)):
+    def add(self, placement: Placement) -> bool:
+        """Add a placement to the pool if it meets the constraints; return whether it does."""
+        is_valid = not any(violated(self.problem, self.constraints, placement))
+        if is_valid:
             self.placements.append(placement)
+        return is_valid
 
     def incumbent(self, level: Level) -> Placement:
         """Return the best placement on a level within the limits of the finished levels."""

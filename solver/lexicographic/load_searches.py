@@ -4,18 +4,21 @@ Most searches add placements to the pool. Some prove a lower bound on the level.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from kassay.reference.model.metrics import Measure
+from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.bounds.host_and_speed_bounds import greatest_true
 from kassay.solver.bounds.level_bounds import makespan_bound, max_loads_within
 from kassay.solver.certificate.certificate import Origin
+from kassay.solver.constraint_repair import meet_constraints
 from kassay.solver.constraints import Capacity, Forbidden, MaxMoves, Pinned
 from kassay.solver.evaluation import imbalance_of, level_value, violated
 from kassay.solver.incumbent_pool import IncumbentPool
-from kassay.solver.initial_solutions import Room, within_pins
+from kassay.solver.initial_solutions import Room, keep_owned, within_pins
 from kassay.solver.lexicographic.moves_table import MovesTable
 from kassay.solver.lexicographic.moves_table_search import (
     prove_moves,
@@ -23,7 +26,7 @@ from kassay.solver.lexicographic.moves_table_search import (
     search_moves,
 )
 from kassay.solver.limits import SearchBudget
-from kassay.solver.objective import Imbalance, Level
+from kassay.solver.objective import Imbalance, Level, Movement
 from kassay.solver.problem import Placement, Problem
 
 # CP-SAT solves smaller groups faster than any other method starts.
@@ -197,25 +200,34 @@ def _most_even(pool: IncumbentPool, level: Imbalance) -> Placement:
 
 
 def limit_moves(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> ProvenBound:
-    """Minimise the imbalance within the maximum number of moves."""
-    problem = pool.problem
+    """Minimise the imbalance within the maximum number of moves.
+
+    If the current owners violate other constraints, partitions first move to meet them. The search
+    for the other moves then proves no bound.
+    """
+    problem, unproven = pool.problem, ProvenBound(0, Origin.EXCHANGE)
     limits = [rule.limit for rule in pool.constraints if isinstance(rule, MaxMoves)]
     rules = [rule for rule in pool.constraints if not isinstance(rule, MaxMoves)]
-    if (
-        not limits
-        or pool.reached
-        or problem.partition_count < MIN_PARTITIONS
-        or not MovesTable.is_applicable(problem, level.measure, rules)
-    ):
-        return ProvenBound(0, Origin.EXCHANGE)
-    table = MovesTable(problem, rules, Imbalance(level.measure), most=min(limits))
+    if not limits or pool.reached or problem.partition_count < MIN_PARTITIONS:
+        return unproven
+    start = keep_owned(problem)
+    is_valid = not any(violated(problem, rules, start))
+    repaired = start if is_valid else meet_constraints(problem, rules, start)
+    if repaired is None:
+        return unproven
+    most = min(limits) - level_value(problem, Movement(), repaired)
+    owner = np.where(problem.owner == NO_OWNER, NO_OWNER, repaired)
+    within = problem if is_valid else replace(problem, owner=owner)
+    if most < 0 or not MovesTable.is_applicable(within, level.measure, rules):
+        return unproven
+    table = MovesTable(within, rules, Imbalance(level.measure), most=most)
     for placement in pool.placements:
         table.add(placement)
     search_moves(table, budget.part(_FIRST_SHARE_OF_LIMITED_MOVES))
     table.extend(table.most)
     prove_moves(table, [table.most], budget.part(_LIMITED_MOVES_SHARE))
     pool.add(table.placements[-1])
-    return ProvenBound(table.bounds[-1], Origin.EXCHANGE)
+    return ProvenBound(table.bounds[-1], Origin.EXCHANGE) if is_valid else unproven
 
 
 def tabulate_moves(pool: IncumbentPool, budget: SearchBudget) -> ProvenBound:

@@ -20,8 +20,9 @@ from kassay.solver.constraints import (
     MaxMoves,
     MaxPartitions,
     Pinned,
+    Separated,
 )
-from kassay.solver.evaluation import load_units, movement_costs
+from kassay.solver.evaluation import load_units, movement_costs, separated_partitions
 from kassay.solver.incumbent_pool import IncumbentPool
 from kassay.solver.initial_solutions import Room, keep_owned, within_pins, within_racks
 from kassay.solver.lexicographic.load_searches import MIN_PARTITIONS, ProvenBound, fill_members
@@ -32,7 +33,7 @@ from kassay.solver.problem import Problem
 if TYPE_CHECKING:
     from kassay.solver.weighted.search.overload_repair import LoadLimit
 
-REPAIRABLE = Pinned | Forbidden | Capacity | MaxPartitions
+REPAIRABLE = Pinned | Forbidden | Capacity | MaxPartitions | Separated
 """Constraints within which overloads are repaired."""
 _LOAD_TARGETS = 7
 """Number of load limits between the bound and the incumbent."""
@@ -41,8 +42,9 @@ _PARTS_OF_TOLERANCE, _FINE_STEPS = 16, 300
 transfers and exchanges of a search for a small reduction."""
 _LOAD_SHARE, _MOVES_SHARE = 0.08, 0.5
 """Share of the time left for one load limit, and for fewer moves."""
-_FIRST_ROUNDS, _LOAD_ROUNDS, _MOVES_ROUNDS = 20, 3, 2_000
-"""Number of repairs for the first placement, for one load limit, and for fewer moves."""
+_FIRST_ROUNDS, _LOAD_ROUNDS, _LIMITED_ROUNDS, _MOVES_ROUNDS = 20, 3, 200, 2_000
+"""Number of repairs for the first placement, for one load limit without and with a limit on moves,
+and for fewer moves."""
 _MIN_REPAIR_STEPS, _MAX_REPAIR_STEPS = 2_000, 20_000
 """Numbers of transfers and exchanges: of the first search, before its share of the time ends it,
 and of each search with a deterministic limit."""
@@ -87,7 +89,9 @@ def repair_overloads(
         if isinstance(each, Imbalance | HostImbalance)
     ]
     moves = level if isinstance(level, Movement) else Movement()
-    if not _may_repair(pool, measured) or not (level is moves or _has_load_units(pool)):
+    limits_on_moves = [rule.limit for rule in pool.constraints if isinstance(rule, MaxMoves)]
+    is_useful = level is moves or _has_load_units(pool) or limits_on_moves
+    if not is_useful or not _may_repair(pool, measured):
         return unproven
     search = _OverloadSearch(pool, measured, moves, budget)
     if level is moves:
@@ -103,7 +107,9 @@ def repair_overloads(
         is_fine = high - target <= precision
         most = _FINE_STEPS if is_fine else None
         within = budget.part(_LOAD_SHARE)
-        if search.is_repaired(limits, within, rounds=_LOAD_ROUNDS, most=most):
+        rounds = _LIMITED_ROUNDS if limits_on_moves else _LOAD_ROUNDS
+        enough = min(limits_on_moves, default=0)
+        if search.is_repaired(limits, within, rounds=rounds, most=most, enough=enough):
             high = min(target, pool.value(level))
         elif is_fine:
             break
@@ -172,8 +178,12 @@ class _OverloadSearch:
         rounds: int,
         least: int = 0,
         most: int | None = None,
+        enough: int = 0,
     ) -> bool:
-        """Add a placement within the limits to the pool; return whether one is found."""
+        """Add a placement within the limits to the pool; return whether the pool accepts one.
+
+        The search ends at a placement whose moves cost at most ``enough``.
+        """
         from kassay.solver.weighted.search.overload_repair import (  # noqa: PLC0415
             OverloadRepair,
         )
@@ -184,10 +194,10 @@ class _OverloadSearch:
         may_continue = within.continuation(_MAX_REPAIR_STEPS, least=least)
         if most is not None:
             may_continue = limited_steps(most, may_continue)
-        found = search.run(self.start, self.costs, rounds=rounds, may_continue=may_continue)
-        if found is not None:
-            self.pool.add(found)
-        return found is not None
+        found = search.run(
+            self.start, self.costs, rounds=rounds, may_continue=may_continue, enough=enough
+        )
+        return found is not None and self.pool.add(found)
 
 
 def _racks_before_moves(levels: Sequence[Level]) -> bool:
@@ -197,19 +207,25 @@ def _racks_before_moves(levels: Sequence[Level]) -> bool:
 
 
 def room_limits(problem: Problem, rules: Sequence[Constraint]) -> "list[LoadLimit]":
-    """Convert capacities, and maximum numbers of partitions, to maximum loads of members.
+    """Convert capacities, maximum numbers of partitions and separations to maximum loads.
 
-    In the limit on numbers, each partition has the mean weight, so that overloads are comparable.
+    In the limits on numbers, each partition has the mean weight, so that overloads are comparable.
+    Of separated partitions, each member gets at most one.
     """
     from kassay.solver.weighted.search.overload_repair import LoadLimit  # noqa: PLC0415
 
     room, members = Room(problem, rules), np.arange(problem.member_count)
     weight = problem.weight.astype(np.int64)
     found = [LoadLimit(members, np.array(room.loads, dtype=np.int64), weight)]
+    mean = max(1, problem.total // problem.partition_count)
     if any(isinstance(rule, MaxPartitions) for rule in rules):
-        mean = max(1, problem.total // problem.partition_count)
         counts = np.array(room.counts, dtype=np.int64)
         found.append(LoadLimit(members, counts * mean, np.full(problem.partition_count, mean)))
+    for rule in rules:
+        if isinstance(rule, Separated):
+            inside = np.zeros(problem.partition_count, dtype=np.int64)
+            inside[separated_partitions(problem, rule)] = mean
+            found.append(LoadLimit(members, np.full(problem.member_count, mean), inside))
     return found
 
 

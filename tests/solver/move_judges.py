@@ -4,7 +4,7 @@ The searches share no code with the solver.
 """
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 
 import numpy as np
@@ -12,6 +12,8 @@ from ortools.sat.python import cp_model
 
 from benchmarks.weighted_groups import weighted_group
 from kassay.reference import Group, Member, Topic
+from kassay.reference.model.topic_partitions import TopicPartition
+from kassay.solver.constraints import Constraint, Pinned, Separated
 from kassay.solver.problem import Problem
 
 
@@ -70,6 +72,46 @@ def beam(problem: Problem, most: int, width: int = 50) -> list[int]:
         states = following or states
         found.append(min([found[-1], *(int(loads.max()) for _, loads in states)]))
     return found
+
+
+def greedy_within(problem: Problem, rules: Sequence[Constraint], most: int) -> np.ndarray:
+    """Return a placement after moves that each lower the sum of squared relative loads most.
+
+    Before them, partitions move as pins require, and the second of two separated partitions to the
+    member with the lowest relative load.
+    """
+    placement, weight = problem.owner.copy(), problem.weight.astype(float)
+    speed = np.array([problem.group.members[at].speed for at in problem.members])
+    index, free = problem.partition_index, np.ones(problem.partition_count, dtype=bool)
+    for rule in rules:
+        if isinstance(rule, Pinned):
+            at = index[TopicPartition(rule.topic, rule.partition)]
+            placement[at], free[at] = problem.member_index[rule.member], False
+    loads = np.bincount(placement, weight, problem.member_count)
+    for rule in rules:
+        if isinstance(rule, Separated):
+            first, second = (index[tp] for tp in rule.partitions)
+            free[[first, second]] = False
+            if placement[first] == placement[second]:
+                loads[placement[second]] -= weight[second]
+                relative = loads / speed
+                relative[placement[first]] = np.inf
+                placement[second] = relative.argmin()
+                loads[placement[second]] += weight[second]
+    for _ in range(most - int((placement != problem.owner).sum())):
+        before = (loads[placement] / speed[placement])[:, None]
+        giver = (loads[placement] - weight) / speed[placement]
+        taker = (loads[None, :] + weight[:, None]) / speed[None, :]
+        drop = before**2 - giver[:, None] ** 2 + (loads / speed)[None, :] ** 2 - taker**2
+        drop[~free | (placement != problem.owner)] = 0
+        drop[np.arange(len(placement)), placement] = 0
+        at, target = divmod(int(drop.argmax()), problem.member_count)
+        if drop[at, target] <= 0:
+            break
+        loads[placement[at]] -= weight[at]
+        loads[target] += weight[at]
+        placement[at] = target
+    return placement
 
 
 def _moves(problem: Problem, placement: np.ndarray, source: int) -> np.ndarray:

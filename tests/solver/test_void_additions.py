@@ -139,7 +139,6 @@ def test_moves_within_a_limit_lower_loads_that_need_fewer_moves():
 
 MAKESPAN = solver.Imbalance(Measure.MAKESPAN)
 LOOSE = replace(MAKESPAN, tolerance=solver.Tolerance(relative=0.02))
-SEPARATED = solver.Separated((("t", 0), ("t", 2)))
 
 
 @pytest.mark.parametrize(
@@ -151,7 +150,8 @@ SEPARATED = solver.Separated((("t", 0), ("t", 2)))
         (MAKESPAN, (solver.Capacity(59),), (), [(2, 0), (2, 0), (2, 1)]),
         (MAKESPAN, (solver.Capacity(40),), (), [(2, 0), (2, 1), (2, 0), (2, 1)]),
         (LOOSE, (solver.Capacity(100),), (), [(2, 0), (2, 1)]),
-        (LOOSE, (SEPARATED,), (), [(2, 0), (2, 1), (2, 0), (2, 0)]),
+        (LOOSE, (solver.Separated((("t", 0), ("t", 2))),), (), [(2, 0), (2, 1)]),
+        (LOOSE, (solver.Colocated(("t",)),), (), [(2, 0), (2, 1), (2, 0), (2, 0)]),
     ],
     ids=str,
 )

@@ -64,9 +64,18 @@ class OverloadRepair:
         )
 
     def run(
-        self, start: Placement, costs: Ints, *, rounds: int, may_continue: Callable[[], bool]
+        self,
+        start: Placement,
+        costs: Ints,
+        *,
+        rounds: int,
+        may_continue: Callable[[], bool],
+        enough: int = 0,
     ) -> Placement | None:
-        """Return a placement within the limits with few moves, or None if none is found."""
+        """Return a placement within the limits with few moves, or None if none is found.
+
+        The search ends at a placement whose moves cost at most ``enough``.
+        """
         best, fewest, current = None, 0, start
         for _ in range(rounds):
             if not may_continue():
@@ -80,7 +89,7 @@ class OverloadRepair:
             if best is None:
                 current = start
                 continue
-            if not fewest:
+            if fewest <= enough:
                 break
             current = best.copy()
             moved = np.flatnonzero(self._is_moved(best))
