@@ -1,7 +1,8 @@
 """Repair overloads to find placements with low loads and few moves.
 
 The repair applies to weighted groups with hosts, racks or constraints, and to groups with
-different speeds, if all levels about loads are makespans.
+different speeds, if all levels about loads are makespans. Within constraints, a first level that
+is the sum of squares is lowered after the makespan.
 """
 
 from collections.abc import Sequence
@@ -13,13 +14,11 @@ from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.bounds.level_bounds import level_bound
 from kassay.solver.certificate.certificate import Origin
+from kassay.solver.colocated_groups import merge_colocated
 from kassay.solver.constraints import (
-    Capacity,
-    Constraint,
-    Forbidden,
+    Colocated,
     MaxMoves,
     MaxPartitions,
-    Pinned,
     Separated,
 )
 from kassay.solver.evaluation import load_units, movement_costs, separated_partitions
@@ -28,15 +27,14 @@ from kassay.solver.initial_solutions import Room, keep_owned, within_pins, withi
 from kassay.solver.lexicographic.load_searches import MIN_PARTITIONS, ProvenBound, fill_members
 from kassay.solver.limits import SearchBudget, limited_steps
 from kassay.solver.objective import CrossRack, HostImbalance, Imbalance, Level, Movement
-from kassay.solver.problem import Problem
+from kassay.solver.problem import Ints, Problem
 
 if TYPE_CHECKING:
-    from kassay.solver.weighted.search.overload_repair import LoadLimit
+    from kassay.solver.weighted.search.overload_repair import LoadLimit, OverloadRepair
 
-REPAIRABLE = Pinned | Forbidden | Capacity | MaxPartitions | Separated
-"""Constraints within which overloads are repaired."""
-_LOAD_TARGETS = 7
-"""Number of load limits between the bound and the incumbent."""
+_LOAD_TARGETS, _JOINT_TARGETS = 7, 14
+"""Numbers of load limits between the bound and the incumbent: in general, and if no other search
+lowers the loads."""
 _PARTS_OF_TOLERANCE, _FINE_STEPS = 16, 300
 """Part of the tolerance from which a reduction of the load is small, and the maximum number of
 transfers and exchanges of a search for a small reduction."""
@@ -60,10 +58,10 @@ def add_repaired(pool: IncumbentPool, budget: SearchBudget) -> None:
     measured = [each for each in pool.levels if isinstance(each, Imbalance | HostImbalance)]
     if not measured or not (_may_repair(pool, measured) and (problem.owner != NO_OWNER).any()):
         return
-    bounds = [level_bound(problem, each) for each in measured]
+    search = _OverloadSearch(pool, measured, Movement(), budget)
+    bounds = [level_bound(search.problem, each) for each in measured]
     if isinstance(measured[0], Imbalance):
         bounds[0] = max(bounds[0], fill_members(pool, measured[0]).value)
-    search = _OverloadSearch(pool, measured, Movement(), budget)
     for values in (bounds, [pool.value(each) for each in measured]):
         limits = [
             (each, each.tolerance.limit(value))
@@ -74,48 +72,85 @@ def add_repaired(pool: IncumbentPool, budget: SearchBudget) -> None:
             return
 
 
+def add_any_repaired(pool: IncumbentPool, budget: SearchBudget) -> None:
+    """Add a placement that meets the constraints to the pool, if the repair finds one."""
+    # numpy.random would add to the start-up time of every command.
+    from kassay.solver.weighted.search.overload_repair import OverloadRepair  # noqa: PLC0415
+
+    if pool.problem.partition_count >= MIN_PARTITIONS and OverloadRepair.is_applicable(
+        pool.problem
+    ):
+        search = _OverloadSearch(pool, (), Movement(), budget)
+        rounds = _LOAD_ROUNDS if search.max_cost is None else _LIMITED_ROUNDS
+        search.is_repaired(
+            (),
+            budget.part(_LOAD_SHARE),
+            rounds=rounds,
+            least=_MIN_REPAIR_STEPS,
+            enough=search.max_cost or 0,
+        )
+
+
 def repair_overloads(
     pool: IncumbentPool, level: Level, bound: int, budget: SearchBudget
 ) -> ProvenBound:
     """Add placements to the pool: with lower loads, or with fewer moves within the limits.
 
     The search proves no bound. It minimises loads of groups with hosts or different speeds, and
-    moves within constraints and racks, too.
+    within limits on moves and colocations; and moves within constraints and racks, too.
     """
     unproven = ProvenBound(0, Origin.EXCHANGE)
+    if isinstance(level, Imbalance) and level.measure is Measure.SUM_OF_SQUARES:
+        _lower_squares(pool, level, budget)
+        return unproven
     measured = [
         each
         for each in (*(finished for finished, _ in pool.limits()), level)
         if isinstance(each, Imbalance | HostImbalance)
     ]
     moves = level if isinstance(level, Movement) else Movement()
-    limits_on_moves = [rule.limit for rule in pool.constraints if isinstance(rule, MaxMoves)]
-    is_useful = level is moves or _has_load_units(pool) or limits_on_moves
+    is_useful = level is moves or _has_load_units(pool) or _has_joint_limits(pool)
     if not is_useful or not _may_repair(pool, measured):
         return unproven
     search = _OverloadSearch(pool, measured, moves, budget)
     if level is moves:
         search.is_repaired(pool.limits(), budget.part(_MOVES_SHARE), rounds=_MOVES_ROUNDS)
-        return unproven
-    low, high = bound, pool.value(level)
+    else:
+        _lower_loads(search, level, bound, budget)
+    return unproven
+
+
+def _lower_squares(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> None:
+    """Add placements with a lower sum of squares: first lower the makespan, then the sum."""
+    makespan = Imbalance(Measure.MAKESPAN)
+    is_useful = not pool.reached and pool.constraints
+    if not is_useful or not _may_repair(pool, [makespan]):
+        return
+    search = _OverloadSearch(pool, [makespan], Movement(), budget)
+    _lower_loads(search, makespan, level_bound(pool.problem, makespan), budget)
+    search.lower_squares(level, budget.part(_LOAD_SHARE))
+
+
+def _lower_loads(search: "_OverloadSearch", level: Level, bound: int, budget: SearchBudget) -> None:
+    """Add placements with lower loads, for load limits between the bound and the incumbent."""
+    pool = search.pool
+    low, high = max(bound, level_bound(search.problem, level)), pool.value(level)
     precision = (level.tolerance.limit(low) - low) // _PARTS_OF_TOLERANCE
-    for _ in range(_LOAD_TARGETS):
+    rounds = _LOAD_ROUNDS if search.max_cost is None else _LIMITED_ROUNDS
+    for _ in range(_JOINT_TARGETS if _has_joint_limits(pool) else _LOAD_TARGETS):
         if low >= high:
             break
         target = (low + high) // 2
         limits = [*pool.limits(), (level, target)]
         is_fine = high - target <= precision
         most = _FINE_STEPS if is_fine else None
-        within = budget.part(_LOAD_SHARE)
-        rounds = _LIMITED_ROUNDS if limits_on_moves else _LOAD_ROUNDS
-        enough = min(limits_on_moves, default=0)
+        within, enough = budget.part(_LOAD_SHARE), search.max_cost or 0
         if search.is_repaired(limits, within, rounds=rounds, most=most, enough=enough):
             high = min(target, pool.value(level))
         elif is_fine:
             break
         else:
             low = target + 1
-    return unproven
 
 
 def _has_load_units(pool: IncumbentPool) -> bool:
@@ -125,8 +160,13 @@ def _has_load_units(pool: IncumbentPool) -> bool:
     return not group.has_equal_speeds or (group.is_weighted and has_hosts)
 
 
+def _has_joint_limits(pool: IncumbentPool) -> bool:
+    """Return whether constraints join partitions of several members, or join partitions."""
+    return any(isinstance(rule, MaxMoves | Colocated) for rule in pool.constraints)
+
+
 def _may_repair(pool: IncumbentPool, measured: Sequence[Imbalance | HostImbalance]) -> bool:
-    """Return whether the repair of overloads supports levels and constraints, and is useful.
+    """Return whether the repair of overloads supports the levels, and is useful.
 
     CP-SAT needs no such placement of a small group.
     """
@@ -140,15 +180,16 @@ def _may_repair(pool: IncumbentPool, measured: Sequence[Imbalance | HostImbalanc
     # numpy.random would add to the start-up time of every command.
     from kassay.solver.weighted.search.overload_repair import OverloadRepair  # noqa: PLC0415
 
-    return (
-        OverloadRepair.is_applicable(problem)
-        and all(each.measure is Measure.MAKESPAN for each in measured)
-        and all(isinstance(rule, REPAIRABLE) for rule in rules)
+    return OverloadRepair.is_applicable(problem) and all(
+        each.measure is Measure.MAKESPAN for each in measured
     )
 
 
 class _OverloadSearch:
-    """Repairs of overloads within the constraints, and within the racks of the replicas."""
+    """Repairs of overloads within the constraints, and within the racks of the replicas.
+
+    Colocated partitions are one partition of the searched problem.
+    """
 
     def __init__(
         self,
@@ -157,18 +198,32 @@ class _OverloadSearch:
         moves: Movement,
         budget: SearchBudget,
     ) -> None:
-        problem = pool.problem
-        if pool.constraints:
-            problem = within_pins(problem, pool.constraints)
+        self.pool, self.rules = pool, pool.constraints
+        problem, self.part_of = pool.problem, np.arange(pool.problem.partition_count)
+        merged = merge_colocated(problem, pool.constraints)
+        if merged is not None:
+            problem, self.part_of, self.rules = merged.problem, merged.merged_into, merged.rules
+        owner = problem.owner
+        if self.rules:
+            problem = within_pins(problem, self.rules)
         if _racks_before_moves(pool.levels):
             problem = within_racks(problem)
-        self.pool, self.problem = pool, problem
+        self.problem = problem
         self.start = keep_owned(problem, [load_units(problem, each) for each in measured])
         costs = movement_costs(pool.problem, moves)
         if costs.dtype == object:
             costs = costs // (1 + (sum(costs.tolist()) >> 60))
-        self.costs = costs.astype(np.int64)
+        self.costs = self._sum_of_parts(costs.astype(np.int64))
+        must_move = (owner != NO_OWNER) & (problem.owner == NO_OWNER)
+        limits = [rule.limit for rule in pool.constraints if isinstance(rule, MaxMoves)]
+        self.max_cost = min(limits) - int(self.costs[must_move].sum()) if limits else None
         self.rng = np.random.default_rng(budget.seed)
+
+    def _sum_of_parts(self, values: Ints) -> Ints:
+        """Return the sum of values of the partitions that are one partition of the problem."""
+        total = np.zeros(self.problem.partition_count, dtype=np.int64)
+        np.add.at(total, self.part_of, values)
+        return total
 
     def is_repaired(
         self,
@@ -184,49 +239,59 @@ class _OverloadSearch:
 
         The search ends at a placement whose moves cost at most ``enough``.
         """
-        from kassay.solver.weighted.search.overload_repair import (  # noqa: PLC0415
-            OverloadRepair,
-        )
-
-        loads = room_limits(self.problem, self.pool.constraints)
-        loads += load_limits(self.problem, limits)
-        search = OverloadRepair(self.problem, loads, self.rng)
+        search = self._repair(load_limits(self.problem, limits))
         may_continue = within.continuation(_MAX_REPAIR_STEPS, least=least)
         if most is not None:
             may_continue = limited_steps(most, may_continue)
         found = search.run(
             self.start, self.costs, rounds=rounds, may_continue=may_continue, enough=enough
         )
-        return found is not None and self.pool.add(found)
+        return found is not None and self.pool.add(found[self.part_of])
+
+    def lower_squares(self, level: Imbalance, within: SearchBudget) -> None:
+        """Add a placement with a lower sum of squares to the pool, within the constraints."""
+        placement = np.zeros(self.problem.partition_count, dtype=np.int32)
+        placement[self.part_of] = self.pool.incumbent(level)
+        search, may_continue = self._repair([]), within.continuation(_MAX_REPAIR_STEPS)
+        found = search.lower_squares(placement, self.costs, self.max_cost, may_continue)
+        self.pool.add(found[self.part_of])
+
+    def _repair(self, limits: "list[LoadLimit]") -> "OverloadRepair":
+        from kassay.solver.weighted.search.overload_repair import (  # noqa: PLC0415
+            OverloadRepair,
+        )
+
+        return OverloadRepair(self.problem, [*self._room_limits(), *limits], self.rng)
+
+    def _room_limits(self) -> "list[LoadLimit]":
+        """Convert capacities, maximum numbers of partitions and separations to maximum loads.
+
+        In the limits on numbers, each partition has the mean weight, so that overloads are
+        comparable. Of separated partitions, each member gets at most one.
+        """
+        from kassay.solver.weighted.search.overload_repair import LoadLimit  # noqa: PLC0415
+
+        problem, members = self.problem, np.arange(self.problem.member_count)
+        room = Room(self.pool.problem, self.pool.constraints)
+        weight = problem.weight.astype(np.int64)
+        found = [LoadLimit(members, np.array(room.loads, dtype=np.int64), weight)]
+        mean = max(1, problem.total // problem.partition_count)
+        if any(isinstance(rule, MaxPartitions) for rule in self.pool.constraints):
+            sizes = self._sum_of_parts(np.ones_like(self.part_of))
+            counts = np.array(room.counts, dtype=np.int64)
+            found.append(LoadLimit(members, counts * mean, sizes * mean))
+        for rule in self.rules:
+            if isinstance(rule, Separated):
+                inside = np.zeros(problem.partition_count, dtype=np.int64)
+                inside[separated_partitions(problem, rule)] = mean
+                found.append(LoadLimit(members, np.full(problem.member_count, mean), inside))
+        return found
 
 
 def _racks_before_moves(levels: Sequence[Level]) -> bool:
     """Return whether partitions in other racks count more than moves."""
     first = next((each for each in levels if isinstance(each, CrossRack | Movement)), None)
     return isinstance(first, CrossRack)
-
-
-def room_limits(problem: Problem, rules: Sequence[Constraint]) -> "list[LoadLimit]":
-    """Convert capacities, maximum numbers of partitions and separations to maximum loads.
-
-    In the limits on numbers, each partition has the mean weight, so that overloads are comparable.
-    Of separated partitions, each member gets at most one.
-    """
-    from kassay.solver.weighted.search.overload_repair import LoadLimit  # noqa: PLC0415
-
-    room, members = Room(problem, rules), np.arange(problem.member_count)
-    weight = problem.weight.astype(np.int64)
-    found = [LoadLimit(members, np.array(room.loads, dtype=np.int64), weight)]
-    mean = max(1, problem.total // problem.partition_count)
-    if any(isinstance(rule, MaxPartitions) for rule in rules):
-        counts = np.array(room.counts, dtype=np.int64)
-        found.append(LoadLimit(members, counts * mean, np.full(problem.partition_count, mean)))
-    for rule in rules:
-        if isinstance(rule, Separated):
-            inside = np.zeros(problem.partition_count, dtype=np.int64)
-            inside[separated_partitions(problem, rule)] = mean
-            found.append(LoadLimit(members, np.full(problem.member_count, mean), inside))
-    return found
 
 
 def load_limits(problem: Problem, limits: Sequence[tuple[Level, int]]) -> "list[LoadLimit]":

@@ -23,7 +23,6 @@ from kassay.solver.constraints import (
 )
 from kassay.solver.evaluation import violated
 from kassay.solver.lexicographic.load_searches import MIN_PARTITIONS
-from kassay.solver.lexicographic.overload_searches import REPAIRABLE
 from kassay.solver.lexicographic.solve_levels import (
     LexicographicResult,
     RelaxedStart,
@@ -206,15 +205,15 @@ class RelaxableSearch:
     def _relaxed(self) -> "RelaxableSearch | None":
         """Return the search with fewer constraints, or None if all of them are to be kept.
 
-        If the first level has a tolerance, keep those that the repair of overloads supports.
-        Otherwise, keep the capacities of the group if there are others, because the search for the
-        lowest loads finds lower loads without constraints.
+        If the first level has a tolerance, keep all of them, because the repair of overloads meets
+        them. Otherwise, keep the capacities of the group if there are others, because the search
+        for the lowest loads finds lower loads without constraints.
         """
+        if self.levels[0].tolerance != EXACT:
+            return None
         implied = group_constraints(self.problem.group)
         rules = [rule for rule in self.rules if rule in implied]
-        if self.levels[0].tolerance != EXACT:
-            rules = [rule for rule in self.rules if isinstance(rule, REPAIRABLE | MaxMoves)]
-        elif len(rules) == len(self.rules):
+        if len(rules) == len(self.rules):
             rules = []
         return replace(self, rules=rules) if len(rules) < len(self.rules) else None
 

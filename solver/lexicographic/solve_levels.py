@@ -30,7 +30,7 @@ from kassay.solver.initial_solutions import (
 from kassay.solver.lexicographic.fewest_moves import FewestMoves
 from kassay.solver.lexicographic.level_solver import LevelSolver
 from kassay.solver.lexicographic.movement_search import add_few_moves
-from kassay.solver.lexicographic.overload_searches import add_repaired
+from kassay.solver.lexicographic.overload_searches import add_any_repaired, add_repaired
 from kassay.solver.limits import SearchBudget
 from kassay.solver.number_ranges import Arithmetic, Scale, scale_to_fit
 from kassay.solver.objective import (
@@ -134,12 +134,11 @@ def solve_levels(
         changed = (method(problem, constraints, one) for one in violating)
         candidates += [one for one in changed if one is not None]
     candidates = [one for one in candidates if not any(violated(problem, constraints, one))]
-    if not candidates:
-        found = _any_placement(problem, levels, constraints, budget)
-        if isinstance(found, LexicographicResult):
-            return found
-        candidates = [found]
     pool = IncumbentPool(problem, levels, constraints, candidates)
+    if not candidates:
+        result = _add_any_placement(pool, budget)
+        if result is not None:
+            return result
     add_few_moves(pool, budget)
     add_repaired(pool, budget)
     solver = LevelSolver(pool, flows)
@@ -162,19 +161,18 @@ def solve_levels(
     )
 
 
-def _any_placement(
-    problem: Problem,
-    levels: Sequence[Level],
-    constraints: Sequence[Constraint],
-    budget: SearchBudget,
-) -> Placement | LexicographicResult:
-    """Find a placement that meets the constraints; otherwise return the result of all searches."""
+def _add_any_placement(pool: IncumbentPool, budget: SearchBudget) -> LexicographicResult | None:
+    """Add a placement that meets the constraints; if none is found, return the result."""
     from kassay.solver.cpsat.infeasibility import (  # noqa: PLC0415
         find_any_placement,
         find_conflict,
     )
 
+    problem, constraints = pool.problem, pool.constraints
     within, choices = budget.at_least(_MIN_SECONDS), problem.partition_count * problem.member_count
+    add_any_repaired(pool, within)
+    if pool.placements:
+        return None
     if choices * _MODEL_SECONDS_PER_CHOICE > within.seconds + _MIN_SECONDS:
         return LexicographicResult(None)
     result = find_any_placement(problem, constraints, within)
@@ -182,8 +180,9 @@ def _any_placement(
         return LexicographicResult(None, conflict=find_conflict(problem, constraints, budget))
     if result.placement is None:
         # CP-SAT finds no assignment of some small groups with numbers of more than 50 bits.
-        return enumerate_levels(problem, levels, constraints) or LexicographicResult(None)
-    return result.placement
+        return enumerate_levels(problem, pool.levels, constraints) or LexicographicResult(None)
+    pool.add(result.placement)
+    return None
 
 
 def _initial_placements(

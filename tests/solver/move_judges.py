@@ -114,6 +114,27 @@ def greedy_within(problem: Problem, rules: Sequence[Constraint], most: int) -> n
     return placement
 
 
+def greedy_sets(
+    problem: Problem, sets: Sequence[Sequence[int]], most_partitions: int
+) -> np.ndarray:
+    """Return a placement of colocated partitions: the heaviest set goes to the lowest load.
+
+    A member gets at most a number of partitions.
+    """
+    placement = np.zeros(problem.partition_count, dtype=np.int32)
+    speed = np.array([problem.group.members[at].speed for at in problem.members])
+    loads, counts = np.zeros(problem.member_count), np.zeros(problem.member_count)
+    by_weight = sorted(sets, key=lambda each: -int(problem.weight[[*each]].sum()))
+    for each in sorted(by_weight, key=len, reverse=True):
+        weight = problem.weight[[*each]].sum()
+        has_room = counts + len(each) <= most_partitions
+        member = int(np.where(has_room, (loads + weight) / speed, np.inf).argmin())
+        placement[[*each]] = member
+        loads[member] += weight
+        counts[member] += len(each)
+    return placement
+
+
 def _moves(problem: Problem, placement: np.ndarray, source: int) -> np.ndarray:
     """Return partitions of a member that did not move yet, and their other consumers."""
     at = np.flatnonzero((placement == source) & (problem.owner == source))

@@ -25,7 +25,12 @@ from kassay.solver import (
     certificate_errors,
     solve,
 )
+from kassay.solver.bounds.level_bounds import level_bound
 from kassay.solver.colocated_groups import merge_colocated
+from kassay.solver.evaluation import level_value, violated
+from kassay.solver.incumbent_pool import IncumbentPool
+from kassay.solver.lexicographic.overload_searches import repair_overloads
+from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import Level
 from kassay.solver.problem import build_problem
 from tests.solver.adversarial_cases import (
@@ -33,6 +38,7 @@ from tests.solver.adversarial_cases import (
     adversarial_case,
     adversarial_error,
 )
+from tests.solver.move_judges import greedy_sets
 from tests.solver.random_cases import random_constraint
 from tests.tiers import short_and_long
 
@@ -241,3 +247,24 @@ def test_groups_are_not_merged_if_separations_members_or_sums_prevent_it():
     heavy = replace(group, topics=(large, replace(large, name="b")))
     assert merge_colocated(build_problem(heavy), (PAIRS,)) is None
     assert solve(heavy, constraints=[PAIRS]).assignment is not None
+
+
+@pytest.mark.parametrize("measure", ["makespan", "sum_of_squares"])
+@pytest.mark.parametrize("seed", short_and_long(*range(4)))
+def test_loads_of_colocated_partitions_within_numbers_are_lower_than_by_a_greedy_rule(
+    measure, seed
+):
+    group = paired_group(random.Random(seed), 40, 5, is_split=True, single=40, weight=9_999)
+    speeds = (1, 2, 3, 2, 1) if seed % 2 else (1, 1, 1, 1, 1)
+    crew = (replace(one, speed=speed) for one, speed in zip(group.members, speeds, strict=True))
+    problem = build_problem(replace(group, members=tuple(crew)))
+    index = problem.partition_index
+    pairs = [[index["a", at], index["b", at]] for at in range(40)]
+    sets = [*pairs, *([index["c", at]] for at in range(40))]
+    rules, level = (PAIRS, MaxPartitions(36)), Imbalance(measure)
+    greedy = greedy_sets(problem, sets, 36)
+    assert not any(violated(problem, rules, greedy))
+    pool, bound = IncumbentPool(problem, (level,), rules, [greedy]), level_bound(problem, level)
+    repair_overloads(pool, level, bound, SearchBudget.start(SearchLimits(deterministic=1)))
+    assert pool.value(level) < level_value(problem, level, greedy)
+    assert pool.value(level) <= 1.0001 * bound

@@ -150,8 +150,7 @@ LOOSE = replace(MAKESPAN, tolerance=solver.Tolerance(relative=0.02))
         (MAKESPAN, (solver.Capacity(59),), (), [(2, 0), (2, 0), (2, 1)]),
         (MAKESPAN, (solver.Capacity(40),), (), [(2, 0), (2, 1), (2, 0), (2, 1)]),
         (LOOSE, (solver.Capacity(100),), (), [(2, 0), (2, 1)]),
-        (LOOSE, (solver.Separated((("t", 0), ("t", 2))),), (), [(2, 0), (2, 1)]),
-        (LOOSE, (solver.Colocated(("t",)),), (), [(2, 0), (2, 1), (2, 0), (2, 0)]),
+        (LOOSE, (solver.Colocated(("t",)),), (), [(2, 0), (2, 1)]),
     ],
     ids=str,
 )

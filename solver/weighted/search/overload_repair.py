@@ -27,6 +27,10 @@ _RETURNED = 0.25
 """Share of the moved partitions that are returned before another repair."""
 
 
+_LEAST_REDUCTION = 1e-12
+"""Least reduction of a sum of squares, as a share of it, that is not a rounding error."""
+
+
 @dataclass(frozen=True, slots=True)
 class LoadLimit:
     """Maximum load of each unit: of each member, or of each host.
@@ -97,6 +101,86 @@ class OverloadRepair:
             returned = self.rng.choice(moved, size=count, replace=False)
             current[returned] = self.problem.owner[returned]
         return best
+
+    def lower_squares(
+        self,
+        start: Placement,
+        costs: Ints,
+        max_cost: int | None,
+        may_continue: Callable[[], bool],
+    ) -> Placement:
+        """Return a placement with a lower sum of squared relative loads within the limits.
+
+        Parameters
+        ----------
+        start
+            Placement within the limits.
+        max_cost
+            Maximum cost of the moves; None for no maximum.
+        """
+        self._reset(start)
+        units = self.problem.member_units
+        factors = np.array(units.factors, dtype=float)[np.array(units.unit_of)]
+        is_lower = True
+        while is_lower:
+            loads = np.bincount(self.placement, self.weight, len(factors)).astype(float)
+            is_lower = any(
+                may_continue() and self._lower_squares_of(giver, loads, factors, costs, max_cost)
+                for giver in np.argsort(-loads * factors, kind="stable").tolist()
+            )
+        return self.placement.astype(np.int32)
+
+    def _lower_squares_of(
+        self,
+        giver: int,
+        loads: NDArray[np.float64],
+        factors: NDArray[np.float64],
+        costs: Ints,
+        max_cost: int | None,
+    ) -> bool:
+        """Make the best transfer or exchange from a member; return False if none is better.
+
+        The columns of each table are the members that may receive a partition, and then the
+        partitions of other members that may be exchanged for it.
+        """
+        given = np.flatnonzero(self.placement == giver)
+        if len(given) > _MAX_CANDIDATES:
+            given = self.rng.choice(given, size=_MAX_CANDIDATES, replace=False)
+        returned = np.flatnonzero(self.placement != giver)
+        holders, width = self.placement[returned], self.problem.member_count
+        takers = np.concatenate([np.arange(width), holders])
+
+        def difference(values: Ints) -> Ints:
+            columns = np.concatenate([np.zeros(width, dtype=values.dtype), values[returned]])
+            return np.asarray(values[given][:, None] - columns[None, :])
+
+        moved = difference(self.weight)
+        after = (loads[giver] - moved) * factors[giver], (loads[takers] + moved) * factors[takers]
+        before = (loads[giver] * factors[giver]) ** 2 + (loads[takers] * factors[takers]) ** 2
+        change = after[0] ** 2 + after[1] ** 2 - before
+        permitted = self.allowed[given][:, takers]
+        permitted[:, width:] &= self.allowed[returned, giver]
+        permitted &= takers != giver
+        givers = np.full((len(given), 1), giver)
+        permitted &= self._change(givers, takers[None, :], difference) <= 0
+        if max_cost is not None:
+            owner, cost = self.problem.owner, np.where(self.problem.owner == NO_OWNER, 0, costs)
+            left = cost[given][:, None] * (
+                (owner[given][:, None] != takers).astype(np.int64)
+                - (owner[given] != giver)[:, None]
+            )
+            left[:, width:] += cost[returned] * (
+                (owner[returned] != giver).astype(np.int64) - (owner[returned] != holders)
+            )
+            permitted &= left <= max_cost - self._cost(self.placement, costs)
+        change = np.where(permitted, change, 0)
+        row, column = divmod(int(np.argmin(change)), len(takers))
+        if change[row, column] >= -_LEAST_REDUCTION * before[column]:
+            return False
+        self._move(int(given[row]), int(takers[column]))
+        if column >= width:
+            self._move(int(returned[column - width]), giver)
+        return True
 
     def _reset(self, placement: Placement) -> None:
         self.placement = placement.copy().astype(np.int64)
