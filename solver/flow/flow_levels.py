@@ -274,9 +274,13 @@ def find_conflict_by_flow(
     """Reduce infeasible constraints to a small infeasible subset, by network flows.
 
     Parts of the constraints are left out, and stay out if the others are still infeasible. The
-    parts shrink to single constraints. The result is minimal if time allows.
+    parts shrink to single constraints. The result is minimal if time allows, and empty if flows do
+    not prove that the constraints are infeasible. With different weights, there must be no
+    capacities.
     """
     kept = tuple(constraints)
+    if not _is_infeasible(problem, kept):
+        return ()
     size = (len(kept) + 1) // 2
     while size and may_continue():
         start = 0

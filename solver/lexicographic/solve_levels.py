@@ -15,7 +15,7 @@ from kassay.reference.model.metrics import LoadUnits, Measure
 from kassay.solver.bounds.level_bounds import level_bound
 from kassay.solver.certificate.certificate import LevelClaim, Origin
 from kassay.solver.constraint_repair import meet_constraints
-from kassay.solver.constraints import Capacity, Constraint
+from kassay.solver.constraints import Capacity, Constraint, Forbidden, MaxPartitions, Pinned
 from kassay.solver.enumeration.complete_search import search_all
 from kassay.solver.evaluation import level_value, load_units, violated
 from kassay.solver.improvement.residual_network import PriceTable
@@ -170,6 +170,11 @@ def _add_any_placement(pool: IncumbentPool, budget: SearchBudget) -> Lexicograph
 
     problem, constraints = pool.problem, pool.constraints
     within, choices = budget.at_least(_MIN_SECONDS), problem.partition_count * problem.member_count
+    conflict = _conflict_of_numbers(problem, constraints, within)
+    if conflict:
+        return LexicographicResult(
+            None, conflict=conflict, conflict_origin=Origin.FLOW, method=UsedMethod.FLOW
+        )
     add_any_repaired(pool, within)
     if pool.placements:
         return None
@@ -183,6 +188,18 @@ def _add_any_placement(pool: IncumbentPool, budget: SearchBudget) -> Lexicograph
         return enumerate_levels(problem, pool.levels, constraints) or LexicographicResult(None)
     pool.add(result.placement)
     return None
+
+
+def _conflict_of_numbers(
+    problem: Problem, constraints: Sequence[Constraint], budget: SearchBudget
+) -> tuple[Constraint, ...]:
+    """Return constraints that conflict whatever the weights, if flows of numbers prove it."""
+    from kassay.solver.flow.flow_levels import find_conflict_by_flow  # noqa: PLC0415
+
+    rules = [rule for rule in constraints if not isinstance(rule, Capacity)]
+    if not any(isinstance(rule, MaxPartitions | Pinned | Forbidden) for rule in rules):
+        return ()
+    return find_conflict_by_flow(problem, rules, lambda: budget.has_time)
 
 
 def _initial_placements(

@@ -19,7 +19,7 @@ from kassay.solver import (
 )
 from kassay.solver.constraints import Capacity, Forbidden, MaxMoves, MaxPartitions, Pinned
 from kassay.solver.flow import optimal_flow
-from kassay.solver.flow.flow_levels import solve_levels_by_flow
+from kassay.solver.flow.flow_levels import find_conflict_by_flow, solve_levels_by_flow
 from kassay.solver.flow.optimal_loads_by_cuts import level_sets
 from kassay.solver.lexicographic.solve_levels import solve_levels
 from kassay.solver.limits import FlowClock, SearchBudget, SearchLimits
@@ -27,9 +27,11 @@ from kassay.solver.objective import CrossRack, MembersUsed, default_levels
 from kassay.solver.problem import build_problem
 from kassay.solver.subscription_network import build_network
 from tests import brute_force
+from tests.log_normal_groups import log_normal_group
 from tests.solver.random_cases import (
     all_partitions,
     allows,
+    is_feasible,
     random_constraint,
     random_group,
     random_level,
@@ -199,6 +201,30 @@ def test_a_conflict_of_many_constraints_is_small():
         assert len(solution.conflict) == size
     moves = solve(group, constraints=(MaxMoves(3), *capacities, Capacity(0, "m1")))
     assert len(moves.conflict) == 2
+
+
+@pytest.mark.parametrize("seed", short_and_long(*range(20)))
+def test_conflicts_of_numbers_of_weighted_partitions_agree_with_brute_force(seed):
+    rng, found = random.Random(f"numbers {seed}"), 0
+    for _ in range(60):
+        group = random_group(rng, weighted=True)
+        drawn = [random_constraint(rng, group) for _ in range(rng.randint(1, 4))]
+        rules = tuple(rule for rule in drawn if not isinstance(rule, Capacity))
+        conflict = find_conflict_by_flow(build_problem(group), rules, lambda: True)
+        counted = all(isinstance(rule, MaxPartitions | Forbidden) for rule in rules)
+        assert not conflict or not is_feasible(group, conflict)
+        assert conflict or not counted or is_feasible(group, rules)
+        found += bool(conflict)
+    assert found > 5
+
+
+def test_too_low_numbers_of_weighted_partitions_need_no_search():
+    group = log_normal_group()
+    most = group.topics[0].partitions // len(group.members) - 1
+    rules = (MaxMoves(20), MaxPartitions(most))
+    solution = solve(group, constraints=rules)
+    assert solution.method == "flow"
+    assert solution.certificate.conflict.constraints == (MaxPartitions(most),)
 
 
 def test_a_flow_without_enough_time_leaves_an_assignment_and_a_bound(monkeypatch):
