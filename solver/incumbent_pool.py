@@ -53,7 +53,7 @@ class IncumbentPool:
     """Values by identity of level and placement, which stay referenced."""
 
     def add(self, placement: Placement) -> bool:
-        """Add a placement to the pool if it meets the constraints; return whether it does."""
+        """Add a placement if it meets the constraints; return whether it meets them."""
         is_valid = not any(violated(self.problem, self.constraints, placement))
         if is_valid:
             self.placements.append(placement)

@@ -71,8 +71,9 @@ def solve(
         Warm start, often a greedy assignment. It never changes the optimal values.
     method
         ``flow`` is exact for equal weights without further levels and constraints, and ignores
-        the warm start. ``cp-sat`` uses searches only; it supports neither copies of partitions
-        nor the levels in ``FLOW_LEVELS``. ``auto`` uses the first method that applies: flows,
+        the warm start. ``cp-sat`` uses searches, and flows only to show that maximum numbers of
+        partitions, pins and exclusions conflict; it supports neither copies of partitions nor the
+        levels in ``FLOW_LEVELS``. ``auto`` uses the first method that applies: flows,
         comparison of all assignments of a small group, searches.
     limits
         Limits of all levels together, or a time limit in seconds. When one is reached, the best

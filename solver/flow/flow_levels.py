@@ -256,8 +256,11 @@ def _with_max_load(network: SubscriptionNetwork, high: int) -> SubscriptionNetwo
     return replace(network, capacity=capacity)
 
 
-def _is_infeasible(problem: Problem, constraints: Sequence[Constraint]) -> bool:
-    """Return whether flows prove that no assignment meets the constraints."""
+def is_infeasible(problem: Problem, constraints: Sequence[Constraint]) -> bool:
+    """Return whether flows prove that no assignment meets the constraints.
+
+    With different weights, there must be no capacities.
+    """
     network = build_network(problem, constraints)
     if not is_feasible(network):
         return True
@@ -274,19 +277,15 @@ def find_conflict_by_flow(
     """Reduce infeasible constraints to a small infeasible subset, by network flows.
 
     Parts of the constraints are left out, and stay out if the others are still infeasible. The
-    parts shrink to single constraints. The result is minimal if time allows, and empty if flows do
-    not prove that the constraints are infeasible. With different weights, there must be no
-    capacities.
+    parts shrink to single constraints. The result is minimal if time allows.
     """
     kept = tuple(constraints)
-    if not _is_infeasible(problem, kept):
-        return ()
     size = (len(kept) + 1) // 2
     while size and may_continue():
         start = 0
         while start < len(kept) and may_continue():
             others = kept[:start] + kept[start + size :]
-            if _is_infeasible(problem, others):
+            if is_infeasible(problem, others):
                 kept = others
             else:
                 start += size

@@ -216,8 +216,10 @@ def limit_moves(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> 
     if repaired is None:
         return unproven
     most = min(limits) - level_value(problem, Movement(), repaired)
-    owner = np.where(problem.owner == NO_OWNER, NO_OWNER, repaired)
-    within = problem if is_valid else replace(problem, owner=owner)
+    within = problem
+    if not is_valid:
+        owner = np.where(problem.owner == NO_OWNER, NO_OWNER, repaired)
+        within = replace(within_pins(problem, rules), owner=owner)
     if most < 0 or not MovesTable.is_applicable(within, level.measure, rules):
         return unproven
     table = MovesTable(within, rules, Imbalance(level.measure), most=most)

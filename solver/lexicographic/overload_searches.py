@@ -2,7 +2,8 @@
 
 The repair applies to weighted groups with hosts, racks or constraints, and to groups with
 different speeds, if all levels about loads are makespans. Within constraints, a first level that
-is the sum of squares is lowered after the makespan.
+is the sum of squares is lowered after the makespan. If no placement of a group is known that meets
+its constraints, the repair looks for one.
 """
 
 from collections.abc import Sequence
@@ -27,19 +28,20 @@ from kassay.solver.initial_solutions import Room, keep_owned, within_pins, withi
 from kassay.solver.lexicographic.load_searches import MIN_PARTITIONS, ProvenBound, fill_members
 from kassay.solver.limits import SearchBudget, limited_steps
 from kassay.solver.objective import CrossRack, HostImbalance, Imbalance, Level, Movement
-from kassay.solver.problem import Ints, Problem
+from kassay.solver.problem import Ints, Placement, Problem
 
 if TYPE_CHECKING:
     from kassay.solver.weighted.search.overload_repair import LoadLimit, OverloadRepair
 
-_LOAD_TARGETS, _JOINT_TARGETS = 7, 14
-"""Numbers of load limits between the bound and the incumbent: in general, and if no other search
-lowers the loads."""
+_LOAD_TARGETS, _MORE_TARGETS = 7, 14
+"""Numbers of load limits between the bound and the incumbent: in general, and with a limit on moves
+or colocated partitions, for which few other searches lower the loads."""
 _PARTS_OF_TOLERANCE, _FINE_STEPS = 16, 300
 """Part of the tolerance from which a reduction of the load is small, and the maximum number of
 transfers and exchanges of a search for a small reduction."""
-_LOAD_SHARE, _MOVES_SHARE = 0.08, 0.5
-"""Share of the time left for one load limit, and for fewer moves."""
+_LOAD_SHARE, _HARD_LOAD_SHARE, _MOVES_SHARE = 0.08, 0.2, 0.5
+"""Share of the time left for one load limit: in general, and with a limit on moves or colocated
+partitions; and for fewer moves."""
 _FIRST_ROUNDS, _LOAD_ROUNDS, _LIMITED_ROUNDS, _MOVES_ROUNDS = 20, 3, 200, 2_000
 """Number of repairs for the first placement, for one load limit without and with a limit on moves,
 and for fewer moves."""
@@ -54,9 +56,9 @@ def add_repaired(pool: IncumbentPool, budget: SearchBudget) -> None:
     If none is found, add one within the best known loads. `add_few_moves` does the same for groups
     without hosts, different speeds, racks and constraints.
     """
-    problem = pool.problem
     measured = [each for each in pool.levels if isinstance(each, Imbalance | HostImbalance)]
-    if not measured or not (_may_repair(pool, measured) and (problem.owner != NO_OWNER).any()):
+    is_owned = (pool.problem.owner != NO_OWNER).any()
+    if not measured or not is_owned or not _may_repair(pool, measured):
         return
     search = _OverloadSearch(pool, measured, Movement(), budget)
     bounds = [level_bound(search.problem, each) for each in measured]
@@ -77,18 +79,11 @@ def add_any_repaired(pool: IncumbentPool, budget: SearchBudget) -> None:
     # numpy.random would add to the start-up time of every command.
     from kassay.solver.weighted.search.overload_repair import OverloadRepair  # noqa: PLC0415
 
-    if pool.problem.partition_count >= MIN_PARTITIONS and OverloadRepair.is_applicable(
-        pool.problem
-    ):
+    is_small = pool.problem.partition_count < MIN_PARTITIONS
+    if not is_small and OverloadRepair.is_applicable(pool.problem):
         search = _OverloadSearch(pool, (), Movement(), budget)
-        rounds = _LOAD_ROUNDS if search.max_cost is None else _LIMITED_ROUNDS
-        search.is_repaired(
-            (),
-            budget.part(_LOAD_SHARE),
-            rounds=rounds,
-            least=_MIN_REPAIR_STEPS,
-            enough=search.max_cost or 0,
-        )
+        within = budget.part(_LOAD_SHARE)
+        search.is_repaired((), within, least=_MIN_REPAIR_STEPS)
 
 
 def repair_overloads(
@@ -96,8 +91,9 @@ def repair_overloads(
 ) -> ProvenBound:
     """Add placements to the pool: with lower loads, or with fewer moves within the limits.
 
-    The search proves no bound. It minimises loads of groups with hosts or different speeds, and
-    within limits on moves and colocations; and moves within constraints and racks, too.
+    The search proves no bound. It lowers loads of groups with hosts or different speeds and within
+    limits on moves and colocations, sums of squares within constraints, and the number of moves
+    within constraints and racks.
     """
     unproven = ProvenBound(0, Origin.EXCHANGE)
     if isinstance(level, Imbalance) and level.measure is Measure.SUM_OF_SQUARES:
@@ -109,7 +105,7 @@ def repair_overloads(
         if isinstance(each, Imbalance | HostImbalance)
     ]
     moves = level if isinstance(level, Movement) else Movement()
-    is_useful = level is moves or _has_load_units(pool) or _has_joint_limits(pool)
+    is_useful = level is moves or _has_load_units(pool) or _limits_moves_or_colocates(pool)
     if not is_useful or not _may_repair(pool, measured):
         return unproven
     search = _OverloadSearch(pool, measured, moves, budget)
@@ -123,12 +119,11 @@ def repair_overloads(
 def _lower_squares(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> None:
     """Add placements with a lower sum of squares: first lower the makespan, then the sum."""
     makespan = Imbalance(Measure.MAKESPAN)
-    is_useful = not pool.reached and pool.constraints
-    if not is_useful or not _may_repair(pool, [makespan]):
+    if pool.reached or not pool.constraints or not _may_repair(pool, [makespan]):
         return
     search = _OverloadSearch(pool, [makespan], Movement(), budget)
-    _lower_loads(search, makespan, level_bound(pool.problem, makespan), budget)
-    search.lower_squares(level, budget.part(_LOAD_SHARE))
+    _lower_loads(search, makespan, 0, budget)
+    search.lower_squares(level, budget.part(_HARD_LOAD_SHARE))
 
 
 def _lower_loads(search: "_OverloadSearch", level: Level, bound: int, budget: SearchBudget) -> None:
@@ -136,16 +131,20 @@ def _lower_loads(search: "_OverloadSearch", level: Level, bound: int, budget: Se
     pool = search.pool
     low, high = max(bound, level_bound(search.problem, level)), pool.value(level)
     precision = (level.tolerance.limit(low) - low) // _PARTS_OF_TOLERANCE
-    rounds = _LOAD_ROUNDS if search.max_cost is None else _LIMITED_ROUNDS
-    for _ in range(_JOINT_TARGETS if _has_joint_limits(pool) else _LOAD_TARGETS):
+    is_hard = _limits_moves_or_colocates(pool)
+    share = _HARD_LOAD_SHARE if is_hard else _LOAD_SHARE
+    for _ in range(_MORE_TARGETS if is_hard else _LOAD_TARGETS):
         if low >= high:
             break
         target = (low + high) // 2
         limits = [*pool.limits(), (level, target)]
         is_fine = high - target <= precision
         most = _FINE_STEPS if is_fine else None
-        within, enough = budget.part(_LOAD_SHARE), search.max_cost or 0
-        if search.is_repaired(limits, within, rounds=rounds, most=most, enough=enough):
+        starts = [search.start, search.merged(pool.incumbent(level))] if is_hard else [search.start]
+        if any(
+            search.is_repaired(limits, budget.part(share), most=most, start=start)
+            for start in (starts if search.max_cost is not None else starts[::-1])
+        ):
             high = min(target, pool.value(level))
         elif is_fine:
             break
@@ -160,8 +159,8 @@ def _has_load_units(pool: IncumbentPool) -> bool:
     return not group.has_equal_speeds or (group.is_weighted and has_hosts)
 
 
-def _has_joint_limits(pool: IncumbentPool) -> bool:
-    """Return whether constraints join partitions of several members, or join partitions."""
+def _limits_moves_or_colocates(pool: IncumbentPool) -> bool:
+    """Return whether a constraint is about the number of moves or about colocated partitions."""
     return any(isinstance(rule, MaxMoves | Colocated) for rule in pool.constraints)
 
 
@@ -188,7 +187,9 @@ def _may_repair(pool: IncumbentPool, measured: Sequence[Imbalance | HostImbalanc
 class _OverloadSearch:
     """Repairs of overloads within the constraints, and within the racks of the replicas.
 
-    Colocated partitions are one partition of the searched problem.
+    Colocated partitions are one partition of the searched problem. The searches find nothing if a
+    partition has no permitted consumer, if too many partitions must move, or if colocated
+    partitions cannot be merged or have racks.
     """
 
     def __init__(
@@ -206,18 +207,29 @@ class _OverloadSearch:
         owner = problem.owner
         if self.rules:
             problem = within_pins(problem, self.rules)
-        if _racks_before_moves(pool.levels):
+        has_racks = bool(measured) and _racks_before_moves(pool.levels)
+        if has_racks:
             problem = within_racks(problem)
         self.problem = problem
-        self.start = keep_owned(problem, [load_units(problem, each) for each in measured])
         costs = movement_costs(pool.problem, moves)
         if costs.dtype == object:
             costs = costs // (1 + (sum(costs.tolist()) >> 60))
-        self.costs = self._sum_of_parts(costs.astype(np.int64))
-        must_move = (owner != NO_OWNER) & (problem.owner == NO_OWNER)
+        costs = np.where(pool.problem.owner == NO_OWNER, 0, costs.astype(np.int64))
+        is_kept = owner[self.part_of] == pool.problem.owner
+        self.costs = self._sum_of_parts(np.where(is_kept, costs, 0))
+        must_move = ~is_kept | (problem.owner[self.part_of] == NO_OWNER)
         limits = [rule.limit for rule in pool.constraints if isinstance(rule, MaxMoves)]
-        self.max_cost = min(limits) - int(self.costs[must_move].sum()) if limits else None
+        self.max_cost = min(limits) - int(costs[must_move].sum()) if limits else None
+        """Maximum cost of the moves besides those that constraints and racks require."""
         self.rng = np.random.default_rng(budget.seed)
+        is_colocated = any(isinstance(rule, Colocated) for rule in pool.constraints)
+        self.is_possible = (
+            (self.max_cost is None or self.max_cost >= 0)
+            and all(map(len, problem.consumer_sets))
+            and (not is_colocated or (merged is not None and not has_racks))
+        )
+        units = [load_units(problem, each) for each in measured]
+        self.start = keep_owned(problem, units) if self.is_possible else problem.owner
 
     def _sum_of_parts(self, values: Ints) -> Ints:
         """Return the sum of values of the partitions that are one partition of the problem."""
@@ -230,31 +242,47 @@ class _OverloadSearch:
         limits: Sequence[tuple[Level, int]],
         within: SearchBudget,
         *,
-        rounds: int,
+        rounds: int | None = None,
         least: int = 0,
         most: int | None = None,
-        enough: int = 0,
+        start: Placement | None = None,
     ) -> bool:
         """Add a placement within the limits to the pool; return whether the pool accepts one.
 
-        The search ends at a placement whose moves cost at most ``enough``.
+        The search starts from the owned partitions, or from ``start``. It repeats the repair
+        ``rounds`` times for few moves. By default, it needs only as few moves as the limit on
+        moves requires.
         """
+        if not self.is_possible:
+            return False
         search = self._repair(load_limits(self.problem, limits))
         may_continue = within.continuation(_MAX_REPAIR_STEPS, least=least)
         if most is not None:
             may_continue = limited_steps(most, may_continue)
+        enough = 0
+        if rounds is None:
+            enough = self.max_cost or 0
+            rounds = _LOAD_ROUNDS if self.max_cost is None else _LIMITED_ROUNDS
+        first = self.start if start is None else start
         found = search.run(
-            self.start, self.costs, rounds=rounds, may_continue=may_continue, enough=enough
+            first, self.costs, rounds=rounds, may_continue=may_continue, enough=enough
         )
         return found is not None and self.pool.add(found[self.part_of])
 
     def lower_squares(self, level: Imbalance, within: SearchBudget) -> None:
         """Add a placement with a lower sum of squares to the pool, within the constraints."""
-        placement = np.zeros(self.problem.partition_count, dtype=np.int32)
-        placement[self.part_of] = self.pool.incumbent(level)
+        if not self.is_possible:
+            return
         search, may_continue = self._repair([]), within.continuation(_MAX_REPAIR_STEPS)
-        found = search.lower_squares(placement, self.costs, self.max_cost, may_continue)
+        start = self.merged(self.pool.incumbent(level))
+        found = search.lower_squares(start, self.costs, self.max_cost, may_continue)
         self.pool.add(found[self.part_of])
+
+    def merged(self, placement: Placement) -> Placement:
+        """Return a placement of the searched problem, in which colocated partitions are one."""
+        found = np.zeros(self.problem.partition_count, dtype=np.int32)
+        found[self.part_of] = placement
+        return found
 
     def _repair(self, limits: "list[LoadLimit]") -> "OverloadRepair":
         from kassay.solver.weighted.search.overload_repair import (  # noqa: PLC0415
@@ -275,7 +303,7 @@ class _OverloadSearch:
         room = Room(self.pool.problem, self.pool.constraints)
         weight = problem.weight.astype(np.int64)
         found = [LoadLimit(members, np.array(room.loads, dtype=np.int64), weight)]
-        mean = max(1, problem.total // problem.partition_count)
+        mean = max(1, problem.total // self.pool.problem.partition_count)
         if any(isinstance(rule, MaxPartitions) for rule in self.pool.constraints):
             sizes = self._sum_of_parts(np.ones_like(self.part_of))
             counts = np.array(room.counts, dtype=np.int64)

@@ -205,9 +205,9 @@ class RelaxableSearch:
     def _relaxed(self) -> "RelaxableSearch | None":
         """Return the search with fewer constraints, or None if all of them are to be kept.
 
-        If the first level has a tolerance, keep all of them, because the repair of overloads meets
-        them. Otherwise, keep the capacities of the group if there are others, because the search
-        for the lowest loads finds lower loads without constraints.
+        If the first level has a tolerance, keep all of them, because the searches for few moves
+        meet constraints. Otherwise, keep the capacities of the group if there are others, because
+        the search for the lowest loads finds lower loads without constraints.
         """
         if self.levels[0].tolerance != EXACT:
             return None

@@ -31,7 +31,7 @@ from kassay.solver.lexicographic.fewest_moves import FewestMoves
 from kassay.solver.lexicographic.level_solver import LevelSolver
 from kassay.solver.lexicographic.movement_search import add_few_moves
 from kassay.solver.lexicographic.overload_searches import add_any_repaired, add_repaired
-from kassay.solver.limits import SearchBudget
+from kassay.solver.limits import FlowClock, SearchBudget
 from kassay.solver.number_ranges import Arithmetic, Scale, scale_to_fit
 from kassay.solver.objective import (
     CrossRack,
@@ -162,7 +162,10 @@ def solve_levels(
 
 
 def _add_any_placement(pool: IncumbentPool, budget: SearchBudget) -> LexicographicResult | None:
-    """Add a placement that meets the constraints; if none is found, return the result."""
+    """Add a placement that meets the constraints to the pool, and return None.
+
+    If there is no placement, if none is found, or if all are compared, return the result.
+    """
     from kassay.solver.cpsat.infeasibility import (  # noqa: PLC0415
         find_any_placement,
         find_conflict,
@@ -194,12 +197,18 @@ def _conflict_of_numbers(
     problem: Problem, constraints: Sequence[Constraint], budget: SearchBudget
 ) -> tuple[Constraint, ...]:
     """Return constraints that conflict whatever the weights, if flows of numbers prove it."""
-    from kassay.solver.flow.flow_levels import find_conflict_by_flow  # noqa: PLC0415
+    from kassay.solver.flow.flow_levels import (  # noqa: PLC0415
+        find_conflict_by_flow,
+        is_infeasible,
+    )
+    from kassay.solver.flow.optimal_flow import expected_seconds  # noqa: PLC0415
 
     rules = [rule for rule in constraints if not isinstance(rule, Capacity)]
-    if not any(isinstance(rule, MaxPartitions | Pinned | Forbidden) for rule in rules):
+    clock = FlowClock(budget, expected_seconds(problem))
+    is_counted = any(isinstance(rule, MaxPartitions | Pinned | Forbidden) for rule in rules)
+    if not is_counted or not clock.may_start() or not is_infeasible(problem, rules):
         return ()
-    return find_conflict_by_flow(problem, rules, lambda: budget.has_time)
+    return find_conflict_by_flow(problem, rules, clock.may_start)
 
 
 def _initial_placements(

@@ -19,6 +19,8 @@ _MAX_CELLS = 1_000_000
 """Maximum number of partitions times members."""
 _MAX_CANDIDATES = 60
 """Maximum number of partitions of an overloaded unit that one step considers."""
+_MAX_EXCHANGED = 15_000
+"""Maximum number of partitions that one step considers in exchange for them."""
 _MAX_FAILURES = 150
 """Maximum number of random transfers in one repair."""
 _KEPT = 12
@@ -35,7 +37,7 @@ _LEAST_REDUCTION = 1e-12
 class LoadLimit:
     """Maximum load of each unit: of each member, or of each host.
 
-    To limit the number of partitions, all weights are equal.
+    Equal weights limit the number of partitions. Weights of 0 exclude partitions from the limit.
     """
 
     unit_of: Ints  # per member
@@ -119,8 +121,8 @@ class OverloadRepair:
             Maximum cost of the moves; None for no maximum.
         """
         self._reset(start)
-        units = self.problem.member_units
-        factors = np.array(units.factors, dtype=float)[np.array(units.unit_of)]
+        members = (self.problem.group.members[index] for index in self.problem.members)
+        factors = np.array([1 / member.speed for member in members])
         is_lower = True
         while is_lower:
             loads = np.bincount(self.placement, self.weight, len(factors)).astype(float)
@@ -143,10 +145,10 @@ class OverloadRepair:
         The columns of each table are the members that may receive a partition, and then the
         partitions of other members that may be exchanged for it.
         """
-        given = np.flatnonzero(self.placement == giver)
-        if len(given) > _MAX_CANDIDATES:
-            given = self.rng.choice(given, size=_MAX_CANDIDATES, replace=False)
-        returned = np.flatnonzero(self.placement != giver)
+        given = self._sample(np.flatnonzero(self.placement == giver), _MAX_CANDIDATES)
+        if not len(given):
+            return False
+        returned = self._sample(np.flatnonzero(self.placement != giver), _MAX_EXCHANGED)
         holders, width = self.placement[returned], self.problem.member_count
         takers = np.concatenate([np.arange(width), holders])
 
@@ -165,14 +167,14 @@ class OverloadRepair:
         permitted &= self._change(givers, takers[None, :], difference) <= 0
         if max_cost is not None:
             owner, cost = self.problem.owner, np.where(self.problem.owner == NO_OWNER, 0, costs)
-            left = cost[given][:, None] * (
+            cost_change = cost[given][:, None] * (
                 (owner[given][:, None] != takers).astype(np.int64)
                 - (owner[given] != giver)[:, None]
             )
-            left[:, width:] += cost[returned] * (
+            cost_change[:, width:] += cost[returned] * (
                 (owner[returned] != giver).astype(np.int64) - (owner[returned] != holders)
             )
-            permitted &= left <= max_cost - self._cost(self.placement, costs)
+            permitted &= cost_change <= max_cost - self._cost(self.placement, costs)
         change = np.where(permitted, change, 0)
         row, column = divmod(int(np.argmin(change)), len(takers))
         if change[row, column] >= -_LEAST_REDUCTION * before[column]:
@@ -240,12 +242,15 @@ class OverloadRepair:
         if chosen is None:
             return None
         limit, unit = chosen
-        found: Ints = np.flatnonzero(limit.unit_of[self.placement] == unit)
+        found: Ints = np.flatnonzero((limit.unit_of[self.placement] == unit) & (limit.weight > 0))
         free = found[~np.isin(found, self.kept)]
-        found = free if len(free) else found
-        if len(found) > _MAX_CANDIDATES:
-            found = self.rng.choice(found, size=_MAX_CANDIDATES, replace=False)
-        return found
+        return self._sample(free if len(free) else found, _MAX_CANDIDATES)
+
+    def _sample(self, partitions: Ints, most: int) -> Ints:
+        """Return at most a number of the partitions, drawn at random."""
+        if len(partitions) <= most:
+            return partitions
+        return self.rng.choice(partitions, size=most, replace=False)
 
     def _transfer(self, candidates: Ints) -> bool:
         """Make the transfer of one candidate that lowers the overload most; False if none does."""
