@@ -1,9 +1,9 @@
 """Repair overloads to find placements with low loads and few moves.
 
 The repair applies to weighted groups with hosts, racks or constraints, and to groups with
-different speeds, if all levels about loads are makespans. Within constraints, a first level that
-is the sum of squares is lowered after the makespan. If no placement of a group is known that meets
-its constraints, the repair looks for one.
+different speeds, if all levels about loads are makespans. Within constraints, it also lowers a
+first level that is the sum of squares. If no placement of a group is known that meets its
+constraints, the repair looks for one.
 """
 
 from collections.abc import Sequence
@@ -42,6 +42,8 @@ transfers and exchanges of a search for a small reduction."""
 _LOAD_SHARE, _HARD_LOAD_SHARE, _MOVES_SHARE = 0.08, 0.2, 0.5
 """Share of the time left for one load limit: in general, and with a limit on moves or colocated
 partitions; and for fewer moves."""
+_SQUARES_STARTS, _NOISE = 30, 0.3
+"""Number of starts of the search for lower sums of squares, and random change of weights."""
 _FIRST_ROUNDS, _LOAD_ROUNDS, _LIMITED_ROUNDS, _MOVES_ROUNDS = 20, 3, 200, 2_000
 """Number of repairs for the first placement, for one load limit without and with a limit on moves,
 and for fewer moves."""
@@ -117,12 +119,16 @@ def repair_overloads(
 
 
 def _lower_squares(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> None:
-    """Add placements with a lower sum of squares: first lower the makespan, then the sum."""
+    """Add placements with a lower sum of squares.
+
+    Within a limit on moves, first lower the makespan.
+    """
     makespan = Imbalance(Measure.MAKESPAN)
     if pool.reached or not pool.constraints or not _may_repair(pool, [makespan]):
         return
     search = _OverloadSearch(pool, [makespan], Movement(), budget)
-    _lower_loads(search, makespan, 0, budget)
+    if search.max_cost is not None:
+        _lower_loads(search, makespan, 0, budget.part(_MOVES_SHARE))
     search.lower_squares(level, budget.part(_HARD_LOAD_SHARE))
 
 
@@ -270,13 +276,22 @@ class _OverloadSearch:
         return found is not None and self.pool.add(found[self.part_of])
 
     def lower_squares(self, level: Imbalance, within: SearchBudget) -> None:
-        """Add a placement with a lower sum of squares to the pool, within the constraints."""
+        """Add placements with a lower sum of squares to the pool, within the constraints.
+
+        Without a limit on moves, the search also starts from placements of the heaviest partitions
+        first.
+        """
         if not self.is_possible:
             return
         search, may_continue = self._repair([]), within.continuation(_MAX_REPAIR_STEPS)
-        start = self.merged(self.pool.incumbent(level))
-        found = search.lower_squares(start, self.costs, self.max_cost, may_continue)
-        self.pool.add(found[self.part_of])
+        start: Placement | None = self.merged(self.pool.incumbent(level))
+        for number in range(1 if self.max_cost is not None else _SQUARES_STARTS):
+            if not may_continue():
+                break
+            if start is not None:
+                found = search.lower_squares(start, self.costs, self.max_cost, may_continue)
+                self.pool.add(found[self.part_of])
+            start = search.place_heaviest_first(_NOISE if number else 0)
 
     def merged(self, placement: Placement) -> Placement:
         """Return a placement of the searched problem, in which colocated partitions are one."""

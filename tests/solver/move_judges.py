@@ -75,7 +75,7 @@ def beam(problem: Problem, most: int, width: int = 50) -> list[int]:
 
 
 def greedy_within(problem: Problem, rules: Sequence[Constraint], most: int) -> np.ndarray:
-    """Return a placement after moves that each lower the sum of squared relative loads most.
+    """Return a placement after moves that each lower the sum of squares most.
 
     Before them, partitions move as pins require, and the second of two separated partitions to the
     member with the lowest relative load.
@@ -99,10 +99,9 @@ def greedy_within(problem: Problem, rules: Sequence[Constraint], most: int) -> n
                 placement[second] = relative.argmin()
                 loads[placement[second]] += weight[second]
     for _ in range(most - int((placement != problem.owner).sum())):
-        before = (loads[placement] / speed[placement])[:, None]
-        giver = (loads[placement] - weight) / speed[placement]
-        taker = (loads[None, :] + weight[:, None]) / speed[None, :]
-        drop = before**2 - giver[:, None] ** 2 + (loads / speed)[None, :] ** 2 - taker**2
+        giver = (loads[placement] ** 2 - (loads[placement] - weight) ** 2) / speed[placement]
+        taker = ((loads[None, :] + weight[:, None]) ** 2 - loads[None, :] ** 2) / speed[None, :]
+        drop = giver[:, None] - taker
         drop[~free | (placement != problem.owner)] = 0
         drop[np.arange(len(placement)), placement] = 0
         at, target = divmod(int(drop.argmax()), problem.member_count)

@@ -104,6 +104,36 @@ class OverloadRepair:
             current[returned] = self.problem.owner[returned]
         return best
 
+    def place_heaviest_first(self, noise: float) -> Placement | None:
+        """Place all partitions on the permitted members with the lowest new relative loads.
+
+        The heaviest ones come first, after a random change of weights by up to a share ``noise``.
+        Return None if a partition finds no room.
+        """
+        self._reset(np.zeros(self.problem.partition_count, dtype=np.int32))
+        for loads in self.loads:
+            loads[:] = 0
+        total, factors = np.zeros(self.problem.member_count), self._factors()
+        weight = self.weight * self.rng.uniform(1 - noise, 1 + noise, len(self.weight))
+        for partition in np.argsort(-weight, kind="stable").tolist():
+            fits = self.allowed[partition].copy()
+            for limit, loads in zip(self.limits, self.loads, strict=True):
+                fits &= (loads + limit.weight[partition] <= limit.max_loads)[limit.unit_of]
+            if not fits.any():
+                return None
+            new = np.where(fits, (total + self.weight[partition]) * factors, np.inf)
+            member = int(new.argmin())
+            self.placement[partition] = member
+            total[member] += self.weight[partition]
+            for limit, loads in zip(self.limits, self.loads, strict=True):
+                loads[limit.unit_of[member]] += limit.weight[partition]
+        return self.placement.astype(np.int32)
+
+    def _factors(self) -> NDArray[np.float64]:
+        """Return the factors from loads to relative loads."""
+        members = (self.problem.group.members[index] for index in self.problem.members)
+        return np.array([1 / member.speed for member in members])
+
     def lower_squares(
         self,
         start: Placement,
@@ -111,7 +141,9 @@ class OverloadRepair:
         max_cost: int | None,
         may_continue: Callable[[], bool],
     ) -> Placement:
-        """Return a placement with a lower sum of squared relative loads within the limits.
+        """Return a placement with a lower sum of squares within the limits.
+
+        With different speeds, the sum adds the products of load and relative load.
 
         Parameters
         ----------
@@ -121,9 +153,7 @@ class OverloadRepair:
             Maximum cost of the moves; None for no maximum.
         """
         self._reset(start)
-        members = (self.problem.group.members[index] for index in self.problem.members)
-        factors = np.array([1 / member.speed for member in members])
-        is_lower = True
+        factors, is_lower = self._factors(), True
         while is_lower:
             loads = np.bincount(self.placement, self.weight, len(factors)).astype(float)
             is_lower = any(
@@ -157,9 +187,9 @@ class OverloadRepair:
             return np.asarray(values[given][:, None] - columns[None, :])
 
         moved = difference(self.weight)
-        after = (loads[giver] - moved) * factors[giver], (loads[takers] + moved) * factors[takers]
-        before = (loads[giver] * factors[giver]) ** 2 + (loads[takers] * factors[takers]) ** 2
-        change = after[0] ** 2 + after[1] ** 2 - before
+        before = loads[giver] ** 2 * factors[giver] + loads[takers] ** 2 * factors[takers]
+        after = (loads[giver] - moved) ** 2 * factors[giver]
+        change = after + (loads[takers] + moved) ** 2 * factors[takers] - before
         permitted = self.allowed[given][:, takers]
         permitted[:, width:] &= self.allowed[returned, giver]
         permitted &= takers != giver
