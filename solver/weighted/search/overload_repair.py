@@ -2,6 +2,7 @@
 
 The search starts from the owned partitions, and repairs overloads by the best transfer of one
 partition or the best exchange of two. Then it returns some moved partitions and repairs again.
+The same transfers and exchanges lower the sum of squares of a placement within the limits.
 """
 
 from collections import deque
@@ -27,8 +28,6 @@ _KEPT = 12
 """Number of partitions that the last ejections moved, and that stay where they are."""
 _RETURNED = 0.25
 """Share of the moved partitions that are returned before another repair."""
-
-
 _LEAST_REDUCTION = 1e-12
 """Least reduction of a sum of squares, as a share of it, that is not a rounding error."""
 
