@@ -5,7 +5,7 @@ first 200 groups of each family; ``... scripts 2000`` simulates 2,000 random scr
 round means that the assignor changed its own result.
 """
 
-import sys
+import argparse
 from collections import Counter
 from itertools import pairwise
 
@@ -56,15 +56,19 @@ def _membership(group: Group) -> object:
     return group.topics, [(member.id, member.subscription) for member in group.members]
 
 
-def main(source: str, seeds: str) -> None:
+def main() -> None:
     """Print the number of groups per number of rebalances, for families or random scripts."""
-    if source == "scripts":
-        counts = {"random scripts": script_rounds(int(seeds))}
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("source", choices=["families", "scripts"])
+    parser.add_argument("seeds", type=int, help="groups of each family, or scripts")
+    chosen = parser.parse_args()
+    if chosen.source == "scripts":
+        counts = {"random scripts": script_rounds(chosen.seeds)}
     else:
-        counts = {name: family_rounds(name, int(seeds)) for name in USUAL}
+        counts = {name: family_rounds(name, chosen.seeds) for name in USUAL}
     for name, rounds in counts.items():
         print(f"{name}: {', '.join(f'{key}: {n}' for key, n in sorted(rounds.items()))}")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:3])
+    main()

@@ -4,7 +4,7 @@
 draws the figures into the directory.
 """
 
-import sys
+import argparse
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -67,16 +67,19 @@ def protocol_table(rows: Iterable[SimulationCost]) -> Iterator[str]:
         yield f"| {script} | {' | '.join(cells)} |"
 
 
-def main(directory: str) -> None:
+def main() -> None:
     """Print the tables of simulation costs and draw the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("directory", type=Path, help="directory for the figures")
+    directory = parser.parse_args().directory
     rows = list(costs())
     for line in (*protocol_table(rows), "", *policy_table(rows)):
         print(line)
-    Path(directory).mkdir(parents=True, exist_ok=True)
+    directory.mkdir(parents=True, exist_ok=True)
     for name, policy in FIGURES:
         result = simulate(load_script(name), POLICIES[policy], keep_intervals=True)
-        draw_timeline(result, Path(directory) / f"simulate-{name}-{policy}.svg")
+        draw_timeline(result, directory / f"simulate-{name}-{policy}.svg")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main()

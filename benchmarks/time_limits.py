@@ -156,8 +156,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--limit", type=float, default=1.0, help="seconds (default 1)")
     parser.add_argument("--groups", type=int, default=_GROUPS_IN_BENCH, help="number of groups")
-    parser.add_argument("functions", nargs="*", metavar="FUNCTION")
+    parser.add_argument(
+        "functions", nargs="*", metavar="FUNCTION", help="; ".join(FUNCTIONS).replace("%", "%%")
+    )
     chosen = parser.parse_args()
+    for function in chosen.functions:
+        if function not in FUNCTIONS:
+            parser.error(f"unknown function: {function}")
     print("| function | group | limit | CPU seconds | after the limit | seconds |")
     print("|---|---|---:|---:|---:|---:|")
     for function in chosen.functions or FUNCTIONS:

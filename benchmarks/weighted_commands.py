@@ -4,6 +4,7 @@ Run it with ``python -m benchmarks.weighted_commands [COMMAND...]``; it measures
 and 20 seeded groups with up to 400 partitions. `make bench` measures the first of them.
 """
 
+import argparse
 import json
 import os
 import subprocess
@@ -126,12 +127,18 @@ def timings() -> Iterator[Timing]:
         )
 
 
-def main(names: list[str]) -> None:
+def main() -> None:
     """Run the named commands on all groups, by default all commands; print a Markdown table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("commands", nargs="*", metavar="COMMAND", help=", ".join(COMMANDS))
+    chosen = parser.parse_args()
+    for command in chosen.commands:
+        if command not in COMMANDS:
+            parser.error(f"unknown command: {command}")
     print("| command | group | CPU seconds | seconds | result |\n|---|---|---:|---:|---|")
-    for one in runs(names or COMMANDS, _SEEDED):
+    for one in runs(chosen.commands or COMMANDS, _SEEDED):
         print(one, flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -1,11 +1,12 @@
 """Benchmark weighted groups: bounds and times, compared with a plain CP-SAT model.
 
-Run it with ``python -m benchmarks.weighted_groups [PART...]``; the parts are
+Run it with ``python -m benchmarks.weighted_groups [NAME...]``; the parts are
 ``exact`` (random weights, two levels), ``makespan`` (identical machines with known
 optima, read from a folder beside the repository where there is one) and ``moves``
 (within 1 % of the best makespan, then fewest moves).
 """
 
+import argparse
 import json
 import math
 import random
@@ -191,16 +192,22 @@ def timings() -> Iterator[Timing]:
             yield partition.timing()
 
 
-def main(names: list[str]) -> None:
+def main() -> None:
     """Run the named benchmarks of weighted groups; run all benchmarks by default."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(PARTS))
+    chosen = parser.parse_args()
+    for name in chosen.names:
+        if name not in PARTS:
+            parser.error(f"unknown benchmark: {name}")
     print(
         "| case | solver | imbalance | bound | moves | bound | gap of moves | seconds | processor |"
     )
     print("|---|---|---:|---:|---:|---:|---:|---:|---:|")
-    for name in names or list(PARTS):
+    for name in chosen.names or PARTS:
         for partition in PARTS[name]():
             print(partition, flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()
