@@ -9,6 +9,7 @@ import argparse
 import importlib
 import sys
 
+from benchmarks.name_arguments import parse_with_names
 from benchmarks.timing import Timing, print_json, print_table, run_alone, with_ratios
 
 BENCHMARKS = {
@@ -32,18 +33,14 @@ BENCHMARKS = {
 
 def main() -> None:
     """Run all benchmarks, or the benchmarks named on the command line."""
-    listed = "\n".join(f"  {name:14}{description}" for name, (_, description) in BENCHMARKS.items())
+    listed = "\n".join(f"  {name:16}{description}" for name, (_, description) in BENCHMARKS.items())
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description=__doc__,
         epilog=f"benchmarks:\n{listed}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help="benchmarks to run (default all)")
-    names = parser.parse_args().names or list(BENCHMARKS)
-    unknown = [name for name in names if name not in BENCHMARKS]
-    if unknown:
-        parser.error(f"unknown benchmark {unknown[0]!r}; choose from {', '.join(BENCHMARKS)}")
+    names = parse_with_names(parser, "benchmark", BENCHMARKS).names
     timings: list[Timing] = []
     for name in names:
         print(f"{name} ...", file=sys.stderr)

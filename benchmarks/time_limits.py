@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import cycle, product
 from threading import Timer
 
+from benchmarks.name_arguments import parse_with_names
 from benchmarks.timing import Timing, run_alone
 from benchmarks.typical_groups import zipf_group
 from benchmarks.weighted_groups import log_normal
@@ -156,16 +157,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--limit", type=float, default=1.0, help="seconds (default 1)")
     parser.add_argument("--groups", type=int, default=_GROUPS_IN_BENCH, help="number of groups")
-    parser.add_argument(
-        "functions", nargs="*", metavar="FUNCTION", help="; ".join(FUNCTIONS).replace("%", "%%")
-    )
-    chosen = parser.parse_args()
-    for function in chosen.functions:
-        if function not in FUNCTIONS:
-            parser.error(f"unknown function: {function}")
+    chosen = parse_with_names(parser, "function", FUNCTIONS)
     print("| function | group | limit | CPU seconds | after the limit | seconds |")
     print("|---|---|---:|---:|---:|---:|")
-    for function in chosen.functions or FUNCTIONS:
+    for function in chosen.names:
         for one in run_alone(measure, function, chosen.limit, chosen.groups):
             print(one, flush=True)
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks.name_arguments import parse_with_names
 from benchmarks.timing import Timing
 from benchmarks.typical_groups import LIVE_RATES, random_groups
 from kassay.reference.documents.json_codec import group_document
@@ -130,13 +131,9 @@ def timings() -> Iterator[Timing]:
 def main() -> None:
     """Run the named commands on all groups, by default all commands; print a Markdown table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("commands", nargs="*", metavar="COMMAND", help=", ".join(COMMANDS))
-    chosen = parser.parse_args()
-    for command in chosen.commands:
-        if command not in COMMANDS:
-            parser.error(f"unknown command: {command}")
+    names = parse_with_names(parser, "command", COMMANDS).names
     print("| command | group | CPU seconds | seconds | result |\n|---|---|---:|---:|---|")
-    for one in runs(chosen.commands or COMMANDS, _SEEDED):
+    for one in runs(names, _SEEDED):
         print(one, flush=True)
 
 

@@ -1,6 +1,6 @@
 """Benchmark weighted groups: bounds and times, compared with a plain CP-SAT model.
 
-Run it with ``python -m benchmarks.weighted_groups [NAME...]``; the parts are
+Run it with ``python -m benchmarks.weighted_groups [BENCHMARK...]``; the parts are
 ``exact`` (random weights, two levels), ``makespan`` (identical machines with known
 optima, read from a folder beside the repository where there is one) and ``moves``
 (within 1 % of the best makespan, then fewest moves).
@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.name_arguments import parse_with_names
 from benchmarks.plain_cpsat_model import plain_solve
 from benchmarks.timing import Timing
 from kassay.reference.model.group import Group, Member, Topic
@@ -195,16 +196,12 @@ def timings() -> Iterator[Timing]:
 def main() -> None:
     """Run the named benchmarks of weighted groups; run all benchmarks by default."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(PARTS))
-    chosen = parser.parse_args()
-    for name in chosen.names:
-        if name not in PARTS:
-            parser.error(f"unknown benchmark: {name}")
+    names = parse_with_names(parser, "benchmark", PARTS).names
     print(
         "| case | solver | imbalance | bound | moves | bound | gap of moves | seconds | processor |"
     )
     print("|---|---|---:|---:|---:|---:|---:|---:|---:|")
-    for name in chosen.names or PARTS:
+    for name in names:
         for partition in PARTS[name]():
             print(partition, flush=True)
 
