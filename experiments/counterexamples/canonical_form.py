@@ -7,7 +7,7 @@ which the assignor has the shortcoming.
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from itertools import permutations, product
@@ -49,30 +49,6 @@ def canonical_form(group: Group) -> str:
 def short_name(canonical_form: str) -> str:
     """Return a hash of 12 characters that identifies a canonical form."""
     return sha256(canonical_form.encode()).hexdigest()[:12]
-
-
-def with_canonical_names(group: Group, holds: Callable[[Group], bool]) -> Group:
-    """Rename the members and topics of a group if ``holds`` accepts the renamed group.
-
-    If all members with owned partitions have the same generation, this generation becomes 1. If
-    ``holds`` is false for all new names, the group keeps its names.
-    """
-    owners = [member for member in group.members if len(member.owned)]
-    if len({member.generation for member in owners}) == 1:
-        members = tuple(
-            replace(member, generation=1 if len(member.owned) else -1) for member in group.members
-        )
-        candidate = replace(group, members=members)
-        group = candidate if candidate == group or holds(candidate) else group
-    canonical = min(_orders(group), key=lambda order: _to_text(_describe_group(group, order)))
-    by_id = tuple(sorted(range(len(group.members)), key=lambda index: group.members[index].id))
-    by_size = sorted(group.topics, key=lambda topic: (-topic.partitions, topic.name))
-    by_name = sorted(group.topics, key=lambda topic: topic.name)
-    for order, topics in product((canonical, by_id), (by_size, by_name)):
-        candidate = renamed(group, members=order, topics=topics)
-        if holds(candidate):
-            return candidate
-    return group
 
 
 def renamed(group: Group, *, members: Sequence[int], topics: Sequence[Topic]) -> Group:

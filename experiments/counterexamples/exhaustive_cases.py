@@ -1,25 +1,12 @@
 """Cases of the exhaustive search: all small groups, and copies with permuted names."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import permutations, product
 
 from kassay.experiments.counterexamples.canonical_form import renamed
-from kassay.experiments.study.case import Case
-from kassay.experiments.study.families.exhaustive_groups import exhaustive_groups_up_to
-from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.group import Group
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
-
-EXHAUSTIVE = "small-worlds"
-
-
-def exhaustive_cases(*, members: int, partitions: int, assignor: str) -> Iterator[Case]:
-    """Yield one case for each group with at most the given members and partitions."""
-    for seed, group in enumerate(exhaustive_groups_up_to(members=members, partitions=partitions)):
-        document = json.dumps(group_document(group), separators=(",", ":"))
-        yield Case(family=EXHAUSTIVE, seed=seed, assignors=(assignor,), document=document)
 
 
 def namings(group: Group) -> Iterator[Group]:

@@ -1,27 +1,37 @@
 """Find a counterexample: run an assignor on the group of a case, and shrink the group."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
 from kassay.experiments.comparison.optimum import solve_optimum
-from kassay.experiments.counterexamples.canonical_form import canonical_form, with_canonical_names
-from kassay.experiments.counterexamples.exhaustive_cases import EXHAUSTIVE, namings
-from kassay.experiments.counterexamples.random_walk import random_walk
+from kassay.experiments.counterexamples.canonical_form import canonical_form
+from kassay.experiments.counterexamples.exhaustive_cases import namings
 from kassay.experiments.counterexamples.shortcomings import (
     LARGEST_FIRST,
     NEEDS_OPTIMUM,
     CounterexampleOptions,
     measure_shortfall,
 )
-from kassay.experiments.counterexamples.shrinking import Predicate, shrink, size_of
+from kassay.experiments.counterexamples.shrinking import shrink
 from kassay.experiments.implementations.custom_assignor_names import is_custom_assignor
 from kassay.experiments.implementations.runner import run
 from kassay.experiments.study.case import Case
+from kassay.experiments.study.families.exhaustive_groups import exhaustive_groups_up_to
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.ownership import ownership
+
+EXHAUSTIVE = "small-worlds"
+
+
+def exhaustive_cases(*, members: int, partitions: int, assignor: str) -> Iterator[Case]:
+    """Yield one case for each group with at most the given members and partitions."""
+    for seed, group in enumerate(exhaustive_groups_up_to(members=members, partitions=partitions)):
+        document = json.dumps(group_document(group), separators=(",", ":"))
+        yield Case(family=EXHAUSTIVE, seed=seed, assignors=(assignor,), document=document)
 
 
 class NondeterministicAssignorError(UsageError):
@@ -50,9 +60,8 @@ class CaseSearch:
     short: int = 0  # number of namings with the shortcoming
     # The largest severity, as a fraction; the next columns are None without shortcoming.
     severity: str | None = None
-    kind: str | None = None  # canonical form
     smallest: str | None = None  # the group after shrinking, as JSON
-    smallest_kind: str | None = None
+    kind: str | None = None  # its canonical form
     smallest_severity: str | None = None
 
 
@@ -106,9 +115,8 @@ def _search(case: Case, options: CounterexampleOptions) -> CaseSearch:
         namings=tried,
         short=len(short),
         severity=str(severity),
-        kind=canonical_form(worst),
         smallest=json.dumps(group_document(smallest), ensure_ascii=False, separators=(",", ":")),
-        smallest_kind=canonical_form(smallest),
+        kind=canonical_form(smallest),
         smallest_severity=str(reached),
     )
 
@@ -129,23 +137,8 @@ def shrink_group(
         reached = measure_shortfall(smaller, options).severity
         return reached >= severity if keep_severity else reached > 0
 
-    smallest = _shrink_and_rename(group, falls_short, options.attempts)
-    candidates = [smallest]
-    for walk in range(options.walks if options.walk_steps else 0):
-        end = random_walk(smallest, falls_short, steps=options.walk_steps, seed=f"wander/{walk}")
-        candidates.append(_shrink_and_rename(end, falls_short, options.attempts))
-    smallest = min(candidates, key=size_of)
+    smallest = shrink(group, falls_short, attempts=options.attempts)
     return smallest, measure_shortfall(smallest, options).severity
-
-
-def _shrink_and_rename(group: Group, fails: Predicate, attempts: int) -> Group:
-    """Shrink and rename a group repeatedly until its size no longer decreases."""
-    smallest = with_canonical_names(shrink(group, fails, attempts=attempts), fails)
-    while True:
-        smaller = with_canonical_names(shrink(smallest, fails, attempts=attempts), fails)
-        if size_of(smaller) >= size_of(smallest):
-            return smallest
-        smallest = smaller
 
 
 def is_valid_input(group: Group, *, original: Group) -> bool:

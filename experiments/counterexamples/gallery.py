@@ -98,7 +98,7 @@ def gallery(searches: Iterable[CaseSearch], options: CounterexampleOptions) -> G
     by_kind: dict[str, list[CaseSearch]] = {}
     for search in ordered:
         if search.smallest is not None:
-            by_kind.setdefault(str(search.smallest_kind), []).append(search)
+            by_kind.setdefault(str(search.kind), []).append(search)
     groups = {
         kind: parse_group(json.loads(str(same[0].smallest)), where=same[0].case)
         for kind, same in by_kind.items()
@@ -112,7 +112,7 @@ def gallery(searches: Iterable[CaseSearch], options: CounterexampleOptions) -> G
     sizes = Counter((len(group.members), group.partition_count) for group in groups.values())
     return Gallery(
         options=options,
-        counts=_counts(ordered, len(by_kind)),
+        counts=_counts(ordered),
         by_size=tuple(SizeCount(*size, sizes[size]) for size in sorted(sizes)),
         entries=tuple(
             _entry(
@@ -127,7 +127,7 @@ def gallery(searches: Iterable[CaseSearch], options: CounterexampleOptions) -> G
     )
 
 
-def _counts(searches: Sequence[CaseSearch], smallest: int) -> dict[str, int]:
+def _counts(searches: Sequence[CaseSearch]) -> dict[str, int]:
     """Count the searched cases, counterexamples, namings and errors of a search."""
     short = [search for search in searches if search.smallest is not None]
     return {
@@ -136,7 +136,6 @@ def _counts(searches: Sequence[CaseSearch], smallest: int) -> dict[str, int]:
         "kinds": len({search.kind for search in short}),
         "namings": sum(search.namings for search in searches),
         "namings_short": sum(search.short for search in searches),
-        "smallest": smallest,
         "unproven": sum(not search.proven and search.error is None for search in searches),
         "errors": sum(search.error is not None for search in searches),
     }

@@ -43,8 +43,6 @@ class CounterexampleOptions:
     shortcoming: Shortcoming
     limits: CaseLimits = LIMITS
     attempts: int = MAX_ATTEMPTS  # groups to try while one group is shrunk
-    walk_steps: int = 0  # groups to try on each random walk; 0 for no walks
-    walks: int = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,9 +22,13 @@ from kassay.experiments.cli.options.search_options import LimitOptions
 from kassay.experiments.cli.options.source_options import read_group_documents
 from kassay.experiments.cli.options.spark_options import SparkOptions, tasks_option
 from kassay.experiments.cli.results.write_results import json_line, print_table, write_text
-from kassay.experiments.counterexamples.exhaustive_cases import EXHAUSTIVE, exhaustive_cases
 from kassay.experiments.counterexamples.family_document_hunt import FamilyHunt
-from kassay.experiments.counterexamples.find_counterexample import CaseSearch, check_deterministic
+from kassay.experiments.counterexamples.find_counterexample import (
+    EXHAUSTIVE,
+    CaseSearch,
+    check_deterministic,
+    exhaustive_cases,
+)
 from kassay.experiments.counterexamples.gallery import Gallery, GalleryEntry, gallery
 from kassay.experiments.counterexamples.gallery_page import render_gallery
 from kassay.experiments.counterexamples.random_family_documents import random_case
@@ -68,7 +72,7 @@ class HuntOptions(TableOptions):
         "Measure of share groups, Streams or Connect, such as slots, state_moves or "
         "task_topic_spread; violations counts the violations of invalid answers. The search finds "
         "documents on which its value is above the minimum. Required for assignors of these kinds; "
-        "--shortcoming, --family and walks then have no effect.",
+        "--shortcoming and --family then have no effect.",
         metavar="NAME",
     )
     excess: int = option(
@@ -94,15 +98,6 @@ class HuntOptions(TableOptions):
     )
     groups: list[Path] | None = option(None, "File of group documents to search; repeatable.")
     cases: int = cases_option(1000)
-    walk_steps: int = option(
-        0,
-        "Number of steps of each random walk, which starts from the shrunk group; 0 for no walks. "
-        "No step increases the size of the group.",
-        min=0,
-    )
-    walks: int = option(
-        2, "Number of random walks per counterexample if --walk-steps is above 0.", min=1
-    )
     tasks: int | None = tasks_option()
 
 
@@ -151,8 +146,6 @@ def hunt(
         assignor=name,
         shortcoming=options.shortcoming,
         limits=limits.case_limits(),
-        walk_steps=options.walk_steps,
-        walks=options.walks,
     )
     families = options.family or ([] if options.groups else [EXHAUSTIVE])
     documents, all_valid = read_group_documents(options.groups or ())
@@ -199,7 +192,7 @@ def _show_finds(results: Iterable[CaseSearch], file: Path) -> Iterator[CaseSearc
     for result in results:
         if not result.is_deterministic:
             raise UsageError(result.error)
-        kind, smallest = result.smallest_kind, result.smallest
+        kind, smallest = result.kind, result.smallest
         if kind is not None and smallest is not None and kind not in kinds:
             if not kinds:
                 write_text(file, "")
@@ -223,9 +216,6 @@ def _description(
         "shortcoming": str(target.shortcoming),
         "families": ", ".join(families),
     }
-    if options.walk_steps:
-        steps = f"{options.walks} of {options.walk_steps} steps per counterexample"
-        description["random walks"] = steps
     if EXHAUSTIVE in families:
         description["small worlds"] = (
             f"all groups up to {options.members} members and {options.partitions} partitions"
@@ -248,7 +238,7 @@ def _print_summary(result: Gallery) -> None:
     typer.echo(
         f"{counts['cases']} groups with {counts['namings']} namings: "
         f"{result.options.assignor} has the shortcoming on {counts['short']}; "
-        f"smallest kinds: {counts['smallest']}; "
+        f"kinds: {counts['kinds']}; "
         f"not proven: {counts['unproven']}; errors: {counts['errors']}"
     )
     if result.entries:

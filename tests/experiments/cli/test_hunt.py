@@ -109,9 +109,9 @@ def test_each_kind_of_counterexample_is_shown_when_it_is_found(tmp_path, capsys)
     file = tmp_path / "out" / "found.jsonl"
     smallest = GROUP.strip()
     finds = [
-        CaseSearch(case="f/1", smallest=smallest, smallest_kind="k", smallest_severity="1/2"),
+        CaseSearch(case="f/1", smallest=smallest, kind="k", smallest_severity="1/2"),
         CaseSearch(case="f/2"),
-        CaseSearch(case="f/3", smallest=smallest, smallest_kind="k", smallest_severity="1/2"),
+        CaseSearch(case="f/3", smallest=smallest, kind="k", smallest_severity="1/2"),
     ]
     shown = hunt._show_finds(iter(finds), file)
     assert not file.exists()

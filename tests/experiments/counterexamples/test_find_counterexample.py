@@ -11,10 +11,13 @@ from kassay.experiments.comparison.compare import compare
 from kassay.experiments.counterexamples.canonical_form import (
     canonical_form,
     renamed,
-    with_canonical_names,
 )
-from kassay.experiments.counterexamples.exhaustive_cases import exhaustive_cases, namings
-from kassay.experiments.counterexamples.find_counterexample import find_counterexample, shrink_group
+from kassay.experiments.counterexamples.exhaustive_cases import namings
+from kassay.experiments.counterexamples.find_counterexample import (
+    exhaustive_cases,
+    find_counterexample,
+    shrink_group,
+)
 from kassay.experiments.counterexamples.gallery import gallery
 from kassay.experiments.counterexamples.gallery_page import render_gallery
 from kassay.experiments.counterexamples.shortcomings import (
@@ -161,12 +164,6 @@ def test_no_part_of_a_smallest_group_can_be_removed():
             assert measure_shortfall(group, options).severity == 0
             checked += 1
     assert checked > 0
-
-
-def test_a_group_keeps_its_names_if_the_condition_requires_them():
-    group = NAMED_GROUPS["A"].group
-    assert with_canonical_names(group, lambda other: other == group) == group
-    assert with_canonical_names(group, lambda _: True) != group
 
 
 @pytest.fixture(scope="module")

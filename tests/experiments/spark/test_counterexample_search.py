@@ -1,7 +1,9 @@
 import pytest
 
-from kassay.experiments.counterexamples.exhaustive_cases import exhaustive_cases
-from kassay.experiments.counterexamples.find_counterexample import find_counterexample
+from kassay.experiments.counterexamples.find_counterexample import (
+    exhaustive_cases,
+    find_counterexample,
+)
 from kassay.experiments.counterexamples.shortcomings import CounterexampleOptions, Shortcoming
 from kassay.experiments.spark.counterexample_search import search_cases
 from kassay.experiments.study.case import Case, ListedCases
