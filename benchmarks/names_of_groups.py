@@ -10,7 +10,7 @@ import argparse
 from collections import Counter
 
 from kassay.experiments.comparison.optimum import solve_optimum
-from kassay.experiments.counterexamples.exhaustive_cases import namings
+from kassay.experiments.counterexamples.namings import namings
 from kassay.experiments.study.families.registry import FAMILIES
 from kassay.reference.assignors import run_assignor
 from kassay.reference.model.errors import InternalError

@@ -6,8 +6,11 @@ from dataclasses import asdict
 
 from pyspark.sql import SparkSession
 
-from kassay.experiments.counterexamples.find_counterexample import CaseSearch, find_counterexample
-from kassay.experiments.counterexamples.shortcomings import CounterexampleOptions
+from kassay.experiments.counterexamples.find_counterexample import (
+    CaseSearch,
+    CounterexampleOptions,
+    find_counterexample,
+)
 from kassay.experiments.spark.arrow_map import map_rows
 from kassay.experiments.spark.progress import CaseCounts, with_progress
 from kassay.experiments.spark.session import cores_of

@@ -26,13 +26,18 @@ from kassay.experiments.counterexamples.family_document_hunt import FamilyHunt
 from kassay.experiments.counterexamples.find_counterexample import (
     EXHAUSTIVE,
     CaseSearch,
+    CounterexampleOptions,
+    Shortcoming,
     check_deterministic,
     exhaustive_cases,
 )
-from kassay.experiments.counterexamples.gallery import Gallery, GalleryEntry, gallery
-from kassay.experiments.counterexamples.gallery_page import render_gallery
+from kassay.experiments.counterexamples.gallery import (
+    Gallery,
+    GalleryEntry,
+    gallery,
+    render_gallery,
+)
 from kassay.experiments.counterexamples.random_family_documents import random_case
-from kassay.experiments.counterexamples.shortcomings import CounterexampleOptions, Shortcoming
 from kassay.experiments.counterexamples.shrinking import size_of
 from kassay.experiments.implementations.custom_assignor_names import is_custom_assignor
 from kassay.experiments.implementations.library_catalogue import kind_of_assignor

@@ -3,10 +3,11 @@ import pytest
 from kassay.experiments.cli.commands import hunt
 from kassay.experiments.counterexamples.find_counterexample import (
     CaseSearch,
+    CounterexampleOptions,
+    Shortcoming,
     check_deterministic,
     find_counterexample,
 )
-from kassay.experiments.counterexamples.shortcomings import CounterexampleOptions, Shortcoming
 from kassay.experiments.study.case import imported_cases
 from kassay.reference.model.errors import UsageError
 

@@ -8,29 +8,26 @@ from fractions import Fraction
 import pytest
 
 from kassay.experiments.comparison.compare import compare
-from kassay.experiments.counterexamples.canonical_form import (
-    canonical_form,
-    renamed,
-)
-from kassay.experiments.counterexamples.exhaustive_cases import namings
 from kassay.experiments.counterexamples.find_counterexample import (
-    exhaustive_cases,
-    find_counterexample,
-    shrink_group,
-)
-from kassay.experiments.counterexamples.gallery import gallery
-from kassay.experiments.counterexamples.gallery_page import render_gallery
-from kassay.experiments.counterexamples.shortcomings import (
     CounterexampleOptions,
     Shortcoming,
+    exhaustive_cases,
+    find_counterexample,
     measure_shortfall,
+    shrink_group,
+)
+from kassay.experiments.counterexamples.gallery import gallery, render_gallery
+from kassay.experiments.counterexamples.namings import (
+    canonical_form,
+    namings,
+    renamed,
 )
 from kassay.experiments.counterexamples.shrinking import size_of, smaller_groups
-from kassay.experiments.implementations.convergence import Ending, run_until_stable
+from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.families.exhaustive_groups import exhaustive_groups_up_to
 from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
-from kassay.reference import Group
+from kassay.reference import Assignment, Group
 from kassay.reference.documents.json_codec import group_document, parse_group
 
 SMALL_GROUPS = list(exhaustive_groups_up_to(members=3, partitions=3))
@@ -120,6 +117,21 @@ def test_a_crash_of_a_user_defined_assignor_is_a_failure():
     options = search_options(Shortcoming.FAILURE, "cmd:false")
     shortfall = measure_shortfall(NAMED_GROUPS["A"].group, options)
     assert (shortfall.severity, shortfall.result.ending) == (1, Ending.FAILED)
+
+
+def test_the_worst_run_of_a_varying_assignor_counts(monkeypatch):
+    group = parse_group({"topics": {"t": 2}, "members": [{"id": m, "topics": ["t"]} for m in "ab"]})
+    bad, good = {"a": [("t", 0), ("t", 1)]}, {"a": [("t", 0)], "b": [("t", 1)]}
+    lists = iter([good, good, bad, good, good])
+
+    def run(_group, _assignor):
+        return StableResult(ending=Ending.OK, assignment=Assignment(next(lists)), rounds=1)
+
+    monkeypatch.setattr(
+        "kassay.experiments.counterexamples.find_counterexample.run_until_stable", run
+    )
+    options = CounterexampleOptions(assignor="sarama:sticky", shortcoming=Shortcoming.IMBALANCE)
+    assert measure_shortfall(group, options).severity == Fraction(2)
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,11 @@
 import pytest
 
 from kassay.experiments.counterexamples.find_counterexample import (
+    CounterexampleOptions,
+    Shortcoming,
     exhaustive_cases,
     find_counterexample,
 )
-from kassay.experiments.counterexamples.shortcomings import CounterexampleOptions, Shortcoming
 from kassay.experiments.spark.counterexample_search import search_cases
 from kassay.experiments.study.case import Case, ListedCases
 from tests.tiers import short_and_long

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kassay.experiments.counterexamples.exhaustive_cases import namings
+from kassay.experiments.counterexamples.namings import namings
 from kassay.experiments.implementations.convergence import Ending, run_until_stable
 from kassay.experiments.study.families.exhaustive_groups import exhaustive_groups_up_to
 from kassay.reference import Assignment, Group, Member, Topic
