@@ -16,9 +16,9 @@ import numpy as np
 from benchmarks.timing import KASSAY, Timing, run_alone
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.topic_partitions import Partitions
+from kassay.solver.network.subscription_network import build_network
 from kassay.solver.problem import Ints, build_problem
 from kassay.solver.solve import solve
-from kassay.solver.subscription_network import build_network
 
 _PLAIN = "SimpleMinCostFlow, plain network"
 # The plain network of a long chain takes minutes.

@@ -20,8 +20,8 @@ from kassay.reference.model.group import Group
 from kassay.reference.model.ownership import rejoin
 from kassay.solver.flow.optimal_loads_by_cuts import LevelSet, level_sets
 from kassay.solver.limits import SearchLimits
+from kassay.solver.network.subscription_network import SubscriptionNetwork, build_network
 from kassay.solver.problem import Ints, build_problem
-from kassay.solver.subscription_network import SubscriptionNetwork, build_network
 from kassay.solver.trajectory.trajectory import optimal_trajectory
 
 _RESAMPLES = 2_000

@@ -27,7 +27,7 @@ from kassay.reference.documents.family_documents import FamilyDocument, Kind, pa
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.metrics import spread
 from kassay.reference.model.topic_partitions import TopicPartition as Task
-from kassay.solver.certificate.level_values import value_of
+from kassay.solver.certificate.certificate import value_of
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import requested_levels
 from kassay.solver.solve import solve

@@ -29,12 +29,13 @@ from kassay.reference.model.ownership import ownership as ownership
 from kassay.reference.model.topic_partitions import Partitions as Partitions
 from kassay.reference.model.topic_partitions import TopicPartition as TopicPartition
 from kassay.solver.certificate.certificate import Certificate as Certificate
-from kassay.solver.certificate.trajectory.check_trajectory import (
+from kassay.solver.certificate.check_trajectory import (
     trajectory_errors as trajectory_errors,
 )
-from kassay.solver.certificate.trajectory.trajectory_certificate import (
+from kassay.solver.certificate.trajectory_certificate import (
     TrajectoryCertificate as TrajectoryCertificate,
 )
+from kassay.solver.certify import certify as certify
 from kassay.solver.constraints import Capacity as Capacity
 from kassay.solver.constraints import Colocated as Colocated
 from kassay.solver.constraints import Forbidden as Forbidden
@@ -42,12 +43,11 @@ from kassay.solver.constraints import MaxMoves as MaxMoves
 from kassay.solver.constraints import MaxPartitions as MaxPartitions
 from kassay.solver.constraints import Pinned as Pinned
 from kassay.solver.constraints import Separated as Separated
-from kassay.solver.evidence.certify import certify as certify
 from kassay.solver.frontier.frontier import frontier as frontier
 from kassay.solver.frontier.frontier_points import Frontier as Frontier
-from kassay.solver.improvement.explanation import Explanation as Explanation
-from kassay.solver.improvement.explanation import explain as explain
 from kassay.solver.limits import SearchLimits as SearchLimits
+from kassay.solver.network.improving_chains import Explanation as Explanation
+from kassay.solver.network.improving_chains import explain as explain
 from kassay.solver.objective import CrossRack as CrossRack
 from kassay.solver.objective import Imbalance as Imbalance
 from kassay.solver.objective import MembersUsed as MembersUsed

@@ -4,6 +4,7 @@ from kassay.reference.model.metrics import Measure
 from kassay.solver.certificate.certificate import Certificate, Conflict, LevelClaim, Origin, Proof
 from kassay.solver.certificate.check import certificate_errors, conflict_errors
 from kassay.solver.certificate.refutation import PartitionPrices
+from kassay.solver.certify import certify
 from kassay.solver.constraints import (
     Capacity,
     Colocated,
@@ -13,13 +14,11 @@ from kassay.solver.constraints import (
     Pinned,
     Separated,
 )
-from kassay.solver.evidence.certify import certify
 from kassay.solver.frontier.frontier import frontier
 from kassay.solver.frontier.frontier_points import Frontier, FrontierPoint
-from kassay.solver.improvement.explanation import Explanation, explain
-from kassay.solver.improvement.residual_network import PriceTable
-from kassay.solver.improvement.transfer_chains import Transfer, improving_chain
 from kassay.solver.limits import SearchLimits
+from kassay.solver.network.improving_chains import Explanation, Transfer, explain, improving_chain
+from kassay.solver.network.residual_network import PriceTable
 from kassay.solver.objective import (
     Colocation,
     CrossRack,

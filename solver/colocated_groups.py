@@ -14,8 +14,7 @@ import numpy as np
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
 from kassay.reference.model.topics_and_members import MAX_WEIGHT
-from kassay.solver.certificate.certificate import LevelClaim
-from kassay.solver.certificate.level_values import stable_claims
+from kassay.solver.certificate.certificate import LevelClaim, stable_claims
 from kassay.solver.constraints import (
     Capacity,
     Colocated,

@@ -7,8 +7,8 @@ from kassay.reference.model.errors import InternalError
 from kassay.solver.certificate.certificate import LevelClaim, Origin
 from kassay.solver.constraints import Constraint
 from kassay.solver.evaluation import level_value, violated
-from kassay.solver.improvement.residual_network import PriceTable
 from kassay.solver.limits import FlowClock
+from kassay.solver.network.residual_network import PriceTable
 from kassay.solver.objective import Level
 from kassay.solver.problem import Placement, Problem
 

@@ -222,7 +222,7 @@ class MembersUsed:
 
 @dataclass(frozen=True, slots=True)
 class FlowLevel:
-    """Level that only flows minimise, see `kassay.solver.level_network`."""
+    """Level that only flows minimise, see `kassay.solver.network.level_network`."""
 
     tolerance: Tolerance = EXACT
     name: ClassVar[str]

@@ -20,7 +20,7 @@ from kassay.solver.certificate.certificate import (
     Proof,
     weakest_proof,
 )
-from kassay.solver.improvement.transfer_chains import Transfer
+from kassay.solver.network.improving_chains import Transfer
 from kassay.solver.number_ranges import integer_text
 from kassay.solver.objective import CrossRack
 

@@ -16,10 +16,8 @@ from kassay.solver.colocated_groups import merge_colocated
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
 from kassay.solver.evaluation import binding_constraints, check_levels, level_value, violated
 from kassay.solver.flow import optimal_flow
-from kassay.solver.flow.flow_levels import solve_levels_by_flow
-from kassay.solver.flow.ordered_level_flows import solve_ordered_levels
+from kassay.solver.flow.level_flows import solve_levels_by_flow, solve_ordered_levels
 from kassay.solver.incumbent_pool import FlowMethod
-from kassay.solver.level_network import check_arc_costs, has_arc_costs, price_flow
 from kassay.solver.lexicographic.relaxations import RelaxableSearch
 from kassay.solver.lexicographic.solve_levels import (
     LexicographicResult,
@@ -28,6 +26,8 @@ from kassay.solver.lexicographic.solve_levels import (
     solve_levels,
 )
 from kassay.solver.limits import FlowClock, SearchBudget, SearchLimits
+from kassay.solver.network.level_network import check_arc_costs, has_arc_costs, price_flow
+from kassay.solver.network.subscription_network import prices_prove
 from kassay.solver.objective import (
     FLOW_LEVELS,
     FlowLevel,
@@ -38,7 +38,6 @@ from kassay.solver.objective import (
 )
 from kassay.solver.problem import Problem, build_problem
 from kassay.solver.solution import Solution, UsedMethod, level_values
-from kassay.solver.subscription_network import prices_prove
 
 
 class Method(StrEnum):

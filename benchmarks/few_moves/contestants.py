@@ -19,7 +19,7 @@ from kassay.reference.assignors import assign
 from kassay.reference.documents.json_codec import group_document, parse_assignment
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.ownership import NO_OWNER
-from kassay.solver.bounds.level_bounds import makespan_bound
+from kassay.solver.bounds.counting import makespan_bound
 from kassay.solver.constraints import Capacity
 from kassay.solver.cpsat.constraint_expressions import add_constraint
 from kassay.solver.cpsat.model import AssignmentModel, minimise

@@ -10,17 +10,11 @@ from kassay.reference.model.assignment import Assignment, movement, violations
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, imbalance, loads
-from kassay.solver.certificate.certificate import (
-    Certificate,
-    LevelClaim,
-    Proof,
-    constraint_document,
-    level_document,
-)
+from kassay.solver.certificate.certificate import Certificate, LevelClaim, Proof, value_of
 from kassay.solver.certificate.check import certificate_errors, conflict_errors
-from kassay.solver.certificate.level_values import value_of
+from kassay.solver.certificate.documents import constraint_document, level_document
+from kassay.solver.certify import certify
 from kassay.solver.constraints import Constraint, check_constraints
-from kassay.solver.evidence.certify import certify
 from kassay.solver.objective import FURTHER_LEVELS, HOST_LEVELS, Colocation, Level, Movement
 from kassay.solver.solution import level_keys
 

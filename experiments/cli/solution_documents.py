@@ -11,7 +11,7 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.solver.certificate.certificate import Certificate
-from kassay.solver.certificate.read_certificate import parse_certificate
+from kassay.solver.certificate.documents import parse_certificate
 
 
 @dataclass(frozen=True, slots=True)

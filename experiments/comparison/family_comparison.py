@@ -32,7 +32,7 @@ from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.ownership import rejoin
 from kassay.reference.model.topic_partitions import Partitions
-from kassay.solver.certificate.level_values import value_of
+from kassay.solver.certificate.certificate import value_of
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import requested_levels
 from kassay.solver.solution import Solution

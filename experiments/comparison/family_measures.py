@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
-from kassay.solver.certificate.level_values import value_of
+from kassay.solver.certificate.certificate import value_of
 from kassay.solver.objective import requested_levels
 from kassay.solver.solution import Solution
 

@@ -26,7 +26,7 @@ from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import spread
 from kassay.reference.model.topic_partitions import TopicPartition as Task
-from kassay.solver.certificate.level_values import value_of
+from kassay.solver.certificate.certificate import value_of
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import FlowLevel, MissingTagValues, StandbyMoves, requested_levels
 from kassay.solver.solve import solve

@@ -26,7 +26,7 @@ from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.assignor_result import LivelockError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import leximax, load_vector
-from kassay.solver.improvement.explanation import explain
+from kassay.solver.network.improving_chains import explain
 
 _SHOWN_CASES = 5
 _SHOWN_ERRORS = 20

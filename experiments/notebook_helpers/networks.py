@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import require_group
+from kassay.solver.network.subscription_network import build_network
 from kassay.solver.problem import build_problem
-from kassay.solver.subscription_network import build_network
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from kassay.experiments.plotting.frontier_drawing import LINEAR_MOVES, MOVE_TICKS, FrontierCurve
-from kassay.solver.improvement.explanation import Explanation
+from kassay.solver.network.improving_chains import Explanation
 from kassay.solver.solution import LevelValue
 
 _BLUE, _GREY, _ORANGE = "#1f77b4", "#8c959f", "#c2521b"

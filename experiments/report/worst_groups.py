@@ -19,7 +19,7 @@ from kassay.reference.model.assignor_result import LivelockError
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.ownership import ownership
-from kassay.solver.improvement.explanation import explain
+from kassay.solver.network.improving_chains import explain
 
 _SHOWN_STEPS = 6
 _KINDS = {

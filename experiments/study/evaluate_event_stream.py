@@ -16,16 +16,16 @@ from kassay.reference.model.group import NO_GENERATION, Group
 from kassay.reference.model.metrics import Measure, load_vector, makespan, sum_of_squares
 from kassay.reference.model.ownership import ownership
 from kassay.reference.model.topic_partitions import NO_PARTITIONS
-from kassay.solver.flow.hull_search import HullSearch
+from kassay.solver.flow.convex_hull import HullSearch
 from kassay.solver.flow.optimal_flow import optimal_counts
 from kassay.solver.flow.optimal_loads_by_cuts import LevelSet, level_sets
 from kassay.solver.flow.primal_dual import min_moves_bound
-from kassay.solver.improvement.residual_network import price_counts
 from kassay.solver.limits import SearchLimits
+from kassay.solver.network.residual_network import price_counts
+from kassay.solver.network.subscription_network import SubscriptionNetwork, build_network
 from kassay.solver.objective import Imbalance, Movement, Tolerance
 from kassay.solver.problem import Ints, build_problem
 from kassay.solver.solve import solve
-from kassay.solver.subscription_network import SubscriptionNetwork, build_network
 from kassay.solver.trajectory.trajectory import optimal_trajectory
 
 OPTIMUM = "optimum"

@@ -1,19 +1,19 @@
 """Certificates: claims that an assignment is optimal, with evidence for the claims."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
-from fractions import Fraction
 
-from kassay.reference.documents.json_codec import assignment_document
-from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.errors import InternalError
-from kassay.solver import constraints, objective
+from kassay.reference.model.assignment import Assignment, movement_count
+from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import host_units, load_vector, member_units
 from kassay.solver.certificate.refutation import PartitionPrices
-from kassay.solver.constraints import Constraint
-from kassay.solver.improvement.residual_network import Price, PriceTable
-from kassay.solver.improvement.transfer_chains import Transfer
-from kassay.solver.objective import Level
+from kassay.solver.constraints import Constraint, group_constraints
+from kassay.solver.evaluation import imbalance_of, level_value, violated
+from kassay.solver.network.improving_chains import Transfer, apply_chain
+from kassay.solver.network.residual_network import PriceTable
+from kassay.solver.objective import HostImbalance, Imbalance, Level, Movement, MovementCost
+from kassay.solver.problem import Problem, build_problem
 
 
 class Proof(StrEnum):
@@ -153,7 +153,7 @@ class Certificate:
         Transfers that improve the assignment, if it is known not to be optimal.
     node_prices
         Evidence of the bounds with origin ``node_prices``: a price per node of the
-        `kassay.solver.level_network`.
+        `kassay.solver.network.level_network`.
     constraints
         Constraints that must hold besides the capacities of the group.
     conflict
@@ -192,102 +192,66 @@ class Certificate:
         return tuple(claim for claim in self.claims if not claim.origin.is_checked)
 
 
-VERSION = 3
-
-CONSTRAINTS: dict[str, type[constraints.Constraint]] = {
-    "capacity": constraints.Capacity,
-    "max_partitions": constraints.MaxPartitions,
-    "max_moves": constraints.MaxMoves,
-    "pinned": constraints.Pinned,
-    "forbidden": constraints.Forbidden,
-    "colocated": constraints.Colocated,
-    "separated": constraints.Separated,
-}
-"""Constraints by their names in documents. The other keys are the names of their fields."""
-
-
-def certificate_document(certificate: Certificate) -> dict[str, object]:
-    """Convert a certificate to a JSON document without empty fields."""
-    document: dict[str, object] = {
-        "version": VERSION,
-        "claims": [_claim_document(claim) for claim in certificate.claims],
-    }
-    if certificate.constraints:
-        document["constraints"] = [constraint_document(rule) for rule in certificate.constraints]
-    if certificate.prices is not None:
-        document["members"] = _price_document(certificate.prices.members)
-        document["topics"] = _price_document(certificate.prices.topics)
-    if certificate.node_prices:
-        document["node_prices"] = list(certificate.node_prices)
-    if certificate.chain:
-        document["chain"] = [
-            {"partition": list(step.partition), "from": step.giver, "to": step.taker}
-            for step in certificate.chain
-        ]
-    if certificate.conflict is not None:
-        document["conflict"] = _conflict_document(certificate.conflict)
-    return document
-
-
-def level_document(level: objective.Level) -> dict[str, object]:
-    """Convert a level of the objective to a JSON document."""
-    document: dict[str, object] = {"level": level.name}
-    if level.tolerance.up_to is not None:
-        document["up_to"] = level.tolerance.up_to
-    elif level.tolerance:
-        share = Fraction(level.tolerance.relative)
-        document["tolerance"] = [level.tolerance.absolute, share.numerator, share.denominator]
+def value_of(group: Group, assignment: Assignment, level: Level) -> int:
+    """Return the value of a valid assignment on one level of the objective."""
+    if group.has_copies:
+        problem = build_problem(group)
+        return level_value(problem, level, problem.valid_placement(assignment))
     match level:
-        case objective.Movement(cost=tuple(costs), other=other):
-            document["cost"] = [[[tp.topic, tp.partition], cost] for tp, cost in costs]
-            document["other"] = other
-        case objective.Movement(cost=cost):
-            document["cost"] = str(cost)
-        case objective.Colocation(topics=topics):
-            document["topics"] = [list(names) for names in topics]
+        case Imbalance() | HostImbalance():
+            is_host = isinstance(level, HostImbalance)
+            units = host_units(group) if is_host else member_units(group)
+            vector = units.loads(load_vector(group, assignment))
+            return imbalance_of(level.measure, vector, units)
+        case Movement(cost=MovementCost.COUNT):
+            return movement_count(group, assignment).moved
+        case Movement(cost=MovementCost.WEIGHT):
+            return movement_count(group, assignment).moved_weight
         case _:
-            pass
-    return document
+            problem = build_problem(group)
+            return level_value(problem, level, problem.valid_placement(assignment))
 
 
-def constraint_document(rule: constraints.Constraint) -> dict[str, object]:
-    """Convert a constraint to a JSON document."""
-    name = next((name for name, kind in CONSTRAINTS.items() if isinstance(rule, kind)), None)
-    if name is None:
-        raise InternalError(f"CONSTRAINTS in {__name__} has no entry for {rule!r}")
-    return {"constraint": name} | {field.name: getattr(rule, field.name) for field in fields(rule)}
+def level_limits(
+    group: Group, assignment: Assignment, claims: Sequence[LevelClaim]
+) -> list[tuple[Level, int]]:
+    """Return, per claim, the maximum value of its level while later levels are minimised.
+
+    It is the tolerance limit of the value of the best known assignment.
+    """
+    return [
+        (claim.level, claim.level.tolerance.limit(value_of(group, best, claim.level)))
+        for claim in claims
+        for best in (claim.best or assignment,)
+    ]
 
 
-def _claim_document(claim: LevelClaim) -> dict[str, object]:
-    document = level_document(claim.level) | {
-        "value": claim.value,
-        "bound": claim.bound,
-        "origin": str(claim.origin),
-    }
-    if claim.best is not None:
-        document["best"] = assignment_document(claim.best)
-    if claim.prices is not None:
-        document["prices"] = _partition_price_document(claim.prices)
-    return document
+def stable_claims(problem: Problem, claims: Sequence[LevelClaim]) -> Sequence[LevelClaim]:
+    """Return the claims whose bounds are valid in a search that starts from their assignment.
+
+    If the search lowers the value of a level, fewer assignments are within its limit: the bound on
+    the next level stays valid. The next level's value can then rise, so later bounds are not valid.
+    """
+    for index, claim in enumerate(claims):
+        value, limit = claim.value, claim.level.tolerance.limit
+        if claim.best is not None:
+            value = level_value(problem, claim.level, problem.valid_placement(claim.best))
+        if limit(value) != limit(claim.bound):
+            return claims[: index + 2]
+    return claims
 
 
-def _conflict_document(conflict: Conflict) -> dict[str, object]:
-    document: dict[str, object] = {
-        "constraints": [constraint_document(rule) for rule in conflict.constraints],
-        "origin": str(conflict.origin),
-    }
-    if conflict.prices is not None:
-        document["prices"] = _partition_price_document(conflict.prices)
-    return document
-
-
-def _partition_price_document(prices: PartitionPrices) -> dict[str, object]:
-    return {
-        "topics": {topic: list(table) for topic, table in prices.prices.items()},
-        "max_moves": prices.max_moves,
-        "levels": list(prices.levels),
-    }
-
-
-def _price_document(prices: Mapping[str, Price]) -> dict[str, list[int]]:
-    return {name: list(price) for name, price in prices.items()}
+def improves(
+    group: Group, assignment: Assignment, certificate: Certificate, chain: tuple[Transfer, ...]
+) -> bool:
+    """Return whether a chain of transfers improves the levels and violates no constraint."""
+    better = apply_chain(group, assignment, chain)
+    rules = (*group_constraints(group), *certificate.constraints)
+    problem = build_problem(group)
+    if any(violated(problem, rules, problem.valid_placement(better))):
+        return False
+    levels = [claim.level for claim in certificate.claims]
+    values, improved = (
+        [value_of(group, one, level) for level in levels] for one in (assignment, better)
+    )
+    return improved < values

@@ -1,7 +1,7 @@
 """Check certificates of optimality and of infeasibility, without a solver.
 
 For equal weights, node prices prove an assignment optimal. If no prices exist, a chain of transfers
-improves the assignment: see `kassay.solver.improvement.transfer_chains`.
+improves the assignment: see `kassay.solver.network.improving_chains`.
 
 For weighted groups there are no such prices. The certificate then names the origin of each
 bound, and `Certificate.trusted` lists the claims that cannot be checked.
@@ -12,19 +12,26 @@ from collections.abc import Iterator, Sequence
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
-from kassay.solver.bounds.level_bounds import level_bound
-from kassay.solver.certificate.certificate import Certificate, Conflict, LevelClaim, Origin
+from kassay.solver.bounds.counting import level_bound
+from kassay.solver.certificate.certificate import (
+    Certificate,
+    Conflict,
+    LevelClaim,
+    Origin,
+    improves,
+    level_limits,
+    value_of,
+)
 from kassay.solver.certificate.check_node_prices import node_price_errors
-from kassay.solver.certificate.level_values import improves, level_limits, value_of
 from kassay.solver.certificate.refutation import cases_refute, prices_refute
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
 from kassay.solver.evaluation import check_levels, violated
-from kassay.solver.improvement.transfer_chains import apply_chain, improving_chain
-from kassay.solver.level_network import check_arc_costs, has_arc_costs, price_flow
+from kassay.solver.network.improving_chains import apply_chain, improving_chain
+from kassay.solver.network.level_network import check_arc_costs, has_arc_costs, price_flow
+from kassay.solver.network.subscription_network import prices_prove
 from kassay.solver.number_ranges import integer_text
 from kassay.solver.objective import Level
 from kassay.solver.problem import Problem, build_problem
-from kassay.solver.subscription_network import prices_prove
 
 
 def certificate_errors(

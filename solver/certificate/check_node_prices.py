@@ -18,9 +18,9 @@ from collections.abc import Iterator
 
 from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.group import Group
-from kassay.solver.improvement.residual_network import Price, PriceTable
+from kassay.solver.network.residual_network import Price, PriceTable
+from kassay.solver.network.subscription_network import SubscriptionNetwork, build_network
 from kassay.solver.problem import Ints, build_problem
-from kassay.solver.subscription_network import SubscriptionNetwork, build_network
 
 
 def node_price_errors(group: Group, assignment: Assignment, prices: PriceTable) -> Iterator[str]:

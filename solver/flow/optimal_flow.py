@@ -19,18 +19,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model.errors import InternalError
+from kassay.solver.flow.min_cost_flow import SinkArcs, min_cost_counts
 from kassay.solver.flow.optimal_loads_by_cuts import (
     MAX_SMALL_ARCS,
     LevelSet,
     level_sets,
     maximum_flow,
 )
-from kassay.solver.flow.priced_flow import SinkArcs, min_cost_counts
 from kassay.solver.flow.primal_dual import few_chains_counts
-from kassay.solver.improvement.residual_network import PriceTable, price_counts
 from kassay.solver.limits import FlowClock
+from kassay.solver.network.residual_network import PriceTable, price_counts
+from kassay.solver.network.subscription_network import SubscriptionNetwork, build_network
 from kassay.solver.problem import Ints, Placement, Problem
-from kassay.solver.subscription_network import SubscriptionNetwork, build_network
 
 # Long chains occur in sparse networks; OR-Tools solves small networks fast in any case.
 _MIN_NODES = 500

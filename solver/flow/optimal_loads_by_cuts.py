@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from kassay.reference.model.errors import InternalError
 from kassay.solver.constraints import mean_load
 from kassay.solver.limits import FlowClock
+from kassay.solver.network.subscription_network import SubscriptionNetwork
 from kassay.solver.problem import Ints
-from kassay.solver.subscription_network import SubscriptionNetwork
 
 # Networks with at most this many arcs are small.
 MAX_SMALL_ARCS = 256

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from kassay.reference.model.errors import InternalError
 from kassay.solver.flow.optimal_loads_by_cuts import MAX_SMALL_ARCS, LevelSet
+from kassay.solver.network.subscription_network import SubscriptionNetwork
 from kassay.solver.number_ranges import UNREACHABLE
 from kassay.solver.problem import Ints
-from kassay.solver.subscription_network import SubscriptionNetwork
 
 # Link of a member to the node of its level set.
 _TO_LEVEL_SET = -1

@@ -22,7 +22,7 @@ from kassay.solver.solution import LevelValue, Solution
 from kassay.solver.solve import solve
 
 if TYPE_CHECKING:
-    from kassay.solver.flow.convex_frontier import ConvexHull
+    from kassay.solver.flow.convex_hull import ConvexHull
 
 # Maximum share of the remaining time for one search, and the reciprocal of the minimum share.
 _MAX_SHARE = 0.5

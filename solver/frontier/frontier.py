@@ -19,7 +19,7 @@ from kassay.solver.problem import Problem, build_problem
 from kassay.solver.solution import Solution
 
 if TYPE_CHECKING:
-    from kassay.solver.flow.convex_frontier import ConvexHull
+    from kassay.solver.flow.convex_hull import ConvexHull
 
 
 def frontier(
@@ -155,6 +155,6 @@ def _hull(
     if not problem.partition_count or not weight or not Arithmetic.INT64.represents(squares):
         return None
     # Imported here: only equal weights need OR-Tools' flows.
-    from kassay.solver.flow.convex_frontier import convex_hull  # noqa: PLC0415
+    from kassay.solver.flow.convex_hull import convex_hull  # noqa: PLC0415
 
     return convex_hull(problem, lambda: not budget.limits.is_stopped)

@@ -7,7 +7,7 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
-from kassay.solver.bounds.level_bounds import level_bound, makespan_bound
+from kassay.solver.bounds.counting import level_bound, makespan_bound
 from kassay.solver.certificate.certificate import Origin
 from kassay.solver.constraints import Constraint, MaxMoves
 from kassay.solver.evaluation import level_value

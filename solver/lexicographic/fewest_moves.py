@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from kassay.solver.bounds.level_bounds import level_bound
+from kassay.solver.bounds.counting import level_bound
 from kassay.solver.certificate.certificate import Origin
 from kassay.solver.constraints import Capacity, MaxPartitions
 from kassay.solver.evaluation import level_value, movement_costs

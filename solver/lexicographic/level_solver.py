@@ -8,7 +8,7 @@ from typing import assert_never
 
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
-from kassay.solver.bounds.level_bounds import level_bound
+from kassay.solver.bounds.counting import level_bound
 from kassay.solver.certificate.certificate import LevelClaim, Origin
 from kassay.solver.evaluation import level_value
 from kassay.solver.incumbent_pool import FlowLevels, IncumbentPool, LevelResult

@@ -11,8 +11,8 @@ import numpy as np
 
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
-from kassay.solver.bounds.host_and_speed_bounds import greatest_true
-from kassay.solver.bounds.level_bounds import makespan_bound, max_loads_within
+from kassay.solver.bounds.counting import makespan_bound, max_loads_within
+from kassay.solver.bounds.even_loads import greatest_true
 from kassay.solver.certificate.certificate import Origin
 from kassay.solver.constraint_repair import meet_constraints
 from kassay.solver.constraints import Capacity, Forbidden, MaxMoves, Pinned

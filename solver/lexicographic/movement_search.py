@@ -8,7 +8,7 @@ import numpy as np
 
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
-from kassay.solver.bounds.level_bounds import makespan_bound
+from kassay.solver.bounds.counting import makespan_bound
 from kassay.solver.certificate.certificate import Origin
 from kassay.solver.constraints import Capacity, MaxMoves
 from kassay.solver.evaluation import movement_costs

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
-from kassay.solver.bounds.level_bounds import level_bound, makespan_bound
-from kassay.solver.bounds.makespan_within_moves import makespan_bound_within
+from kassay.solver.bounds.counting import level_bound, makespan_bound, makespan_bound_within
 from kassay.solver.constraints import Constraint, Forbidden, MaxMoves, Pinned
 from kassay.solver.evaluation import level_value, violated
 from kassay.solver.initial_solutions import keep_owned

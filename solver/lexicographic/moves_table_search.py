@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kassay.reference.model.metrics import Measure
-from kassay.solver.bounds.level_bounds import makespan_bound
+from kassay.solver.bounds.counting import makespan_bound
 from kassay.solver.enumeration.complete_search import lowest_per_moves
 from kassay.solver.lexicographic.moves_table import MovesTable
 from kassay.solver.limits import SearchBudget

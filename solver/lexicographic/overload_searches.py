@@ -13,7 +13,7 @@ import numpy as np
 
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
-from kassay.solver.bounds.level_bounds import level_bound
+from kassay.solver.bounds.counting import level_bound
 from kassay.solver.certificate.certificate import Origin
 from kassay.solver.colocated_groups import merge_colocated
 from kassay.solver.constraints import (

@@ -13,8 +13,8 @@ from fractions import Fraction
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.metrics import Measure
-from kassay.solver.bounds.level_bounds import level_bound
-from kassay.solver.certificate.level_values import stable_claims
+from kassay.solver.bounds.counting import level_bound
+from kassay.solver.certificate.certificate import stable_claims
 from kassay.solver.constraints import (
     Capacity,
     Constraint,

@@ -12,13 +12,12 @@ import numpy as np
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.metrics import LoadUnits, Measure
-from kassay.solver.bounds.level_bounds import level_bound
+from kassay.solver.bounds.counting import level_bound
 from kassay.solver.certificate.certificate import LevelClaim, Origin
 from kassay.solver.constraint_repair import meet_constraints
 from kassay.solver.constraints import Capacity, Constraint, Forbidden, MaxPartitions, Pinned
 from kassay.solver.enumeration.complete_search import search_all
 from kassay.solver.evaluation import level_value, load_units, violated
-from kassay.solver.improvement.residual_network import PriceTable
 from kassay.solver.incumbent_pool import FlowLevels, IncumbentPool
 from kassay.solver.initial_solutions import (
     keep_owned,
@@ -32,6 +31,7 @@ from kassay.solver.lexicographic.level_solver import LevelSolver
 from kassay.solver.lexicographic.movement_search import add_few_moves
 from kassay.solver.lexicographic.overload_searches import add_any_repaired, add_repaired
 from kassay.solver.limits import FlowClock, SearchBudget
+from kassay.solver.network.residual_network import PriceTable
 from kassay.solver.number_ranges import Arithmetic, Scale, scale_to_fit
 from kassay.solver.objective import (
     CrossRack,
@@ -197,7 +197,7 @@ def _conflict_of_numbers(
     problem: Problem, constraints: Sequence[Constraint], budget: SearchBudget
 ) -> tuple[Constraint, ...]:
     """Return constraints that conflict whatever the weights, if flows of numbers prove it."""
-    from kassay.solver.flow.flow_levels import (  # noqa: PLC0415
+    from kassay.solver.flow.level_flows import (  # noqa: PLC0415
         find_conflict_by_flow,
         is_infeasible,
     )

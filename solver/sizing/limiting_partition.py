@@ -9,7 +9,7 @@ from kassay.reference.model.group_annotations import WeightSource
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import rejoin
 from kassay.reference.model.topics_and_members import Topic
-from kassay.solver.bounds.level_bounds import makespan_bound
+from kassay.solver.bounds.counting import makespan_bound
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance
 from kassay.solver.problem import build_problem

@@ -8,7 +8,7 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, Member
 from kassay.reference.model.metrics import Measure, loads, sum_of_squares
 from kassay.reference.model.ownership import rejoin
-from kassay.solver.bounds.level_bounds import makespan_bound
+from kassay.solver.bounds.counting import makespan_bound
 from kassay.solver.frontier.moves_plan import solve_as_planned
 from kassay.solver.identical_members.lower_bounds import makespan_lower_bound
 from kassay.solver.identical_members.packing_heuristics import best_fit

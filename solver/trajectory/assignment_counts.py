@@ -8,8 +8,7 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.reference.model.topic_partitions import Column
-from kassay.solver.certificate.trajectory.permitted_loads import Mask
-from kassay.solver.certificate.trajectory.rebalance_sequence import Block, Stream, first_partitions
+from kassay.solver.certificate.rebalance_sequence import Block, Mask, Stream, first_partitions
 from kassay.solver.problem import Ints, Placement, Problem
 
 

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from kassay.solver.certificate.trajectory.rebalance_sequence import Stream
-from kassay.solver.certificate.trajectory.trajectory_certificate import TrajectoryObjective
+from kassay.solver.certificate.rebalance_sequence import Stream
+from kassay.solver.certificate.trajectory_certificate import TrajectoryObjective
 from kassay.solver.problem import Ints
 
 Floats = NDArray[np.float64]

@@ -10,7 +10,7 @@ import numpy as np
 from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
 
 from kassay.reference.model.errors import InternalError
-from kassay.solver.certificate.trajectory.rebalance_sequence import Stream
+from kassay.solver.certificate.rebalance_sequence import Stream
 from kassay.solver.limits import SearchBudget
 from kassay.solver.problem import Ints
 from kassay.solver.trajectory.linear_program import Floats, total_moves

@@ -9,18 +9,18 @@ from kassay.reference.model.errors import InputError, InternalError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import rejoin
-from kassay.solver.certificate.trajectory.permitted_loads import LoadEvidence
-from kassay.solver.certificate.trajectory.trajectory_certificate import RebalanceEvidence
+from kassay.solver.certificate.rebalance_sequence import LoadEvidence
+from kassay.solver.certificate.trajectory_certificate import RebalanceEvidence
+from kassay.solver.certify import certify
 from kassay.solver.constraints import group_constraints
-from kassay.solver.evidence.certify import certify
 from kassay.solver.flow.optimal_flow import optimal_counts
 from kassay.solver.flow.optimal_loads_by_cuts import LevelSet, is_feasible, level_sets
 from kassay.solver.limits import SearchBudget
+from kassay.solver.network.subscription_network import SubscriptionNetwork, build_network
 from kassay.solver.objective import Imbalance, Movement, Tolerance
 from kassay.solver.problem import build_problem
 from kassay.solver.solution import LevelValue, Solution, Status
 from kassay.solver.solve import solve
-from kassay.solver.subscription_network import SubscriptionNetwork, build_network
 
 
 class RebalanceStep(Protocol):

@@ -9,14 +9,14 @@ from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import require_group
 from kassay.reference.model.metrics import Measure
 from kassay.solver.certificate.certificate import Proof, weakest_proof
-from kassay.solver.certificate.trajectory.permitted_loads import trajectory_imbalance
-from kassay.solver.certificate.trajectory.rebalance_sequence import (
+from kassay.solver.certificate.rebalance_sequence import (
     Stream,
     build_stream,
     check_groups,
     is_weighted,
+    trajectory_imbalance,
 )
-from kassay.solver.certificate.trajectory.trajectory_certificate import (
+from kassay.solver.certificate.trajectory_certificate import (
     TrajectoryCertificate,
     TrajectoryObjective,
 )

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from kassay.solver.certificate.trajectory.rebalance_sequence import Stream
-from kassay.solver.certificate.trajectory.trajectory_certificate import TrajectoryObjective
+from kassay.solver.certificate.rebalance_sequence import Stream
+from kassay.solver.certificate.trajectory_certificate import TrajectoryObjective
 from kassay.solver.limits import SearchBudget
 from kassay.solver.problem import Ints
 from kassay.solver.trajectory.counts_search import improved_counts, is_permitted

@@ -8,8 +8,8 @@ from typing import Any
 from kassay.reference import Assignment, Group
 from kassay.reference.documents.json_codec import assignment_document, group_fingerprint
 from kassay.reference.model.metrics import loads
-from kassay.solver.certificate.certificate import Origin, constraint_document, level_document
-from kassay.solver.certificate.level_values import value_of
+from kassay.solver.certificate.certificate import Origin, value_of
+from kassay.solver.certificate.documents import constraint_document, level_document
 from kassay.solver.solution import level_keys
 from tests.forgeries.requests import Request, random_levels, random_rules
 

@@ -19,7 +19,7 @@ from kassay.reference.documents.json_values import LocatedDocument
 from kassay.solver import Certificate, certificate_errors, solve
 from kassay.solver.certificate.certificate import Proof
 from kassay.solver.certificate.check import conflict_errors
-from kassay.solver.certificate.read_certificate import parse_certificate
+from kassay.solver.certificate.documents import parse_certificate
 from tests.forgeries.edits import EDITS
 from tests.forgeries.requests import Request, random_request
 

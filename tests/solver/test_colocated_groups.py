@@ -25,7 +25,7 @@ from kassay.solver import (
     certificate_errors,
     solve,
 )
-from kassay.solver.bounds.level_bounds import level_bound
+from kassay.solver.bounds.counting import level_bound
 from kassay.solver.colocated_groups import merge_colocated
 from kassay.solver.evaluation import level_value, violated
 from kassay.solver.incumbent_pool import IncumbentPool

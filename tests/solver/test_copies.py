@@ -12,20 +12,14 @@ from kassay.experiments.planning.group_plan.plan import plan
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group, Member, Topic
-from kassay.solver.certificate.certificate import (
-    Certificate,
-    Conflict,
-    LevelClaim,
-    Origin,
-    certificate_document,
-)
+from kassay.solver.certificate.certificate import Certificate, Conflict, LevelClaim, Origin
 from kassay.solver.certificate.check import certificate_errors, conflict_errors
-from kassay.solver.certificate.read_certificate import parse_certificate
+from kassay.solver.certificate.documents import certificate_document, parse_certificate
 from kassay.solver.certificate.refutation import PartitionPrices
+from kassay.solver.certify import certify
 from kassay.solver.constraints import Capacity, MaxMoves, MaxPartitions
-from kassay.solver.evidence.certify import certify
 from kassay.solver.frontier.frontier import frontier
-from kassay.solver.improvement.explanation import explain
+from kassay.solver.network.improving_chains import explain
 from kassay.solver.objective import Imbalance
 from kassay.solver.sizing.load_by_member_count import load_by_member_count
 from kassay.solver.sizing.member_loss import member_loss

@@ -21,8 +21,8 @@ from kassay.solver import (
     solve,
 )
 from kassay.solver.certificate.certificate import Certificate, LevelClaim, Origin
-from kassay.solver.improvement.explanation import explain
 from kassay.solver.limits import SearchLimits
+from kassay.solver.network.improving_chains import explain
 from kassay.solver.objective import Imbalance, Movement, Tolerance, TopicSpread
 from kassay.solver.sizing.member_loss import member_loss
 

@@ -11,7 +11,7 @@ from benchmarks.weighted_groups import dealt_in_turn, weighted_group
 from kassay.reference import Group
 from kassay.reference.model.assignment import Assignment
 from kassay.solver import Imbalance, Movement, Tolerance, solve
-from kassay.solver.bounds.level_bounds import makespan_bound, overload_moves_bound
+from kassay.solver.bounds.counting import makespan_bound, overload_moves_bound
 from kassay.solver.evaluation import level_value
 from kassay.solver.initial_solutions import keep_owned, longest_processing_time
 from kassay.solver.limits import SearchLimits

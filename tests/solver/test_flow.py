@@ -8,8 +8,8 @@ from kassay.reference import Group, Member, Topic, imbalance, loads, movement, v
 from kassay.reference.model.metrics import MEASURES, leximax
 from kassay.solver import Imbalance, Measure, Method, Movement, solve
 from kassay.solver.flow.optimal_loads_by_cuts import level_sets
+from kassay.solver.network.subscription_network import build_network
 from kassay.solver.problem import build_problem
-from kassay.solver.subscription_network import build_network
 from tests import brute_force
 from tests.exhaustive import PARTITIONS, difference, small_groups
 from tests.random_groups import random_group

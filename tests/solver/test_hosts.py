@@ -21,7 +21,7 @@ from kassay.solver import (
     conflict_errors,
     solve,
 )
-from kassay.solver.bounds.level_bounds import level_bound
+from kassay.solver.bounds.counting import level_bound
 from kassay.solver.evaluation import level_value, violated
 from kassay.solver.incumbent_pool import IncumbentPool
 from kassay.solver.initial_solutions import keep_owned, longest_processing_time

@@ -12,7 +12,7 @@ from kassay.reference import Group, Member, Topic
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver import Movement
-from kassay.solver.bounds.level_bounds import overload_moves_bound
+from kassay.solver.bounds.counting import overload_moves_bound
 from kassay.solver.problem import Problem, build_problem
 from kassay.solver.weighted.bounds.knapsack_subproblems import INFEASIBLE, SCALE, MemberExchange
 from kassay.solver.weighted.bounds.movement_prices import ColumnGeneration

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from kassay.solver import MaxMoves, Movement, SearchLimits, frontier, solve
-from kassay.solver.bounds.level_bounds import level_bound
-from kassay.solver.bounds.makespan_within_moves import makespan_bound_within
+from kassay.solver.bounds.counting import level_bound, makespan_bound_within
 from kassay.solver.constraint_repair import meet_constraints
 from kassay.solver.evaluation import level_value, violated
 from kassay.solver.frontier.frontier_points import geometric_moves

@@ -8,8 +8,8 @@ import pytest
 from kassay.reference import Group, Member, Topic
 from kassay.reference.model.metrics import Measure
 from kassay.solver import Imbalance, Movement, solve
-from kassay.solver.bounds.level_bounds import imbalance_bound
-from kassay.solver.bounds.most_even_loads import even_loads, most_even_loads
+from kassay.solver.bounds.counting import imbalance_bound
+from kassay.solver.bounds.even_loads import even_loads, most_even_loads
 from kassay.solver.evaluation import imbalance_of
 from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import Problem, build_problem

@@ -18,7 +18,7 @@ from kassay.solver import (
     certificate_errors,
     solve,
 )
-from kassay.solver.bounds.level_bounds import level_bound, makespan_bound
+from kassay.solver.bounds.counting import level_bound, makespan_bound
 from kassay.solver.certificate.certificate import LevelClaim, Origin
 from kassay.solver.constraints import Forbidden, MaxPartitions
 from kassay.solver.cpsat.model import SearchResult

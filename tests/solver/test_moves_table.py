@@ -17,7 +17,7 @@ from kassay.reference.documents.json_codec import load_group
 from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.metrics import Measure, loads, measures
 from kassay.solver import MaxMoves, SearchLimits, frontier, solve
-from kassay.solver.bounds.large_partition_moves import large_partition_moves_bound
+from kassay.solver.bounds.counting import large_partition_moves_bound
 from kassay.solver.certificate.certificate import Proof
 from kassay.solver.frontier import moves_frontier as moves_frontier_module
 from kassay.solver.frontier.frontier import moves_table

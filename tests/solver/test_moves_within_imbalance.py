@@ -2,7 +2,7 @@ from hypothesis import given
 
 from kassay.experiments.comparison.optimum import solve_optimum
 from kassay.reference.model.metrics import loads, sum_of_squares
-from kassay.solver.flow.convex_frontier import fewest_moves
+from kassay.solver.flow.convex_hull import fewest_moves
 from kassay.solver.frontier.frontier import frontier
 from tests.strategies import groups
 

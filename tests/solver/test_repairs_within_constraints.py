@@ -7,7 +7,7 @@ import pytest
 from kassay import solver
 from kassay.reference import Group, Member, Topic, violations
 from kassay.reference.model.metrics import Measure
-from kassay.solver.bounds.level_bounds import level_bound
+from kassay.solver.bounds.counting import level_bound
 from kassay.solver.evaluation import level_value, violated
 from kassay.solver.incumbent_pool import IncumbentPool
 from kassay.solver.initial_solutions import keep_owned

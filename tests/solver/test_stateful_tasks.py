@@ -11,9 +11,8 @@ import pytest
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.group_annotations import Client
-from kassay.solver.certificate.certificate import certificate_document
 from kassay.solver.certificate.check import certificate_errors
-from kassay.solver.certificate.read_certificate import parse_certificate
+from kassay.solver.certificate.documents import certificate_document, parse_certificate
 from kassay.solver.solve import solve
 
 ORDER = (

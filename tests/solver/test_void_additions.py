@@ -10,14 +10,14 @@ from kassay.reference import Assignment, Group, Member, Topic
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group_annotations import Client
 from kassay.reference.model.metrics import Measure
-from kassay.solver.certificate.certificate import LevelClaim, Origin
-from kassay.solver.certificate.level_values import stable_claims
+from kassay.solver.certificate.certificate import LevelClaim, Origin, stable_claims
 from kassay.solver.cpsat.partition_classes import symmetry_classes
 from kassay.solver.enumeration.placement_table import list_placements
 from kassay.solver.evaluation import binding_constraints, level_value, violated
 from kassay.solver.lexicographic.relaxations import RelaxableSearch
 from kassay.solver.lexicographic.solve_levels import LexicographicResult, enumerate_levels
 from kassay.solver.limits import SearchBudget, SearchLimits
+from kassay.solver.network.subscription_network import build_network
 from kassay.solver.objective import (
     HostImbalance,
     Imbalance,
@@ -28,7 +28,6 @@ from kassay.solver.objective import (
 )
 from kassay.solver.problem import build_problem
 from kassay.solver.solve import solve
-from kassay.solver.subscription_network import build_network
 from tests.solver.void_additions import (
     LIMITS,
     is_worse,

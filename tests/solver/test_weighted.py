@@ -25,7 +25,7 @@ from kassay.solver import (
     TopicSpread,
     solve,
 )
-from kassay.solver.bounds.level_bounds import makespan_bound
+from kassay.solver.bounds.counting import makespan_bound
 from kassay.solver.certificate.certificate import Origin
 from kassay.solver.enumeration.subset_enumeration import Subsets, enumerate_subsets
 from kassay.solver.evaluation import level_value, violated

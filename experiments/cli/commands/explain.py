@@ -39,8 +39,8 @@ from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.ownership import NO_OWNER, ownership
-from kassay.solver.improvement.explanation import Explanation
-from kassay.solver.improvement.explanation import explain as explain_group
+from kassay.solver.network.improving_chains import Explanation
+from kassay.solver.network.improving_chains import explain as explain_group
 from kassay.solver.solution import value_and_bound
 
 _DEFAULT_ASSIGNOR = "range"

@@ -15,8 +15,9 @@ from kassay.reference.documents.json_codec import assignment_document, group_fin
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import loads
-from kassay.solver.certificate.certificate import Proof, certificate_document, weakest_proof
-from kassay.solver.evidence.certify import certify
+from kassay.solver.certificate.certificate import Proof, weakest_proof
+from kassay.solver.certificate.documents import certificate_document
+from kassay.solver.certify import certify
 from kassay.solver.solution import Solution, level_keys, value_and_bound
 from kassay.solver.solve import Method
 from kassay.solver.solve import solve as solve_group

@@ -22,7 +22,7 @@ from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import parts_without_effect
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import rejoin_each
-from kassay.solver.certificate.trajectory.trajectory_certificate import (
+from kassay.solver.certificate.trajectory_certificate import (
     TrajectoryObjective,
     trajectory_certificate_document,
 )

@@ -17,11 +17,10 @@ from kassay.reference.model.metrics import (
 )
 from kassay.reference.model.ownership import NO_OWNER, ownership, rejoin
 from kassay.reference.model.topic_partitions import TopicPartition
-from kassay.solver.bounds.level_bounds import max_unit_loads, overload_moves_bound
+from kassay.solver.bounds.counting import max_unit_loads, overload_moves_bound
 from kassay.solver.frontier.moves_plan import solve_as_planned
-from kassay.solver.improvement.explanation import Explanation
-from kassay.solver.improvement.transfer_chains import Transfer
 from kassay.solver.limits import SearchLimits
+from kassay.solver.network.improving_chains import Explanation, Transfer
 from kassay.solver.objective import Imbalance, Movement, Tolerance
 from kassay.solver.problem import build_problem
 from kassay.solver.solution import LevelValue

@@ -12,7 +12,7 @@ from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import loads as member_loads
 from kassay.reference.model.ownership import rejoin, rejoin_each
-from kassay.solver.certificate.level_values import value_of
+from kassay.solver.certificate.certificate import value_of
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Level, planning_tolerance
 from kassay.solver.trajectory.trajectory import (

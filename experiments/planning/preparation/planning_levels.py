@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, measures
-from kassay.solver.bounds.level_bounds import level_bound
-from kassay.solver.bounds.makespan_within_moves import makespan_bound_within
+from kassay.solver.bounds.counting import level_bound, makespan_bound_within
 from kassay.solver.constraints import (
     Capacity,
     Constraint,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from kassay.reference.model.ownership import NO_OWNER
-from kassay.solver.bounds.level_bounds import owned_partitions
+from kassay.solver.bounds.counting import owned_partitions
 from kassay.solver.evaluation import moves_cost
 from kassay.solver.limits import limited_steps
 from kassay.solver.problem import Ints, Placement, Problem

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model.metrics import Measure
-from kassay.solver.bounds.level_bounds import load_window
-from kassay.solver.bounds.most_even_loads import even_loads
+from kassay.solver.bounds.counting import load_window
+from kassay.solver.bounds.even_loads import even_loads
 from kassay.solver.enumeration.subset_enumeration import (
     EnumerationLimitError,
     Subsets,

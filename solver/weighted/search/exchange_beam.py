@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kassay.solver.bounds.level_bounds import min_count
+from kassay.solver.bounds.counting import min_count
 from kassay.solver.problem import Ints, Placement, Problem
 from kassay.solver.weighted.search.member_exchanges import Exchange, MemberExchanges, at_most
 

@@ -6,8 +6,7 @@ from math import inf
 
 import numpy as np
 
-from kassay.solver.bounds.level_bounds import makespan_bound
-from kassay.solver.bounds.makespan_within_moves import makespan_bound_within
+from kassay.solver.bounds.counting import makespan_bound, makespan_bound_within
 from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.limits import SearchBudget, limited_steps
 from kassay.solver.problem import Placement, Problem

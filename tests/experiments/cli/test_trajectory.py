@@ -3,8 +3,8 @@ import json
 import pytest
 
 from kassay.reference.documents.json_codec import parse_assignment, parse_group
-from kassay.solver.certificate.trajectory.check_trajectory import trajectory_errors
-from kassay.solver.certificate.trajectory.trajectory_certificate import parse_trajectory_certificate
+from kassay.solver.certificate.check_trajectory import trajectory_errors
+from kassay.solver.certificate.trajectory_certificate import parse_trajectory_certificate
 
 
 def group(*names, partitions=4):

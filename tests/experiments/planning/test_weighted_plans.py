@@ -28,7 +28,7 @@ from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.assignment import movement
 from kassay.reference.model.group import GroupStatus
 from kassay.reference.model.metrics import loads
-from kassay.solver.bounds.level_bounds import makespan_bound
+from kassay.solver.bounds.counting import makespan_bound
 from kassay.solver.problem import build_problem
 from tests.log_normal_groups import log_normal_group
 

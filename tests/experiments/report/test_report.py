@@ -27,7 +27,7 @@ from kassay.reference import Assignment, InputError
 from kassay.reference.assignors import assign
 from kassay.reference.documents.json_codec import parse_group
 from kassay.reference.model.errors import UsageError
-from kassay.solver.improvement.explanation import explain
+from kassay.solver.network.improving_chains import explain
 
 pytestmark = pytest.mark.spark
 

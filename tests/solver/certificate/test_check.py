@@ -24,7 +24,7 @@ from kassay.solver import (
     improving_chain,
     solve,
 )
-from kassay.solver.certificate.certificate import certificate_document
+from kassay.solver.certificate.documents import certificate_document
 from tests import brute_force
 from tests.solver.certified_group import BEST, GROUP, LOPSIDED, PROOF, complaints, quality
 from tests.strategies import groups, valid_assignments

@@ -8,8 +8,8 @@ from hypothesis import given
 
 from kassay import solver
 from kassay.reference import InputError
-from kassay.solver.certificate.certificate import Conflict, certificate_document
-from kassay.solver.certificate.read_certificate import parse_certificate
+from kassay.solver.certificate.certificate import Conflict
+from kassay.solver.certificate.documents import certificate_document, parse_certificate
 from kassay.solver.certificate.refutation import PartitionPrices
 from tests.solver.certified_group import GROUP, LOPSIDED, PROOF
 from tests.strategies import groups

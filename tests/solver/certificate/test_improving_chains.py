@@ -20,8 +20,8 @@ from kassay.solver import (
     improving_chain,
     solve,
 )
-from kassay.solver.improvement.transfer_chains import apply_chain
 from kassay.solver.limits import SearchLimits
+from kassay.solver.network.improving_chains import apply_chain
 from tests import brute_force
 from tests.solver.certified_group import BEST, GROUP, LOPSIDED, complaints, quality
 from tests.strategies import groups, valid_assignments

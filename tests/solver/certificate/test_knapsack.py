@@ -5,7 +5,7 @@ from itertools import combinations
 
 import pytest
 
-from kassay.solver.certificate.knapsack import Item, maximum_profit
+from kassay.solver.certificate.refutation import Item, maximum_profit
 
 
 def best_subset(items, *, max_load, max_items=None, squares=0):

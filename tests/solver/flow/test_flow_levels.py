@@ -19,7 +19,7 @@ from kassay.solver import (
 )
 from kassay.solver.constraints import Capacity, Forbidden, MaxMoves, MaxPartitions, Pinned
 from kassay.solver.flow import optimal_flow
-from kassay.solver.flow.flow_levels import (
+from kassay.solver.flow.level_flows import (
     find_conflict_by_flow,
     is_infeasible,
     solve_levels_by_flow,
@@ -27,9 +27,9 @@ from kassay.solver.flow.flow_levels import (
 from kassay.solver.flow.optimal_loads_by_cuts import level_sets
 from kassay.solver.lexicographic.solve_levels import solve_levels
 from kassay.solver.limits import FlowClock, SearchBudget, SearchLimits
+from kassay.solver.network.subscription_network import build_network
 from kassay.solver.objective import CrossRack, MembersUsed, default_levels
 from kassay.solver.problem import build_problem
-from kassay.solver.subscription_network import build_network
 from tests import brute_force
 from tests.log_normal_groups import log_normal_group
 from tests.solver.random_cases import (

@@ -12,10 +12,10 @@ from kassay.solver import certificate_errors, certify, improving_chain, solve
 from kassay.solver.flow import optimal_flow, primal_dual
 from kassay.solver.flow.optimal_flow import optimal_counts
 from kassay.solver.flow.optimal_loads_by_cuts import level_sets
-from kassay.solver.improvement import residual_network
-from kassay.solver.improvement.explanation import explain
+from kassay.solver.network import residual_network
+from kassay.solver.network.improving_chains import explain
+from kassay.solver.network.subscription_network import build_network
 from kassay.solver.problem import build_problem
-from kassay.solver.subscription_network import build_network
 from tests.random_groups import random_group
 from tests.tiers import short_and_long
 

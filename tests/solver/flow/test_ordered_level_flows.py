@@ -11,7 +11,7 @@ from kassay.reference.model.group_annotations import Client
 from kassay.reference.model.metrics import Measure
 from kassay.solver import HostImbalance, Imbalance, MaxMoves, Movement, Tolerance, solve
 from kassay.solver.evaluation import violated
-from kassay.solver.flow.ordered_level_flows import solve_ordered_levels
+from kassay.solver.flow.level_flows import solve_ordered_levels
 from kassay.solver.limits import FlowClock, SearchBudget, SearchLimits
 from kassay.solver.problem import build_problem
 from tests import brute_force

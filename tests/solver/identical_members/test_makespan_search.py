@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kassay.solver import Imbalance, Movement, solve
-from kassay.solver.certificate.certificate import certificate_document
+from kassay.solver.certificate.documents import certificate_document
 from kassay.solver.identical_members.load_patterns import PatternSearch, WeightClasses
 from kassay.solver.identical_members.lower_bounds import (
     makespan_lower_bound,

@@ -13,7 +13,7 @@ from kassay.reference.model.metrics import Measure, sum_of_squares
 from kassay.reference.model.ownership import rejoin
 from kassay.solver import limits as solver_limits
 from kassay.solver.certificate.certificate import Proof
-from kassay.solver.certificate.trajectory.check_trajectory import trajectory_errors
+from kassay.solver.certificate.check_trajectory import trajectory_errors
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance, Movement, Tolerance, TopicSpread
 from kassay.solver.solve import solve

@@ -6,7 +6,7 @@ from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
 from kassay.reference import Assignment, loads
 from kassay.reference.assignors import assign
 from kassay.solver import Method, solve
-from kassay.solver.improvement.explanation import explain
+from kassay.solver.network.improving_chains import explain
 
 NAMES = ["A", "B", "C", "D", "E"]
 SQUARES = {"A": 3, "B": 3, "C": 6, "D": 91, "E": 300}

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kassay.solver.network.subscription_network import SubscriptionNetwork
 from kassay.solver.number_ranges import UNREACHABLE
 from kassay.solver.problem import Ints
-from kassay.solver.subscription_network import SubscriptionNetwork
 
 # Rounds over all arcs; more are only needed for long chains.
 _MAX_ROUNDS = 32

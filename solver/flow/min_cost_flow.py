@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from kassay.reference.model.errors import InternalError
+from kassay.solver.network.subscription_network import SubscriptionNetwork
 from kassay.solver.problem import Ints
-from kassay.solver.subscription_network import SubscriptionNetwork
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,14 +14,16 @@ from kassay.reference.documents.json_values import (
 )
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError
-from kassay.solver.certificate.certificate import Certificate, certificate_document, level_document
-from kassay.solver.certificate.read_certificate import (
+from kassay.solver.certificate.certificate import Certificate
+from kassay.solver.certificate.documents import (
     LEVEL_KEYS,
+    certificate_document,
+    level_document,
     parse_certificate,
     parse_items,
     parse_level,
 )
-from kassay.solver.certificate.trajectory.permitted_loads import LoadEvidence
+from kassay.solver.certificate.rebalance_sequence import LoadEvidence
 from kassay.solver.objective import EXACT, Level, Tolerance
 
 VERSION = 1

@@ -25,9 +25,9 @@ from kassay.reference.model.metrics import LoadUnits, Measure
 from kassay.solver import objective
 from kassay.solver.constraints import Constraint, is_limited
 from kassay.solver.evaluation import level_value, pair_costs
+from kassay.solver.network.subscription_network import SubscriptionNetwork, build_network
 from kassay.solver.number_ranges import Arithmetic, Weights, exact_column
 from kassay.solver.problem import Ints, Placement, Problem
-from kassay.solver.subscription_network import SubscriptionNetwork, build_network
 
 
 def has_arc_costs(group: Group, levels: Sequence[objective.Level]) -> bool:

@@ -10,10 +10,14 @@ from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import rejoin
 from kassay.solver.certificate.check import certificate_errors
-from kassay.solver.certificate.trajectory.permitted_loads import PermittedAssignments
-from kassay.solver.certificate.trajectory.price_bound import greatest_price, price_bound
-from kassay.solver.certificate.trajectory.rebalance_sequence import Stream, build_stream
-from kassay.solver.certificate.trajectory.trajectory_certificate import (
+from kassay.solver.certificate.rebalance_sequence import (
+    PermittedAssignments,
+    Stream,
+    build_stream,
+    greatest_price,
+    price_bound,
+)
+from kassay.solver.certificate.trajectory_certificate import (
     TrajectoryCertificate,
     TrajectoryObjective,
 )

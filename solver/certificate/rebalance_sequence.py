@@ -1,0 +1,453 @@
+"""Permitted loads of the members at one rebalance of a sequence.
+
+All least majorised load vectors of a group share one structure (A. Frank, K. Murota. "Decreasing
+minimization on M-convex sets: background and structures". Mathematical Programming 195, 2022):
+sets of members, by descending load, that receive the partitions which no member outside the set
+and the sets before it can receive. Counting proves such sets, see docs/proofs.md.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kassay.reference.model.assignment import Assignment, violations
+from kassay.reference.model.errors import InputError, UsageError
+from kassay.reference.model.group import Group, Topic
+from kassay.reference.model.group_remarks import require_single_copies
+from kassay.reference.model.metrics import Measure, load_vector, member_units
+from kassay.reference.model.ownership import NO_OWNER
+from kassay.solver.constraints import group_constraints, mean_load
+from kassay.solver.network.subscription_network import build_network
+from kassay.solver.number_ranges import UNREACHABLE, Arithmetic
+from kassay.solver.objective import Imbalance, Level, Movement, MovementCost
+from kassay.solver.problem import Ints, Problem, build_problem
+
+MemberSets = Sequence[Sequence[str]]
+LoadEvidence = MemberSets | Assignment
+"""Evidence of the permitted loads: sets of members by descending load, or, if weights or speeds
+differ in the stream, an assignment with the minimum makespan."""
+Mask = NDArray[np.bool_]
+
+
+def trajectory_imbalance(levels: Sequence[Level]) -> Imbalance:
+    """Return the imbalance level of a trajectory. Raise UsageError if the levels do not fit."""
+    match levels:
+        case [Imbalance(measure=Measure.SUM_OF_SQUARES | Measure.LEXIMAX) as level, Movement()]:
+            is_supported = not level.tolerance
+        case [Imbalance(measure=Measure.MAKESPAN) as level, Movement()]:
+            is_supported = True
+        case _:
+            is_supported = False
+    if not is_supported or levels[1] != Movement(MovementCost.COUNT):
+        raise UsageError(
+            "a trajectory requires the levels imbalance, then movement: sum_of_squares or leximax "
+            "without a tolerance, or makespan"
+        )
+    return level
+
+
+class LoadRange(NamedTuple):
+    """Loads of some members at one rebalance: limits per member, and the total.
+
+    Loads are numbers of partitions, or total weights if weights or speeds differ in the stream.
+    """
+
+    members: Ints  # in the stream
+    low: Ints
+    high: Ints
+    total: int
+
+    def contains(self, loads: Ints) -> bool:
+        """Return whether the loads of all members of the stream keep the limits and the total."""
+        own = loads[self.members]
+        within = (self.low <= own) & (own <= self.high)
+        return bool(within.all()) and int(own.sum()) == self.total
+
+
+@dataclass(frozen=True)
+class PermittedAssignments:
+    """Permitted assignments at one rebalance.
+
+    Parameters
+    ----------
+    subscribed, permitted
+        Tables of sets of consumers and members of the stream: whether the member subscribes, and
+        whether the level of imbalance permits it to receive a partition. The last row, for
+        partitions that are not assigned, is empty.
+    least_makespan
+        Lower bound on the makespan, by counting; None if weights or speeds differ in the stream.
+    """
+
+    problem: Problem
+    subscribed: Mask
+    permitted: Mask
+    ranges: tuple[LoadRange, ...]
+    least_makespan: int | None = None
+
+    @cached_property
+    def most(self) -> Ints:
+        """Maximum load per member of the stream."""
+        return self._per_member([one.high for one in self.ranges])
+
+    @cached_property
+    def least(self) -> Ints:
+        """Minimum load per member of the stream."""
+        return self._per_member([one.low for one in self.ranges])
+
+    def _per_member(self, loads: Sequence[Ints]) -> Ints:
+        """Join the loads of the ranges to one load per member; 0 for members without a range."""
+        found = np.zeros(self.permitted.shape[1], dtype=np.int64)
+        for one, load in zip(self.ranges, loads, strict=True):
+            found[one.members] = load
+        return found
+
+
+def permitted_loads(
+    problem: Problem, level: Imbalance, evidence: LoadEvidence, members: Mapping[str, int]
+) -> PermittedAssignments:
+    """Return the permitted assignments of a group, from evidence of its level of imbalance.
+
+    Parameters
+    ----------
+    members
+        Number in the stream of each member.
+
+    Raises
+    ------
+    InputError
+        If the evidence does not prove the loads.
+    """
+    number = np.array([members[name] for name in problem.member_index], dtype=np.int64)
+    subscribed = np.zeros((len(problem.consumer_sets) + 1, len(members)), dtype=np.bool_)
+    for row, own in enumerate(problem.consumer_sets):
+        subscribed[row, number[own]] = True
+    if isinstance(evidence, Assignment):
+        most = _load_limits(problem, level, evidence)
+        whole = LoadRange(number, np.zeros_like(most), most, problem.total)
+        return PermittedAssignments(problem, subscribed, subscribed, (whole,))
+    capacity = build_network(problem, group_constraints(problem.group)).capacity
+    if capacity is None:
+        capacity = np.full(problem.member_count, problem.partition_count, dtype=np.int64)
+    rank = _ranks(problem, evidence)
+    first = [int(rank[own].max()) for own in problem.consumer_sets]
+    of_set = np.bincount(problem.consumer_set, minlength=len(problem.consumer_sets))
+    totals = [0] * len(evidence)
+    for at, total in zip(first, of_set.tolist(), strict=True):
+        totals[at] += total
+    limits = [mean_load(total, capacity[rank == at]) for at, total in enumerate(totals)]
+    if any(high <= low for high, low in pairwise(limits)):
+        raise InputError(
+            f"group {problem.group.id!r}: the loads of the sets in the evidence must decrease"
+        )
+    least_makespan = max(limits, default=0)
+    if level.measure is Measure.MAKESPAN:
+        weight = problem.group.uniform_weight or 1  # the ranges are numbers of partitions
+        limit = level.tolerance.limit(least_makespan * weight) // weight
+        most = np.minimum(capacity, min(limit, problem.partition_count))
+        whole = LoadRange(number, np.zeros_like(most), most, problem.partition_count)
+        return PermittedAssignments(problem, subscribed, subscribed, (whole,), least_makespan)
+    permitted = np.zeros_like(subscribed)
+    for row, own in enumerate(problem.consumer_sets):
+        permitted[row, number[own[rank[own] == first[row]]]] = True
+    ranges = tuple(
+        LoadRange(
+            number[rank == at],
+            np.minimum(capacity[rank == at], max(high - 1, 0)),
+            np.minimum(capacity[rank == at], high),
+            total,
+        )
+        for at, (high, total) in enumerate(zip(limits, totals, strict=True))
+    )
+    return PermittedAssignments(problem, subscribed, permitted, ranges, least_makespan)
+
+
+def _load_limits(problem: Problem, level: Imbalance, best: Assignment) -> Ints:
+    """Return the maximum load per member, from an assignment with the minimum makespan."""
+    group = problem.group
+    for violation in violations(group, best):
+        raise InputError(f"group {group.id!r}: the assignment of the evidence: {violation}")
+    loads, units = load_vector(group, best), problem.member_units
+    limit = level.tolerance.limit(max(units.relative_loads(loads), default=0))
+    most = np.array(
+        [min(limit // factor, problem.total) for factor in units.factors], dtype=np.int64
+    )
+    for name, member in problem.member_index.items():
+        capacity = group.member_table()[name].capacity
+        if capacity is not None and loads[member] > capacity:
+            raise InputError(f"group {group.id!r}: the evidence violates the capacity of {name!r}")
+        most[member] = most[member] if capacity is None else min(most[member], capacity)
+    return most
+
+
+def _ranks(problem: Problem, sets: MemberSets) -> Ints:
+    """Return the position of the set of each member of the problem."""
+    rank = np.full(problem.member_count, -1, dtype=np.int64)
+    for at, names in enumerate(sets):
+        for name in names:
+            member = problem.member_index.get(name)
+            if member is None or rank[member] != -1:
+                raise InputError(
+                    f"group {problem.group.id!r}: member {name!r} of a set consumes no topic, or "
+                    "is in two sets"
+                )
+            rank[member] = at
+    if (rank < 0).any():
+        missing = problem.member_id(int(np.argmin(rank)))
+        raise InputError(f"group {problem.group.id!r}: member {missing!r} is in no set")
+    return rank
+
+
+class Block(NamedTuple):
+    """Consecutive partitions of one topic with the same history."""
+
+    topic: str
+    first: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Rebalances of a group, with its partitions in classes of equal histories.
+
+    Parameters
+    ----------
+    consumer_set
+        Per class and rebalance, the row of the tables of the rebalance.
+    weight
+        Per class and rebalance, the load of a partition; 1 if weights and speeds are equal.
+    start
+        Per class and member, the number of partitions that the member owns at the start.
+    """
+
+    members: Mapping[str, int]
+    rebalances: tuple[PermittedAssignments, ...]
+    blocks: tuple[tuple[Block, ...], ...]
+    consumer_set: Ints
+    weight: Ints
+    start: Ints
+
+    @cached_property
+    def count(self) -> Ints:
+        """Number of partitions per class."""
+        sizes = [sum(block.end - block.first for block in blocks) for blocks in self.blocks]
+        return np.array(sizes, dtype=np.int64)
+
+    @cached_property
+    def is_weighted(self) -> bool:
+        """Return whether weights or speeds differ at a rebalance."""
+        return any(one.least_makespan is None for one in self.rebalances)
+
+    def permitted(self, rebalance: int) -> Mask:
+        """Return, per class and member, whether the member may receive a partition."""
+        one = self.rebalances[rebalance]
+        fits = self.weight[:, rebalance, None] <= one.most
+        return np.asarray(one.permitted[self.consumer_set[:, rebalance]] & fits)
+
+    def loads(self, rebalance: int, counts: Ints) -> Ints:
+        """Return the load per member, from counts per class and member."""
+        return np.asarray(self.weight[:, rebalance] @ counts)
+
+    def subscribed(self, rebalance: int) -> Mask:
+        """Return, per class and member, whether the member subscribes to the topic."""
+        return np.asarray(self.rebalances[rebalance].subscribed[self.consumer_set[:, rebalance]])
+
+    def assigned(self, rebalance: int) -> Mask:
+        """Return, per class, whether its partitions are assigned at a rebalance."""
+        return np.asarray(
+            self.consumer_set[:, rebalance] < len(self.rebalances[rebalance].subscribed) - 1
+        )
+
+
+def build_stream(
+    groups: Sequence[Group], levels: Sequence[Level], evidence: Sequence[LoadEvidence]
+) -> Stream:
+    """Build the stream of a sequence of groups, with evidence of the permitted loads per group.
+
+    Raises
+    ------
+    InputError
+        If the evidence does not prove the loads of a group.
+    UsageError
+        If the levels do not fit the groups.
+    """
+    level = trajectory_imbalance(levels)
+    check_groups(groups, level)
+    members: dict[str, int] = {}
+    for group in groups:
+        for member in group.members:
+            members.setdefault(member.id, len(members))
+    if any(isinstance(one, Assignment) != is_weighted(groups) for one in evidence):
+        raise InputError(
+            "the evidence must consist of sets of members if all weights and speeds are equal, "
+            "else of assignments"
+        )
+    rebalances = tuple(
+        permitted_loads(build_problem(group), level, one, members)
+        for group, one in zip(groups, evidence, strict=True)
+    )
+    histories = _histories(groups, rebalances)
+    blocks = tuple(map(tuple, histories.values()))
+    table = np.array(list(histories), dtype=np.int64).reshape(len(histories), len(groups), 2)
+    start = _start(rebalances[0], blocks, members)
+    return Stream(members, rebalances, blocks, table[:, :, 0], table[:, :, 1], start)
+
+
+def is_weighted(groups: Sequence[Group]) -> bool:
+    """Return whether weights or speeds differ in one of the groups."""
+    return not all(group.uniform_weight for group in groups)
+
+
+def check_groups(groups: Sequence[Group], level: Imbalance) -> None:
+    """Check that a trajectory with the level of imbalance is defined for the groups."""
+    if not groups:
+        raise UsageError("groups is empty; pass at least one group")
+    for group in groups:
+        require_single_copies(group)
+    if is_weighted(groups) and level.measure is not Measure.MAKESPAN:
+        raise UsageError(
+            f"if weights or speeds differ, a trajectory requires makespan, got {level.measure}"
+        )
+    for number, group in enumerate(groups) if is_weighted(groups) else ():
+        total = sum(topic.total_weight for topic in group.topics)
+        total *= max(member_units(group).factors, default=1)
+        if not Arithmetic.CP_SAT.represents(total):
+            most = Arithmetic.CP_SAT.value
+            raise UsageError(f"groups[{number}]: the total load must be below {most}, got {total}")
+
+
+def _histories(
+    groups: Sequence[Group], rebalances: Sequence[PermittedAssignments]
+) -> dict[tuple[tuple[int, int], ...], list[Block]]:
+    """Return the partitions by history: the row of the tables and the weight at each rebalance."""
+    weighted = is_weighted(groups)
+    present: dict[str, dict[int, tuple[Topic, int]]] = {}  # topic and row by name and rebalance
+    for at, (group, rebalance) in enumerate(zip(groups, rebalances, strict=True)):
+        rows = rebalance.problem.consumer_set_of_topic.tolist()
+        for topic, row in zip(group.topics, rows, strict=True):
+            if row >= 0:
+                present.setdefault(topic.name, {})[at] = topic, row
+    absent = [(len(rebalance.subscribed) - 1, 0) for rebalance in rebalances]
+    histories: dict[tuple[tuple[int, int], ...], list[Block]] = {}
+    for name, states in present.items():
+        ends = {0, *(topic.partitions for topic, _ in states.values())}
+        if weighted:
+            for topic, _ in states.values():
+                pairs = enumerate(pairwise(topic.weights or ()), start=1)
+                ends |= {at for at, (one, other) in pairs if one != other}
+        for first, end in pairwise(sorted(ends)):
+            history = list(absent)
+            for at, (topic, row) in states.items():
+                if topic.partitions >= end:
+                    history[at] = row, topic.weight(first) if weighted else 1
+            histories.setdefault(tuple(history), []).append(Block(name, first, end))
+    return histories
+
+
+def _start(
+    rebalance: PermittedAssignments, blocks: Sequence[Sequence[Block]], members: Mapping[str, int]
+) -> Ints:
+    problem = rebalance.problem
+    start = np.zeros((len(blocks), len(members)), dtype=np.int64)
+    number = np.array([members[name] for name in problem.member_index], dtype=np.int64)
+    first = first_partitions(problem)
+    counts = {name: problem.group.topic_table()[name].partitions for name in first}
+    for row, one in enumerate(blocks):
+        for topic, low, high in one:
+            if high <= counts.get(topic, 0):
+                owners = problem.owner[first[topic] + low : first[topic] + high]
+                owned = number[owners[owners != NO_OWNER]]
+                start[row] += np.bincount(owned, minlength=len(members))
+    return start
+
+
+def first_partitions(problem: Problem) -> dict[str, int]:
+    """Return the index of the first partition of each topic of a problem."""
+    first: dict[str, int] = {}
+    index = 0
+    pairs = zip(problem.group.topics, problem.consumer_set_of_topic.tolist(), strict=True)
+    for topic, consumer_set in pairs:
+        if consumer_set >= 0:
+            first[topic.name] = index
+            index += topic.partitions
+    return first
+
+
+_NOT_PERMITTED = UNREACHABLE // 2
+
+
+def greatest_price(stream: Stream) -> int:
+    """Return the maximum of the scale and of the prices; sums of paths then fit into 64 bits."""
+    return Arithmetic.INT64.value // (4 * len(stream.rebalances))
+
+
+def price_bound(stream: Stream, prices: Ints, move_costs: Sequence[int], scale: int) -> int:
+    """Return a lower bound on the total cost of the moves over all rebalances.
+
+    Parameters
+    ----------
+    prices
+        Price of one unit of load per rebalance and member of the stream, in units of
+        ``1 / scale``. Any prices give a valid bound.
+    move_costs
+        Cost of a move per rebalance, in the same unit.
+
+    Raises
+    ------
+    InputError
+        If a price, a cost or the scale is out of range.
+    """
+    heaviest = max(int(stream.weight.max(initial=0)), 1)
+    most = greatest_price(stream)
+    prices_fit = heaviest * int(np.abs(prices).max(initial=0)) <= most
+    if not prices_fit or not 1 <= scale <= most or not all(0 <= c <= most for c in move_costs):
+        raise InputError(
+            f"prices, costs and scale must be at most {most}, and the scale at least 1"
+        )
+    owned_cost, free_cost = _path_costs(stream, prices, move_costs)
+    total = 0
+    for row, count in enumerate(stream.count.tolist()):
+        owned = stream.start[row]
+        held = np.flatnonzero(owned)
+        total += (count - int(owned.sum())) * int(free_cost[row])
+        pairs = zip(owned[held].tolist(), owned_cost[row, held].tolist(), strict=True)
+        total += sum(number * cost for number, cost in pairs)
+    for price, rebalance in zip(prices, stream.rebalances, strict=True):
+        total -= sum(_highest_value(one, price) for one in rebalance.ranges)
+    return -(-total // scale)
+
+
+def _path_costs(stream: Stream, prices: Ints, move_costs: Sequence[int]) -> tuple[Ints, Ints]:
+    """Return the costs of cheapest paths over all rebalances.
+
+    The first array has the cost by class and owner at the start, the second one the cost by class
+    of a partition without an owner.
+    """
+    classes, members = stream.start.shape
+    owned_cost = np.zeros((classes, members), dtype=np.int64)
+    free_cost = np.zeros(classes, dtype=np.int64)
+    for at in reversed(range(len(stream.rebalances))):
+        priced = owned_cost + stream.weight[:, at, None] * prices[at]
+        paths = np.where(stream.permitted(at), priced, _NOT_PERMITTED)
+        cheapest = paths.min(axis=1, initial=_NOT_PERMITTED)
+        free_cost = np.where(stream.assigned(at), cheapest, free_cost)
+        moved = free_cost + np.where(stream.assigned(at), move_costs[at], 0)
+        owned_cost = np.where(
+            stream.subscribed(at), np.minimum(paths, moved[:, None]), free_cost[:, None]
+        )
+    return owned_cost, free_cost
+
+
+def _highest_value(one: LoadRange, price: Ints) -> int:
+    """Return the highest total price of loads within the limits and with the total."""
+    prices = price[one.members].tolist()
+    pairs = zip(prices, one.low.tolist(), one.high.tolist(), strict=True)
+    value, rest = 0, one.total - int(one.low.sum())
+    for own, low, high in sorted(pairs, reverse=True):
+        more = min(high - low, rest)
+        value, rest = value + own * (low + more), rest - more
+    return value

@@ -1,1 +1,0 @@
-"""Certificates of sequences of rebalances: model, bound by prices, check."""

@@ -1,1 +1,0 @@
-"""Search for evidence in certificates: prices that prove bounds and conflicts."""

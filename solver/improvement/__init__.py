@@ -1,1 +1,0 @@
-"""Residual network and improving chains of transfers."""

@@ -1,0 +1,1 @@
+"""Flow networks of partitions and members, node prices, and chains of transfers."""
