@@ -15,9 +15,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
-from kassay.reference.protocol import consumer_records
-from kassay.reference.protocol.classic_records import GroupMetadata, MemberMetadata, OffsetCommit
-from kassay.reference.protocol.subscription_messages import ConsumerSubscription
+from kassay.reference.protocol.member_messages import ConsumerSubscription
+from kassay.reference.protocol.offsets_topic import (
+    ConsumerRecord,
+    GroupMetadata,
+    MemberMetadata,
+    OffsetCommit,
+    current_assignment,
+    group_epoch,
+    member_metadata,
+    target_assignment,
+    target_epoch,
+    tombstones,
+)
 
 TOPIC = "orders"
 TOPIC_ID = uuid.UUID(int=77)
@@ -123,12 +133,10 @@ def _group_metadata(group: int, generation: int) -> GroupMetadata:
     )
 
 
-def _epoch(
-    group: int, epoch: int, previous_size: int, size: int
-) -> Iterator[consumer_records.ConsumerRecord]:
+def _epoch(group: int, epoch: int, previous_size: int, size: int) -> Iterator[ConsumerRecord]:
     name = f"group-{group}"
     for index in range(previous_size, size):
-        yield consumer_records.member_metadata(
+        yield member_metadata(
             name,
             f"member-{index}",
             instance_id=None,
@@ -138,14 +146,14 @@ def _epoch(
             rebalance_timeout=300_000,
         )
     for index in range(size, previous_size):
-        yield from consumer_records.tombstones(name, f"member-{index}")
-    yield consumer_records.group_epoch(name, epoch, 0)
+        yield from tombstones(name, f"member-{index}")
+    yield group_epoch(name, epoch, 0)
     assigned = {index: ((TOPIC_ID, _assigned(index, size)),) for index in range(size)}
     for index, topics in assigned.items():
-        yield consumer_records.target_assignment(name, f"member-{index}", topics)
-    yield consumer_records.target_epoch(name, epoch, epoch)
+        yield target_assignment(name, f"member-{index}", topics)
+    yield target_epoch(name, epoch, epoch)
     for index, topics in assigned.items():
-        yield consumer_records.current_assignment(
+        yield current_assignment(
             name,
             f"member-{index}",
             epoch=epoch,

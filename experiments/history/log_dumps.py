@@ -14,8 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from kassay.experiments.history.group_records import error_row, record_row
-from kassay.reference.protocol.primitive_types import CorruptRecordError
-from kassay.reference.protocol.record_codec import DecodedRecord, Fields, decode_consumer
+from kassay.reference.protocol.member_messages import CONSUMERS
+from kassay.reference.protocol.record_codec import (
+    CorruptRecordError,
+    DecodedRecord,
+    Fields,
+    decode_consumer,
+)
 from kassay.reference.protocol.record_schemas import (
     ASSIGNMENT,
     RECORD_SCHEMAS,
@@ -23,7 +28,6 @@ from kassay.reference.protocol.record_schemas import (
     Field,
     RecordType,
 )
-from kassay.reference.protocol.requests import CONSUMERS
 
 _PARTITION = re.compile(r"__consumer_offsets-(\d+)")
 _RECORD = re.compile(

@@ -10,8 +10,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from kassay.experiments.history.group_records import error_row, record_row
-from kassay.reference.protocol.primitive_types import CorruptRecordError
-from kassay.reference.protocol.record_codec import DecodedRecord, Fields, decode_key, decode_value
+from kassay.reference.protocol.record_codec import (
+    CorruptRecordError,
+    DecodedRecord,
+    Fields,
+    decode_key,
+    decode_value,
+)
 from kassay.reference.protocol.record_schemas import OFFSET_COMMIT_KINDS
 
 _MAX_COMMITS = 50_000

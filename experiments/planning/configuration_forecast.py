@@ -33,7 +33,7 @@ from kassay.experiments.simulation.simulation import (
     Simulation,
 )
 from kassay.reference.assignors import ASSIGNORS, RebalanceProtocol
-from kassay.reference.coordinator.config import CoordinatorConfig
+from kassay.reference.coordinator.runtime import CoordinatorConfig
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.ownership import current_partitions

@@ -7,8 +7,12 @@ Both start with their version as an int32. Versions before 7 (releases before 2.
 from dataclasses import dataclass
 from uuid import UUID
 
-from kassay.reference.protocol.primitive_types import CorruptRecordError, Reader
-from kassay.reference.protocol.record_codec import Fields, decode_versioned
+from kassay.reference.protocol.record_codec import (
+    CorruptRecordError,
+    Fields,
+    Reader,
+    decode_versioned,
+)
 from kassay.reference.protocol.record_schemas import Field, Schema
 
 RUNNING = -2

@@ -17,7 +17,7 @@ from kassay.experiments.simulation.cluster.environment import SimulationOptions
 from kassay.experiments.simulation.policies import POLICIES
 from kassay.experiments.simulation.scripts import script as scripts
 from kassay.experiments.simulation.simulation import Simulation
-from kassay.reference.coordinator.config import CoordinatorConfig
+from kassay.reference.coordinator.runtime import CoordinatorConfig
 from tests.conformance.admin import Administrator, cluster_with_topics
 from tests.conformance.broker import KafkaCluster
 from tests.conformance.consumers import Profile

@@ -2,20 +2,30 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from kassay.reference.coordinator.classic.coordinator import ClassicCoordinator
-from kassay.reference.coordinator.consumer.classic_members import ClassicMembers
-from kassay.reference.coordinator.consumer.coordinator import (
+from kassay.reference.coordinator.classic_coordinator import ClassicCoordinator
+from kassay.reference.coordinator.consumer_coordinator import (
+    ClassicMembers,
     ConsumerCoordinator,
     Heartbeat,
     HeartbeatResponse,
 )
-from kassay.reference.coordinator.consumer.reconciliation import ConsumerMember
-from kassay.reference.coordinator.log import Log
+from kassay.reference.coordinator.consumer_group import ConsumerMember
+from kassay.reference.coordinator.runtime import Log
 from kassay.reference.model.group import Topic
 from kassay.reference.model.topic_partitions import TopicPartition
-from kassay.reference.protocol import requests
-from kassay.reference.protocol.classic_records import GroupMetadata, MemberMetadata
-from kassay.reference.protocol.requests import ErrorCode
+from kassay.reference.protocol.member_messages import (
+    CONSUMERS,
+    ErrorCode,
+    JoinReply,
+    JoinRequest,
+    JoinResponse,
+    MemberIdentity,
+    Offsets,
+    SyncReply,
+    SyncRequest,
+    SyncResponse,
+)
+from kassay.reference.protocol.offsets_topic import GroupMetadata, MemberMetadata
 
 Coordinator = ClassicCoordinator | ConsumerCoordinator
 Conversion = Callable[[ClassicCoordinator, Log], tuple[ConsumerCoordinator, ClassicMembers]]
@@ -78,7 +88,7 @@ class Broker:
         """
         if self.classic is not None and classic:
             leader, group_id = classic[0].member_id, self.classic.group.id
-            kind, members = requests.CONSUMERS, tuple(classic)
+            kind, members = CONSUMERS, tuple(classic)
             self.classic.adopt(
                 GroupMetadata(group_id, kind, generation, protocol, leader, 0, members)
             )
@@ -109,19 +119,19 @@ class Broker:
 
     # ---- Requests -----------------------------------------------------------------
 
-    def join(self, request: requests.JoinRequest, reply: requests.JoinReply) -> None:
+    def join(self, request: JoinRequest, reply: JoinReply) -> None:
         """Handle a JoinGroup request."""
         coordinator = self._classic_members or self.classic
         if coordinator is None:
-            reply(requests.JoinResponse(ErrorCode.NOT_COORDINATOR, request.member_id))
+            reply(JoinResponse(ErrorCode.NOT_COORDINATOR, request.member_id))
         else:
             coordinator.join(request, reply)
 
-    def sync(self, request: requests.SyncRequest, reply: requests.SyncReply) -> None:
+    def sync(self, request: SyncRequest, reply: SyncReply) -> None:
         """Handle a SyncGroup request."""
         coordinator = self._classic_members or self.classic
         if coordinator is None:
-            reply(requests.SyncResponse(ErrorCode.NOT_COORDINATOR))
+            reply(SyncResponse(ErrorCode.NOT_COORDINATOR))
         else:
             coordinator.sync(request, reply)
 
@@ -138,7 +148,7 @@ class Broker:
         if self._classic_members is not None:
             self._classic_members.leave(member_id)
         elif self.classic is not None:
-            self.classic.leave(requests.MemberIdentity(member_id, instance_id))
+            self.classic.leave(MemberIdentity(member_id, instance_id))
 
     def consumer_heartbeat(self, heartbeat: Heartbeat) -> HeartbeatResponse:
         """Handle a ConsumerGroupHeartbeat request. Convert the group if it is a classic group."""
@@ -150,7 +160,7 @@ class Broker:
             return HeartbeatResponse(ErrorCode.NOT_COORDINATOR)
         return self.consumer.heartbeat(heartbeat)
 
-    def commit(self, member_id: str, generation: int, offsets: requests.Offsets) -> ErrorCode:
+    def commit(self, member_id: str, generation: int, offsets: Offsets) -> ErrorCode:
         """Handle an OffsetCommit request of a member in a generation or epoch."""
         if self._coordinator is None:
             return ErrorCode.NOT_COORDINATOR

@@ -16,18 +16,17 @@ from kassay.experiments.simulation.results.simulation_result import (
 )
 from kassay.experiments.simulation.scripts.script import Script, TopicPlan
 from kassay.reference.assignors import RebalanceProtocol
-from kassay.reference.coordinator.classic.coordinator import (
+from kassay.reference.coordinator.classic_coordinator import (
     ClassicCoordinator,
     numbered_member_ids,
 )
-from kassay.reference.coordinator.classic.states import GroupState
-from kassay.reference.coordinator.clock import Clock
-from kassay.reference.coordinator.consumer.classic_members import (
+from kassay.reference.coordinator.classic_group import GroupState
+from kassay.reference.coordinator.consumer_coordinator import (
     ClassicMembers,
+    ConsumerCoordinator,
     converted_members,
 )
-from kassay.reference.coordinator.consumer.coordinator import ConsumerCoordinator
-from kassay.reference.coordinator.log import Log
+from kassay.reference.coordinator.runtime import Clock, Log
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import LivelockError, UpstreamError
 from kassay.reference.model.group import Group, Topic

@@ -6,13 +6,12 @@ from dataclasses import replace
 from kassay.experiments.simulation.policies import Policy
 from kassay.experiments.simulation.results.simulation_result import SimulatedRebalance
 from kassay.reference.assignors import RebalanceProtocol
-from kassay.reference.coordinator.clock import Clock
+from kassay.reference.coordinator.runtime import Clock
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import LivelockError, UpstreamError
 from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
 from kassay.reference.model.topic_partitions import NO_PARTITIONS
-from kassay.reference.protocol.requests import JoinedMember
-from kassay.reference.protocol.subscription_messages import StickyUserData
+from kassay.reference.protocol.member_messages import JoinedMember, StickyUserData
 
 
 class RebalanceRecorder:

@@ -15,10 +15,19 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import LivelockError
 from kassay.reference.model.group import NO_GENERATION
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
-from kassay.reference.protocol import requests
-from kassay.reference.protocol.classic_records import MemberMetadata
-from kassay.reference.protocol.requests import NO_ERROR, UNKNOWN_MEMBER, ErrorCode
-from kassay.reference.protocol.subscription_messages import ConsumerSubscription, StickyUserData
+from kassay.reference.protocol.member_messages import (
+    NO_ERROR,
+    UNKNOWN_MEMBER,
+    ConsumerSubscription,
+    ErrorCode,
+    JoinRequest,
+    JoinResponse,
+    StickyUserData,
+    SupportedProtocol,
+    SyncRequest,
+    SyncResponse,
+)
+from kassay.reference.protocol.offsets_topic import MemberMetadata
 
 _UNBOUNDED = 1 << 40
 """Duration of an assignment that does not terminate: longer than any run, in ms."""
@@ -106,12 +115,9 @@ class ClassicProtocolClient(Consumer):
     def _send_join(self) -> None:
         self.phase = _JOINING
         self._must_reach_coordinator = False
-        request = requests.JoinRequest(
+        request = JoinRequest(
             self.member_id,
-            tuple(
-                requests.SupportedProtocol(name, self._subscription(name))
-                for name in self._assignors
-            ),
+            tuple(SupportedProtocol(name, self._subscription(name)) for name in self._assignors),
             self.name,
             self.instance_id,
             self._settings.session,
@@ -132,7 +138,7 @@ class ClassicProtocolClient(Consumer):
             data = None
         return ConsumerSubscription(self.topics, owned, self.generation, self.plan.rack, data)
 
-    def _on_join(self, response: requests.JoinResponse) -> None:
+    def _on_join(self, response: JoinResponse) -> None:
         code = response.code
         if code is NO_ERROR:
             self._joined(response)
@@ -154,7 +160,7 @@ class ClassicProtocolClient(Consumer):
             self.generation = NO_GENERATION
         self._join_group()
 
-    def _joined(self, response: requests.JoinResponse) -> None:
+    def _joined(self, response: JoinResponse) -> None:
         self.member_id = response.member_id
         self.generation = response.generation
         self._selected = response.protocol
@@ -184,12 +190,10 @@ class ClassicProtocolClient(Consumer):
 
     def _send_sync(self, assignments: dict[str, Partitions] | None) -> None:
         self._must_reach_coordinator = False
-        request = requests.SyncRequest(
-            self.member_id, self.generation, assignments, self.instance_id
-        )
+        request = SyncRequest(self.member_id, self.generation, assignments, self.instance_id)
         self._broker.sync(request, self._response_to(self._on_sync))
 
-    def _on_sync(self, response: requests.SyncResponse) -> None:
+    def _on_sync(self, response: SyncResponse) -> None:
         code = response.code
         if code is NO_ERROR:
             self._on_assignment(response.assignment)

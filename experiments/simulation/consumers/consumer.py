@@ -8,9 +8,9 @@ from typing import TypeVar
 
 from kassay.experiments.simulation.cluster.environment import Environment
 from kassay.experiments.simulation.scripts.script import MemberPlan
-from kassay.reference.coordinator.clock import Timer
+from kassay.reference.coordinator.runtime import Timer
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
-from kassay.reference.protocol.requests import ErrorCode
+from kassay.reference.protocol.member_messages import ErrorCode
 
 RETRIABLE = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 """Errors after which a consumer sends its request again."""

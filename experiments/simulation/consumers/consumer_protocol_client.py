@@ -9,16 +9,16 @@ from functools import partial
 from kassay.experiments.simulation.cluster.environment import Environment
 from kassay.experiments.simulation.consumers.consumer import RETRIABLE, Consumer
 from kassay.experiments.simulation.scripts.script import MemberPlan
-from kassay.reference.coordinator.consumer.coordinator import (
+from kassay.reference.coordinator.consumer_coordinator import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
     STATIC_LEAVE_EPOCH,
     Heartbeat,
     HeartbeatResponse,
 )
-from kassay.reference.coordinator.consumer.reconciliation import ConsumerMember
+from kassay.reference.coordinator.consumer_group import ConsumerMember
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
-from kassay.reference.protocol.requests import NO_ERROR, ErrorCode
+from kassay.reference.protocol.member_messages import NO_ERROR, ErrorCode
 
 _RESTART_DELAY = 1_000
 """Delay in ms before a process that stopped with UNRELEASED_INSTANCE_ID restarts."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from uuid import UUID
 
-from kassay.reference.coordinator.config import CoordinatorConfig
+from kassay.reference.coordinator.runtime import CoordinatorConfig
 
 
 class Action(StrEnum):

@@ -14,7 +14,7 @@ from kassay.experiments.implementations.library_catalogue import (
 from kassay.experiments.simulation.policies import POLICIES
 from kassay.experiments.simulation.scripts import script
 from kassay.experiments.simulation.scripts.script import Action, MemberPlan, ScriptEvent, TopicPlan
-from kassay.reference.coordinator.config import CoordinatorConfig
+from kassay.reference.coordinator.runtime import CoordinatorConfig
 from kassay.reference.documents.config_nodes import ConfigNode, format_choices, read_nodes
 from kassay.reference.model.errors import InputError
 

@@ -12,8 +12,7 @@ from kassay.reference.documents.family_documents import (
 )
 from kassay.reference.documents.task_ids import parse_task
 from kassay.reference.model.errors import InputError
-from kassay.reference.protocol.primitive_types import CorruptRecordError
-from kassay.reference.protocol.record_codec import decode_message
+from kassay.reference.protocol.record_codec import CorruptRecordError, decode_message
 from kassay.reference.protocol.record_schemas import ASSIGNMENT, SUBSCRIPTION
 from kassay.reference.protocol.streams_messages import (
     RUNNING,

@@ -14,8 +14,7 @@ from kassay.reference.documents.family_documents import Kind
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import GroupStatus
 from kassay.reference.model.group_annotations import Protocol
-from kassay.reference.protocol.primitive_types import CorruptRecordError
-from kassay.reference.protocol.record_codec import decode_message
+from kassay.reference.protocol.record_codec import CorruptRecordError, decode_message
 from kassay.reference.protocol.record_schemas import SUBSCRIPTION
 
 DEAD = "Dead"

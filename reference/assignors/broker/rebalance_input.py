@@ -13,8 +13,7 @@ import numpy as np
 
 from kassay.reference.java.hash_codes import name_uuid, utf16_key
 from kassay.reference.java.hash_map import HashMap, set_capacity, uuid_map
-from kassay.reference.java.hash_order import string_order
-from kassay.reference.java.integer_set import IntegerSet
+from kassay.reference.java.hash_order import IntegerSet, string_order
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, Member, Topic, cached, topic_starts
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Column, Partitions, select

@@ -13,8 +13,7 @@ from typing import Any
 from kassay.reference.documents.family_documents import FamilyDocument
 from kassay.reference.java.hash_codes import name_uuid, uuid_hash
 from kassay.reference.java.hash_map import HashMap, capacity_for, set_capacity, uuid_map
-from kassay.reference.java.hash_order import string_order
-from kassay.reference.java.integer_set import IntegerSet
+from kassay.reference.java.hash_order import IntegerSet, string_order
 from kassay.reference.model.assignor_result import UpstreamError
 
 Answer = dict[str, list[tuple[str, int]]]

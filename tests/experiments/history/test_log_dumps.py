@@ -11,7 +11,7 @@ from kassay.experiments.history.group_records import record_row
 from kassay.experiments.history.history_rows import generation_rows
 from kassay.experiments.history.log_dumps import read_dump
 from kassay.reference.model.topic_partitions import Partitions
-from kassay.reference.protocol.subscription_messages import StickyUserData, encode_sticky_user_data
+from kassay.reference.protocol.member_messages import StickyUserData, encode_sticky_user_data
 
 HEAD = "| offset: {offset} CreateTime: {time} keySize: 9 valueSize: 70 sequence: -1 headerKeys: []"
 

@@ -17,7 +17,7 @@ from kassay.experiments.history.rebalances import Rebalance, compare_rebalance, 
 from kassay.experiments.history.reconstruct_generations import reconstruct_generations
 from kassay.reference.model.group_annotations import Protocol
 from kassay.reference.model.metrics import Measure
-from kassay.reference.protocol.classic_records import GroupMetadata
+from kassay.reference.protocol.offsets_topic import GroupMetadata
 from tests.experiments.history.sample_records import (
     PARTITION_COUNTS,
     decode_rows,

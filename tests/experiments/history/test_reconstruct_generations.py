@@ -12,8 +12,15 @@ from kassay.experiments.history.history_rows import generation_rows
 from kassay.experiments.history.rebalances import compare_rebalance, find_rebalances
 from kassay.experiments.history.reconstruct_generations import reconstruct_generations
 from kassay.reference.model.group_annotations import Protocol
-from kassay.reference.protocol import consumer_records
-from kassay.reference.protocol.classic_records import GroupMetadata
+from kassay.reference.protocol.offsets_topic import (
+    ConsumerRecord,
+    GroupMetadata,
+    group_epoch,
+    member_metadata,
+    target_assignment,
+    target_epoch,
+    tombstones,
+)
 from tests.experiments.history.sample_records import (
     decode_rows,
     generation_steps,
@@ -32,12 +39,12 @@ def classic(*records: GroupMetadata | None) -> list[GroupRecord]:
     return group_records(raw_rows((key, record and record.value) for record in records))
 
 
-def messages(*records: consumer_records.ConsumerRecord) -> list[dict]:
+def messages(*records: ConsumerRecord) -> list[dict]:
     return raw_rows((record.key, record.value) for record in records)
 
 
-def member(id: str, instance_id: str | None = None) -> consumer_records.ConsumerRecord:
-    return consumer_records.member_metadata(
+def member(id: str, instance_id: str | None = None) -> ConsumerRecord:
+    return member_metadata(
         "g",
         id,
         instance_id=instance_id,
@@ -48,8 +55,8 @@ def member(id: str, instance_id: str | None = None) -> consumer_records.Consumer
     )
 
 
-def target(id: str, *numbers: int) -> consumer_records.ConsumerRecord:
-    return consumer_records.target_assignment("g", id, ((TOPIC, numbers),))
+def target(id: str, *numbers: int) -> ConsumerRecord:
+    return target_assignment("g", id, ((TOPIC, numbers),))
 
 
 @pytest.mark.parametrize("assignor", ["range", "sticky", "cooperative-sticky"])
@@ -104,20 +111,20 @@ def test_an_empty_generation_has_no_members_and_no_rebalance() -> None:
 def test_generations_of_a_consumer_group_are_its_target_assignments() -> None:
     raw = messages(
         member("a"),
-        consumer_records.group_epoch("g", 1, 0),
+        group_epoch("g", 1, 0),
         target("a", 0, 1),
-        consumer_records.target_epoch("g", 1, 0),
+        target_epoch("g", 1, 0),
         member("b"),
-        consumer_records.group_epoch("g", 2, 0),
+        group_epoch("g", 2, 0),
         target("a", 0),
         target("b", 1),
-        consumer_records.target_epoch("g", 2, 0),
-        *consumer_records.tombstones("g", "a"),
-        consumer_records.group_epoch("g", 3, 0),
+        target_epoch("g", 2, 0),
+        *tombstones("g", "a"),
+        group_epoch("g", 3, 0),
         target("b", 0, 1),
-        consumer_records.target_epoch("g", 3, 0),
-        *consumer_records.tombstones("g", "b"),
-        consumer_records.group_epoch("g", 4, 0),
+        target_epoch("g", 3, 0),
+        *tombstones("g", "b"),
+        group_epoch("g", 4, 0),
     )
     generations = list(reconstruct_generations("g", group_records(raw), topic_names=TOPIC_NAMES))
     assert [generation.number for generation in generations] == [1, 2, 3, 4]
@@ -141,10 +148,10 @@ def test_generations_of_a_consumer_group_are_its_target_assignments() -> None:
 def test_a_static_member_keeps_its_assignment_under_a_new_member_id() -> None:
     raw = messages(
         member("a", "post"),
-        consumer_records.group_epoch("g", 1, 0),
+        group_epoch("g", 1, 0),
         target("a", 0, 1),
-        consumer_records.target_epoch("g", 1, 0),
-        *consumer_records.tombstones("g", "a"),
+        target_epoch("g", 1, 0),
+        *tombstones("g", "a"),
         member("z", "post"),
         target("z", 0, 1),
     )

@@ -6,26 +6,31 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kassay.experiments.history.record_batches import Position, are_valid_commits, to_list
-from kassay.reference.protocol import primitive_types as wire
-from kassay.reference.protocol.primitive_types import CorruptRecordError
-from kassay.reference.protocol.record_codec import decode, decode_message
+from kassay.reference.protocol.record_codec import (
+    CorruptRecordError,
+    decode,
+    decode_message,
+    integer,
+    tags,
+    text,
+)
 from kassay.reference.protocol.record_schemas import OFFSET_COMMIT
 from tests.experiments.history.sample_records import decode_rows, raw_rows, sample_rows
 
 KEY = bytes.fromhex("0001 0001 67 0001 74 00000002")
 
 
-def commit(version: int, text: str | None, *, tagged: bool = False) -> bytes:
+def commit(version: int, metadata: str | None, *, tagged: bool = False) -> bytes:
     compact = version >= 4
     return b"".join(
         (
-            wire.integer(version, "h"),
-            wire.integer(-7, "q"),
-            wire.integer(5, "i") if version >= 3 else b"",
-            wire.text(text, compact=compact),
-            wire.integer(-1, "q"),
-            wire.integer(9, "q") if version == 1 else b"",
-            wire.tags([(0, b"later")] if tagged else ()) if compact else b"",
+            integer(version, "h"),
+            integer(-7, "q"),
+            integer(5, "i") if version >= 3 else b"",
+            text(metadata, compact=compact),
+            integer(-1, "q"),
+            integer(9, "q") if version == 1 else b"",
+            tags([(0, b"later")] if tagged else ()) if compact else b"",
         )
     )
 

@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 
 from kassay.experiments.simulation.scripts import script as scripts
-from kassay.reference.coordinator.config import CoordinatorConfig
+from kassay.reference.coordinator.runtime import CoordinatorConfig
 
 QUIET = 120_000
 """Length in ms of the last part of a script, without events: longer than all timeouts."""

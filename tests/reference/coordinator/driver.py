@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from kassay.reference.coordinator.classic.coordinator import ClassicCoordinator
-from kassay.reference.coordinator.classic.states import GroupState
-from kassay.reference.coordinator.clock import Clock
-from kassay.reference.coordinator.config import CoordinatorConfig
-from kassay.reference.coordinator.log import Log
+from kassay.reference.coordinator.classic_coordinator import ClassicCoordinator
+from kassay.reference.coordinator.classic_group import GroupState
+from kassay.reference.coordinator.runtime import Clock, CoordinatorConfig, Log
 from kassay.reference.model.topic_partitions import Partitions
-from kassay.reference.protocol.requests import (
+from kassay.reference.protocol.member_messages import (
+    ConsumerSubscription,
     ErrorCode,
     JoinRequest,
     JoinResponse,
@@ -17,7 +16,6 @@ from kassay.reference.protocol.requests import (
     SyncRequest,
     SyncResponse,
 )
-from kassay.reference.protocol.subscription_messages import ConsumerSubscription
 
 DELAY, SESSION, REBALANCE = 3_000, 10_000, 60_000
 

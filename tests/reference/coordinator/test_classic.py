@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from kassay.reference.coordinator.classic.states import GroupState
-from kassay.reference.coordinator.config import CoordinatorConfig
+from kassay.reference.coordinator.classic_group import GroupState
+from kassay.reference.coordinator.runtime import CoordinatorConfig
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
-from kassay.reference.protocol.requests import ErrorCode, JoinRequest, JoinResponse, MemberIdentity
+from kassay.reference.protocol.member_messages import (
+    ErrorCode,
+    JoinRequest,
+    JoinResponse,
+    MemberIdentity,
+)
 from tests.reference.coordinator.driver import DELAY, SESSION, Driver, offers
 
 

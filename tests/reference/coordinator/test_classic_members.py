@@ -3,15 +3,22 @@
 import pytest
 
 from kassay.reference import Topic
-from kassay.reference.coordinator.classic.coordinator import numbered_member_ids
-from kassay.reference.coordinator.clock import Clock
-from kassay.reference.coordinator.consumer.classic_members import ClassicMembers
-from kassay.reference.coordinator.consumer.coordinator import ConsumerCoordinator, Heartbeat
-from kassay.reference.coordinator.consumer.reconciliation import ConsumerMember
+from kassay.reference.coordinator.classic_coordinator import numbered_member_ids
+from kassay.reference.coordinator.consumer_coordinator import (
+    ClassicMembers,
+    ConsumerCoordinator,
+    Heartbeat,
+)
+from kassay.reference.coordinator.consumer_group import ConsumerMember
+from kassay.reference.coordinator.runtime import Clock
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
-from kassay.reference.protocol.requests import JoinRequest, SupportedProtocol, SyncRequest
-from kassay.reference.protocol.subscription_messages import ConsumerSubscription
+from kassay.reference.protocol.member_messages import (
+    ConsumerSubscription,
+    JoinRequest,
+    SupportedProtocol,
+    SyncRequest,
+)
 
 T = [TopicPartition("t", number) for number in range(4)]
 

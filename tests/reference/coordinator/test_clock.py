@@ -1,6 +1,6 @@
 import pytest
 
-from kassay.reference.coordinator.clock import Clock, cancel_timer
+from kassay.reference.coordinator.runtime import Clock, cancel_timer
 
 
 @pytest.fixture

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from kassay.reference.coordinator.clock import Clock
-from kassay.reference.coordinator.config import CoordinatorConfig
-from kassay.reference.coordinator.consumer.coordinator import (
+from kassay.reference.coordinator.consumer_coordinator import (
     LEAVE_EPOCH,
     STATIC_LEAVE_EPOCH,
     ConsumerCoordinator,
     Heartbeat,
     HeartbeatResponse,
 )
-from kassay.reference.coordinator.consumer.reconciliation import MemberState
-from kassay.reference.coordinator.log import Log
+from kassay.reference.coordinator.consumer_group import MemberState
+from kassay.reference.coordinator.runtime import Clock, CoordinatorConfig, Log
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, Topic
 from kassay.reference.model.topic_partitions import TopicPartition
-from kassay.reference.protocol.requests import ErrorCode
+from kassay.reference.protocol.member_messages import ErrorCode
 
 SESSION, REBALANCE = 45_000, 60_000
 

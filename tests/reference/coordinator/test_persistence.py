@@ -8,22 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kassay.reference.coordinator.classic.states import GroupState
+from kassay.reference.coordinator.classic_group import GroupState
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
-from kassay.reference.protocol.classic_records import (
+from kassay.reference.protocol.member_messages import (
+    ConsumerSubscription,
+    ErrorCode,
+    StickyUserData,
+    decode_assignment,
+    encode_assignment,
+)
+from kassay.reference.protocol.offsets_topic import (
     GroupMetadata,
     MemberMetadata,
     OffsetCommit,
     decode_record,
 )
-from kassay.reference.protocol.primitive_types import CorruptRecordError
-from kassay.reference.protocol.requests import ErrorCode
-from kassay.reference.protocol.subscription_messages import (
-    ConsumerSubscription,
-    StickyUserData,
-    decode_assignment,
-    encode_assignment,
-)
+from kassay.reference.protocol.record_codec import CorruptRecordError
 from tests.reference.coordinator.driver import DELAY, SESSION, Driver
 
 names = st.text(max_size=8)

@@ -6,9 +6,12 @@ from itertools import product
 
 import pytest
 
-from kassay.reference.coordinator.classic.classic_group import ClassicGroup
-from kassay.reference.coordinator.classic.states import GroupState, IllegalTransitionError
-from kassay.reference.protocol.requests import ErrorCode
+from kassay.reference.coordinator.classic_group import (
+    ClassicGroup,
+    GroupState,
+    IllegalTransitionError,
+)
+from kassay.reference.protocol.member_messages import ErrorCode
 from tests.reference.coordinator.driver import DELAY, REBALANCE, SESSION, Driver, offers
 
 EMPTY, PREPARING, COMPLETING, STABLE, DEAD = GroupState

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kassay.reference.java.hash_map import HashMap, set_capacity
-from kassay.reference.java.integer_set import IntegerSet
+from kassay.reference.java.hash_order import IntegerSet
 
 _NUMBERS = st.one_of(
     st.integers(0, 40),

@@ -4,13 +4,21 @@ import uuid
 
 import pytest
 
-from kassay.reference.protocol import consumer_records
-from kassay.reference.protocol.consumer_records import DeferredRecord
+from kassay.reference.protocol.offsets_topic import (
+    ConsumerRecord,
+    DeferredRecord,
+    current_assignment,
+    group_epoch,
+    member_metadata,
+    target_assignment,
+    target_epoch,
+    tombstones,
+)
 
 TOPIC = uuid.UUID("809d4580-aaed-3156-9abc-38d58f77f840")
-EPOCH = consumer_records.group_epoch("g", 3, -2)
-TARGET_EPOCH = consumer_records.target_epoch("g", 3, 1_000)
-METADATA = consumer_records.member_metadata(
+EPOCH = group_epoch("g", 3, -2)
+TARGET_EPOCH = target_epoch("g", 3, 1_000)
+METADATA = member_metadata(
     "g",
     "m",
     instance_id=None,
@@ -19,8 +27,8 @@ METADATA = consumer_records.member_metadata(
     subscription=("t", "u"),
     rebalance_timeout=300_000,
 )
-TARGET = consumer_records.target_assignment("g", "m", ((TOPIC, (2, 0)),))
-CURRENT = consumer_records.current_assignment(
+TARGET = target_assignment("g", "m", ((TOPIC, (2, 0)),))
+CURRENT = current_assignment(
     "g", "m", epoch=3, previous_epoch=2, state=1, assigned=((TOPIC, (0,)),), revoking=()
 )
 
@@ -50,7 +58,7 @@ def test_records_have_the_bytes_of_kafkas_schemas(record, key: str, value: str) 
 
 
 def test_tombstones_delete_the_three_records_of_a_member() -> None:
-    records = consumer_records.tombstones("g", "m")
+    records = tombstones("g", "m")
     assert [record.key for record in records] == [CURRENT.key, TARGET.key, METADATA.key]
     assert [record.value for record in records] == [None, None, None]
 
@@ -58,7 +66,7 @@ def test_tombstones_delete_the_three_records_of_a_member() -> None:
 def test_a_deferred_record_is_built_when_it_is_read() -> None:
     built: list[str] = []
 
-    def build() -> consumer_records.ConsumerRecord:
+    def build() -> ConsumerRecord:
         built.append("record")
         return TARGET
 

@@ -9,11 +9,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
-from kassay.reference.protocol import consumer_records
-from kassay.reference.protocol import primitive_types as wire
-from kassay.reference.protocol.classic_records import GroupMetadata, MemberMetadata, OffsetCommit
-from kassay.reference.protocol.primitive_types import CorruptRecordError
-from kassay.reference.protocol.record_codec import decode, decode_message, encode_message
+from kassay.reference.protocol.member_messages import ConsumerSubscription
+from kassay.reference.protocol.offsets_topic import (
+    GroupMetadata,
+    MemberMetadata,
+    OffsetCommit,
+    group_epoch,
+    target_assignment,
+)
+from kassay.reference.protocol.record_codec import (
+    CorruptRecordError,
+    array,
+    blob,
+    decode,
+    decode_message,
+    encode_message,
+    integer,
+    tags,
+    text,
+)
 from kassay.reference.protocol.record_schemas import (
     ASSIGNMENT,
     RECORD_SCHEMAS,
@@ -21,7 +35,6 @@ from kassay.reference.protocol.record_schemas import (
     Field,
     Schema,
 )
-from kassay.reference.protocol.subscription_messages import ConsumerSubscription
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
 
@@ -89,7 +102,7 @@ def _with_lists(value):
 
 def test_unknown_tagged_fields_are_skipped() -> None:
     schema = RECORD_SCHEMAS[3].value
-    encoded = wire.integer(0, "h") + wire.integer(9, "i") + wire.tags([(77, b"later")])
+    encoded = integer(0, "h") + integer(9, "i") + tags([(77, b"later")])
     assert decode_message(schema, encoded) == {"epoch": 9, "metadata_hash": 0, "version": 0}
 
 
@@ -106,24 +119,24 @@ def test_decoding_any_bytes_returns_a_record_or_raises_corrupt_record_error(key,
     "changed", ["version", "null array", "null text", "bad text", "huge array", "null bytes"]
 )
 def test_decoding_errors_name_the_damaged_field(changed: str) -> None:
-    group = wire.integer(2, "h") + wire.text("g")
-    head = wire.integer(3, "h") + wire.text("consumer") + wire.integer(1, "i")
-    rest = wire.text("range") + wire.text("m") + wire.integer(5, "q")
-    member = b"".join(map(wire.text, ("m", None, "c", "/h"))) + wire.integer(1, "i") * 2
+    group = integer(2, "h") + text("g")
+    head = integer(3, "h") + text("consumer") + integer(1, "i")
+    rest = text("range") + text("m") + integer(5, "q")
+    member = b"".join(map(text, ("m", None, "c", "/h"))) + integer(1, "i") * 2
     value, message = {
         "version": (
             b"\0\5" + head[2:] + rest,
             "group metadata: version must be from 0 to 4, got 5",
         ),
         "null array": (head + rest + b"\xff" * 4, "members: the array length must be .*, got -1"),
-        "null text": (wire.integer(3, "h") + b"\xff\xff", "protocol_type: string must not be null"),
-        "bad text": (wire.integer(3, "h") + b"\0\1\xff", "protocol_type: 'utf-8'"),
+        "null text": (integer(3, "h") + b"\xff\xff", "protocol_type: string must not be null"),
+        "bad text": (integer(3, "h") + b"\0\1\xff", "protocol_type: 'utf-8'"),
         "huge array": (
             head + rest + b"\x7f\xff\xff\xff",
             "the array length must be .*, got 2147483647",
         ),
         "null bytes": (
-            head + rest + wire.integer(1, "i") + member + b"\xff" * 8,
+            head + rest + integer(1, "i") + member + b"\xff" * 8,
             "members: subscription: bytes must not be null",
         ),
     }[changed]
@@ -135,7 +148,7 @@ def test_a_subscription_of_a_newer_version_is_decoded_as_the_newest_known() -> N
     subscription = ConsumerSubscription(
         ("t",), owned=Partitions.of([("t", 1)]), generation=4, rack="r", user_data=None
     )
-    newer = wire.integer(9, "h") + subscription.encode()[2:] + b"later fields"
+    newer = integer(9, "h") + subscription.encode()[2:] + b"later fields"
     assert decode_message(SUBSCRIPTION, newer) == {
         "topics": ["t"],
         "user_data": None,
@@ -166,11 +179,11 @@ def test_records_of_the_simulated_coordinator_are_decoded() -> None:
     assert found["subscription"]["topics"] == ["t"]
     assert found["assignment"]["assigned"] == [{"topic": "t", "partitions": [0, 1]}]
     topic = uuid.UUID(int=5)
-    target = consumer_records.target_assignment("g", "m", ((topic, (2, 0)),))
+    target = target_assignment("g", "m", ((topic, (2, 0)),))
     record = decode(target.key, target.value)
     assert record.key == {"group": "g", "member_id": "m"}
     assert record.value["assigned"] == [{"topic_id": topic, "partitions": [2, 0]}]
-    epoch = consumer_records.group_epoch("g", 3, 17)
+    epoch = group_epoch("g", 3, 17)
     assert decode(epoch.key, epoch.value).value == {
         "epoch": 3,
         "metadata_hash": 17,
@@ -179,16 +192,16 @@ def test_records_of_the_simulated_coordinator_are_decoded() -> None:
 
 
 def test_metadata_of_groups_with_other_protocol_types_stay_encoded() -> None:
-    key = wire.integer(2, "h") + wire.text("connect")
-    member = b"".join(map(wire.text, ("m", "c", "/h"))) + wire.integer(9, "i")
+    key = integer(2, "h") + text("connect")
+    member = b"".join(map(text, ("m", "c", "/h"))) + integer(9, "i")
     value = b"".join(
         (
-            wire.integer(0, "h"),
-            wire.text("connect"),
-            wire.integer(1, "i"),
-            wire.text("sessioned"),
-            wire.text("m"),
-            wire.array([member + wire.blob(b"\1") + wire.blob(b"\2\3")]),
+            integer(0, "h"),
+            text("connect"),
+            integer(1, "i"),
+            text("sessioned"),
+            text("m"),
+            array([member + blob(b"\1") + blob(b"\2\3")]),
         )
     )
     [found] = decode(key, value).value["members"]
@@ -197,9 +210,9 @@ def test_metadata_of_groups_with_other_protocol_types_stay_encoded() -> None:
 
 
 def test_record_types_of_other_groups_are_not_errors() -> None:
-    assert not decode(wire.integer(11, "h") + wire.text("share"), b"anything").known
+    assert not decode(integer(11, "h") + text("share"), b"anything").known
     with pytest.raises(CorruptRecordError, match="the record type must be at least 0, got -1"):
-        decode(wire.integer(-1, "h"), None)
+        decode(integer(-1, "h"), None)
 
 
 @pytest.fixture
@@ -215,7 +228,7 @@ def _pair(vector: dict) -> tuple[bytes, bytes]:
     key = bytes.fromhex(vector.get("key_hex", "000167"))
     offsets = "Offset" in vector.get("kind", "") or vector["hex"].find("74657374646174") >= 0
     if "Offset" in vector.get("kind", "") and "key_hex" not in vector:
-        key = wire.text("g") + wire.text("t") + wire.integer(0, "i")
+        key = text("g") + text("t") + integer(0, "i")
     prefix = b"" if key.startswith(b"\0\3\0\t") else b"\0\1" if offsets else b"\0\2"
     return prefix + key, bytes.fromhex(vector["hex"])
 

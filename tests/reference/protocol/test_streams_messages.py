@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from kassay.reference.protocol.primitive_types import CorruptRecordError
+from kassay.reference.protocol.record_codec import CorruptRecordError
 from kassay.reference.protocol.streams_messages import (
     RUNNING,
     decode_thread_assignment,

@@ -1,23 +1,148 @@
-"""Group of the consumer protocol: members, target assignment, and their log records."""
+"""Group of the consumer protocol (KIP-848): members, target assignment, and their log records.
+
+A member reconciles with its target assignment, one step per heartbeat.
+
+Upstream: org.apache.kafka.coordinator.group.modern.consumer.CurrentAssignmentBuilder and
+ConsumerGroup, group-coordinator 4.x.
+"""
 
 import hashlib
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from enum import StrEnum
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import IntEnum, StrEnum
 
-from kassay.reference.coordinator.consumer.reconciliation import (
-    NONE,
-    ConsumerMember,
-    MemberState,
-    PartitionSet,
-)
-from kassay.reference.coordinator.log import Log
+from kassay.reference.coordinator.runtime import Log
 from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
-from kassay.reference.protocol import consumer_records as records
-from kassay.reference.protocol.classic_records import OffsetCommit
+from kassay.reference.protocol.offsets_topic import (
+    DeferredRecord,
+    OffsetCommit,
+    PartitionsByTopicId,
+    current_assignment,
+    group_epoch,
+    member_metadata,
+    target_assignment,
+    target_epoch,
+    tombstones,
+)
 from kassay.reference.protocol.record_codec import Fields, decode
 from kassay.reference.protocol.record_schemas import RecordType
+
+PartitionSet = frozenset[TopicPartition]
+NONE: PartitionSet = frozenset()
+
+
+class MemberState(IntEnum):
+    """Reconciliation state of a member. The numbers are those in Kafka's records."""
+
+    STABLE = 0
+    UNREVOKED_PARTITIONS = 1
+    UNRELEASED_PARTITIONS = 2
+
+
+_STABLE, _UNREVOKED, _UNRELEASED = MemberState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerMember:
+    """Member of a group of the consumer protocol."""
+
+    id: str
+    subscription: tuple[str, ...] = ()  # sorted
+    instance_id: str | None = None
+    client: str = "consumer"
+    rack: str | None = None
+    rebalance_timeout: int = 300_000  # maximum time to revoke partitions, in ms
+    epoch: int = 0
+    previous_epoch: int = 0  # the member is still in it if a response was lost
+    state: MemberState = _STABLE
+    assigned: PartitionSet = NONE  # partitions that it may consume
+    revoking: PartitionSet = NONE  # partitions that it must revoke
+
+    @property
+    def owned_or_revoking(self) -> PartitionSet:
+        """Return the partitions that the member owns or still has to revoke."""
+        return self.assigned | self.revoking if self.revoking else self.assigned
+
+    def is_reconciled_to(self, epoch: int) -> bool:
+        """Return whether the member has reached the target assignment of an epoch."""
+        return self.state is _STABLE and self.epoch == epoch
+
+
+def reconcile(
+    member: ConsumerMember,
+    *,
+    target_epoch: int,
+    target: PartitionSet,
+    is_owned: Callable[[TopicPartition], bool],
+    owned: PartitionSet | None,
+    subscription_changed: bool = False,
+) -> ConsumerMember:
+    """Move a member one step towards its target assignment, if a step is possible.
+
+    ``is_owned`` returns whether a member owns a partition or still has to revoke it.
+    ``owned`` are the partitions in the heartbeat; None if it does not contain them.
+
+    Examples
+    --------
+    >>> t0, t1 = TopicPartition("t", 0), TopicPartition("t", 1)
+    >>> member = ConsumerMember(id="a", subscription=("t",), epoch=1, assigned=frozenset({t0, t1}))
+    >>> target = {"target_epoch": 2, "target": frozenset({t0}), "is_owned": {t0, t1}.__contains__}
+    >>> revoking = reconcile(member, owned=frozenset({t0, t1}), **target)
+    >>> revoking.state.name, revoking.epoch, sorted(revoking.revoking)
+    ('UNREVOKED_PARTITIONS', 1, [TopicPartition(topic='t', partition=1)])
+    >>> reconciled = reconcile(revoking, owned=frozenset({t0}), **target)
+    >>> reconciled.state.name, reconciled.epoch
+    ('STABLE', 2)
+    """
+    if member.state is _STABLE and member.epoch == target_epoch:
+        return _drop_unsubscribed(member, owned) if subscription_changed else member
+    if member.state is _UNREVOKED and _owns_any(owned, member.revoking):
+        return _drop_unsubscribed(member, owned) if subscription_changed else member
+    # An unchanged target is the same object: no partition is revoked, assigned or filtered.
+    if target is member.assigned and not (member.revoking or subscription_changed):
+        return replace(member, state=_STABLE, previous_epoch=member.epoch, epoch=target_epoch)
+    subscribed = target
+    if not {tp.topic for tp in target}.issubset(member.subscription):
+        subscribed = frozenset(tp for tp in target if tp.topic in member.subscription)
+    kept = member.assigned & subscribed
+    revoking = member.assigned - kept
+    if revoking and _owns_any(owned, revoking):
+        return _revoke(member, kept, revoking)
+    missing = subscribed - kept
+    unreleased = frozenset(tp for tp in missing if is_owned(tp) and tp not in member.revoking)
+    return replace(
+        member,
+        state=_UNRELEASED if unreleased else _STABLE,
+        previous_epoch=member.epoch,
+        epoch=target_epoch,
+        assigned=subscribed - unreleased if unreleased else subscribed,
+        revoking=NONE,
+    )
+
+
+def _revoke(member: ConsumerMember, kept: PartitionSet, revoking: PartitionSet) -> ConsumerMember:
+    epoch = member.epoch
+    return replace(member, state=_UNREVOKED, previous_epoch=epoch, assigned=kept, revoking=revoking)
+
+
+def _owns_any(owned: PartitionSet | None, revoking: PartitionSet) -> bool:
+    """Return whether the member may still own one of the partitions that it must revoke.
+
+    The result is True if the heartbeat does not contain the owned partitions.
+    """
+    return owned is None or not owned.isdisjoint(revoking)
+
+
+def _drop_unsubscribed(member: ConsumerMember, owned: PartitionSet | None) -> ConsumerMember:
+    """Revoke the partitions of topics that the member no longer subscribes to."""
+    kept = frozenset(tp for tp in member.assigned if tp.topic in member.subscription)
+    if kept == member.assigned:
+        return member
+    revoking = member.revoking | (member.assigned - kept)
+    if _owns_any(owned, revoking):
+        return _revoke(member, kept, revoking)
+    return replace(member, previous_epoch=member.epoch, assigned=kept)
 
 
 class ConsumerGroupState(StrEnum):
@@ -97,7 +222,7 @@ class ConsumerGroup:
         """Increase the group epoch, so that a new target assignment is computed."""
         self.epoch += 1
         self.metadata_hash = self.hash_metadata()
-        self._log.append(("epoch",), records.group_epoch(self.id, self.epoch, self.metadata_hash))
+        self._log.append(("epoch",), group_epoch(self.id, self.epoch, self.metadata_hash))
 
     def hash_metadata(self) -> int:
         """Return a 64-bit hash of the subscribed topics' metadata, or 0 if no topic is subscribed.
@@ -115,7 +240,7 @@ class ConsumerGroup:
     def put_member(self, member: ConsumerMember) -> None:
         """Add a member or change its metadata."""
         self._store_member(member)
-        record = records.member_metadata(
+        record = member_metadata(
             self.id,
             member.id,
             instance_id=member.instance_id,
@@ -130,8 +255,8 @@ class ConsumerGroup:
         """Change the current assignment of a member."""
         self._store_member(member)
         topics = self.topics
-        record = records.DeferredRecord(
-            lambda: records.current_assignment(
+        record = DeferredRecord(
+            lambda: current_assignment(
                 self.id,
                 member.id,
                 epoch=member.epoch,
@@ -159,7 +284,7 @@ class ConsumerGroup:
                 self._target_sets[member_id] = (partitions, new)
                 self._write_target(member_id, partitions)
         self.target_epoch, self.target_assigned_at = self.epoch, now
-        self._log.append(("target",), records.target_epoch(self.id, self.epoch, now))
+        self._log.append(("target",), target_epoch(self.id, self.epoch, now))
 
     def remove(self, member_id: str) -> None:
         """Delete a member and its assignments."""
@@ -170,8 +295,8 @@ class ConsumerGroup:
         self._target_sets.pop(member_id, None)
         if member.instance_id is not None:
             self.static_members.pop(member.instance_id, None)
-        tombstones = records.tombstones(self.id, member_id)
-        for kind, record in zip(("current", "target", "member"), tombstones, strict=True):
+        removed = tombstones(self.id, member_id)
+        for kind, record in zip(("current", "target", "member"), removed, strict=True):
             self._log.append((kind, member_id), record)
 
     def replace_static_member(self, old: ConsumerMember, new_id: str) -> ConsumerMember:
@@ -193,8 +318,8 @@ class ConsumerGroup:
 
     def _write_target(self, member_id: str, partitions: Partitions) -> None:
         topics = self.topics
-        record = records.DeferredRecord(
-            lambda: records.target_assignment(self.id, member_id, _numbers(topics, partitions))
+        record = DeferredRecord(
+            lambda: target_assignment(self.id, member_id, _numbers(topics, partitions))
         )
         self._log.append(("target", member_id), record)
 
@@ -264,7 +389,7 @@ class ConsumerGroup:
 
 def _numbers(
     topics: Mapping[str, Topic], partitions: Iterable[TopicPartition]
-) -> records.PartitionsByTopicId:
+) -> PartitionsByTopicId:
     table: dict[str, list[int]] = {}
     for topic, number in sorted(partitions):
         table.setdefault(topic, []).append(number)

@@ -1,21 +1,61 @@
-"""State of a classic group: members, leader, selected protocol and generation.
+"""Group of the classic protocol: its states, members and selected assignor.
 
-Upstream: org.apache.kafka.coordinator.group.classic.ClassicGroup and ClassicGroupMember,
-group-coordinator 4.x.
+Upstream: org.apache.kafka.coordinator.group.classic.ClassicGroup, ClassicGroupMember and
+ClassicGroupState, group-coordinator 4.x.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from types import MappingProxyType
 
-from kassay.reference.coordinator.classic import states
-from kassay.reference.coordinator.classic.states import GroupState, IllegalTransitionError
-from kassay.reference.coordinator.clock import Timer
+from kassay.reference.coordinator.runtime import Timer
 from kassay.reference.java.hash_order import first_in_map
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
-from kassay.reference.protocol import requests
-from kassay.reference.protocol.requests import NO_ERROR, ErrorCode
-from kassay.reference.protocol.subscription_messages import ConsumerSubscription
+from kassay.reference.protocol.member_messages import (
+    CONSUMERS,
+    NO_ERROR,
+    ConsumerSubscription,
+    ErrorCode,
+    JoinedMember,
+    JoinReply,
+    JoinRequest,
+    JoinResponse,
+    SupportedProtocol,
+    SyncReply,
+    SyncResponse,
+)
+
+
+class GroupState(StrEnum):
+    """State of a group under the classic protocol."""
+
+    EMPTY = "Empty"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+EMPTY, PREPARING_REBALANCE, COMPLETING_REBALANCE, STABLE, DEAD = GroupState
+"""The states as constants: in Python 3.11 `GroupState.STABLE` takes ten times as long."""
+
+
+VALID_PREVIOUS_STATES: Mapping[GroupState, tuple[GroupState, ...]] = MappingProxyType(
+    {
+        EMPTY: (PREPARING_REBALANCE,),
+        PREPARING_REBALANCE: (EMPTY, COMPLETING_REBALANCE, STABLE),
+        COMPLETING_REBALANCE: (PREPARING_REBALANCE,),
+        STABLE: (COMPLETING_REBALANCE,),
+        DEAD: tuple(GroupState),
+    }
+)
+"""Valid previous states of each state."""
+
+
+class IllegalTransitionError(InternalError):
+    """Error: the requested change of a group's state is invalid."""
 
 
 class ClassicMember:
@@ -24,7 +64,7 @@ class ClassicMember:
     ``join_reply`` and ``sync_reply`` are set while the member waits for a response.
     """
 
-    def __init__(self, member_id: str, request: requests.JoinRequest) -> None:
+    def __init__(self, member_id: str, request: JoinRequest) -> None:
         self.id = member_id
         self.instance_id = request.instance_id
         self.client = request.client
@@ -34,8 +74,8 @@ class ClassicMember:
         self.session: Timer | None = None
         self.assignment: Partitions = NO_PARTITIONS
         self.is_new = False
-        self.join_reply: requests.JoinReply | None = None
-        self.sync_reply: requests.SyncReply | None = None
+        self.join_reply: JoinReply | None = None
+        self.sync_reply: SyncReply | None = None
 
     def metadata(self, protocol: str | None) -> ConsumerSubscription:
         """Return the subscription that the member sent for a protocol."""
@@ -49,7 +89,7 @@ class ClassicMember:
         """Return whether the member needs no heartbeat because it waits for a response."""
         return not self.is_new and (self.join_reply is not None or self.sync_reply is not None)
 
-    def respond_to_sync(self, response: requests.SyncResponse) -> bool:
+    def respond_to_sync(self, response: SyncResponse) -> bool:
         """Answer the member's pending SyncGroup request. Return False if no request is pending."""
         reply, self.sync_reply = self.sync_reply, None
         if reply is None:
@@ -72,8 +112,8 @@ class ClassicGroup:
     ) -> None:
         self.id = group_id
         self._on_state_change = on_state_change
-        self.state = states.EMPTY
-        self.previous_state = states.DEAD
+        self.state = EMPTY
+        self.previous_state = DEAD
         self.state_changed_at = now
         self.generation = 0
         self.protocol_type: str | None = None
@@ -90,7 +130,7 @@ class ClassicGroup:
 
     def transition_to(self, state: GroupState, now: int) -> None:
         """Change the state of the group. Raise IllegalTransitionError for an invalid transition."""
-        if self.state not in states.VALID_PREVIOUS_STATES[state]:
+        if self.state not in VALID_PREVIOUS_STATES[state]:
             raise IllegalTransitionError(
                 f"a group cannot change from state {self.state} to {state}"
             )
@@ -101,12 +141,12 @@ class ClassicGroup:
 
     # ---- Members ----------------------------------------------------------------
 
-    def add(self, member: ClassicMember, reply: requests.JoinReply | None) -> None:
+    def add(self, member: ClassicMember, reply: JoinReply | None) -> None:
         """Add a member. The first member becomes the leader."""
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.id
         if not self.members:
-            self.protocol_type = requests.CONSUMERS
+            self.protocol_type = CONSUMERS
         if self.leader is None:
             self.leader = member.id
         self.members[member.id] = member
@@ -132,8 +172,8 @@ class ClassicGroup:
     def replace_static_member(self, old_id: str, new_id: str) -> ClassicMember:
         """Change the id of a static member; reject the pending requests of the old id."""
         member = self.members.pop(old_id)
-        self.respond_to_join(member, requests.JoinResponse(ErrorCode.FENCED_INSTANCE_ID, old_id))
-        member.respond_to_sync(requests.SyncResponse(ErrorCode.FENCED_INSTANCE_ID))
+        self.respond_to_join(member, JoinResponse(ErrorCode.FENCED_INSTANCE_ID, old_id))
+        member.respond_to_sync(SyncResponse(ErrorCode.FENCED_INSTANCE_ID))
         member.id = new_id
         member.is_new = False
         self.members[new_id] = member
@@ -144,7 +184,7 @@ class ClassicGroup:
         return member
 
     def update_member(
-        self, member: ClassicMember, request: requests.JoinRequest, reply: requests.JoinReply | None
+        self, member: ClassicMember, request: JoinRequest, reply: JoinReply | None
     ) -> None:
         """Update a member with the values of its repeated JoinGroup request."""
         self._supporters.subtract(protocol.name for protocol in member.offers)
@@ -154,7 +194,7 @@ class ClassicGroup:
         member.session_timeout = request.session_timeout
         self.set_join_reply(member, reply)
 
-    def set_join_reply(self, member: ClassicMember, reply: requests.JoinReply | None) -> None:
+    def set_join_reply(self, member: ClassicMember, reply: JoinReply | None) -> None:
         """Set or clear the reply function of a member's pending JoinGroup request."""
         if reply is not None:
             self.members_awaiting_join += 1
@@ -162,7 +202,7 @@ class ClassicGroup:
             self.members_awaiting_join -= 1
         member.join_reply = reply
 
-    def respond_to_join(self, member: ClassicMember, response: requests.JoinResponse) -> None:
+    def respond_to_join(self, member: ClassicMember, response: JoinResponse) -> None:
         """Answer a member's JoinGroup request if the request is pending."""
         reply = member.join_reply
         if reply is not None:
@@ -207,11 +247,9 @@ class ClassicGroup:
         self.leader = chosen
         return True
 
-    def supports_protocols(
-        self, protocol_type: str, offers: Sequence[requests.SupportedProtocol]
-    ) -> bool:
+    def supports_protocols(self, protocol_type: str, offers: Sequence[SupportedProtocol]) -> bool:
         """Return whether a member that offers these protocols can join the group."""
-        if self.state is states.EMPTY:
+        if self.state is EMPTY:
             return bool(protocol_type) and bool(offers)
         if self.protocol_type != protocol_type:
             return False
@@ -242,22 +280,22 @@ class ClassicGroup:
         self.pending_syncs.clear()
         if self.members:
             self.protocol = self.select_protocol()
-            self.transition_to(states.COMPLETING_REBALANCE, now)
+            self.transition_to(COMPLETING_REBALANCE, now)
         else:
             self.protocol = None
-            self.transition_to(states.EMPTY, now)
+            self.transition_to(EMPTY, now)
 
     def join_response(
         self, member_id: str, *, with_members: bool = True, skip_assignment: bool = False
-    ) -> requests.JoinResponse:
+    ) -> JoinResponse:
         """Build the response to a JoinGroup request. Only the leader receives the members."""
-        members: tuple[requests.JoinedMember, ...] = ()
+        members: tuple[JoinedMember, ...] = ()
         if with_members and member_id == self.leader:
             members = tuple(
-                requests.JoinedMember(member.id, member.instance_id, member.metadata(self.protocol))
+                JoinedMember(member.id, member.instance_id, member.metadata(self.protocol))
                 for member in self.members.values()
             )
-        return requests.JoinResponse(
+        return JoinResponse(
             NO_ERROR,
             member_id,
             self.generation,

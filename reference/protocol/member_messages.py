@@ -1,13 +1,15 @@
-"""Subscriptions, assignments and user data of consumers under the classic protocol.
+"""Requests and responses between members and the coordinator, and the data in them.
 
-The coordinator stores these bytes; only the leader of the group reads them.
+Subscriptions, assignments and user data are those of consumers under the classic protocol. The
+coordinator stores these bytes; only the leader of the group reads them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
 from typing import NamedTuple
 
 from kassay.reference.model.group import NO_GENERATION
-from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
+from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
 from kassay.reference.protocol.record_codec import (
     Fields,
     decode_message,
@@ -120,3 +122,109 @@ def _to_fields(partitions: Partitions) -> list[Fields]:
 
 def _from_fields(topics: Iterable[Fields]) -> Partitions:
     return Partitions.of((each["topic"], n) for each in topics for n in each["partitions"])
+
+
+UNKNOWN_MEMBER = ""
+"""Member id of a member that has none yet."""
+
+CONSUMERS = "consumer"
+"""Protocol type of groups of consumers."""
+
+
+class ErrorCode(StrEnum):
+    """Error codes in responses of the group coordinator, with Kafka's names."""
+
+    NONE = "NONE"
+    COORDINATOR_NOT_AVAILABLE = "COORDINATOR_NOT_AVAILABLE"
+    FENCED_INSTANCE_ID = "FENCED_INSTANCE_ID"
+    FENCED_MEMBER_EPOCH = "FENCED_MEMBER_EPOCH"
+    GROUP_MAX_SIZE_REACHED = "GROUP_MAX_SIZE_REACHED"
+    ILLEGAL_GENERATION = "ILLEGAL_GENERATION"
+    INCONSISTENT_GROUP_PROTOCOL = "INCONSISTENT_GROUP_PROTOCOL"
+    MEMBER_ID_REQUIRED = "MEMBER_ID_REQUIRED"
+    NOT_COORDINATOR = "NOT_COORDINATOR"
+    REBALANCE_IN_PROGRESS = "REBALANCE_IN_PROGRESS"
+    STALE_MEMBER_EPOCH = "STALE_MEMBER_EPOCH"
+    UNKNOWN_MEMBER_ID = "UNKNOWN_MEMBER_ID"
+    UNRELEASED_INSTANCE_ID = "UNRELEASED_INSTANCE_ID"
+
+
+NO_ERROR = ErrorCode.NONE
+"""`ErrorCode.NONE`, which Python 3.11 takes ten times as long to look up."""
+
+
+class SupportedProtocol(NamedTuple):
+    """An assignor that a member supports, with the member's subscription for this assignor."""
+
+    name: str
+    metadata: ConsumerSubscription
+
+
+class JoinRequest(NamedTuple):
+    """JoinGroup request.
+
+    ``offers`` are the supported protocols in order of preference; times are in milliseconds.
+    Clients since 2.2 request a member id first (``asks_for_id``) and then join with it.
+    """
+
+    member_id: str
+    offers: tuple[SupportedProtocol, ...]
+    client: str = "consumer"
+    instance_id: str | None = None
+    session_timeout: int = 45_000
+    rebalance_timeout: int = 300_000
+    protocol_type: str = CONSUMERS
+    asks_for_id: bool = True
+
+
+class JoinedMember(NamedTuple):
+    """Member in the JoinGroup response to the leader."""
+
+    member_id: str
+    instance_id: str | None
+    metadata: ConsumerSubscription
+
+
+class JoinResponse(NamedTuple):
+    """JoinGroup response. Only the leader's response contains members."""
+
+    code: ErrorCode
+    member_id: str
+    generation: int = -1
+    protocol: str | None = None
+    leader: str | None = None
+    members: tuple[JoinedMember, ...] = ()
+    skip_assignment: bool = False
+
+
+class SyncRequest(NamedTuple):
+    """SyncGroup request. Only the leader's request contains assignments."""
+
+    member_id: str
+    generation: int
+    assignments: Mapping[str, Partitions] | None = None
+    instance_id: str | None = None
+    protocol: str | None = None
+
+
+class SyncResponse(NamedTuple):
+    """SyncGroup response."""
+
+    code: ErrorCode
+    assignment: Partitions = NO_PARTITIONS
+    protocol: str | None = None
+
+
+class MemberIdentity(NamedTuple):
+    """Identity of a member that leaves: member id and, for a static member, instance id.
+
+    An administrator can identify a static member by its instance id.
+    """
+
+    member_id: str
+    instance_id: str | None = None
+
+
+JoinReply = Callable[[JoinResponse], None]
+SyncReply = Callable[[SyncResponse], None]
+Offsets = Mapping[TopicPartition, int]

@@ -1,1 +1,0 @@
-"""Group coordinator of the classic protocol."""

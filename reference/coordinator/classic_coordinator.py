@@ -1,0 +1,562 @@
+"""Group coordinator of the classic protocol: requests, rebalances and their timers.
+
+Upstream: the ``classicGroup...`` methods of
+org.apache.kafka.coordinator.group.GroupMetadataManager, group-coordinator 4.x.
+"""
+
+import itertools
+from collections.abc import Callable
+from functools import partial
+
+from kassay.reference.coordinator.classic_group import (
+    COMPLETING_REBALANCE,
+    DEAD,
+    EMPTY,
+    PREPARING_REBALANCE,
+    STABLE,
+    VALID_PREVIOUS_STATES,
+    ClassicGroup,
+    ClassicMember,
+    GroupState,
+)
+from kassay.reference.coordinator.runtime import (
+    DEFAULTS,
+    Clock,
+    CoordinatorConfig,
+    Log,
+    Timer,
+    cancel_timer,
+)
+from kassay.reference.model.topic_partitions import NO_PARTITIONS, TopicPartition
+from kassay.reference.protocol.member_messages import (
+    NO_ERROR,
+    UNKNOWN_MEMBER,
+    ErrorCode,
+    JoinReply,
+    JoinRequest,
+    JoinResponse,
+    MemberIdentity,
+    Offsets,
+    SupportedProtocol,
+    SyncReply,
+    SyncRequest,
+    SyncResponse,
+)
+from kassay.reference.protocol.offsets_topic import (
+    GroupMetadata,
+    MemberMetadata,
+    OffsetCommit,
+    decode_record,
+)
+
+MemberIdFactory = Callable[[str], str]
+
+
+def numbered_member_ids() -> MemberIdFactory:
+    """Return a function that creates member ids such as ``c0-00000001``, without a UUID."""
+    counter = itertools.count(1)
+    return lambda prefix: f"{prefix}-{next(counter):08d}"
+
+
+class ClassicCoordinator:
+    """Coordinator of one classic group, which handles requests and timeouts, and writes the log.
+
+    The group is written when it is created or becomes empty, when a static member returns,
+    and when the leader's assignment arrives, before any member receives it. The group and its
+    offsets are loaded from the log; every session restarts. ``new_id`` creates a member id from
+    an instance id or client id, ``on_state_change`` gets the time in milliseconds.
+
+    Examples
+    --------
+    >>> from kassay.reference.protocol.member_messages import ConsumerSubscription
+    >>> clock, answers = Clock(), []
+    >>> coordinator = ClassicCoordinator("orders", clock)
+    >>> offers = (SupportedProtocol("range", ConsumerSubscription(("orders",))),)
+    >>> coordinator.join(JoinRequest("", offers, client="c0"), answers.append)
+    >>> coordinator.join(JoinRequest(answers[0].member_id, offers), answers.append)
+    >>> clock.run(until=3_000)
+    >>> [str(answer.code) for answer in answers], answers[1].generation
+    (['MEMBER_ID_REQUIRED', 'NONE'], 1)
+    >>> str(coordinator.group.state)
+    'CompletingRebalance'
+    """
+
+    def __init__(
+        self,
+        group_id: str,
+        clock: Clock,
+        log: Log | None = None,
+        *,
+        config: CoordinatorConfig = DEFAULTS,
+        new_id: MemberIdFactory | None = None,
+        on_state_change: Callable[[int, GroupState], None] | None = None,
+    ) -> None:
+        self.group = ClassicGroup(group_id, clock.now, on_state_change)
+        self.log = Log() if log is None else log
+        self.offsets: dict[TopicPartition, int] = {}
+        self._rebalance = ClassicRebalance(self.group, clock, self.log, config)
+        self._clock = clock
+        self._new_id = new_id or numbered_member_ids()
+        for key, value in self.log.read():
+            record = decode_record(key, value)
+            if isinstance(record, OffsetCommit):
+                self.offsets[record.partition] = record.offset
+            else:
+                self._restore(record)
+        self._start_sessions()
+        if len(self.group.members) > config.max_size:
+            self._rebalance.prepare_rebalance()
+
+    def adopt(self, record: GroupMetadata) -> None:
+        """Take over the members and assignments of a stable group."""
+        self._restore(record)
+        self.log.append("group", record)
+        self._start_sessions()
+
+    def _start_sessions(self) -> None:
+        for member in self.group.members.values():
+            self._rebalance.restart_session(member)
+
+    def join(self, request: JoinRequest, reply: JoinReply) -> None:
+        """Handle a JoinGroup request. The response goes to ``reply``, possibly much later."""
+        if self.group.state is DEAD:
+            reply(JoinResponse(ErrorCode.COORDINATOR_NOT_AVAILABLE, request.member_id))
+            return
+        new_id = None
+        if request.member_id == UNKNOWN_MEMBER:
+            new_id = self._new_id(request.instance_id or request.client)
+        is_new_group = not self.log.writes
+        join(self._rebalance, request, reply, new_id=new_id)
+        if is_new_group and not self.log.writes and not self.group.generation:
+            self.log.append("group", GroupMetadata(self.group.id, "", 0, None, None, 0, ()))
+
+    def sync(self, request: SyncRequest, reply: SyncReply) -> None:
+        """Handle a SyncGroup request. Followers wait for the leader's assignment."""
+        group = self.group
+        code = self._validate(request.member_id, request.generation, request.instance_id)
+        if code is NO_ERROR and request.protocol not in (None, group.protocol):
+            code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        if code is not NO_ERROR:
+            reply(SyncResponse(code))
+        elif group.state is PREPARING_REBALANCE:
+            reply(SyncResponse(ErrorCode.REBALANCE_IN_PROGRESS))
+        elif group.state is COMPLETING_REBALANCE:
+            group.members[request.member_id].sync_reply = reply
+            self._rebalance.remove_pending_sync(request.member_id)
+            if group.leader == request.member_id:
+                self._store_assignment(request)
+        else:
+            self._rebalance.remove_pending_sync(request.member_id)
+            assignment = group.members[request.member_id].assignment
+            reply(SyncResponse(NO_ERROR, assignment, group.protocol))
+
+    def _store_assignment(self, request: SyncRequest) -> None:
+        assignments = request.assignments or {}
+        for member in self.group.members.values():
+            member.assignment = assignments.get(member.id, NO_PARTITIONS)
+        self._rebalance.write_group()
+        self._rebalance.propagate_assignment()
+        self.group.transition_to(STABLE, self._clock.now)
+
+    def heartbeat(
+        self, member_id: str, generation: int, instance_id: str | None = None
+    ) -> ErrorCode:
+        """Handle a Heartbeat request. After REBALANCE_IN_PROGRESS, the member must join again."""
+        code = self._validate(member_id, generation, instance_id)
+        if code is not NO_ERROR:
+            return code
+        self._rebalance.restart_session(self.group.members[member_id])
+        if self.group.state is PREPARING_REBALANCE:
+            return ErrorCode.REBALANCE_IN_PROGRESS
+        return NO_ERROR
+
+    def leave(self, *members: MemberIdentity) -> tuple[ErrorCode, ...]:
+        """Handle a LeaveGroup request, and return one error code per leaving member."""
+        if self.group.state is DEAD:
+            return (ErrorCode.COORDINATOR_NOT_AVAILABLE,) * len(members)
+        codes = tuple(self._remove_member(member) for member in members)
+        if NO_ERROR in codes:
+            if self.group.state in (STABLE, COMPLETING_REBALANCE):
+                self._rebalance.prepare_rebalance_or_complete_join()
+            else:
+                self._rebalance.maybe_complete_join()
+        return codes
+
+    def _remove_member(self, leaving: MemberIdentity) -> ErrorCode:
+        group, member_id = self.group, leaving.member_id
+        if member_id == UNKNOWN_MEMBER:
+            member_id = group.static_members.get(leaving.instance_id or "", UNKNOWN_MEMBER)
+        elif member_id not in group.pending_joins:
+            code = group.validate_member(member_id, leaving.instance_id)
+            if code is not NO_ERROR:
+                return code
+        if member_id == UNKNOWN_MEMBER:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        self._rebalance.cancel_session(member_id)
+        member = group.members.get(member_id)
+        if member is not None:
+            group.respond_to_join(member, JoinResponse(ErrorCode.UNKNOWN_MEMBER_ID, UNKNOWN_MEMBER))
+        group.remove(member_id)
+        return NO_ERROR
+
+    def commit(self, member_id: str, generation: int, offsets: Offsets) -> ErrorCode:
+        """Handle an OffsetCommit request. An empty group accepts requests with generation -1."""
+        group = self.group
+        if group.state is DEAD:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if not (generation < 0 and group.state is EMPTY):
+            code = self._validate(member_id, generation, None)
+            if code is NO_ERROR and group.state is COMPLETING_REBALANCE:
+                code = ErrorCode.REBALANCE_IN_PROGRESS
+            if code is not NO_ERROR:
+                return code
+        for partition, offset in offsets.items():
+            self.offsets[partition] = offset
+            self.log.append(partition, OffsetCommit(group.id, partition, offset, self._clock.now))
+        return NO_ERROR
+
+    def _validate(self, member_id: str, generation: int, instance_id: str | None) -> ErrorCode:
+        if self.group.state is DEAD:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        code = self.group.validate_member(member_id, instance_id)
+        if code is NO_ERROR and generation != self.group.generation:
+            return ErrorCode.ILLEGAL_GENERATION
+        return code
+
+    # ---- Fail-over ------------------------------------------------------------------
+
+    def unload(self) -> None:
+        """Stop coordinating. Pending requests fail with NOT_COORDINATOR."""
+        group = self.group
+        self._rebalance.cancel_timers()
+        group.transition_to(DEAD, self._clock.now)
+        for member in list(group.members.values()):
+            group.respond_to_join(member, JoinResponse(ErrorCode.NOT_COORDINATOR, member.id))
+            member.respond_to_sync(SyncResponse(ErrorCode.NOT_COORDINATOR))
+
+    def _restore(self, record: GroupMetadata) -> None:
+        group = self.group
+        group.generation = record.generation
+        for stored in record.members:
+            request = JoinRequest(
+                stored.member_id,
+                (SupportedProtocol(record.protocol or "", stored.subscription),),
+                client=stored.client_id,
+                instance_id=stored.instance_id,
+                session_timeout=stored.session_timeout,
+                rebalance_timeout=stored.rebalance_timeout,
+            )
+            member = ClassicMember(stored.member_id, request)
+            member.assignment = stored.assignment
+            group.add(member, None)
+        group.protocol_type = record.protocol_type or None
+        group.protocol = record.protocol
+        group.leader = record.leader
+        group.state_changed_at = record.timestamp
+        group.state = STABLE if record.members else EMPTY
+
+
+_CAN_REBALANCE = VALID_PREVIOUS_STATES[PREPARING_REBALANCE]
+
+
+class ClassicRebalance:
+    """Rebalance of one classic group: join phase, sync phase and session timeouts."""
+
+    def __init__(
+        self, group: ClassicGroup, clock: Clock, log: Log, config: CoordinatorConfig
+    ) -> None:
+        self.group = group
+        self.clock = clock
+        self.log = log
+        self.config = config
+        self._join_timer = clock.timer(self.complete_join)
+        self._sync_timer = clock.timer(self._on_sync_timeout)
+        self._delay_timer = clock.timer(self._on_initial_delay)
+        self._delay = self._delay_left = 0
+        self._pending_timers: dict[str, Timer] = {}
+
+    # ---- Join phase ---------------------------------------------------------------
+
+    def prepare_rebalance_or_complete_join(self) -> None:
+        """Start a rebalance if the state allows it. Otherwise try to complete the join phase."""
+        if self.group.state in _CAN_REBALANCE:
+            self.prepare_rebalance()
+        else:
+            self.maybe_complete_join()
+
+    def prepare_rebalance(self) -> None:
+        """Start the join phase. Members that wait for an assignment must join again."""
+        group = self.group
+        if group.state is COMPLETING_REBALANCE:
+            self.reset_and_propagate_error(ErrorCode.REBALANCE_IN_PROGRESS)
+        group.pending_syncs.clear()
+        self._sync_timer.cancel()
+        was_empty = group.state is EMPTY
+        group.transition_to(PREPARING_REBALANCE, self.clock.now)
+        if was_empty:
+            delay = self.config.initial_rebalance_delay
+            self._start_initial_delay(delay, max(group.rebalance_timeout - delay, 0))
+        elif group.has_all_members_joined:
+            self.complete_join()
+        else:
+            self._join_timer.start(group.rebalance_timeout)
+
+    def maybe_complete_join(self) -> None:
+        """End the join phase if all members have joined and no initial delay is running."""
+        group = self.group
+        if (
+            group.state is PREPARING_REBALANCE
+            and group.previous_state is not EMPTY
+            and group.has_all_members_joined
+        ):
+            self.complete_join()
+
+    def _start_initial_delay(self, delay: int, remaining: int) -> None:
+        self._delay, self._delay_left = delay, remaining
+        self._delay_timer.start(delay)
+
+    def _on_initial_delay(self) -> None:
+        """Extend the initial delay if a member joined during it, otherwise end the join phase."""
+        remaining = self._delay_left
+        if self.group.new_member_added and remaining:
+            self.group.new_member_added = False
+            delay = min(self.config.initial_rebalance_delay, remaining)
+            self._start_initial_delay(delay, max(remaining - self._delay, 0))
+        else:
+            self.complete_join()
+
+    def complete_join(self) -> None:
+        """End the join phase, and remove dynamic members that have not joined."""
+        group = self.group
+        self._join_timer.cancel()
+        self._delay_timer.cancel()
+        late = [m for m in group.members.values() if m.join_reply is None and not m.instance_id]
+        for member in late:
+            self.cancel_session(member.id)
+            group.remove(member.id)
+        if not group.maybe_elect_new_joined_leader() and group.members:
+            # Only static members are left and none has joined: wait for their session timeouts.
+            self._join_timer.start(group.rebalance_timeout)
+            return
+        group.init_next_generation(self.clock.now)
+        if group.state is EMPTY:
+            self.write_group()
+            return
+        for member in list(group.members.values()):
+            group.respond_to_join(member, group.join_response(member.id))
+            self.restart_session(member)
+            member.is_new = False
+            group.pending_syncs[member.id] = None
+        self._sync_timer.start(group.rebalance_timeout)
+
+    # ---- Sync phase ---------------------------------------------------------------
+
+    def reset_and_propagate_error(self, code: ErrorCode) -> None:
+        """Reset all assignments, and answer pending SyncGroup requests with an error code."""
+        for member in list(self.group.members.values()):
+            member.assignment = NO_PARTITIONS
+            self._respond_to_sync(member, SyncResponse(code))
+
+    def propagate_assignment(self) -> None:
+        """Send the assignments in response to all pending SyncGroup requests."""
+        for member in list(self.group.members.values()):
+            response = SyncResponse(NO_ERROR, member.assignment, self.group.protocol)
+            self._respond_to_sync(member, response)
+
+    def remove_pending_sync(self, member_id: str) -> None:
+        """Record that a member has sent its SyncGroup request."""
+        self.group.pending_syncs.pop(member_id, None)
+        if not self.group.pending_syncs:
+            self._sync_timer.cancel()
+
+    def _respond_to_sync(self, member: ClassicMember, response: SyncResponse) -> None:
+        if member.respond_to_sync(response):
+            self.restart_session(member)
+
+    def _on_sync_timeout(self) -> None:
+        """Remove members that sent no SyncGroup request within the rebalance timeout."""
+        group = self.group
+        if not group.pending_syncs:
+            return
+        for member_id in list(group.pending_syncs):
+            self.cancel_session(member_id)
+            group.remove(member_id)
+        self.prepare_rebalance()
+
+    # ---- Sessions -----------------------------------------------------------------
+
+    def restart_session(self, member: ClassicMember, timeout: int | None = None) -> None:
+        """Restart a member's session timer."""
+        session = member.session
+        if session is None:
+            pending = self._pending_timers.pop(member.id, None)
+            session = member.session = pending or self._timer(member.id)
+        session.start(member.session_timeout if timeout is None else timeout)
+
+    def start_pending_join_timer(self, member_id: str, timeout: int) -> None:
+        """Start the timer after which a member id expires if no member joins with this id."""
+        timer = self._pending_timers[member_id] = self._timer(member_id)
+        timer.start(timeout)
+
+    def _timer(self, member_id: str) -> Timer:
+        return self.clock.timer(partial(self._on_session_timeout, member_id))
+
+    def cancel_session(self, member_id: str) -> None:
+        """Cancel the session timer of a member or a pending member."""
+        cancel_timer(self._pending_timers, member_id)
+        member = self.group.members.get(member_id)
+        if member is not None and member.session is not None:
+            member.session.cancel()
+            member.session = None
+
+    def _on_session_timeout(self, member_id: str) -> None:
+        group = self.group
+        self.cancel_session(member_id)
+        member = group.members.get(member_id)
+        if member_id in group.pending_joins:
+            group.remove(member_id)
+            if group.state is PREPARING_REBALANCE and group.has_all_members_joined:
+                self.complete_join()
+        elif member is not None and not member.has_satisfied_heartbeat:
+            group.respond_to_join(member, JoinResponse(ErrorCode.UNKNOWN_MEMBER_ID, UNKNOWN_MEMBER))
+            group.remove(member_id)
+            if group.state is not PREPARING_REBALANCE:
+                self.prepare_rebalance_or_complete_join()
+            elif group.has_all_members_joined:
+                self.complete_join()
+
+    def cancel_timers(self) -> None:
+        """Cancel all timers of the group and of its members."""
+        for timer in (self._join_timer, self._delay_timer, self._sync_timer):
+            timer.cancel()
+        for member_id in (*self.group.members, *self._pending_timers):
+            self.cancel_session(member_id)
+
+    # ---- Persistence --------------------------------------------------------------
+
+    def write_group(self) -> None:
+        """Append the group's metadata record to the log."""
+        group = self.group
+        members = tuple(
+            MemberMetadata(
+                member.id,
+                member.instance_id,
+                member.client,
+                f"/{member.client}",
+                member.rebalance_timeout,
+                member.session_timeout,
+                member.metadata(group.protocol),
+                member.assignment,
+            )
+            for member in group.members.values()
+        )
+        record = GroupMetadata(
+            group.id,
+            group.protocol_type or "",
+            group.generation,
+            group.protocol,
+            group.leader,
+            group.state_changed_at,
+            members,
+        )
+        self.log.append("group", record)
+
+
+def join(
+    rebalance: ClassicRebalance, request: JoinRequest, reply: JoinReply, *, new_id: str | None
+) -> None:
+    """Handle a JoinGroup request. ``reply`` receives the response at once or after the join phase.
+
+    ``new_id`` is the id for a member without one, otherwise None.
+    """
+    group = rebalance.group
+    if not _has_room(rebalance, request.member_id):
+        group.remove(request.member_id)
+        reply(JoinResponse(ErrorCode.GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER))
+    elif not group.supports_protocols(request.protocol_type, request.offers):
+        reply(JoinResponse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id))
+    elif new_id is None:
+        _join_known(rebalance, request, reply)
+    elif request.instance_id is not None:
+        _join_static(rebalance, request, reply, new_id)
+    elif request.asks_for_id:
+        group.pending_joins[new_id] = None
+        rebalance.start_pending_join_timer(new_id, request.session_timeout)
+        reply(JoinResponse(ErrorCode.MEMBER_ID_REQUIRED, new_id))
+    else:
+        _add(rebalance, request, reply, new_id)
+
+
+def _has_room(rebalance: ClassicRebalance, member_id: str) -> bool:
+    group, max_size = rebalance.group, rebalance.config.max_size
+    member = group.members.get(member_id)
+    if group.state is PREPARING_REBALANCE:
+        is_waiting = member is not None and member.join_reply is not None
+        return is_waiting or group.members_awaiting_join < max_size
+    if group.state in (COMPLETING_REBALANCE, STABLE):
+        return member is not None or len(group.members) < max_size
+    return True
+
+
+def _add(
+    rebalance: ClassicRebalance, request: JoinRequest, reply: JoinReply, member_id: str
+) -> None:
+    group = rebalance.group
+    member = ClassicMember(member_id, request)
+    member.is_new = True
+    if group.state is PREPARING_REBALANCE and group.previous_state is EMPTY:
+        group.new_member_added = True
+    group.add(member, reply)
+    rebalance.restart_session(member, rebalance.config.new_member_join_timeout)
+    rebalance.prepare_rebalance_or_complete_join()
+
+
+def _join_known(rebalance: ClassicRebalance, request: JoinRequest, reply: JoinReply) -> None:
+    group = rebalance.group
+    if request.member_id in group.pending_joins:
+        _add(rebalance, request, reply, request.member_id)
+        return
+    code = group.validate_member(request.member_id, request.instance_id)
+    if code is not NO_ERROR:
+        reply(JoinResponse(code, request.member_id))
+        return
+    member = group.members[request.member_id]
+    if group.state is EMPTY:
+        reply(JoinResponse(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
+    # The leader joins a stable group again when the topics' metadata change.
+    elif (
+        group.state is PREPARING_REBALANCE
+        or member.offers != request.offers
+        or (group.state is STABLE and group.leader == member.id)
+    ):
+        group.update_member(member, request, reply)
+        rebalance.prepare_rebalance_or_complete_join()
+    else:
+        # The member may have lost the response to the same JoinGroup.
+        reply(group.join_response(member.id, with_members=group.state is not STABLE))
+
+
+def _join_static(
+    rebalance: ClassicRebalance, request: JoinRequest, reply: JoinReply, new_id: str
+) -> None:
+    """Add a static member, or replace an earlier member with the same instance id."""
+    group = rebalance.group
+    old_id = group.static_members.get(request.instance_id or "")
+    if old_id is None:
+        _add(rebalance, request, reply, new_id)
+        return
+    rebalance.cancel_session(old_id)
+    member = group.replace_static_member(old_id, new_id)
+    rebalance.restart_session(member)
+    group.update_member(member, request, reply)
+    if group.state is COMPLETING_REBALANCE:
+        # The leader may have received the old id and must receive the new one.
+        rebalance.prepare_rebalance()
+    elif group.state is not STABLE:
+        rebalance.maybe_complete_join()
+    elif group.select_protocol() != group.protocol:
+        rebalance.prepare_rebalance_or_complete_join()
+    else:
+        rebalance.write_group()
+        skip = group.leader == member.id
+        group.respond_to_join(member, group.join_response(member.id, skip_assignment=skip))

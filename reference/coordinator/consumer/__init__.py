@@ -1,1 +1,0 @@
-"""Group coordinator of the consumer protocol (KIP-848)."""
