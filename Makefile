@@ -118,12 +118,12 @@ finite-families: setup ## Compute the finite families again, and compare with th
 study-implementations: setup ## Run the studies of installed libraries (hours), and write docs/results/implementations.md
 	for part in implementations implementations-slow; do $(BIN)/kassay study $(CONFIGURATIONS)/$$part.yaml --output out/$$part; $(BIN)/python -m tools.insert_published_numbers out/$$part docs/results/implementations.md; done
 
-.PHONY: study-families
-study-families: setup ## Run the studies of share groups, Streams and Connect, and write docs/results/families.md
+.PHONY: study-kinds
+study-kinds: setup ## Run the studies of share groups, Streams and Connect, and write docs/results/kinds.md
 	for part in share streams connect; do \
 	  $(BIN)/kassay study $(CONFIGURATIONS)/$$part.yaml --output out/$$part && \
 	  $(BIN)/kassay report out/$$part && \
-	  $(BIN)/python -m tools.insert_published_numbers out/$$part docs/results/families.md || exit 1; \
+	  $(BIN)/python -m tools.insert_published_numbers out/$$part docs/results/kinds.md || exit 1; \
 	done
 
 .PHONY: findings

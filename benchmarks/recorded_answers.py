@@ -1,4 +1,4 @@
-"""Compare figures on recorded answers of family assignors with those of an independent evaluation.
+"""Compare figures on recorded answers for other kinds of groups with an independent evaluation.
 
 ``python -m benchmarks.recorded_answers DIRECTORY --write`` writes a table. The files in the
 directory are named ``KIND@VERSION.jsonl.gz``, and have one problem and its answer per line. They
@@ -15,15 +15,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kassay.experiments.comparison.family_comparison import compare_answer
-from kassay.experiments.comparison.family_measures import FamilyComparison
-from kassay.experiments.comparison.streams_application import (
+from kassay.experiments.kinds.comparison import compare_answer
+from kassay.experiments.kinds.measures import KindComparison
+from kassay.experiments.kinds.streams_comparison import (
     Application,
     read_answer,
     read_application,
 )
 from kassay.experiments.report.assignor_summary import Proportion
-from kassay.reference.documents.family_documents import FamilyDocument, Kind, parse_family_document
+from kassay.reference.documents.kind_documents import Kind, KindDocument, parse_kind_document
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.metrics import spread
 from kassay.reference.model.topic_partitions import TopicPartition as Task
@@ -33,7 +33,7 @@ from kassay.solver.objective import requested_levels
 from kassay.solver.solve import solve
 from tools.insert_published_numbers import replace_numbers
 
-PAGE = Path(__file__).parents[1] / "docs" / "results" / "families.md"
+PAGE = Path(__file__).parents[1] / "docs" / "results" / "kinds.md"
 PLACE = "recorded-answers"
 HEADER = """\
 | answers | above the minimum, or true | independent | recorded answers | agrees |
@@ -148,7 +148,7 @@ def _figures(file: Path, record: Mapping[str, Any]) -> Iterator[Figure]:
     yield "exception", answer is None
     if answer is None:
         return
-    document = parse_family_document({**problem, "kind": str(kind)}, kind=kind)
+    document = parse_kind_document({**problem, "kind": str(kind)}, kind=kind)
     for state in compare_answer(document, answer, limits=SearchLimits()):
         yield from _measures(problem, state)
     match kind:
@@ -162,7 +162,7 @@ def _figures(file: Path, record: Mapping[str, Any]) -> Iterator[Figure]:
             yield from _process_loads(document, answer)
 
 
-def _measures(problem: Mapping[str, Any], state: FamilyComparison) -> Iterator[Figure]:
+def _measures(problem: Mapping[str, Any], state: KindComparison) -> Iterator[Figure]:
     """Yield the measures of a state that have a proven minimum, and figures that depend on them."""
     for one in state.measures:
         if one.minimum is not None and not (_is_fresh(problem) and one.name in _MOVES):
@@ -215,7 +215,7 @@ def _connect_figures(
     yield "spread of tasks plus connectors above 1", both > 1
 
 
-def _process_loads(document: FamilyDocument, answer: Mapping[str, Any]) -> Iterator[Figure]:
+def _process_loads(document: KindDocument, answer: Mapping[str, Any]) -> Iterator[Figure]:
     """Yield the figures of the loads of processes, relative to their numbers of threads."""
     application = read_application(document)
     active = read_answer(application, answer).active

@@ -11,16 +11,15 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from kassay.experiments.comparison.streams_application import read_application
-from kassay.experiments.comparison.streams_comparison import compare_stable_application
 from kassay.experiments.implementations.callable_server import load_callable
 from kassay.experiments.implementations.convergence import Ending
-from kassay.experiments.implementations.streams_and_connect_events import (
+from kassay.experiments.kinds.events import (
     Assign,
     StreamsEvent,
     run_application_until_stable,
 )
-from kassay.experiments.study.families.share_streams_connect import (
+from kassay.experiments.kinds.streams_comparison import compare_stable_application, read_application
+from kassay.experiments.study.families.document_families import (
     HIGH_AVAILABILITY,
     JOIN,
     LEAVE,
@@ -28,7 +27,7 @@ from kassay.experiments.study.families.share_streams_connect import (
     WARMUPS,
     StreamsApplications,
 )
-from kassay.reference.documents.family_documents import FamilyDocument
+from kassay.reference.documents.kind_documents import KindDocument
 from kassay.reference.model.metrics import sum_of_squares
 from kassay.solver.limits import SearchLimits
 from kassay.solver.solve import solve
@@ -59,7 +58,7 @@ class Result:
     fewest: int
 
 
-def measure(document: FamilyDocument, assignors: Iterable[str | Assign]) -> list[Result]:
+def measure(document: KindDocument, assignors: Iterable[str | Assign]) -> list[Result]:
     """Run each assignor until the application is stable, and compare its end with the optimum.
 
     Raises
@@ -84,7 +83,7 @@ def measure(document: FamilyDocument, assignors: Iterable[str | Assign]) -> list
     return results
 
 
-def measure_libraries(document: FamilyDocument, assignors: Iterable[str]) -> list[Result]:
+def measure_libraries(document: KindDocument, assignors: Iterable[str]) -> list[Result]:
     """Run each assignor, and find the fewest state moves with the tasks per process of its end.
 
     Raises

@@ -14,8 +14,8 @@ from kassay.experiments.cli import COMMAND_GROUPS, app
 from kassay.experiments.implementations import installation
 from kassay.experiments.planning.planned_events.planned_rebalances import load_planned_events
 from kassay.experiments.simulation.scripts.script_parser import parse_script
-from kassay.reference.documents.family_documents import Kind, parse_family_document
 from kassay.reference.documents.json_codec import parse_group
+from kassay.reference.documents.kind_documents import Kind, parse_kind_document
 from tools import findings_figures, insert_findings, write_command_reference
 from tools.insert_published_numbers import HEADLINE, markdown_table, replace_numbers
 
@@ -163,7 +163,7 @@ def test_group_documents_and_scripts_are_valid(tmp_path):
             if kind == "json":
                 document = json.loads(text)
                 if "kind" in document:
-                    parse_family_document(document, kind=Kind(document["kind"]))
+                    parse_kind_document(document, kind=Kind(document["kind"]))
                 else:
                     parse_group(document)
                 parsed += 1

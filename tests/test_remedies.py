@@ -13,16 +13,15 @@ from benchmarks import remedies, streams_events
 from benchmarks.network_shapes import build_group
 from kassay import compare, load_groups
 from kassay.experiments.implementations.callable_server import load_callable
-from kassay.experiments.implementations.streams_and_connect_events import (
+from kassay.experiments.kinds.events import (
     run_application_until_stable,
 )
-from kassay.experiments.study.families.share_streams_connect import StreamsApplications
+from kassay.experiments.study.families.document_families import StreamsApplications
 from kassay.reference import violations
 from kassay.reference.assignors import assign
 from kassay.reference.assignors.streams.client_state import ClientState
 from kassay.reference.assignors.streams.high_availability import AssignmentConfigs
-from kassay.reference.documents.family_documents import Kind, parse_family_document
-from kassay.reference.documents.task_ids import TaskId
+from kassay.reference.documents.kind_documents import Kind, TaskId, parse_kind_document
 from kassay.reference.model.assignment import movement
 from kassay.reference.model.metrics import sum_of_squares
 from tests import brute_force
@@ -165,5 +164,5 @@ def test_one_move_suffices_after_a_join():
             for id, active in tasks.items()
         ],
     }
-    event = run_application_until_stable(parse_family_document(document, kind=Kind.STREAMS), assign)
+    event = run_application_until_stable(parse_kind_document(document, kind=Kind.STREAMS), assign)
     assert (event.rebalances, event.state_moves) == (2, 1)

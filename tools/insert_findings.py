@@ -47,7 +47,7 @@ def page(name: str) -> str:
 
 def measured(family: str, assignor: str, measure: str, column: str = "above the minimum") -> str:
     """Return a cell of the tables of share groups, Kafka Streams and Kafka Connect."""
-    return cell("families", "cases have seeds", f"{family} | {assignor} | {measure}", column)
+    return cell("kinds", "cases have seeds", f"{family} | {assignor} | {measure}", column)
 
 
 def _wrap(line: str) -> str:

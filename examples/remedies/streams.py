@@ -17,8 +17,7 @@ from kassay.reference.assignors.streams.high_availability import (
     Targets,
 )
 from kassay.reference.assignors.streams.task_movement import is_caught_up
-from kassay.reference.documents.family_documents import FamilyDocument
-from kassay.reference.documents.task_ids import TaskId
+from kassay.reference.documents.kind_documents import KindDocument, TaskId
 from kassay.reference.java.hash_codes import uuid_key
 from kassay.reference.protocol.streams_messages import RUNNING
 
@@ -42,13 +41,13 @@ class Chain(NamedTuple):
     transfers: tuple[Transfer, ...]
 
 
-def assign(document: FamilyDocument) -> dict[str, object]:
+def assign(document: KindDocument) -> dict[str, object]:
     """Assign with targets of active and standby tasks that need the fewest state moves."""
     targets = Targets(_place_active, _place_standbys)
     return high_availability.assign_document(document, targets=targets)
 
 
-def assign_active(document: FamilyDocument) -> dict[str, object]:
+def assign_active(document: KindDocument) -> dict[str, object]:
     """Change the targets of active tasks only."""
     targets = UPSTREAM_TARGETS._replace(place_active=_place_active)
     return high_availability.assign_document(document, targets=targets)

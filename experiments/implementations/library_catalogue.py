@@ -16,8 +16,8 @@ from kassay.experiments.implementations.custom_assignor_names import (
     parse_time_limit,
 )
 from kassay.reference.assignors import RebalanceProtocol, is_cooperative
-from kassay.reference.assignors.share_streams_connect_ports import FAMILY_PORTS
-from kassay.reference.documents.family_documents import Kind
+from kassay.reference.assignors.kind_ports import KIND_PORTS
+from kassay.reference.documents.kind_documents import Kind
 from kassay.reference.model.errors import InputError
 
 LIBRARIES_FILE = Path(__file__).with_name("libraries.yaml")
@@ -32,7 +32,7 @@ _NAME = re.compile(
 class OfferedAssignor:
     """An assignor of a library.
 
-    ``kind`` is the family of the documents that it reads.
+    ``kind`` is the kind of the groups that it assigns.
     ``since`` is the first version of the library with the assignor, None for all versions.
     ``is_repeatable`` is False if two runs on equal groups can return different assignments.
     """
@@ -182,8 +182,8 @@ def is_library_assignor(name: str) -> bool:
 @cache
 def kind_of_assignor(name: str) -> Kind:
     """Return the kind of the documents that an assignor reads."""
-    if name in FAMILY_PORTS:
-        return FAMILY_PORTS[name].kind
+    if name in KIND_PORTS:
+        return KIND_PORTS[name].kind
     return (
         parse_library_assignor(name).assignor.kind if is_library_assignor(name) else Kind.CONSUMER
     )

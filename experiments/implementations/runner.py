@@ -19,9 +19,9 @@ from kassay.experiments.implementations.subprocess_assignor import (
     assignor_process,
 )
 from kassay.reference.assignors import run_assignor
-from kassay.reference.assignors.share_streams_connect_ports import FAMILY_PORTS
-from kassay.reference.documents.family_documents import FamilyDocument
+from kassay.reference.assignors.kind_ports import KIND_PORTS
 from kassay.reference.documents.json_codec import group_document, parse_assignment
+from kassay.reference.documents.kind_documents import KindDocument
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import LivelockError, UpstreamError
 from kassay.reference.model.errors import InputError
@@ -69,8 +69,8 @@ def run(group: Group, assignor: str) -> RunResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FamilyRunResult:
-    """Result of one run on the document of a family: the answer, livelock or failure."""
+class DocumentRunResult:
+    """Result of one run on a document of another kind: the answer, livelock or failure."""
 
     answer: Mapping[str, object] | None = None
     livelock: str | None = None
@@ -78,29 +78,29 @@ class FamilyRunResult:
     reason: str | None = None
 
 
-def run_on_document(document: FamilyDocument, name: str) -> FamilyRunResult:
-    """Run a port or an assignor of an installed library on the document of a family.
+def run_on_document(document: KindDocument, name: str) -> DocumentRunResult:
+    """Run a port or an assignor of an installed library on a document of another kind.
 
     ``failed`` is the class of the exception if the assignor throws one.
     """
-    if name in FAMILY_PORTS:
+    if name in KIND_PORTS:
         try:
-            return FamilyRunResult(answer=FAMILY_PORTS[name].assign(document))
+            return DocumentRunResult(answer=KIND_PORTS[name].assign(document))
         except UpstreamError as error:
-            return FamilyRunResult(failed=error.java_class, reason=error.detail)
+            return DocumentRunResult(failed=error.java_class, reason=error.detail)
     assignor = parse_library_assignor(name)
     process = assignor_process(driver_command(assignor), start_seconds=_START_SECONDS)
     request = {"assignor": assignor.assignor.name, "group": document.content}
     try:
         line = process.request(json.dumps(request), seconds=assignor.time_limit)
     except TimeLimitError:
-        return FamilyRunResult(livelock=f"no answer within {assignor.time_limit:g} seconds")
+        return DocumentRunResult(livelock=f"no answer within {assignor.time_limit:g} seconds")
     except NoAnswerError as error:
-        return FamilyRunResult(failed=str(error))
+        return DocumentRunResult(failed=str(error))
     answer = json.loads(line)
     if "failed" in answer:
-        return FamilyRunResult(failed=answer["failed"], reason=answer["reason"])
-    return FamilyRunResult(answer=answer)
+        return DocumentRunResult(failed=answer["failed"], reason=answer["reason"])
+    return DocumentRunResult(answer=answer)
 
 
 def _run_library_assignor(group: Group, name: str) -> RunResult:

@@ -27,9 +27,9 @@ from kassay.experiments.report.assignor_tables import (
 )
 from kassay.experiments.report.effect_tables import effect_section
 from kassay.experiments.report.family_table import family_table
+from kassay.experiments.report.measure_section import measure_section
 from kassay.experiments.report.rack_section import rack_section
 from kassay.experiments.report.report_table import ReportTable
-from kassay.experiments.report.share_streams_connect_section import measure_section
 from kassay.experiments.report.statistics_section import statistics_section
 from kassay.experiments.report.study_figures import (
     GAP_BINS,

@@ -13,9 +13,9 @@ from typing import TextIO
 
 from kassay.experiments.sources.build_group import build_group
 from kassay.experiments.sources.describe_output.parser import parse_text
-from kassay.experiments.sources.families.read_family_texts import is_family_text, read_family_text
 from kassay.experiments.sources.hosts_speeds_weights import with_hosts_and_speeds, with_weights
 from kassay.experiments.sources.import_options import ImportOptions
+from kassay.experiments.sources.kinds.read_kind_texts import is_kind_text, read_kind_text
 from kassay.experiments.sources.merge_captures import (
     Capture,
     ObservedGroup,
@@ -36,8 +36,8 @@ from kassay.experiments.sources.tool_documents.topic_and_log_dir_tools import (
     is_log_dirs,
     parse_log_dirs,
 )
-from kassay.reference.documents.family_documents import FamilyDocument, OtherKindError
 from kassay.reference.documents.json_codec import read_groups
+from kassay.reference.documents.kind_documents import KindDocument, OtherKindError
 from kassay.reference.documents.text_files import SourceText, read_text, source_texts
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
@@ -57,10 +57,10 @@ class ImportedGroup:
     is_document: bool = False
     option_notes: tuple[str, ...] = ()  # notes that options add to a group document
     # Group of another kind; ``error`` is the error of readers of consumer groups.
-    document: FamilyDocument | None = None
+    document: KindDocument | None = None
 
     @classmethod
-    def of_family(cls, id: str | None, document: FamilyDocument | InputError) -> "ImportedGroup":
+    def of_document(cls, id: str | None, document: KindDocument | InputError) -> "ImportedGroup":
         """Return the result for a group of another kind than consumers, or for its error."""
         if isinstance(document, InputError):
             return cls(id, error=str(document))
@@ -107,19 +107,21 @@ def _import_texts(
     texts: Iterable[SourceText], options: ImportOptions, *, empty: EmptyGroups
 ) -> Iterator[ImportedGroup]:
     """Yield the consumer groups of all texts, then the groups of other kinds."""
-    families: list[SourceText] = []
-    options = yield from _consumer_groups(_without_families(texts, families), options, empty=empty)
-    for text in families:
-        yield from _family_groups(text, options)
+    kind_texts: list[SourceText] = []
+    options = yield from _consumer_groups(
+        _without_kind_texts(texts, kind_texts), options, empty=empty
+    )
+    for text in kind_texts:
+        yield from _kind_groups(text, options)
 
 
-def _without_families(
-    texts: Iterable[SourceText], families: list[SourceText]
+def _without_kind_texts(
+    texts: Iterable[SourceText], kind_texts: list[SourceText]
 ) -> Iterator[SourceText]:
     """Yield the texts about consumer groups, and add the others to a list."""
     for text in texts:
-        if text.error is None and text.documents is None and is_family_text(text.text):
-            families.append(text)
+        if text.error is None and text.documents is None and is_kind_text(text.text):
+            kind_texts.append(text)
         else:
             yield text
 
@@ -165,13 +167,13 @@ def _consumer_groups(
     return options
 
 
-def _family_groups(text: SourceText, options: ImportOptions) -> Iterator[ImportedGroup]:
+def _kind_groups(text: SourceText, options: ImportOptions) -> Iterator[ImportedGroup]:
     """Yield the groups of a text about share groups, Streams applications or Connect."""
     try:
-        for id, found in read_family_text(
+        for id, found in read_kind_text(
             text.text, name=text.name, group=text.group, options=options
         ):
-            yield ImportedGroup.of_family(id, found)
+            yield ImportedGroup.of_document(id, found)
     except InputError as error:
         yield ImportedGroup(text.group, error=str(error))
 

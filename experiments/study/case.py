@@ -12,9 +12,9 @@ from operator import xor
 
 from kassay.experiments.implementations.library_catalogue import kind_of_assignor
 from kassay.experiments.study.families.registry import DOCUMENT_FAMILIES, FAMILIES, STUDIED
-from kassay.reference.assignors.share_streams_connect_ports import FAMILY_PORTS
-from kassay.reference.documents.family_documents import Kind
+from kassay.reference.assignors.kind_ports import KIND_PORTS
 from kassay.reference.documents.json_codec import parse_group
+from kassay.reference.documents.kind_documents import Kind
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 
@@ -222,7 +222,7 @@ def _assignors_of(family: str, names: Sequence[str]) -> tuple[str, ...]:
     kind = Kind.CONSUMER if documents is None else documents.kind
     found = tuple(name for name in names if kind_of_assignor(name) is kind)
     if documents is not None:
-        return found or tuple(name for name, port in FAMILY_PORTS.items() if port.kind is kind)
+        return found or tuple(name for name, port in KIND_PORTS.items() if port.kind is kind)
     if names and not found:
         raise UsageError(f"family {family!r}: none of the assignors is one of consumer groups")
     return found

@@ -15,7 +15,7 @@ from kassay.experiments.study.batches import BATCH_CASES
 from kassay.experiments.study.case import IMPORTED, Cases, ImportedCases, family_cases
 from kassay.experiments.study.families.registry import STUDIED
 from kassay.reference.assignors import ASSIGNORS
-from kassay.reference.assignors.share_streams_connect_ports import FAMILY_PORTS
+from kassay.reference.assignors.kind_ports import KIND_PORTS
 from kassay.reference.documents.config_nodes import ConfigNode, read_nodes
 from kassay.reference.model.errors import InputError
 
@@ -171,10 +171,10 @@ def _assignors(nodes: ConfigNode) -> tuple[str, ...]:
         name = node.text()
         if is_library_assignor(name):
             name = _library_assignor(node, name)
-        elif name not in ASSIGNORS and name not in FAMILY_PORTS:
+        elif name not in ASSIGNORS and name not in KIND_PORTS:
             node.fail(
                 f"unknown assignor {name!r}, expected one of "
-                f"{', '.join((*ASSIGNORS, *FAMILY_PORTS))}, "
+                f"{', '.join((*ASSIGNORS, *KIND_PORTS))}, "
                 "LIBRARY[@VERSION]:ASSIGNOR"
             )
         if name in names:

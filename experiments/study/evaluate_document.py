@@ -6,18 +6,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kassay.experiments.comparison.family_comparison import compare_answer
-from kassay.experiments.comparison.family_measures import FamilyMeasure
-from kassay.experiments.comparison.streams_comparison import compare_stable_application
 from kassay.experiments.implementations.convergence import Ending
 from kassay.experiments.implementations.runner import run_on_document
-from kassay.experiments.implementations.streams_and_connect_events import (
+from kassay.experiments.kinds.comparison import compare_answer
+from kassay.experiments.kinds.events import (
     ending_without_answer,
     measure_cluster,
     run_application_until_stable,
 )
+from kassay.experiments.kinds.measures import KindMeasure
+from kassay.experiments.kinds.streams_comparison import compare_stable_application
 from kassay.experiments.study.case import Case
-from kassay.experiments.study.families.share_streams_connect import DocumentFamily
+from kassay.experiments.study.families.document_families import DocumentFamily
 from kassay.experiments.study.table_rows import (
     AssignmentRow,
     CaseRecord,
@@ -25,7 +25,7 @@ from kassay.experiments.study.table_rows import (
     MeasureRow,
     TimingRow,
 )
-from kassay.reference.documents.family_documents import FamilyDocument, Kind
+from kassay.reference.documents.kind_documents import Kind, KindDocument
 from kassay.solver.limits import SearchLimits
 
 
@@ -33,7 +33,7 @@ from kassay.solver.limits import SearchLimits
 class _Measured:
     """Measures of the last stable answer of an assignor, or the reason why it has none."""
 
-    measures: Sequence[FamilyMeasure] = ()
+    measures: Sequence[KindMeasure] = ()
     ending: Ending = Ending.OK
     detail: str | None = None
     rounds: int = 1
@@ -68,7 +68,7 @@ def evaluate_document(
     )
 
 
-def _measure(document: FamilyDocument, assignor: str, limits: SearchLimits) -> _Measured:
+def _measure(document: KindDocument, assignor: str, limits: SearchLimits) -> _Measured:
     start = time.perf_counter()
     rounds = 1
     if document.kind is Kind.STREAMS:
@@ -78,7 +78,7 @@ def _measure(document: FamilyDocument, assignor: str, limits: SearchLimits) -> _
             return _Measured((), event.ending, event.detail, event.rebalances, seconds)
         rounds = event.rebalances
         compared = compare_stable_application(document, event, limits)
-        added = [FamilyMeasure("rebalances", rounds, None, None)]
+        added = [KindMeasure("rebalances", rounds, None, None)]
     else:
         result = run_on_document(document, assignor)
         seconds = time.perf_counter() - start
@@ -91,13 +91,13 @@ def _measure(document: FamilyDocument, assignor: str, limits: SearchLimits) -> _
     return _Measured((*compared.measures, *added), rounds=rounds, seconds=seconds)
 
 
-def _starts(answer: Any) -> Iterator[FamilyMeasure]:
+def _starts(answer: Any) -> Iterator[KindMeasure]:
     """Yield the number of tasks that workers start after the first step."""
     if "rounds" in answer["steps"][-1]:  # not with the eager protocol
-        yield FamilyMeasure("task_starts", measure_cluster(answer).started_tasks, None, None)
+        yield KindMeasure("task_starts", measure_cluster(answer).started_tasks, None, None)
 
 
-def _group_row(case: Case, document: FamilyDocument, *, drawn: bool) -> GroupRow:
+def _group_row(case: Case, document: KindDocument, *, drawn: bool) -> GroupRow:
     content: Any = document.content
     last = content["steps"][-1] if document.kind is Kind.CONNECT else content
     places = next(last[key] for key in ("members", "processes", "workers") if key in last)

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from kassay.reference.documents.family_documents import family_error
 from kassay.reference.documents.json_values import (
     LocatedDocument,
     as_array,
@@ -24,6 +23,7 @@ from kassay.reference.documents.json_values import (
     parse_json,
     read_json_documents,
 )
+from kassay.reference.documents.kind_documents import wrong_kind_error
 from kassay.reference.documents.text_files import read_json_object
 from kassay.reference.documents.topic_and_member_documents import (
     member_document,
@@ -64,7 +64,7 @@ def parse_group(document: object, *, where: str = "group") -> Group:
     """
     table = as_object(document, where)
     if "kind" in table:
-        raise family_error(as_text(table["kind"], f"{where}: kind"), where)
+        raise wrong_kind_error(as_text(table["kind"], f"{where}: kind"), where)
     check_keys(table, _KEYS, where, required=("topics", "members"))
     topics = as_object(table["topics"], f"{where}: topics")
     members = as_array(table["members"], f"{where}: members")

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kassay.experiments.implementations.runner import run_on_document
-from kassay.experiments.implementations.streams_and_connect_events import (
+from kassay.experiments.kinds.events import (
     ConnectEvent,
     measure_cluster,
 )
-from kassay.reference.documents.family_documents import FamilyDocument
-from tests.conformance.family_site import CONNECTORS, MAX_DELAY, FamilySite
+from kassay.reference.documents.kind_documents import KindDocument
+from tests.conformance.kind_site import CONNECTORS, MAX_DELAY, KindSite
 
 Tasks = dict[str, dict[int, str]]
 """Worker of each task by connector."""
@@ -35,7 +35,7 @@ class StoppedWorker:
     until: float
 
     @classmethod
-    def stop_last_worker(cls, site: FamilySite, before: Tasks) -> StoppedWorker:
+    def stop_last_worker(cls, site: KindSite, before: Tasks) -> StoppedWorker:
         """Stop the worker that was started last."""
         address = site.connect.urls[-1].removeprefix("http://")
         tasks = tuple(one for one in task_ids() if before[one[0]][one[1]] == address)
@@ -46,7 +46,7 @@ class StoppedWorker:
         process.wait(20)
         return cls(address, tasks, since, time.monotonic())
 
-    def await_stopped_seconds(self, site: FamilySite) -> list[tuple[float, float]]:
+    def await_stopped_seconds(self, site: KindSite) -> list[tuple[float, float]]:
         """Wait until the tasks run again; return the bounds of the stopped time of each task."""
         idle = dict.fromkeys(self.tasks, self.until)
         bounds: dict[tuple[str, int], tuple[float, float]] = {}
@@ -70,7 +70,7 @@ class StoppedWorker:
 
 
 def simulate_restart(
-    document: FamilyDocument, before: Tasks, worker: str, downtime: int
+    document: KindDocument, before: Tasks, worker: str, downtime: int
 ) -> tuple[Mapping[str, Any], ConnectEvent]:
     """Return the simulated state after the restart of a worker that is not the leader."""
     content: Any = document.content

@@ -18,10 +18,10 @@ from typing import Literal, get_args
 
 import jpype
 
-Kind = Literal["clients", "broker", "tools", "older-tools", "families", "s3"]
+Kind = Literal["clients", "broker", "tools", "older-tools", "kinds", "s3"]
 """``clients``: consumers, client assignors, broker assignors. ``broker``: a whole KRaft
 broker. ``tools``: the classes behind ``kafka-consumer-groups.sh`` and its siblings;
-``older-tools``: those of release 3.9, with ``kafka-dump-log.sh``. ``families``: Kafka Streams
+``older-tools``: those of release 3.9, with ``kafka-dump-log.sh``. ``kinds``: Kafka Streams
 and Kafka Connect. ``s3``: Hadoop's S3 client for Spark."""
 
 POM = Path(__file__).with_name("pom.xml")

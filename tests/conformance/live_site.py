@@ -26,7 +26,7 @@ from tests.conformance.admin import Administrator, administrator
 from tests.conformance.broker import running_cluster
 from tests.conformance.cluster_with_groups import JAAS
 from tests.conformance.consumers import Profile
-from tests.conformance.family_processes import await_threads, running_connect, running_streams
+from tests.conformance.kind_processes import await_threads, running_connect, running_streams
 from tests.conformance.running_group import RunningGroup
 
 with warnings.catch_warnings():
@@ -181,7 +181,7 @@ class _PollingConsumer(Thread):
         self.join(SECONDS)
 
 
-def _families(stack: ExitStack, site: Site) -> None:
+def _kinds(stack: ExitStack, site: Site) -> None:
     """Run Kafka Streams under both protocols, and Connect workers with a sink of three tasks."""
     directory = Path(stack.enter_context(TemporaryDirectory()))
     start = partial(running_streams, site.bootstrap, directory=directory)
@@ -266,7 +266,7 @@ def running_site() -> Iterator[Site]:
         admin = stack.enter_context(administrator(cluster.bootstrap))
         admin.create_topics(TOPICS)
         site = Site(cluster.bootstrap, cluster.listeners["LOGIN"], admin)
-        _families(stack, site)
+        _kinds(stack, site)
         both = ("orders", "lowrate")
         _java(stack, site, "two-topics", _profile("e1", *both), _profile("e2", *both))
         _java(

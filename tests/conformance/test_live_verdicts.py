@@ -44,7 +44,7 @@ LOGIN = {
     "sasl.password": READER,
 }
 CONNECT = "connect-workers"
-FAMILIES = {STREAMS: "streams", "streams-group": "streams-group"}
+KINDS = {STREAMS: "streams", "streams-group": "streams-group"}
 """Kind of the groups that are no groups of consumers."""
 _REFUSED_GROUP = KafkaError.GROUP_AUTHORIZATION_FAILED
 
@@ -109,9 +109,9 @@ def test_the_survey_contains_every_group(
     assert ended.value.code == 0
     rows = {row["id"]: row for row in map(json.loads, capsys.readouterr().out.splitlines())}
     assert "--connect-url" in rows.pop(CONNECT)["skipped"]
-    families = {name: rows.pop(name) for name in FAMILIES}
-    assert {name: row["kind"] for name, row in families.items()} == FAMILIES
-    assert all(row["verdict"] for row in families.values())
+    kinds = {name: rows.pop(name) for name in KINDS}
+    assert {name: row["kind"] for name, row in kinds.items()} == KINDS
+    assert all(row["verdict"] for row in kinds.values())
     consumers = {name: one for name, one in site.groups.items() if name != STREAMS}
     assert {name: row["members"] for name, row in rows.items()} == {
         name: len(clients) for name, clients in consumers.items()
@@ -125,12 +125,12 @@ def test_groups_of_other_types_are_documents_or_named(site: Site) -> None:
         live = import_live(LiveCluster(site.bootstrap, timeout=20), names, ImportOptions())
         return {one.id: one for one in live}
 
-    every, named = imported(), imported(CONNECT, *FAMILIES)
+    every, named = imported(), imported(CONNECT, *KINDS)
     assert "--connect-url" in str(every[CONNECT].skipped)
     assert named[CONNECT].error == every[CONNECT].skipped
     for found in (every, named):
         documents = {name: one.document for name, one in found.items() if one.document is not None}
-        assert {name: str(one.kind) for name, one in documents.items()} == FAMILIES
+        assert {name: str(one.kind) for name, one in documents.items()} == KINDS
 
 
 def test_the_import_requires_describe_on_groups_and_topics(

@@ -8,7 +8,7 @@ import pytest
 from kassay.experiments.implementations.installation import install
 from kassay.experiments.implementations.library_catalogue import parse_library_version
 from kassay.experiments.implementations.runner import run_on_document
-from kassay.reference.documents.family_documents import Kind, parse_family_document
+from kassay.reference.documents.kind_documents import Kind, parse_kind_document
 
 pytestmark = pytest.mark.kafka
 SEEDS = int(os.environ.get("KASSAY_SHARE_SEEDS", "3400"))
@@ -53,7 +53,7 @@ def test_the_port_equals_the_class_of_the_broker():
         rng = Random(seed)
         group = random_group(rng)
         for _ in range(3):
-            document = parse_family_document(group, kind=Kind.SHARE)
+            document = parse_kind_document(group, kind=Kind.SHARE)
             expected = run_on_document(document, "kafka-broker@4.4.0@300s:share")
             found = run_on_document(document, "share")
             assert found.failed == expected.failed, (seed, group)

@@ -16,12 +16,12 @@ import pytest
 from confluent_kafka import Producer
 
 from kassay.experiments.implementations.callable_server import load_callable
-from kassay.reference.documents.family_documents import Kind, parse_family_document
+from kassay.reference.documents.kind_documents import Kind, parse_kind_document
 from tests.conformance import jars
 from tests.conformance.admin import administrator
 from tests.conformance.broker import running_cluster
-from tests.conformance.family_problems import random_application
-from tests.conformance.family_processes import StreamsApplication, running_java, running_streams
+from tests.conformance.kind_problems import random_application
+from tests.conformance.kind_processes import StreamsApplication, running_java, running_streams
 
 pytestmark = pytest.mark.kafka
 
@@ -50,7 +50,7 @@ def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
         REMEDIES / f"{CLASS}.java",
         Path(__file__).with_name("clients") / "TaskAssignorDriver.java",
     ]
-    classpath = os.pathsep.join(jars.classpath("families"))
+    classpath = os.pathsep.join(jars.classpath("kinds"))
     command = [javac, "-Xlint:all", "-Werror", "-d", directory, "-cp", classpath, *sources]
     subprocess.run(command, check=True, timeout=300)
     return directory
@@ -67,7 +67,7 @@ def test_the_java_class_equals_the_python_module(classes: Path) -> None:
             process.stdin.flush()
             found = json.loads(process.stdout.readline())
             assert found.pop("error") == "NONE", problem
-            expected = assign(parse_family_document(problem, kind=Kind.STREAMS))  # type: ignore[arg-type]
+            expected = assign(parse_kind_document(problem, kind=Kind.STREAMS))  # type: ignore[arg-type]
             assert found == expected, problem
 
 

@@ -11,7 +11,7 @@ from kassay.experiments.cli.options.source_options import GroupSource
 from kassay.experiments.cli.results.process_each_group import (
     GroupResult,
     process_each_group,
-    process_family_documents,
+    process_kind_documents,
 )
 from kassay.experiments.cli.results.write_results import Record, TableLayout
 from kassay.experiments.implementations.library_catalogue import (
@@ -20,8 +20,8 @@ from kassay.experiments.implementations.library_catalogue import (
 )
 from kassay.experiments.implementations.runner import RunResult, run, run_on_document
 from kassay.reference.assignors import ASSIGNORS
-from kassay.reference.documents.family_documents import FamilyDocument, Kind
 from kassay.reference.documents.json_codec import assignment_document
+from kassay.reference.documents.kind_documents import Kind, KindDocument
 from kassay.reference.model.assignment import violations
 from kassay.reference.model.assignor_result import LivelockError, UpstreamError
 from kassay.reference.model.group import Group
@@ -64,9 +64,9 @@ def assign(options: AssignOptions, source: GroupSource, custom: CustomAssignors)
 
 
 def _assign_documents(file: Path, kind: Kind, name: str, output_format: Format) -> None:
-    """Run an assignor of a family other than consumer groups on each document of a file."""
+    """Run an assignor of another kind of groups on each document of a file."""
 
-    def process(document: FamilyDocument) -> GroupResult:
+    def process(document: KindDocument) -> GroupResult:
         result = run_on_document(document, name)
         record: dict[str, object] = {
             "id": document.id,
@@ -80,7 +80,7 @@ def _assign_documents(file: Path, kind: Kind, name: str, output_format: Format) 
         return GroupResult(record, reached=result.answer is not None)
 
     layout = TableLayout(first=("place",), numbers=(), last=("assigned",), rows=_answer_rows)
-    process_family_documents(file, kind, process, output_format, layout)
+    process_kind_documents(file, kind, process, output_format, layout)
 
 
 def _record(group: Group, assignor: str, result: RunResult) -> dict[str, object]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import typer
 
-from kassay.experiments.cli.families.comparison_results import compare_families
+from kassay.experiments.cli.kinds.comparison_results import compare_documents
 from kassay.experiments.cli.options.assignor_options import CustomAssignors, assignors_option
 from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
 from kassay.experiments.cli.options.search_options import LimitOptions, ObjectiveOptions
@@ -21,7 +21,7 @@ from kassay.experiments.implementations.convergence import StableResult, run_unt
 from kassay.experiments.implementations.custom_assignor_names import is_custom_assignor
 from kassay.experiments.implementations.library_catalogue import kind_of_assignor
 from kassay.experiments.planning.preparation.planning_levels import level_words
-from kassay.reference.documents.family_documents import Kind
+from kassay.reference.documents.kind_documents import Kind
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, leximax, loads, measures
 from kassay.solver.initial_solutions import longest_processing_time
@@ -74,7 +74,7 @@ def compare(
             raise typer.BadParameter(
                 f"documents of kind {str(kind)!r} have fixed levels and no custom assignors"
             )
-        compare_families(source.file, kind, names, options.output_format, case_limits)
+        compare_documents(source.file, kind, names, options.output_format, case_limits)
         return
 
     def process(group: Group) -> GroupResult:

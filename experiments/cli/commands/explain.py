@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from kassay.experiments.cli.families.comparison_results import explain_families
+from kassay.experiments.cli.kinds.comparison_results import explain_documents
 from kassay.experiments.cli.options.assignor_options import assignor_option
 from kassay.experiments.cli.options.option_groups import option
 from kassay.experiments.cli.options.output_options import (
@@ -33,8 +33,8 @@ from kassay.experiments.planning.moves.explain_weighted_assignment import (
 )
 from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
 from kassay.reference.assignors import run_assignor
-from kassay.reference.documents.family_documents import Kind
 from kassay.reference.documents.json_codec import load_assignment
+from kassay.reference.documents.kind_documents import Kind
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
@@ -97,7 +97,7 @@ def explain(
     kind = Kind.CONSUMER if options.assignor is None else kind_of_assignor(options.assignor)
     if kind is not Kind.CONSUMER and options.assignor is not None:
         names = [options.assignor]
-        explain_families(source.file, kind, names, options.output_format, search.limits())
+        explain_documents(source.file, kind, names, options.output_format, search.limits())
         return
     given = None if options.assignment is None else load_assignment(options.assignment)
     files = numbered(options.plot)

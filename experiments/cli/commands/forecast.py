@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import typer
 
-from kassay.experiments.cli.families.forecasts import FORECAST_LAYOUT, family_forecast
-from kassay.experiments.cli.families.other_kinds import read_selected
+from kassay.experiments.cli.kinds.forecasts import FORECAST_LAYOUT, forecast_document
+from kassay.experiments.cli.kinds.other_kinds import read_selected
 from kassay.experiments.cli.messages import print_note
 from kassay.experiments.cli.options.option_checks import given_options
 from kassay.experiments.cli.options.option_groups import option
@@ -147,7 +147,7 @@ def forecast(options: ForecastOptions, planned: EventOptions, source: SelectedGr
     sizes = options.at_once or [1]
     others, groups = read_selected(source.file, source.import_options(), source.group)
     if others:
-        forecast_family = family_forecast(
+        process_document = forecast_document(
             downtime_ms=settings.downtime,
             pause_ms=settings.pause,
             assignors=options.assignor or (),
@@ -155,7 +155,7 @@ def forecast(options: ForecastOptions, planned: EventOptions, source: SelectedGr
             output_format=options.output_format,
         )
         process_documents(
-            source.file, forecast_family, others, options.output_format, FORECAST_LAYOUT
+            source.file, process_document, others, options.output_format, FORECAST_LAYOUT
         )
         return
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from kassay.experiments.cli.families.comparison_results import family_documents, hunt_families
+from kassay.experiments.cli.kinds.comparison_results import hunt_documents, kind_documents
 from kassay.experiments.cli.messages import BAD_INPUT, print_note
 from kassay.experiments.cli.options.assignor_options import (
     CustomAssignors,
@@ -22,7 +22,7 @@ from kassay.experiments.cli.options.search_options import LimitOptions
 from kassay.experiments.cli.options.source_options import read_group_documents
 from kassay.experiments.cli.options.spark_options import SparkOptions, tasks_option
 from kassay.experiments.cli.results.write_results import json_line, print_table, write_text
-from kassay.experiments.counterexamples.family_document_hunt import FamilyHunt
+from kassay.experiments.counterexamples.document_hunt import DocumentHunt
 from kassay.experiments.counterexamples.find_counterexample import (
     EXHAUSTIVE,
     CaseSearch,
@@ -37,7 +37,7 @@ from kassay.experiments.counterexamples.gallery import (
     gallery,
     render_gallery,
 )
-from kassay.experiments.counterexamples.random_family_documents import random_case
+from kassay.experiments.counterexamples.random_documents import random_case
 from kassay.experiments.counterexamples.shrinking import size_of
 from kassay.experiments.implementations.custom_assignor_names import is_custom_assignor
 from kassay.experiments.implementations.library_catalogue import kind_of_assignor
@@ -46,8 +46,8 @@ from kassay.experiments.spark.session import spark_session
 from kassay.experiments.study.case import Cases, JoinedCases, ListedCases, cases_of, imported_cases
 from kassay.experiments.study.families.registry import FAMILIES
 from kassay.experiments.study.output_reader import check_writable
-from kassay.reference.documents.family_documents import Kind
 from kassay.reference.documents.json_codec import group_document, parse_group
+from kassay.reference.documents.kind_documents import Kind
 from kassay.reference.model.errors import UsageError
 
 _FAMILIES = (EXHAUSTIVE, *FAMILIES)
@@ -137,11 +137,11 @@ def hunt(
                 "--measure requires an assignor of share groups, Streams or Connect, and such an "
                 "assignor requires --measure"
             )
-        search = FamilyHunt(name, options.measure, limits.case_limits(), options.excess)
+        search = DocumentHunt(name, options.measure, limits.case_limits(), options.excess)
         sizes = {"places": options.members, "tasks": options.partitions}
-        hunt_families(
+        hunt_documents(
             search,
-            family_documents(options.groups, kind)
+            kind_documents(options.groups, kind)
             if options.groups
             else (random_case(kind, n, assignor=name, **sizes) for n in range(options.cases)),
             options.output,

@@ -22,7 +22,7 @@ from kassay.experiments.sources.capture_files import (
     import_groups,
     join_imported,
 )
-from kassay.experiments.sources.families.connect_rest import read_connect_cluster
+from kassay.experiments.sources.kinds.connect_rest import read_connect_cluster
 from kassay.reference.documents.json_codec import group_document
 
 
@@ -82,7 +82,7 @@ def import_(
         document = read_connect_cluster(
             options.connect_url, timeout=cluster.timeout, id=groups[0] if groups else None
         )
-        imported = iter([ImportedGroup.of_family(document.id, document)])
+        imported = iter([ImportedGroup.of_document(document.id, document)])
     elif cluster.bootstrap_server is None:
         id = groups[0] if groups else None
         imported = import_groups(options.paths or (), known, stdin=sys.stdin, group=id, empty=empty)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import typer
 
-from kassay.experiments.cli.families.current_states import STATE_LAYOUT, family_state
-from kassay.experiments.cli.families.other_kinds import ParsedDocument, read_selected
+from kassay.experiments.cli.kinds.current_states import STATE_LAYOUT, compare_state
+from kassay.experiments.cli.kinds.other_kinds import ParsedDocument, read_selected
 from kassay.experiments.cli.messages import BAD_INPUT, NOT_REACHED, print_error, print_note
 from kassay.experiments.cli.options.option_checks import given_options
 from kassay.experiments.cli.options.option_groups import REQUIRED, argument, option
@@ -32,7 +32,7 @@ from kassay.experiments.planning.plan_output.render_plan import render_summary
 from kassay.experiments.planning.preparation.identify_assignor import installed_client
 from kassay.experiments.planning.preparation.planning_start import check_planning_start
 from kassay.experiments.planning.scenarios.scenario_spec import parse_growth
-from kassay.reference.documents.family_documents import FamilyDocument
+from kassay.reference.documents.kind_documents import KindDocument
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import parts_without_effect, target_assignment
@@ -230,12 +230,12 @@ def _plan_other_kinds(
     output_format = Format.TABLE if options.is_text else Format.JSONL
     directories = None
     if options.output is not None:
-        ids = [one.id for _, one in others if isinstance(one, FamilyDocument)]
+        ids = [one.id for _, one in others if isinstance(one, KindDocument)]
         parts = directory_names(ids) if len(ids) > 1 else [""]
         directories = (options.output / part for part in parts)
     process_documents(
         options.source,
-        family_state(output_format, limits.interruptible_limits(), directories=directories),
+        compare_state(output_format, limits.interruptible_limits(), directories=directories),
         others,
         output_format,
         STATE_LAYOUT,

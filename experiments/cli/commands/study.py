@@ -24,7 +24,7 @@ from kassay.experiments.cli.options.spark_options import SparkOptions, tasks_opt
 from kassay.experiments.cli.results.write_results import print_table
 from kassay.experiments.cli.run_control import note_on_interrupt
 from kassay.experiments.report.assignor_summary import by_scope
-from kassay.experiments.report.share_streams_connect_section import measure_section
+from kassay.experiments.report.measure_section import measure_section
 from kassay.experiments.spark.output_files import delete_abandoned_runs, read_summary
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.spark.study_pipeline import read_documents, study_digest, write_study

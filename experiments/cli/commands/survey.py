@@ -33,7 +33,7 @@ from kassay.experiments.planning.plan_output.plan_files import (
     write_plan,
 )
 from kassay.experiments.planning.survey.render_survey import render_survey
-from kassay.experiments.planning.survey.survey_group import survey_family
+from kassay.experiments.planning.survey.survey_group import survey_other_kind
 from kassay.experiments.planning.survey.survey_processes import survey_groups
 from kassay.experiments.planning.survey.survey_result import (
     MoveHistory,
@@ -42,7 +42,7 @@ from kassay.experiments.planning.survey.survey_result import (
     UnsurveyedGroup,
 )
 from kassay.experiments.sources.capture_files import EmptyGroups
-from kassay.reference.documents.family_documents import FamilyDocument, OtherKindError
+from kassay.reference.documents.kind_documents import KindDocument, OtherKindError
 from kassay.reference.documents.text_files import name_of
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
@@ -196,11 +196,11 @@ def _histories(directory: Path | None) -> dict[str, MoveHistory]:
 
 def _read(
     source: Path | None, cluster: SampledClusterOptions, source_data: SourceOptions
-) -> tuple[list[Group], list[FamilyDocument], list[SurveyResult]]:
+) -> tuple[list[Group], list[KindDocument], list[SurveyResult]]:
     """Read groups, documents of other kinds, and results of unread groups; print no notes."""
     options = source_data.import_options()
     groups: list[Group] = []
-    documents: list[FamilyDocument] = []
+    documents: list[KindDocument] = []
     others: list[SurveyResult] = []
     if source is not None:
         parsed = read_source(source, options, print_notes=False)
@@ -241,7 +241,7 @@ def _survey(
 
 
 def _survey_documents(
-    documents: Sequence[FamilyDocument], budget: SearchBudget, *, waiting: int
+    documents: Sequence[KindDocument], budget: SearchBudget, *, waiting: int
 ) -> Iterator[SurveyResult]:
     """Survey documents of other kinds, with an equal share of the time for each waiting group."""
     for number, document in enumerate(documents):
@@ -249,7 +249,7 @@ def _survey_documents(
             return
         PROGRESS(f"{number} of {len(documents)} documents of other kinds")
         seconds = budget.seconds / (len(documents) - number + waiting) / _SEARCHES
-        yield survey_family(document, limits=SearchLimits(time=seconds, stop=STOP))
+        yield survey_other_kind(document, limits=SearchLimits(time=seconds, stop=STOP))
 
 
 def _write_pages(

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import typer
 
-from kassay.experiments.cli.families.forecasts import FORECAST_LAYOUT
-from kassay.experiments.cli.families.other_kinds import ParsedDocument, read_selected
-from kassay.experiments.cli.families.setting_changes import family_what_if
+from kassay.experiments.cli.kinds.forecasts import FORECAST_LAYOUT
+from kassay.experiments.cli.kinds.other_kinds import ParsedDocument, read_selected
+from kassay.experiments.cli.kinds.setting_changes import change_settings
 from kassay.experiments.cli.messages import print_note
 from kassay.experiments.cli.options.assignor_options import assignor_option
 from kassay.experiments.cli.options.option_groups import option
@@ -226,7 +226,7 @@ def _change_settings(
     limits: SearchLimits,
 ) -> None:
     """Compare the costs of events with the current and the changed settings of each document."""
-    process = family_what_if(
+    process = change_settings(
         options.settings or (),
         downtime_ms=round(1000 * options.downtime),
         pause_ms=round(1000 * options.pause),

@@ -25,21 +25,21 @@ from kassay.experiments.implementations.library_catalogue import (
     parse_library_assignor,
 )
 from kassay.reference.assignors import ASSIGNORS, DEFAULT_ASSIGNORS
-from kassay.reference.assignors.share_streams_connect_ports import FAMILY_PORTS
+from kassay.reference.assignors.kind_ports import KIND_PORTS
 from kassay.reference.model.errors import InputError, UsageError
 
 
 def known_assignor(name: str, *, of_each_kind: bool = False) -> str:
     """Check the name of a port or of an assignor of an installed library.
 
-    Return the complete name, with the version of the library. Assignors of families other than
-    consumer groups are errors unless ``of_each_kind`` is true.
+    Return the complete name, with the version of the library. Assignors of other kinds of groups
+    are errors unless ``of_each_kind`` is true.
     """
-    if name in FAMILY_PORTS:
+    if name in KIND_PORTS:
         if of_each_kind:
             return name
         raise typer.BadParameter(
-            f"{name} reads documents of kind {str(FAMILY_PORTS[name].kind)!r}, which this "
+            f"{name} reads documents of kind {str(KIND_PORTS[name].kind)!r}, which this "
             "command does not support; use kassay assign, compare, explain, hunt or study"
         )
     if not is_library_assignor(name):
@@ -78,7 +78,7 @@ _LIBRARIES = (
 
 def assignor_option(*, of_each_kind: bool = False) -> Any:
     """Declare one assignor: of consumer groups, or of each kind of documents."""
-    names = [*ASSIGNORS, *FAMILY_PORTS] if of_each_kind else ASSIGNORS
+    names = [*ASSIGNORS, *KIND_PORTS] if of_each_kind else ASSIGNORS
     check = _assignor_of_each_kind if of_each_kind else _known_assignor
     text = f"Kafka assignor: {', '.join(names)}; {_LIBRARIES}"
     return option(None, text, callback=check, metavar="NAME")
@@ -88,7 +88,7 @@ def assignors_option() -> Any:
     """Declare the assignors of a comparison, of one kind of documents."""
     return option(
         None,
-        f"Kafka assignor, repeatable: {', '.join([*ASSIGNORS, *FAMILY_PORTS])}; {_LIBRARIES}",
+        f"Kafka assignor, repeatable: {', '.join([*ASSIGNORS, *KIND_PORTS])}; {_LIBRARIES}",
         callback=_assignors_of_one_kind,
         metavar="NAME",
         show_default="all but legacy-range and legacy-roundrobin",

@@ -20,8 +20,8 @@ from kassay.experiments.sources.capture_files import (
 )
 from kassay.experiments.sources.hosts_speeds_weights import RATE, load_speeds, parse_hosts
 from kassay.experiments.sources.import_options import WEIGHT_NAMES, ImportOptions
-from kassay.reference.documents.family_documents import OtherKindError
 from kassay.reference.documents.json_codec import group_document, load_weights
+from kassay.reference.documents.kind_documents import OtherKindError
 from kassay.reference.documents.text_files import STDIN, name_of
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group

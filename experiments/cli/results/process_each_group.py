@@ -20,7 +20,7 @@ from kassay.experiments.cli.results.write_results import (
     print_scalars,
 )
 from kassay.experiments.cli.run_control import PROGRESS, STOP, exit_interrupted, stop_on_interrupt
-from kassay.reference.documents.family_documents import FamilyDocument, Kind, read_family_documents
+from kassay.reference.documents.kind_documents import Kind, KindDocument, read_kind_documents
 from kassay.reference.documents.text_files import STDIN, name_of, open_text
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
@@ -105,10 +105,10 @@ def _without_time(value: object) -> object:
     return value
 
 
-def process_family_documents(
+def process_kind_documents(
     file: Path,
     kind: Kind,
-    process: Callable[[FamilyDocument], GroupResult],
+    process: Callable[[KindDocument], GroupResult],
     output_format: Format,
     layout: TableLayout,
 ) -> None:
@@ -116,7 +116,7 @@ def process_family_documents(
     if file != STDIN and not file.is_file():
         raise InputError(f"{file}: expected an existing file with documents of kind {kind}")
     with open_text(file) as stream:
-        documents = read_family_documents(stream, name=name_of(file), kind=kind)
+        documents = read_kind_documents(stream, name=name_of(file), kind=kind)
         process_documents(file, process, documents, output_format, layout)
 
 
@@ -127,7 +127,7 @@ def process_documents(
     output_format: Format,
     layout: TableLayout | None,
 ) -> None:
-    """Process parsed documents as `process_each_group` does: groups, or documents of a family."""
+    """Process parsed groups or documents of other kinds as `process_each_group` does."""
     records: list[Record] = []
     code = 0
     for record, group_code in _results(file, process, documents, output_format):

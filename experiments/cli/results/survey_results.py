@@ -37,7 +37,7 @@ def survey_document(result: Survey) -> dict[str, object]:
 def _records(result: Survey) -> Iterator[dict[str, object]]:
     for rank, group in enumerate(result.groups, 1):
         yield {"rank": rank, **group.record()}
-    for state in result.families:
+    for state in result.states:
         yield state.record()
     for failed in result.unsurveyed:
         yield failed.record()
@@ -78,7 +78,7 @@ def _print_table(result: Survey) -> None:
     for group in result.groups:
         if group.remarks:
             typer.echo(f"* {without_control_characters(group.id or 'no id')}: {group.remarks}")
-    for state in result.families:
+    for state in result.states:
         name = without_control_characters(state.id or "no id")
         typer.echo(f"{state.kind} {name}: {state.verdict}")
     for name, value in result.totals().items():

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from kassay.experiments.comparison.optimum import keep_owners
-from kassay.experiments.planning.families.current_state import current_state
+from kassay.experiments.kinds.current_state import current_state
 from kassay.experiments.planning.preparation.plan_verdict import Verdict, other_verdict
 from kassay.experiments.planning.preparation.planning_levels import makespan_of, planning_levels
 from kassay.experiments.planning.preparation.planning_start import (
@@ -17,7 +17,7 @@ from kassay.experiments.planning.survey.survey_result import (
     SurveyResult,
     UnsurveyedGroup,
 )
-from kassay.reference.documents.family_documents import FamilyDocument
+from kassay.reference.documents.kind_documents import KindDocument
 from kassay.reference.model.assignment import movement
 from kassay.reference.model.errors import KassayError
 from kassay.reference.model.group import Group
@@ -61,8 +61,8 @@ def survey_group(
         return UnsurveyedGroup(id=group.id, reason=reason)
 
 
-def survey_family(
-    document: FamilyDocument, *, limits: SearchLimits = SearchLimits()
+def survey_other_kind(
+    document: KindDocument, *, limits: SearchLimits = SearchLimits()
 ) -> SurveyResult:
     """Compare the current state of a group of another kind than consumers with the optimum."""
     try:

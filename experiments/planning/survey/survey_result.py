@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 
-from kassay.experiments.planning.families.current_state import FamilyState
+from kassay.experiments.kinds.current_state import KindState
 from kassay.experiments.planning.preparation.plan_verdict import Verdict
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
@@ -232,7 +232,7 @@ class UnsurveyedGroup:
         return {"id": self.id, "skipped" if self.is_other_type else "error": self.reason}
 
 
-SurveyResult = SurveyedGroup | FamilyState | UnsurveyedGroup
+SurveyResult = SurveyedGroup | KindState | UnsurveyedGroup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,7 +241,7 @@ class Survey:
 
     groups: tuple[SurveyedGroup, ...]
     unsurveyed: tuple[UnsurveyedGroup, ...]
-    families: tuple[FamilyState, ...] = ()
+    states: tuple[KindState, ...] = ()
     interrupted: bool = False
 
     @classmethod
@@ -253,7 +253,7 @@ class Survey:
         return cls(
             groups=tuple(sorted(surveyed, key=SurveyedGroup.rank_key)),
             unsurveyed=tuple(sorted(failed, key=lambda one: one.id or "")),
-            families=tuple(one for one in listed if isinstance(one, FamilyState)),
+            states=tuple(one for one in listed if isinstance(one, KindState)),
         )
 
     @property
@@ -265,9 +265,9 @@ class Survey:
         """Return the sums over all groups."""
         groups = self.groups
         return {
-            "groups": len(groups) + len(self.families) + len(self.unsurveyed),
+            "groups": len(groups) + len(self.states) + len(self.unsurveyed),
             "errors": len(self.errors),
-            "groups_of_other_types": len(self.families) + len(self.unsurveyed) - len(self.errors),
+            "groups_of_other_types": len(self.states) + len(self.unsurveyed) - len(self.errors),
             "groups_with_gain": sum(one.has_gain for one in groups),
             "groups_with_gap": sum(one.gap > 0 for one in groups),
             "not_proven": sum(one.makespan.gap > 0 for one in groups),

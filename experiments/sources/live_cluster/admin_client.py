@@ -21,13 +21,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from kassay.experiments.sources.families.classic_streams_groups import ThreadMember
-from kassay.experiments.sources.families.descriptions.group_descriptions import (
-    describe_family_groups,
-)
-from kassay.experiments.sources.families.descriptions.kafka_python_connection import (
-    UnreadableDescriptionError,
-)
+from kassay.experiments.sources.kinds.classic_streams_groups import ThreadMember
 from kassay.experiments.sources.live_cluster.cluster_interface import (
     LiveGroup,
     LiveTopic,
@@ -41,8 +35,12 @@ from kassay.experiments.sources.live_cluster.convert_responses import (
     convert_offsets,
     convert_topic,
 )
+from kassay.experiments.sources.live_cluster.kafka_python import (
+    UnreadableDescriptionError,
+    describe_groups_of_kind,
+)
 from kassay.experiments.sources.merge_captures import PartitionKey
-from kassay.reference.documents.family_documents import Kind
+from kassay.reference.documents.kind_documents import Kind
 from kassay.reference.model.errors import InputError, RunError
 from kassay.reference.model.group_annotations import Protocol
 
@@ -171,9 +169,9 @@ class LiveCluster:
                         raise
         return subscriptions
 
-    def describe_families(self, kind: Kind, groups: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+    def describe_groups(self, kind: Kind, groups: Sequence[str]) -> dict[str, Mapping[str, Any]]:
         """Return the description of each share group or Streams group that can be described."""
-        return describe_family_groups(
+        return describe_groups_of_kind(
             self._bootstrap_servers, self._settings, kind, groups, timeout=self._timeout
         )
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from typing import Protocol as Interface
 
-from kassay.experiments.sources.families.classic_streams_groups import ThreadMember
+from kassay.experiments.sources.kinds.classic_streams_groups import ThreadMember
 from kassay.experiments.sources.merge_captures import PartitionKey
 from kassay.experiments.sources.recognise_library import library_of_subscription
-from kassay.reference.documents.family_documents import Kind
+from kassay.reference.documents.kind_documents import Kind
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import GroupStatus
 from kassay.reference.model.group_annotations import Protocol
@@ -112,7 +112,7 @@ class Cluster(Interface):
         The encoding is that of ``ConsumerProtocolSubscription``.
         """
 
-    def describe_families(self, kind: Kind, groups: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+    def describe_groups(self, kind: Kind, groups: Sequence[str]) -> dict[str, Mapping[str, Any]]:
         """Return the description of each share group or Streams group that can be described."""
 
     def thread_members(self, group: str) -> list[ThreadMember]:

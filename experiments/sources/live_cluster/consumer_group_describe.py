@@ -10,15 +10,15 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kassay.experiments.sources.families.descriptions.kafka_python_connection import (
-    ApiMessage,
-    connection,
-    groups_by_coordinator,
-)
 from kassay.experiments.sources.live_cluster.cluster_interface import (
     JoinedSubscription,
     LiveGroup,
     LiveMember,
+)
+from kassay.experiments.sources.live_cluster.kafka_python import (
+    ApiMessage,
+    connection,
+    groups_by_coordinator,
 )
 from kassay.experiments.sources.merge_captures import PartitionKey
 from kassay.reference.model.group import LATEST_PROTOCOL_VERSION
@@ -52,7 +52,7 @@ def describe_consumer_groups(
     """Request the descriptions of groups of the consumer protocol from their coordinators.
 
     The parameters, missing groups and errors are those of
-    `kassay.experiments.sources.families.descriptions.group_descriptions.describe_family_groups`.
+    `kassay.experiments.sources.live_cluster.kafka_python.describe_groups_of_kind`.
     """
     with connection(bootstrap_servers, settings, timeout) as manager:
         described: dict[str, LiveGroup] = {}

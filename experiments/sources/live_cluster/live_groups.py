@@ -12,9 +12,9 @@ from kassay.experiments.sources.capture_files import (
     ImportedGroup,
     imported_group,
 )
-from kassay.experiments.sources.families.classic_streams_groups import STREAMS_ASSIGNOR
 from kassay.experiments.sources.hosts_speeds_weights import measured_speeds
 from kassay.experiments.sources.import_options import ImportOptions
+from kassay.experiments.sources.kinds.classic_streams_groups import STREAMS_ASSIGNOR
 from kassay.experiments.sources.live_cluster.cluster_interface import (
     Cluster,
     ClusterReading,
@@ -26,9 +26,9 @@ from kassay.experiments.sources.live_cluster.cluster_interface import (
     read_consumer_groups,
     resolve_patterns,
 )
-from kassay.experiments.sources.live_cluster.live_families import FAMILY_TYPES, read_live_families
+from kassay.experiments.sources.live_cluster.live_kinds import KIND_TYPES, read_live_kinds
 from kassay.experiments.sources.merge_captures import ObservedGroup, ObservedMember, PartitionKey
-from kassay.reference.documents.family_documents import Kind
+from kassay.reference.documents.kind_documents import Kind
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_annotations import WeightSource
@@ -60,9 +60,9 @@ def import_live(
     readings = resolve_patterns(cluster, read_consumer_groups(cluster, names, sleep=sleep))
     is_read = all(isinstance(reading, ClusterReading) for reading in readings.values())
     others = {} if groups and is_read else cluster.other_groups()
-    kinds = {name: FAMILY_TYPES[kind] for name, kind in others.items() if kind in FAMILY_TYPES}
+    kinds = {name: KIND_TYPES[kind] for name, kind in others.items() if kind in KIND_TYPES}
     kinds |= {name: Kind.STREAMS for name, one in readings.items() if _is_application(one)}
-    families = read_live_families(cluster, kinds)
+    documents = read_live_kinds(cluster, kinds)
     topics = _consumed_topics(cluster, readings)
     partitions = [
         (name, number)
@@ -81,8 +81,8 @@ def import_live(
             sleep(sample_seconds)
         consumed = _consumed(cluster, readings)
     for name in sorted(readings if groups else {*readings, *others}):
-        if name in families:
-            yield ImportedGroup.of_family(name, families[name])
+        if name in documents:
+            yield ImportedGroup.of_document(name, documents[name])
             continue
         if name in others:
             reason = other_group_reason(name, others[name])

@@ -8,7 +8,7 @@ from typing import Any
 
 from kassay.experiments.sources.describe_output.typed_rows import MemberRow, OffsetRow, StateRow
 from kassay.experiments.sources.tool_documents.document_rows import DocumentRows, JsonFields
-from kassay.reference.documents.family_documents import Kind, family_error
+from kassay.reference.documents.kind_documents import Kind, wrong_kind_error
 from kassay.reference.model.errors import InputError
 
 _CONSUMER_URL = re.compile(r"/consumer/(?P<group>[^/?]+)")
@@ -18,7 +18,7 @@ def read_rest_resource(document: JsonFields, *, line: int) -> DocumentRows:
     """Read a REST Proxy response that contains one resource or a list of resources."""
     kind, resources = document.text("kind"), [document]
     if kind in set(Kind):
-        raise family_error(kind, document.where)
+        raise wrong_kind_error(kind, document.where)
     if kind.endswith("List"):
         _require_single_page(document)
         kind, resources = kind.removesuffix("List"), document.each("data")

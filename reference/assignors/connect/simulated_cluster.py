@@ -11,7 +11,7 @@ from typing import Any
 from kassay.reference.assignors.connect import eager
 from kassay.reference.assignors.connect.connectors_and_tasks import ConnectorsAndTasks, Task
 from kassay.reference.assignors.connect.incremental import IncrementalCooperativeAssignor
-from kassay.reference.documents.family_documents import FamilyDocument
+from kassay.reference.documents.kind_documents import KindDocument
 from kassay.reference.java.hash_codes import utf16_key
 from kassay.reference.java.hash_map import set_capacity
 from kassay.reference.java.hash_order import string_order
@@ -22,14 +22,14 @@ DEFAULT_MAX_DELAY = 300_000
 _MAX_REBALANCES = 1000
 
 
-def assign_eagerly(document: FamilyDocument) -> dict[str, object]:
+def assign_eagerly(document: KindDocument) -> dict[str, object]:
     """Return the state after each step with the eager assignor."""
     steps: Any = document.content["steps"]
     states = (eager.assign(step["workers"], step["connectors"]) for step in steps)
     return {"steps": [{"state": _documents(state)} for state in states]}
 
 
-def assign_incrementally(document: FamilyDocument) -> dict[str, object]:
+def assign_incrementally(document: KindDocument) -> dict[str, object]:
     """Return all rebalances, the state and the downtime of each step.
 
     Raises

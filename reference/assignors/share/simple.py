@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from kassay.reference.documents.family_documents import FamilyDocument
+from kassay.reference.documents.kind_documents import KindDocument
 from kassay.reference.java.hash_codes import name_uuid, uuid_hash
 from kassay.reference.java.hash_map import HashMap, capacity_for, set_capacity, uuid_map
 from kassay.reference.java.hash_order import IntegerSet, string_order
@@ -38,7 +38,7 @@ class ShareGroup:
     members: Sequence[ShareMember]
 
 
-def assign_document(document: FamilyDocument) -> dict[str, object]:
+def assign_document(document: KindDocument) -> dict[str, object]:
     """Return the answer for a checked document of a share group."""
     members: Any = document.content["members"]
     topics: Any = document.content["topics"]

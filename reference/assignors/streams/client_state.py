@@ -6,7 +6,7 @@ Upstream: org.apache.kafka.streams.processor.internals.assignment, kafka-streams
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from kassay.reference.documents.task_ids import TaskId
+from kassay.reference.documents.kind_documents import TaskId
 from kassay.reference.java.hash_codes import uuid_key
 
 

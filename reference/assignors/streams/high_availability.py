@@ -13,8 +13,7 @@ from uuid import UUID
 from kassay.reference.assignors.streams import standby_tasks
 from kassay.reference.assignors.streams.client_state import ClientState, ConstrainedPrioritySet
 from kassay.reference.assignors.streams.task_movement import Movements
-from kassay.reference.documents.family_documents import FamilyDocument
-from kassay.reference.documents.task_ids import TaskId, parse_task
+from kassay.reference.documents.kind_documents import KindDocument, TaskId, parse_task
 from kassay.reference.java.hash_codes import uuid_key
 from kassay.reference.model.assignor_result import UpstreamError
 from kassay.reference.model.errors import InputError
@@ -43,9 +42,7 @@ class Targets(NamedTuple):
     place_standbys: PlaceTasks
 
 
-def assign_document(
-    document: FamilyDocument, *, targets: Targets | None = None
-) -> dict[str, object]:
+def assign_document(document: KindDocument, *, targets: Targets | None = None) -> dict[str, object]:
     """Return the answer for a checked document of a Streams application.
 
     ``targets`` replaces upstream's first two steps, `UPSTREAM_TARGETS`.

@@ -6,7 +6,7 @@ Upstream: org.apache.kafka.streams.processor.internals.assignment, kafka-streams
 from collections.abc import Iterable, Mapping, Sequence
 
 from kassay.reference.assignors.streams.client_state import ClientState, ConstrainedPrioritySet
-from kassay.reference.documents.task_ids import TaskId
+from kassay.reference.documents.kind_documents import TaskId
 from kassay.reference.java.hash_map import HashMap
 
 Tag = tuple[str, str]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from kassay.reference.assignors.streams.client_state import ClientState, ConstrainedPrioritySet
-from kassay.reference.documents.task_ids import TaskId
+from kassay.reference.documents.kind_documents import TaskId
 from kassay.reference.java.hash_codes import uuid_key
 from kassay.reference.java.priority_queue import poll_order
 from kassay.reference.protocol.streams_messages import RUNNING

@@ -360,7 +360,7 @@ def test_results_by_family_have_the_digest_of_the_family(results, facts):
     assert set(table["family"]) > {"named", "mixed-join"}
 
 
-def test_each_family_has_a_figure(comparisons, facts):
+def test_each_kind_has_a_figure(comparisons, facts):
     shown = [plot.title for plot in facts["family_plots"]]
     assert shown == list(summary_columns.families_of(row["family"] for row in comparisons))
 

@@ -18,15 +18,15 @@ from confluent_kafka import (
     Uuid,
 )
 
-from kassay.experiments.sources.families.descriptions.kafka_python_connection import (
-    UnreadableDescriptionError,
-)
 from kassay.experiments.sources.live_cluster import admin_client
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
 from kassay.experiments.sources.live_cluster.cluster_interface import (
     LiveGroup,
     LiveMember,
     LiveTopic,
+)
+from kassay.experiments.sources.live_cluster.kafka_python import (
+    UnreadableDescriptionError,
 )
 from kassay.reference.model.errors import InputError, RunError
 from kassay.reference.model.group import GroupStatus

@@ -17,19 +17,16 @@ from kassay.experiments.planning.group_plan.plan import plan
 from kassay.experiments.planning.plan_output.plan_sentences import verdict
 from kassay.experiments.planning.survey.survey_group import survey_group
 from kassay.experiments.planning.survey.survey_result import SurveyedGroup
-from kassay.experiments.sources.families.descriptions import kafka_python_connection
-from kassay.experiments.sources.families.descriptions.kafka_python_connection import (
-    UnreadableDescriptionError,
-)
-from kassay.experiments.sources.families.descriptions.kafka_python_settings import (
-    kafka_python_settings,
-)
 from kassay.experiments.sources.import_options import ImportOptions
-from kassay.experiments.sources.live_cluster import admin_client
+from kassay.experiments.sources.live_cluster import admin_client, kafka_python
 from kassay.experiments.sources.live_cluster.cluster_interface import LiveGroup, LiveTopic
 from kassay.experiments.sources.live_cluster.consumer_group_describe import (
     decode_description,
     describe_consumer_groups,
+)
+from kassay.experiments.sources.live_cluster.kafka_python import (
+    UnreadableDescriptionError,
+    kafka_python_settings,
 )
 from kassay.experiments.sources.live_cluster.live_groups import import_live
 from kassay.reference.model.errors import InputError
@@ -161,15 +158,15 @@ def test_an_unreachable_broker_is_a_reason_and_no_traceback(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def bootstrap(*_: object) -> None:
-        raise kafka_python_connection.KafkaError("no route")
+        raise kafka_python.KafkaError("no route")
 
-    monkeypatch.setattr(kafka_python_connection.KafkaConnectionManager, "bootstrap", bootstrap)
+    monkeypatch.setattr(kafka_python.KafkaConnectionManager, "bootstrap", bootstrap)
     with pytest.raises(UnreadableDescriptionError, match=r"kafka-python: .*no route"):
         describe_consumer_groups("127.0.0.1:1", {}, ["g"], timeout=0.2)
 
 
 def test_a_missing_library_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kafka_python_connection, "ApiMessage", None)
+    monkeypatch.setattr(kafka_python, "ApiMessage", None)
     with pytest.raises(UnreadableDescriptionError, match="kafka-python 3 is not installed"):
         describe_consumer_groups("127.0.0.1:1", {}, ["g"], timeout=0.2)
 

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from kassay.experiments.report.share_streams_connect_section import MAIN_MEASURES
+from kassay.experiments.report.measure_section import MAIN_MEASURES
 from kassay.experiments.study.case import family_cases
 from kassay.experiments.study.configuration import read_config
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.families.registry import DOCUMENT_FAMILIES
-from kassay.reference.assignors.share_streams_connect_ports import FAMILY_PORTS, FamilyPort
-from kassay.reference.documents.family_documents import Kind
+from kassay.reference.assignors.kind_ports import KIND_PORTS, KindPort
+from kassay.reference.documents.kind_documents import Kind
 from kassay.reference.model.errors import InputError, UsageError
 
 CONFIGURATIONS = Path(__file__).parents[3] / "experiments" / "study" / "configurations"
@@ -63,7 +63,7 @@ def test_the_delay_decides_how_long_the_tasks_of_a_restarted_worker_stop():
 
 def test_an_answer_that_leaves_partitions_out_has_no_measures(monkeypatch):
     monkeypatch.setitem(
-        FAMILY_PORTS, "share", FamilyPort(Kind.SHARE, lambda _: {"members": {"m0": []}})
+        KIND_PORTS, "share", KindPort(Kind.SHARE, lambda _: {"members": {"m0": []}})
     )
     [record] = records("share-equal-start", 1, ["share"])
     assert record.measures == ()

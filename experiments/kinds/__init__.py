@@ -1,0 +1,1 @@
+"""Kinds of groups other than consumer groups: share, Streams and Connect."""

@@ -1,0 +1,525 @@
+"""Streams groups and Kafka Streams applications as groups of the one model.
+
+A task is a partition, and its subtopology a topic. A thread is a member, and its process a host.
+The threads of a process hold the tasks with caught-up state in the process.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import lcm
+from typing import Any
+
+from kassay.experiments.kinds.events import (
+    StreamsEvent,
+    caught_up_processes,
+    setting,
+)
+from kassay.experiments.kinds.measures import (
+    KindComparison,
+    KindMeasure,
+    UnneededMove,
+    measure_level,
+    unneeded_moves,
+)
+from kassay.reference.documents.kind_documents import Kind, KindDocument, parse_task
+from kassay.reference.model.assignment import Assignment, violations
+from kassay.reference.model.errors import UsageError
+from kassay.reference.model.group import Group, Member, Topic
+from kassay.reference.model.group_annotations import Client
+from kassay.reference.model.metrics import spread
+from kassay.reference.model.topic_partitions import Partitions
+from kassay.reference.model.topic_partitions import TopicPartition as Task
+from kassay.solver.certificate.certificate import value_of
+from kassay.solver.limits import SearchLimits
+from kassay.solver.objective import FlowLevel, MissingTagValues, StandbyMoves, requested_levels
+from kassay.solver.solve import solve
+from kassay.solver.standby_costs import missing_tag_values, possible_tag_values, standby_costs
+
+_COPIES = ("active", "standby", "warmup")
+"""Keys of the tasks of which a member or a process has a copy; only members have warm-ups."""
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process with its threads and its stateful tasks before a rebalance.
+
+    Parameters
+    ----------
+    active
+        Previous active tasks, also stateless ones.
+    copies
+        Previous active, standby and warm-up tasks with state.
+    reported
+        Tasks with an offset or a lag of a local directory.
+    state
+        Tasks with caught-up state.
+    """
+
+    id: str
+    threads: tuple[str, ...]
+    active: tuple[Task, ...]
+    copies: tuple[Task, ...]
+    reported: tuple[Task, ...]
+    state: tuple[Task, ...]
+    tags: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """A Streams application before a rebalance.
+
+    Parameters
+    ----------
+    owned
+        Previous active tasks per thread; empty if only those of the processes are known.
+    """
+
+    id: str | None
+    topics: tuple[Topic, ...]
+    processes: tuple[Process, ...]
+    owned: Mapping[str, tuple[Task, ...]]
+
+    @property
+    def threads(self) -> dict[str, str]:
+        """Return the process of each thread."""
+        return {thread: one.id for one in self.processes for thread in one.threads}
+
+    @property
+    def stateful(self) -> tuple[Topic, ...]:
+        """Return the stateful subtopologies."""
+        return tuple(topic for topic in self.topics if topic.is_stateful)
+
+    def standbys(self, topic: Topic) -> int:
+        """Return the number of standbys of a task: at most one per other process."""
+        return min(topic.standbys, len(self.processes) - 1)
+
+    def thread_group(self, *, with_tags: bool = True) -> Group:
+        """Return a group with one member per thread, for the active tasks and their standbys."""
+        return self._group(
+            self.topics,
+            [
+                Member(
+                    thread,
+                    (),
+                    holds=Partitions.of(process.state),
+                    tags=process.tags if with_tags else (),
+                    client=Client(host=process.id),
+                )
+                for process in self.processes
+                for thread in process.threads
+            ],
+        )
+
+    def place_group(
+        self,
+        topics: Sequence[Topic],
+        holds: Mapping[str, Sequence[Task]],
+        *,
+        like: Assignment | None = None,
+        speeds: Mapping[str, int] | None = None,
+    ) -> Group:
+        """Return the group of some places, processes or threads, that hold given tasks.
+
+        Each place has at most as many tasks as in the assignment ``like``.
+        """
+        names = {topic.name for topic in topics}
+        return self._group(
+            tuple(replace(topic, is_stateful=False, standbys=0) for topic in topics),
+            [
+                Member(
+                    place,
+                    (),
+                    holds=Partitions.of(task for task in held if task.topic in names),
+                    capacity=None if like is None else len(like.get(place, ())),
+                    speed=1 if speeds is None else speeds[place],
+                )
+                for place, held in holds.items()
+            ],
+        )
+
+    def _group(self, topics: tuple[Topic, ...], members: Sequence[Member]) -> Group:
+        names = tuple(topic.name for topic in topics)
+        return Group(topics, tuple(replace(m, subscription=names) for m in members), id=self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsAnswer:
+    """Active tasks per thread and per process, and standby tasks per process.
+
+    ``thread_copies`` is the number of active and standby tasks of each thread.
+    """
+
+    threads: Assignment
+    active: Assignment
+    standby: Assignment
+    thread_copies: tuple[int, ...]
+
+    def copies(self, topics: Sequence[Topic]) -> Assignment:
+        """Return the active and standby tasks of some subtopologies per process."""
+        names = {topic.name for topic in topics}
+        return Assignment(
+            {
+                process: [task for task in (*tasks, *self.standby[process]) if task.topic in names]
+                for process, tasks in self.active.items()
+            }
+        )
+
+
+def read_application(document: KindDocument) -> Application:
+    """Convert a checked document of a Streams group or of a Kafka Streams application."""
+    content: Any = document.content
+    if document.kind is Kind.STREAMS_GROUP:
+        topics = _topics(content, content.get("num_standby_replicas", 0))
+        keys = content.get("rack_aware_tags", ())
+        processes = [*_group_processes(content["members"], topics, keys)]
+        owned = {one["id"]: tuple(_tasks(one.get("active", {}))) for one in content["members"]}
+        return Application(document.id, topics, tuple(processes), owned)
+    config = content.get("config", {})
+    topics = _topics(content, config.get("num_standby_replicas") or 0)
+    stateful = {topic.name for topic in topics if topic.is_stateful}
+    state: dict[str, list[Task]] = {one["id"]: [] for one in content["processes"]}
+    for task, ids in caught_up_processes(document).items():
+        for id in ids:
+            state[id].append(_task(task))
+    processes = [
+        Process(
+            one["id"],
+            tuple(f"{one['id']}/{number}" for number in range(one["threads"])),
+            tuple(map(_task, one.get("active", ()))),
+            _stateful(stateful, (_task(t) for k in _COPIES for t in one.get(k, ()))),
+            _stateful(stateful, map(_task, one.get("lags", ()))),
+            tuple(state[one["id"]]),
+            _tags(one, config.get("rack_aware_assignment_tags", ())),
+        )
+        for one in content["processes"]
+    ]
+    return Application(document.id, topics, tuple(processes), {})
+
+
+def read_answer(application: Application, answer: Mapping[str, Any]) -> StreamsAnswer:
+    """Convert the answer of an assignor.
+
+    The tasks of a process that are not assigned to threads are dealt to them, stateful tasks
+    first and standbys last: no other distribution is more even.
+    """
+    if "members" in answer:
+        process_of = application.threads
+        threads = {
+            thread: [*_tasks(answer["members"].get(thread, {}).get("active", {}))]
+            for thread in process_of
+        }
+        active: dict[str, list[Task]] = {one.id: [] for one in application.processes}
+        standby: dict[str, list[Task]] = {one.id: [] for one in application.processes}
+        copies = []
+        for thread, process in process_of.items():
+            active[process] += threads[thread]
+            standbys = [*_tasks(answer["members"].get(thread, {}).get("standby", {}))]
+            standby[process] += standbys
+            copies.append(len(threads[thread]) + len(standbys))
+        return StreamsAnswer(
+            Assignment(threads), Assignment(active), Assignment(standby), tuple(copies)
+        )
+    active, standby = (
+        {
+            one.id: [*map(_task, answer["processes"].get(one.id, {}).get(key, ()))]
+            for one in application.processes
+        }
+        for key in ("active", "standby")
+    )
+    names = {topic.name for topic in application.stateful}
+    threads, copies = {}, []
+    for one in application.processes:
+        tasks = sorted(active[one.id], key=lambda task: (task.topic not in names, task))
+        count = len(one.threads)
+        threads |= {thread: tasks[at::count] for at, thread in enumerate(one.threads)}
+        dealt = range(len(tasks) + len(standby[one.id]))
+        copies += [len(dealt[at::count]) for at in range(count)]
+    return StreamsAnswer(
+        Assignment(threads), Assignment(active), Assignment(standby), tuple(copies)
+    )
+
+
+def _task(text: str) -> Task:
+    subtopology, number = parse_task(text)
+    return Task(str(subtopology), number)
+
+
+def _topics(content: Mapping[str, Any], standbys: int) -> tuple[Topic, ...]:
+    return tuple(
+        Topic(
+            name,
+            fields["partitions"],
+            is_stateful=fields["stateful"],
+            standbys=standbys if fields["stateful"] else 0,
+        )
+        for name, fields in content["subtopologies"].items()
+    )
+
+
+def _group_processes(
+    members: Sequence[Mapping[str, Any]], topics: Sequence[Topic], keys: Sequence[str]
+) -> Iterator[Process]:
+    """Yield the processes of a Streams group.
+
+    A process has the state of its previous tasks and of its local directories.
+    """
+    stateful = {topic.name for topic in topics if topic.is_stateful}
+    for id in dict.fromkeys(member["process"] for member in members):
+        inside = [member for member in members if member["process"] == id]
+
+        def of(*names: str, inside: Sequence[Mapping[str, Any]] = inside) -> Iterator[Task]:
+            for member in inside:
+                for key in names:
+                    yield from _tasks(member.get(key, {}))
+
+        yield Process(
+            id,
+            tuple(member["id"] for member in inside),
+            tuple(of("active")),
+            _stateful(stateful, of(*_COPIES)),
+            _stateful(stateful, of("offsets")),
+            _stateful(stateful, of(*_COPIES, "offsets")),
+            _tags(inside[0], keys),
+        )
+
+
+def _stateful(names: Collection[str], tasks: Iterable[Task]) -> tuple[Task, ...]:
+    """Return each task of some subtopologies once."""
+    return tuple(dict.fromkeys(task for task in tasks if task.topic in names))
+
+
+def _tasks(table: Mapping[str, Any]) -> Iterator[Task]:
+    """Yield the tasks of a table from subtopologies to partition numbers."""
+    for name, numbers in table.items():
+        for number in numbers:
+            yield Task(name, int(number))
+
+
+def _tags(one: Mapping[str, Any], keys: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    tags = one.get("tags", {})
+    return tuple((key, tags[key]) for key in keys if key in tags)
+
+
+STREAMS_LEVELS = {
+    "sum_of_squares": "active_sum_of_squares",
+    "stateful_sum_of_squares": "stateful_sum_of_squares",
+    "movement": "state_moves",
+    "missing_tag_values": "missing_tag_values",
+    "standby_moves": "standby_moves",
+}
+"""Levels of the optimum in their order, and the names of their measures."""
+_ACTIVE_LEVELS = 3
+"""Number of levels of active tasks; they come first."""
+
+
+def compare_streams(
+    document: KindDocument, answer: Mapping[str, Any], limits: SearchLimits
+) -> KindComparison:
+    """Compare an answer for a Streams group or a Kafka Streams application with the optimum."""
+    application = read_application(document)
+    found = read_answer(application, answer)
+    invalid = tuple(_violations(application, found))
+    if invalid or not application.processes:
+        return KindComparison((), invalid=invalid)
+    group = application.thread_group()
+    best = solve(group, levels=_levels(group), limits=limits)
+    chosen = {STREAMS_LEVELS[level.name]: level.value for level in best.levels}
+    loads = [
+        measure_level(group, found.threads, best, level, chosen, shown=STREAMS_LEVELS[level])
+        for level in ("sum_of_squares", "stateful_sum_of_squares")
+    ]
+    moves, unneeded = _moves(application, found, limits)
+    moves = [replace(one, optimum=chosen.get(one.name)) for one in moves]
+    measures = [*loads, *_spreads(application, found.threads), *moves]
+    if application.stateful:
+        measures += _standbys(application, found, chosen)
+        measures += _copies(application, found, limits)
+    return KindComparison(tuple(measures), unneeded)
+
+
+def compare_stable_application(
+    document: KindDocument, event: StreamsEvent, limits: SearchLimits
+) -> KindComparison:
+    """Compare the stable assignment after the probing rebalances of an event with the optimum.
+
+    A task that moves needs a warm-up, and each warm-up lasts until the next probing rebalance. So
+    the minimum time follows from the fewest state moves and the maximum number of warm-ups.
+    """
+    content: Any = event.application.content
+    answer = {"processes": {one["id"]: one for one in content["processes"]}}
+    compared = compare_streams(document, answer, limits)
+    interval = setting(event.application, "probing_rebalance_interval_ms")
+    warmups = setting(event.application, "max_warmup_replicas")
+    least = next((one.bound for one in compared.measures if one.name == "state_moves"), None)
+    if least is not None:
+        least = -(-least // warmups) * interval if warmups else None
+    probing = KindMeasure("probing_ms", event.probing_ms, least, least)
+    return replace(compared, measures=(*compared.measures, probing), step=event.rebalances)
+
+
+def _levels(group: Group) -> tuple[str, ...]:
+    """Return the levels of the optimum, without those of standbys with too many choices."""
+    try:
+        standby_costs(group)
+    except UsageError:
+        return tuple(STREAMS_LEVELS)[:_ACTIVE_LEVELS]
+    return tuple(STREAMS_LEVELS)
+
+
+def _violations(application: Application, answer: StreamsAnswer) -> Iterator[str]:
+    """Yield a message per task not active exactly once, and per standby on a wrong process."""
+    yield from violations(application.thread_group(), answer.threads)
+    names = {topic.name for topic in application.stateful}
+    for process, standbys in answer.standby.items():
+        copies = Counter([*standbys, *(t for t in answer.active[process] if t in set(standbys))])
+        for task, count in copies.items():
+            if count > 1:
+                yield f"process {process!r} has {count} copies of {task}"
+            elif task.topic not in names:
+                yield f"process {process!r} has a standby of {task}, which is stateless"
+
+
+def _spreads(application: Application, threads: Assignment) -> Iterator[KindMeasure]:
+    """Yield the differences of the maximum and the minimum load per thread, which Kafka measures.
+
+    All threads can run all tasks, so the minimum is 0 if the number of tasks is a multiple of the
+    number of threads, else 1.
+    """
+    tasks = [task for tasks in threads.values() for task in tasks]
+
+    def of(names: Iterable[str]) -> tuple[int, int]:
+        chosen = set(names)
+        loads = [sum(task.topic in chosen for task in one) for one in threads.values()]
+        return spread(loads), int(len(tasks) and sum(loads) % len(threads) > 0)
+
+    for name, topics in (("active", application.topics), ("stateful", application.stateful)):
+        value, least = of(topic.name for topic in topics)
+        yield KindMeasure(f"{name}_spread", value, least, least)
+    each = [of([topic.name]) for topic in application.topics]
+    worst = max((value - least for value, least in each), default=0)
+    yield KindMeasure("subtopology_spread_above_minimum", worst, 0, 0)
+
+
+def _moves(
+    application: Application, answer: StreamsAnswer, limits: SearchLimits
+) -> tuple[list[KindMeasure], tuple[UnneededMove, ...]]:
+    """Return the moves of active tasks, and the unneeded moves of stateful tasks.
+
+    The minimum belongs to the numbers of tasks per process, or per thread, of the answer.
+    """
+    measures: list[KindMeasure] = []
+    unneeded: tuple[UnneededMove, ...] = ()
+    places: list[tuple[str, Assignment, Mapping[str, Any]]] = [
+        ("state_moves", answer.active, {one.id: one.state for one in application.processes}),
+        ("process_moves", answer.active, {one.id: one.active for one in application.processes}),
+    ]
+    if application.owned:
+        places.append(("thread_moves", answer.threads, application.owned))
+    for name, tasks, holds in places:
+        group = application.place_group(application.topics, holds, like=tasks)
+        solution = solve(group, levels=("movement",), limits=limits)
+        measures.append(measure_level(group, tasks, solution, "movement", {}, shown=name))
+        if name == "state_moves":
+            unneeded = unneeded_moves(group, tasks, solution)
+    return measures, unneeded
+
+
+def _standbys(
+    application: Application, answer: StreamsAnswer, chosen: Mapping[str, int]
+) -> Iterator[KindMeasure]:
+    """Yield the measures of standbys, with the minimum for the active tasks of the answer.
+
+    The minimum is unknown if a task has another number of standbys than configured, or if the tags
+    permit too many choices of standbys.
+    """
+    processes = {one.id: one for one in application.processes}
+    hosts: dict[Task, list[str]] = {}
+    for process, tasks in answer.standby.items():
+        for task in tasks:
+            hosts.setdefault(task, []).append(process)
+    active = {task: process for process, tasks in answer.active.items() for task in tasks}
+    state = {process: set(one.state) for process, one in processes.items()}
+    absent = surplus = values = moves = 0
+    for topic in application.stateful:
+        count = application.standbys(topic)
+        possible = possible_tag_values([one.tags for one in processes.values()], count + 1)
+        for number in range(topic.partitions):
+            task = Task(topic.name, number)
+            placed = hosts.get(task, [])
+            absent += max(0, count - len(placed))
+            surplus += max(0, len(placed) - count)
+            tags = [processes[process].tags for process in (active[task], *placed)]
+            values += missing_tag_values(tags, possible)
+            moves += sum(task not in state[process] for process in placed)
+    yield KindMeasure("missing_standbys", absent, 0, 0)
+    numbers: list[tuple[str, int, FlowLevel, bool]] = [
+        ("standby_moves", moves, StandbyMoves(), False)
+    ]
+    if any(one.tags for one in application.processes):
+        numbers.insert(0, ("missing_tag_values", values, MissingTagValues(), True))
+    for name, value, level, with_tags in numbers:
+        group = application.thread_group(with_tags=with_tags)
+        is_unknown = absent or surplus or (with_tags and name not in chosen)
+        least = None if is_unknown else value_of(group, answer.threads, level)
+        yield KindMeasure(name, value, least, least, chosen.get(name))
+
+
+def _copies(
+    application: Application, answer: StreamsAnswer, limits: SearchLimits
+) -> Iterator[KindMeasure]:
+    """Yield the measures of active and standby tasks together, for the copies of the answer.
+
+    The minimum numbers of moves belong to the numbers of copies per process of the answer.
+    """
+    counts = Counter(task for tasks in answer.copies(application.topics).values() for task in tasks)
+    numbers = {
+        topic.name: [counts[Task(topic.name, number)] for number in range(topic.partitions)]
+        for topic in application.topics
+    }
+    topics = [
+        replace(topic, copies=tuple((count, count) for count in numbers[topic.name]))
+        for topic in application.topics
+    ]
+    stateful = [topic for topic in topics if topic.is_stateful]
+    copies = answer.copies(stateful)
+    before = {one.id: one.copies for one in application.processes}
+    previous = Counter(task for tasks in before.values() for task in tasks)
+    reported = {one.id: one.reported for one in application.processes}
+    found = Counter(task for tasks in reported.values() for task in tasks)
+    state = {one.id: one.state for one in application.processes}
+    # Each measure is a constant plus the number of copies on a process that does not hold the task.
+    for name, holds, constant in (
+        ("copy_moves", state, 0),
+        ("replaced_copies", before, -sum(max(0, counts[t] - n) for t, n in previous.items())),
+        ("unused_directories", reported, sum(n - counts[t] for t, n in found.items())),
+    ):
+        group = application.place_group(stateful, holds, like=copies)
+        level = solve(group, levels=("movement",), limits=limits).level("movement")
+        value = value_of(group, copies, requested_levels(group, "movement")[0])
+        yield KindMeasure(name, *(n + constant for n in (value, level.value, level.bound)))
+    lost = sum(topic.partitions for topic in stateful) - len(previous)
+    yield KindMeasure("tasks_without_copy", lost, lost, lost)
+    yield from _copy_spreads(application, answer)
+    speeds = {one.id: len(one.threads) for one in application.processes}
+    group = application.place_group(topics, state, speeds=speeds)
+    solution = solve(group, levels=("sum_of_squares",), limits=limits)
+    name = "copy_sum_of_squares"
+    copies = answer.copies(topics)
+    yield measure_level(group, copies, solution, "sum_of_squares", {}, shown=name)
+
+
+def _copy_spreads(application: Application, answer: StreamsAnswer) -> Iterator[KindMeasure]:
+    """Yield the spreads of copies and of standbys, which have no proven minimum.
+
+    Those of processes are per thread, times the least common multiple of the numbers of threads.
+    """
+    factor = lcm(*(len(one.threads) for one in application.processes))
+    yield KindMeasure("copy_spread", spread(answer.thread_copies), None, None)
+    for name, both in (("process_copy_spread", True), ("process_standby_spread", False)):
+        loads = [
+            (len(answer.standby[one.id]) + both * len(answer.active[one.id]))
+            * (factor // len(one.threads))
+            for one in application.processes
+        ]
+        yield KindMeasure(name, spread(loads), None, None)

@@ -1,1 +1,0 @@
-"""Current state and forecasts of share groups, Streams applications and Connect clusters."""

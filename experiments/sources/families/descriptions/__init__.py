@@ -1,1 +1,0 @@
-"""Requests of kafka-python that describe share groups and Streams groups."""

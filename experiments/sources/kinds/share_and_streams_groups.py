@@ -1,0 +1,338 @@
+"""Parse the members tables of ``kafka-share-groups.sh`` and ``kafka-streams-groups.sh``.
+
+Kafka 4.1 to 4.3 print them with ``--describe --members``, with and without ``--verbose``.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kassay.experiments.sources.import_options import ImportOptions
+from kassay.reference.documents.kind_documents import (
+    ASSUMED,
+    Kind,
+    KindDocument,
+    parse_kind_document,
+)
+from kassay.reference.documents.text_files import error_at
+from kassay.reference.model.errors import InputError
+from kassay.reference.model.group_remarks import AssumedSubscriptions
+
+Tasks = dict[str, dict[str, list[int]]]
+"""Partition numbers by topic or subtopology, by role: active, standby, warmup."""
+_SHARE = re.compile(r"GROUP CONSUMER-ID HOST CLIENT-ID #PARTITIONS (MEMBER-EPOCH )?ASSIGNMENT")
+_STREAMS = re.compile(
+    r"GROUP (TARGET-ASSIGNMENT-EPOCH TOPOLOGY-EPOCH )?MEMBER (MEMBER-PROTOCOL MEMBER-EPOCH )?"
+    r"PROCESS CLIENT-ID ASSIGNMENTS"
+)
+_OTHER = re.compile(r"GROUP TOPIC PARTITION .*(START-OFFSET|OFFSET-LAG).*")
+_SECTION = re.compile(r"(?P<role>(TARGET-)?(ACTIVE|STANDBY|WARMUP)):(?P<lists>( \S+:\[[\d,]*\];)*)")
+_LIST = re.compile(r"(\S+):\[([\d,]*)\];")
+_SHARED_CELL = re.compile(r"\S:\d+(,\d+)*(;\S+:\d+(,\d+)*)*\s*$")
+_MAX_MESSAGES = 20
+"""Maximum number of lines before the header."""
+_SHARE_LIST = re.compile(r"(?P<topic>[^:;]+):(?P<numbers>\d+(,\d+)*)")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolMemberRow:
+    """Row of a members table: the member, its process and its current assignment."""
+
+    group: str
+    member: str
+    process: str | None  # of a Streams group
+    assigned: Tasks
+
+
+def is_kind_table(text: str) -> bool:
+    """Return whether a text is a table of the tools for share groups or Streams groups.
+
+    Old releases of ``kafka-consumer-groups.sh`` print the columns of share groups, with
+    assignments such as ``orders(0,1)`` instead of ``orders:0,1``.
+    """
+    lines = text.splitlines()
+    for number, line in enumerate(lines[:_MAX_MESSAGES]):
+        header = " ".join(line.split())
+        if _SHARE.fullmatch(header) and "MEMBER-EPOCH" not in header:
+            return any(_SHARED_CELL.search(row) for row in lines[number + 1 :])
+        if any(form.fullmatch(header) for form in (_SHARE, _STREAMS, _OTHER)):
+            return True
+    return False
+
+
+def read_member_rows(text: str, *, name: str) -> Iterator[ToolMemberRow]:
+    """Yield the rows of a members table. ``name`` is the name of the file in errors.
+
+    Lines before the header are messages, and are ignored.
+    """
+    columns: list[str] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        words = line.split()
+        header = " ".join(words)
+        if _OTHER.fullmatch(header):
+            raise error_at(
+                name, number, "a table of offsets has no members; add the option --members", line
+            )
+        if _SHARE.fullmatch(header) or _STREAMS.fullmatch(header):
+            columns = words
+        elif columns and words:
+            cells = line.split(maxsplit=len(columns) - 1)
+            if len(cells) < len(columns) - 1:
+                raise error_at(name, number, "the line is not a complete row of its table", line)
+            yield _row(dict(zip(columns, [*cells, ""], strict=False)), line, name, number)
+
+
+def _row(cells: dict[str, str], line: str, name: str, number: int) -> ToolMemberRow:
+    if "PROCESS" in cells:
+        assigned = _tasks(cells["ASSIGNMENTS"].strip())
+        member, process = cells["MEMBER"], cells["PROCESS"]
+    else:
+        assigned = _partitions(cells["ASSIGNMENT"].strip())
+        member, process = cells["CONSUMER-ID"], None
+    if assigned is None:
+        raise error_at(name, number, "the assignment is cut or has an unknown form", line)
+    row = ToolMemberRow(cells["GROUP"], member, process, assigned)
+    listed = sum(map(len, assigned["active"].values()))
+    if "#PARTITIONS" in cells and cells["#PARTITIONS"] != str(listed):
+        message = f"member {member!r} has {cells['#PARTITIONS']} partitions but lists {listed}"
+        raise error_at(name, number, message, line)
+    return row
+
+
+def _partitions(text: str) -> Tasks | None:
+    """Parse partitions such as ``orders:0,1;lowrate:2``, or return None for another form."""
+    active: dict[str, list[int]] = {}
+    for part in text.split(";") if text not in ("", "-") else ():
+        match = _SHARE_LIST.fullmatch(part)
+        if match is None:
+            return None
+        active[match["topic"]] = [int(number) for number in match["numbers"].split(",")]
+    return {"active": active}
+
+
+def _tasks(text: str) -> Tasks | None:
+    """Parse current tasks such as ``ACTIVE: 0:[0,2]; 1:[0];``, or return None for another form."""
+    found: Tasks = {"active": {}, "standby": {}, "warmup": {}}
+    if " ".join(match[0].strip() for match in _SECTION.finditer(text)) != " ".join(text.split()):
+        return None
+    for section in _SECTION.finditer(text):
+        if not section["role"].startswith("TARGET-"):
+            found[section["role"].lower()] = {
+                name: [int(number) for number in numbers.split(",") if number]
+                for name, numbers in _LIST.findall(section["lists"])
+            }
+    return found
+
+
+_SUBSCRIPTIONS_NOTE = {
+    AssumedSubscriptions.ASSIGNED: (
+        f"{ASSUMED}each member subscribes only to the topics of its partitions"
+    ),
+    AssumedSubscriptions.EQUAL: f"{ASSUMED}each member subscribes to every topic of the group",
+}
+_COUNTS_NOTE = f"{ASSUMED}the highest partition of each topic is assigned"
+_TASKS_NOTE = f"{ASSUMED}the highest task of each subtopology is assigned"
+_STATE_NOTE = f"{ASSUMED}every subtopology has state"
+_ROLES = ("active", "standby", "warmup")
+
+
+def document_of_rows(
+    group: str, rows: Sequence[ToolMemberRow], options: ImportOptions
+) -> KindDocument:
+    """Build the document of a group from the rows of its members table.
+
+    A share group gets the partition counts and subscriptions of the options, if there are any.
+    """
+    if rows[0].process is None:
+        return _share_group_of_rows(group, rows, options)
+    counts = _highest(row.assigned[role] for row in rows for role in _ROLES)
+    standby = _most_copies(row.assigned["standby"] for row in rows)
+    return _checked(
+        {
+            "kind": str(Kind.STREAMS_GROUP),
+            "id": group,
+            "notes": [_STATE_NOTE, _TASKS_NOTE, _standby_note(standby)],
+            "num_standby_replicas": standby,
+            "subtopologies": {
+                name: {"partitions": count, "stateful": True}
+                for name, count in sorted(counts.items())
+            },
+            "members": [
+                {"id": row.member, "process": row.process, **_roles(row.assigned)} for row in rows
+            ],
+        }
+    )
+
+
+def share_group_document(
+    described: Mapping[str, Any], partition_counts: Mapping[str, int]
+) -> KindDocument:
+    """Build the document of a share group from a response to ShareGroupDescribe."""
+    members = [
+        {
+            "id": member["member_id"],
+            "topics": sorted(member["subscribed_topic_names"]),
+            "owned": [
+                [topic["topic_name"], number]
+                for topic in member["assignment"]["topic_partitions"]
+                for number in topic["partitions"]
+            ],
+            **({} if member["rack_id"] is None else {"rack": member["rack_id"]}),
+        }
+        for member in described["members"]
+    ]
+    names = {topic for member in members for topic in member["topics"]}
+    names |= {topic for member in members for topic, _ in member["owned"]}
+    return _checked(
+        {
+            "kind": str(Kind.SHARE),
+            "id": described["group_id"],
+            "topics": _known_counts(described, names, partition_counts),
+            "members": members,
+        }
+    )
+
+
+def topics_of_streams_group(described: Mapping[str, Any]) -> set[str]:
+    """Return the source topics of the subtopologies in a response to StreamsGroupDescribe."""
+    return {topic for one in _topology(described) for topic in _sources(one)}
+
+
+def streams_group_document(
+    described: Mapping[str, Any], partition_counts: Mapping[str, int]
+) -> KindDocument:
+    """Build the document of a Streams group from a response to StreamsGroupDescribe.
+
+    A subtopology has as many tasks as its largest source topic has partitions.
+    """
+    members = [_streams_member(member) for member in described["members"]]
+    standby = _most_copies(member["standby"] for member in members)
+    counts = _known_counts(described, topics_of_streams_group(described), partition_counts)
+    return _checked(
+        {
+            "kind": str(Kind.STREAMS_GROUP),
+            "id": described["group_id"],
+            "notes": [_standby_note(standby)],
+            "num_standby_replicas": standby,
+            "subtopologies": {
+                one["subtopology_id"]: {
+                    "partitions": max((counts[topic] for topic in _sources(one)), default=0),
+                    "stateful": bool(one["state_changelog_topics"]),
+                }
+                for one in _topology(described)
+            },
+            "members": members,
+        }
+    )
+
+
+def _known_counts(
+    described: Mapping[str, Any], topics: set[str], partition_counts: Mapping[str, int]
+) -> dict[str, int]:
+    """Return the number of partitions of each topic, if the cluster describes all of them."""
+    for name in sorted(topics - partition_counts.keys()):
+        raise InputError(
+            f"group {described['group_id']!r}: the cluster does not describe topic {name!r}"
+        )
+    return {name: partition_counts[name] for name in sorted(topics)}
+
+
+def _topology(described: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    found = (described["topology"] or {}).get("subtopologies")
+    if not found:
+        raise InputError(f"group {described['group_id']!r}: the group has no topology yet")
+    return list(found)
+
+
+def _sources(subtopology: Mapping[str, Any]) -> list[str]:
+    repartition = (topic["name"] for topic in subtopology["repartition_source_topics"])
+    return [*subtopology["source_topics"], *repartition]
+
+
+def _streams_member(member: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {"id": member["member_id"], "process": member["process_id"]}
+    for key, name in (("instance_id", "instance_id"), ("rack_id", "rack")):
+        if member[key] is not None:
+            found[name] = member[key]
+    tags = {one["key"]: one["value"] for one in member["client_tags"]}
+    if tags:
+        found["tags"] = tags
+    for role in _ROLES:
+        found[role] = {
+            tasks["subtopology_id"]: sorted(tasks["partitions"])
+            for tasks in member["assignment"][f"{role}_tasks"]
+        }
+    for key, name in (("task_offsets", "offsets"), ("task_end_offsets", "end_offsets")):
+        offsets: dict[str, dict[str, int]] = {}
+        for one in member[key]:
+            offsets.setdefault(one["subtopology_id"], {})[str(one["partition"])] = one["offset"]
+        if offsets:
+            found[name] = offsets
+    return found
+
+
+def _share_group_of_rows(
+    group: str, rows: Sequence[ToolMemberRow], options: ImportOptions
+) -> KindDocument:
+    seen = _highest(row.assigned["active"] for row in rows)
+    known = options.partition_counts or {}
+    counts = {name: known.get(name, count) for name, count in seen.items()}
+    given = (options.subscriptions or {}).get(group)
+    reading = options.assumed_subscriptions or AssumedSubscriptions.ASSIGNED
+    notes = [] if given is not None else [_SUBSCRIPTIONS_NOTE[reading]]
+    if counts.keys() - known.keys():
+        notes.append(_COUNTS_NOTE)
+    members: list[dict[str, Any]] = []
+    for row in rows:
+        owned = row.assigned["active"]
+        topics = sorted(counts if reading is AssumedSubscriptions.EQUAL else owned)
+        if given is not None:
+            if row.member not in given:
+                raise InputError(
+                    f"group {group!r}: the file of subscriptions lacks member {row.member!r}"
+                )
+            topics = list(given[row.member])
+        pairs = [[name, number] for name, numbers in owned.items() for number in numbers]
+        members.append({"id": row.member, "topics": topics, "owned": pairs})
+    for name in sorted({topic for member in members for topic in member["topics"]} - counts.keys()):
+        if name not in known:
+            raise InputError(
+                f"group {group!r}: the number of partitions of topic {name!r} is not known; add "
+                "it with --metadata"
+            )
+        counts[name] = known[name]
+    content = {"kind": str(Kind.SHARE), "id": group, "notes": notes, "topics": counts}
+    return _checked({**content, "members": members})
+
+
+def _roles(assigned: Mapping[str, Mapping[str, list[int]]]) -> dict[str, Any]:
+    return {role: dict(assigned[role]) for role in _ROLES}
+
+
+def _highest(lists: Iterable[Mapping[str, Sequence[int]]]) -> dict[str, int]:
+    """Return the highest number plus 1 of each name."""
+    counts: dict[str, int] = {}
+    for one in lists:
+        for name, numbers in one.items():
+            counts[name] = max(counts.get(name, 0), *(number + 1 for number in numbers), 0)
+    return counts
+
+
+def _most_copies(lists: Iterable[Mapping[str, Sequence[int]]]) -> int:
+    """Return the largest number of members that have the same task."""
+    copies: dict[tuple[str, int], int] = {}
+    for one in lists:
+        for name, numbers in one.items():
+            for number in numbers:
+                copies[name, number] = copies.get((name, number), 0) + 1
+    return max(copies.values(), default=0)
+
+
+def _standby_note(copies: int) -> str:
+    return f"{ASSUMED}num.standby.replicas is {copies}, the most standby tasks of a task"
+
+
+def _checked(content: Mapping[str, Any]) -> KindDocument:
+    """Return the document, after a check by the rules for documents of its kind."""
+    return parse_kind_document(content, kind=None, where=f"group {content['id']!r}")

@@ -1,0 +1,230 @@
+"""Translate properties of librdkafka to settings of kafka-python."""
+
+import ssl
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from kassay.reference.documents.kind_documents import Kind
+from kassay.reference.model.errors import InputError, KassayError
+
+_NAMES = {
+    "broker.address.family": None,
+    "client.id": "client_id",
+    "connections.max.idle.ms": None,
+    "metadata.max.age.ms": None,
+    "reconnect.backoff.max.ms": None,
+    "reconnect.backoff.ms": None,
+    "sasl.kerberos.service.name": "sasl_kerberos_service_name",
+    "sasl.mechanisms": "sasl_mechanism",
+    "sasl.password": "sasl_plain_password",
+    "sasl.username": "sasl_plain_username",
+    "security.protocol": "security_protocol",
+    "socket.connection.setup.timeout.ms": None,
+    "socket.keepalive.enable": None,
+    "socket.receive.buffer.bytes": None,
+    "socket.send.buffer.bytes": None,
+    "socket.timeout.ms": None,
+}
+"""Setting of kafka-python by property; None for a property that is not necessary."""
+_TLS = frozenset(
+    {
+        "enable.ssl.certificate.verification",
+        "ssl.ca.location",
+        "ssl.ca.pem",
+        "ssl.certificate.location",
+        "ssl.certificate.pem",
+        "ssl.endpoint.identification.algorithm",
+        "ssl.key.location",
+        "ssl.key.password",
+        "ssl.key.pem",
+    }
+)
+_UPPER = frozenset({"sasl.mechanisms", "security.protocol"})
+
+
+def kafka_python_settings(properties: Mapping[str, str]) -> dict[str, Any]:
+    """Translate properties of librdkafka. Raise InputError for a property without a translation.
+
+    Examples
+    --------
+    >>> kafka_python_settings({"security.protocol": "sasl_plaintext", "sasl.username": "reader"})
+    {'client_id': 'kassay', 'security_protocol': 'SASL_PLAINTEXT', 'sasl_plain_username': 'reader'}
+    """
+    settings: dict[str, Any] = {"client_id": "kassay"}
+    for name, value in properties.items():
+        if name not in _TLS and name not in _NAMES:
+            raise InputError(f"kafka-python does not support the property {name!r}")
+        translated = _NAMES.get(name)
+        if translated is not None:
+            settings[translated] = value.upper() if name in _UPPER else value
+    if str(settings.get("security_protocol", "")).endswith("SSL"):
+        settings["ssl_context"] = _tls_context(properties)
+    return settings
+
+
+def _tls_context(properties: Mapping[str, str]) -> ssl.SSLContext:
+    location, text = properties.get("ssl.ca.location"), properties.get("ssl.ca.pem")
+    context = ssl.create_default_context(cafile=location, cadata=text)
+    if properties.get("ssl.endpoint.identification.algorithm") == "none":
+        context.check_hostname = False
+    if properties.get("enable.ssl.certificate.verification") == "false":
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    with (
+        _file(properties, "ssl.certificate") as certificate,
+        _file(properties, "ssl.key") as key,
+    ):
+        if certificate is not None:
+            context.load_cert_chain(certificate, key, properties.get("ssl.key.password"))
+    return context
+
+
+@contextmanager
+def _file(properties: Mapping[str, str], name: str) -> Iterator[str | None]:
+    """Yield the path of a certificate or key file. Write inline text to a private file."""
+    text = properties.get(f"{name}.pem")
+    if text is None:
+        yield properties.get(f"{name}.location")
+        return
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory, "content.pem")
+        path.touch(mode=0o600)
+        path.write_text(text)
+        yield str(path)
+
+
+with warnings.catch_warnings():
+    # kafka-python reads its schemas with a function that Python 3.11 and 3.12 deprecate.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    try:
+        from kafka.errors import KafkaError
+        from kafka.net.manager import KafkaConnectionManager
+        from kafka.net.selector import NetworkSelector
+        from kafka.protocol.api_message import ApiMessage as _Message
+        from kafka.protocol.metadata import FindCoordinatorRequest
+    except ImportError:  # older releases have other modules
+        _Message = None
+
+ApiMessage: Any = _Message
+"""Base class of kafka-python's messages; None if kafka-python 3 is not installed."""
+
+_GROUP_KEY = 0
+"""Type of a key in FindCoordinator: a group id."""
+
+
+class UnreadableDescriptionError(KassayError):
+    """Error: kafka-python is missing, or cannot send the request. The message is the reason."""
+
+
+@contextmanager
+def connection(
+    bootstrap_servers: str, settings: Mapping[str, str], timeout: float
+) -> Iterator[Any]:
+    """Connect to a cluster. Convert kafka-python's errors to `UnreadableDescriptionError`."""
+    if ApiMessage is None:
+        raise UnreadableDescriptionError("kafka-python 3 is not installed")
+    milliseconds = int(timeout * 1000)
+    net = NetworkSelector()
+    try:
+        manager = KafkaConnectionManager(
+            net,
+            bootstrap_servers=bootstrap_servers.split(","),
+            request_timeout_ms=milliseconds,
+            **kafka_python_settings(settings),
+        )
+        try:
+            manager.bootstrap(milliseconds)
+            yield manager
+        finally:
+            manager.close()
+    except InputError as error:
+        raise UnreadableDescriptionError(str(error)) from None
+    except (KafkaError, OSError, ValueError) as error:
+        raise UnreadableDescriptionError(f"kafka-python: {error or type(error).__name__}") from None
+    finally:
+        net.close()
+
+
+def groups_by_coordinator(manager: Any, names: Sequence[str]) -> dict[int, list[str]]:
+    """Return the groups of each broker that coordinates some of them."""
+    find = FindCoordinatorRequest(key_type=_GROUP_KEY, coordinator_keys=list(names), min_version=4)
+    groups: dict[int, list[str]] = {}
+    for found in manager.run(manager.send, find).coordinators:
+        if not found.error_code:
+            groups.setdefault(found.node_id, []).append(found.key)
+    return groups
+
+
+_REQUESTS: dict[Kind, Any] = {}
+_RESPONSES: dict[Kind, Any] = {}
+if ApiMessage is not None:
+    with warnings.catch_warnings():
+        # kafka-python reads its schemas with a function that Python 3.11 and 3.12 deprecate.
+        warnings.simplefilter("ignore", DeprecationWarning)
+
+        class ShareGroupDescribeRequest(ApiMessage, load_json=__package__):  # type: ignore[call-arg,misc]
+            """Request with API key 77."""
+
+        class ShareGroupDescribeResponse(ApiMessage, load_json=__package__):  # type: ignore[call-arg,misc]
+            """Response to the request with API key 77."""
+
+        class StreamsGroupDescribeRequest(ApiMessage, load_json=__package__):  # type: ignore[call-arg,misc]
+            """Request with API key 89."""
+
+        class StreamsGroupDescribeResponse(ApiMessage, load_json=__package__):  # type: ignore[call-arg,misc]
+            """Response to the request with API key 89."""
+
+    _REQUESTS = {
+        Kind.SHARE: ShareGroupDescribeRequest,
+        Kind.STREAMS_GROUP: StreamsGroupDescribeRequest,
+    }
+    _RESPONSES = {
+        Kind.SHARE: ShareGroupDescribeResponse,
+        Kind.STREAMS_GROUP: StreamsGroupDescribeResponse,
+    }
+
+
+def describe_groups_of_kind(
+    bootstrap_servers: str,
+    settings: Mapping[str, str],
+    kind: Kind,
+    names: Sequence[str],
+    *,
+    timeout: float,
+) -> dict[str, Mapping[str, Any]]:
+    """Request the descriptions of groups of one kind from their coordinators.
+
+    The settings are librdkafka properties; the timeout is in seconds per request. A group that
+    its coordinator refuses to describe is missing in the result.
+
+    Raises
+    ------
+    UnreadableDescriptionError
+        If kafka-python 3 is not installed, does not support a setting, or gets no response.
+    """
+    described: dict[str, Mapping[str, Any]] = {}
+    with connection(bootstrap_servers, settings, timeout) as manager:
+        for node, groups in groups_by_coordinator(manager, names).items():
+            request = request_of(kind, groups)
+            described |= _groups(manager.run(manager.send, request, node).to_dict())
+    return described
+
+
+def request_of(kind: Kind, names: Sequence[str]) -> Any:
+    """Return the request that describes groups of a kind."""
+    return _REQUESTS[kind](group_ids=list(names), include_authorized_operations=False)
+
+
+def decode_description(kind: Kind, data: bytes, *, version: int) -> dict[str, Mapping[str, Any]]:
+    """Decode the body of a response to ShareGroupDescribe or StreamsGroupDescribe."""
+    if kind not in _RESPONSES:
+        raise UnreadableDescriptionError("kafka-python 3 is not installed")
+    return _groups(_RESPONSES[kind].decode(data, version=version).to_dict())
+
+
+def _groups(response: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    return {group["group_id"]: group for group in response["groups"] if not group["error_code"]}

@@ -1,0 +1,186 @@
+"""Families of documents: share groups, Streams applications and Connect clusters after an event.
+
+The state before the event is an earlier answer of a port of Kafka's assignor. An answer is compared
+with the optimum by `kassay.experiments.study.evaluate_document`.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+from uuid import UUID
+
+from kassay.experiments.implementations.runner import run_on_document
+from kassay.experiments.kinds.application_events import (
+    join_process,
+    leave_process,
+    restart_process,
+)
+from kassay.experiments.kinds.events import (
+    run_application_until_stable,
+)
+from kassay.experiments.study.families.family import SeededCases
+from kassay.reference.assignors.connect.simulated_cluster import DEFAULT_MAX_DELAY
+from kassay.reference.documents.kind_documents import (
+    Kind,
+    KindDocument,
+    parse_kind_document,
+)
+
+HIGH_AVAILABILITY = "streams-high-availability"
+DOWNTIME_MS = 30_000
+"""Time from the stop of a Connect worker to its return."""
+JOIN, LEAVE, RESTART, START = "join", "leave", "restart", "start"
+_THREADS = 2
+WARMUPS = 2
+_END_OFFSET = 50_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentFamily(SeededCases):
+    """Base class of families of documents of one kind. ``event`` is the last event."""
+
+    kind: Kind
+    event: str
+
+    @abstractmethod
+    def document(self, seed: int) -> KindDocument:
+        """Build the document of a seed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareGroups(DocumentFamily):
+    """Share groups of 3 to 8 members and 1 to 4 topics of 1 to 12 partitions."""
+
+    kind: Kind = Kind.SHARE
+    mixed: bool
+
+    def document(self, seed: int) -> KindDocument:
+        """Build the share group of a seed: at its start, or after a member has joined or left."""
+        rng = Random(seed)  # noqa: S311 - reproducible cases
+        topics = {f"t{number}": rng.randint(1, 12) for number in range(rng.randint(1, 4))}
+        members = []
+        extra = int(self.event == LEAVE)
+        for number in range(rng.randint(3, 8) + extra):
+            names = sorted(topics)
+            if self.mixed:
+                names = sorted(rng.sample(names, rng.randint(1, len(names))))
+            members.append({"id": f"m{number}", "topics": names, "owned": []})
+        if self.event != START:
+            # The order of the ids decides ties.
+            changed = rng.randrange(len(members))
+            others = members[:changed] + members[changed + 1 :]
+            before, after = (others, members) if self.event == JOIN else (members, others)
+            answer: Any = run_on_document(_share(topics, before), "share").answer
+            members = [
+                {**member, "owned": answer["members"].get(member["id"], [])} for member in after
+            ]
+        return _share(topics, members)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectClusters(DocumentFamily):
+    """Connect clusters of 2 to 6 workers and 1 to 4 connectors of 1 to 10 tasks.
+
+    At a restart, a worker other than the leader is back after `DOWNTIME_MS`.
+    """
+
+    kind: Kind = Kind.CONNECT
+    delay_ms: int = DEFAULT_MAX_DELAY
+
+    def document(self, seed: int) -> KindDocument:
+        """Build the cluster of a seed: its steps before and after the event."""
+        rng = Random(seed)  # noqa: S311 - reproducible cases
+        workers = [f"w{number}" for number in range(rng.randint(2, 6))]
+        connectors = {f"c{number}": rng.randint(1, 10) for number in range(rng.randint(1, 4))}
+        changes: Mapping[str, Sequence[Mapping[str, object]]] = {
+            JOIN: [{"workers": [*workers, "new"]}],
+            LEAVE: [{"workers": workers[:-1]}],
+            RESTART: [
+                {"workers": workers[:-1], "until_stable": False},
+                {"workers": [*workers[:-1], "new"], "wait_ms": DOWNTIME_MS},
+            ],
+        }
+        steps = [{"workers": workers}, *changes[self.event]]
+        content = {
+            "kind": str(self.kind),
+            "scheduled_rebalance_max_delay_ms": self.delay_ms,
+            "steps": [{**step, "connectors": connectors} for step in steps],
+        }
+        return parse_kind_document(content, kind=self.kind)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamsApplications(DocumentFamily):
+    """Applications of 2 to 6 processes with two threads, and 1 to 3 stateful subtopologies.
+
+    The application is stable under high availability before the event.
+    """
+
+    kind: Kind = Kind.STREAMS
+    standbys: int = 0
+
+    def document(self, seed: int) -> KindDocument:
+        """Build the application of a seed at the rebalance that follows the event."""
+        rng = Random(seed)  # noqa: S311 - reproducible cases
+        application = self._stable_application(rng)
+        processes: Any = application.content["processes"]
+        chosen = rng.choice(processes)["id"]
+        changes: Mapping[str, Callable[[], KindDocument]] = {
+            JOIN: lambda: join_process(application, _uuid(rng), threads=_THREADS),
+            LEAVE: lambda: leave_process(application, chosen),
+            RESTART: lambda: restart_process(application, chosen),
+        }
+        return changes[self.event]()
+
+    def _stable_application(self, rng: Random) -> KindDocument:
+        subtopologies = {}
+        for number in range(rng.randint(1, 3)):
+            partitions = rng.randint(3, 12)
+            subtopologies[str(number)] = {
+                "partitions": partitions,
+                "stateful": True,
+                "end_offsets": [_END_OFFSET] * partitions,
+            }
+        processes = [{"id": _uuid(rng), "threads": _THREADS} for _ in range(rng.randint(2, 6))]
+        content = {
+            "kind": str(self.kind),
+            "subtopologies": subtopologies,
+            "config": {"num_standby_replicas": self.standbys, "max_warmup_replicas": WARMUPS},
+            "processes": processes,
+        }
+        fresh = parse_kind_document(content, kind=self.kind)
+        return run_application_until_stable(fresh, HIGH_AVAILABILITY).application
+
+
+def _share(topics: Mapping[str, int], members: Sequence[object]) -> KindDocument:
+    content = {"kind": str(Kind.SHARE), "topics": topics, "members": members}
+    return parse_kind_document(content, kind=None)
+
+
+def _uuid(rng: Random) -> str:
+    return str(UUID(int=rng.getrandbits(128)))
+
+
+_RESTARTS = {
+    f"-{delay // 1000}s": delay for delay in (0, DOWNTIME_MS - 10_000, DOWNTIME_MS + 10_000)
+}
+DOCUMENTS: tuple[DocumentFamily, ...] = (
+    *(
+        ShareGroups(name=f"share-{name}-{event}", event=event, mixed=name == "mixed")
+        for name in ("equal", "mixed")
+        for event in (START, JOIN, LEAVE)
+    ),
+    *(
+        StreamsApplications(name=f"streams-{event}{suffix}", event=event, standbys=standbys)
+        for event in (JOIN, LEAVE, RESTART)
+        for suffix, standbys in (("", 0), ("-standby", 1))
+    ),
+    *(ConnectClusters(name=f"connect-{event}", event=event) for event in (JOIN, LEAVE, RESTART)),
+    *(
+        ConnectClusters(name=f"connect-restart{suffix}", event=RESTART, delay_ms=delay)
+        for suffix, delay in _RESTARTS.items()
+    ),
+)
+"""All families of documents, ordered by kind and event."""

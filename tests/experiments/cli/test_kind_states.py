@@ -1,0 +1,225 @@
+"""Commands for operators on share groups, Streams groups and Connect clusters."""
+
+import html
+import json
+from pathlib import Path
+
+import pytest
+
+from kassay.experiments.cli.commands import survey
+from kassay.experiments.cli.run_control import STOP
+from kassay.experiments.kinds.current_state import KindState
+from kassay.experiments.kinds.measures import KindComparison, KindMeasure
+from kassay.experiments.planning.survey.survey_group import survey_other_kind
+from kassay.reference.documents.kind_documents import Kind
+from tests.conftest import ROOT
+
+EXAMPLES = ROOT / "examples" / "kinds"
+CLUSTER = {"kind": "connect", "steps": [{"workers": ["w"], "connectors": {"a": 1}}]}
+LOADS = (("a", {"partitions": 1}), ("b", {"partitions": 1}))
+SHARE = {"kind": "share", "id": "s", "topics": {"t": 1}, "members": [{"id": "m", "topics": ["t"]}]}
+
+
+def plan_lines(kassay, file, documents, *options):
+    """Return the result of ``kassay plan`` on documents, and its JSON lines."""
+    file.write_text("".join(json.dumps(one) + "\n" for one in documents))
+    done = kassay("plan", file, "--format", "jsonl", *options)
+    return done, [json.loads(line) for line in done.out.splitlines()]
+
+
+def test_a_plan_compares_the_current_state_with_the_optimum(kassay):
+    done = kassay("plan", EXAMPLES / "share-members.txt", "--format", "jsonl")
+    assert done.code == 0, done.err
+    record = json.loads(done.out)
+    assert record["measures"]["sum_of_squares"] == {"value": 54, "minimum": 48, "bound": 48}
+    assert record["verdict"].startswith("If each member subscribes only to the topics of its part")
+    assert "sum of squares 54 (minimum 48)" in record["verdict"]
+
+
+def test_a_plan_of_an_optimal_state_has_nothing_to_do(kassay, tmp_path):
+    members = [{"id": id, "topics": ["t"], "owned": [["t", n]]} for n, id in enumerate("ab")]
+    file = tmp_path / "share.json"
+    file.write_text(json.dumps({"kind": "share", "topics": {"t": 2}, "members": members}))
+    done = kassay("plan", file, "--format", "jsonl")
+    assert json.loads(done.out)["verdict"] == (
+        "Nothing to do: 2 members, and each measure has its minimum."
+    )
+
+
+def test_each_measure_of_the_state_of_a_streams_group_has_a_minimum(kassay):
+    done = kassay("plan", EXAMPLES / "streams-members-verbose.txt", "--format", "jsonl")
+    measures = json.loads(done.out)["measures"].values()
+    assert measures
+    assert all(one["minimum"] is not None for one in measures)
+
+
+def test_a_survey_has_one_row_per_document(kassay):
+    done = kassay("survey", EXAMPLES, "--format", "json")
+    assert done.code == 0, done.err
+    document = json.loads(done.out)
+    kinds = [row["kind"] for row in document["groups"]]
+    assert {"connect", "share"} <= set(kinds)
+    assert document["totals"]["groups_of_other_types"] == len(document["groups"])
+    assert document["totals"]["errors"] == 0
+    table = kassay("survey", EXAMPLES, "--format", "table")
+    assert "connect kinds: If every worker" in table.out.replace("\n", " ")
+
+
+def test_documents_of_a_survey_share_the_time_limit(kassay, tmp_path, monkeypatch):
+    given = []
+
+    def record(document, *, limits):
+        given.append(limits)
+        return survey_other_kind(document, limits=limits)
+
+    monkeypatch.setattr(survey, "survey_other_kind", record)
+    file = tmp_path / "share.jsonl"
+    file.write_text("".join(json.dumps({**SHARE, "id": id}) + "\n" for id in "ab"))
+    done = kassay("survey", file, "--time-limit", "4")
+    assert done.code == 0, done.err
+    assert len(given) == 2
+    assert all(limits.stop is STOP and limits.time <= 4 / 8 for limits in given)
+
+
+@pytest.mark.parametrize("command", ["solve", "frontier"])
+def test_other_commands_refuse_in_one_sentence(kassay, command):
+    done = kassay(command, EXAMPLES / "share-members.txt")
+    assert done.code == 2
+    assert "a document of kind 'share' is not a consumer group" in done.err
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize("steps", [[], [{"workers": [], "connectors": {"a": 1}}]])
+def test_a_cluster_without_workers_does_not_end_the_plan(kassay, tmp_path, steps):
+    bad = {"kind": "connect", "id": "bad", "steps": steps}
+    done, lines = plan_lines(kassay, tmp_path / "clusters.jsonl", [bad, CLUSTER])
+    assert done.code == 2
+    assert lines[0] == {"id": "bad", "error": "cluster 'bad': the last step has no worker"}
+    assert lines[1]["verdict"].startswith("Nothing to do: 1 workers")
+
+
+def test_keys_of_running_workers_are_optional(kassay, tmp_path):
+    step = {**CLUSTER["steps"][0], "running": {"w": {"tasks": ["a-0"]}}}
+    done, [line] = plan_lines(
+        kassay, tmp_path / "cluster.jsonl", [{"kind": "connect", "steps": [step]}]
+    )
+    assert done.code == 0, done.err
+    assert "a-0 is not assigned" in line["verdict"]
+
+
+def test_a_first_invalid_document_does_not_hide_the_others(kassay, tmp_path):
+    invalid = {**SHARE, "id": "invalid", "topics": {}}
+    done, lines = plan_lines(kassay, tmp_path / "share.jsonl", [invalid, SHARE])
+    assert done.code == 2
+    assert "expected a topic of the document" in lines[0]["error"]
+    assert lines[1]["kind"] == "share"
+
+
+@pytest.mark.parametrize("selected", [["x"], ["s", "x"]])
+def test_an_unknown_group_of_another_kind_is_an_error(kassay, tmp_path, selected):
+    options = [part for id in selected for part in ("--group", id)]
+    done, _ = plan_lines(kassay, tmp_path / "share.jsonl", [SHARE], *options)
+    assert done.code == 2
+    assert "contains no group 'x'" in done.err
+
+
+def test_a_value_at_the_best_known_one_is_not_above_the_minimum():
+    measures = tuple(
+        KindMeasure(name, 5, 5, bound) for name, bound in (("sum_of_squares", 4), ("slots", 5))
+    )
+    state = KindState("s", Kind.SHARE, LOADS, KindComparison(measures), None)
+    assert not state.above
+    assert state.verdict == "2 members: no better state is known; not proven: sum of squares."
+
+
+def test_a_plan_page_has_the_state_and_the_costs_of_events(kassay, tmp_path):
+    done = kassay("plan", EXAMPLES, "-o", tmp_path, "--format", "jsonl")
+    assert done.code == 0, done.err
+    directories = [Path(json.loads(line)["directory"]) for line in done.out.splitlines()]
+    assert len(set(directories)) == len(directories) > 1
+    plans = [json.loads((one / "plan.json").read_text(encoding="utf-8")) for one in directories]
+    for directory, plan in zip(directories, plans, strict=True):
+        page = (directory / "report.html").read_text(encoding="utf-8")
+        assert html.escape(plan["verdict"]) in page.replace("&#39;", "&#x27;")
+        assert ("Costs of events" in page) == (plan["kind"] == "connect")
+    [cluster] = [plan for plan in plans if plan["kind"] == "connect"]
+    assert "kassay forecast" in cluster["verdict"]
+    assert {one["delay_ms"] for one in cluster["settings"]} == {0, 20_000, 40_000, 300_000}
+
+
+def test_a_page_states_why_no_event_is_simulated(kassay, tmp_path):
+    eager = {**CLUSTER, "id": "old", "protocol": "eager"}
+    done, [line] = plan_lines(kassay, tmp_path / "cluster.jsonl", [eager], "-o", tmp_path / "out")
+    assert done.code == 0, done.err
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "the eager protocol has no delay to forecast" in page
+    assert line["directory"] == str(tmp_path / "out")
+
+
+def test_the_forecast_of_connect_has_no_columns_of_streams(kassay):
+    done = kassay("forecast", EXAMPLES / "connect-status.json", "--format", "table")
+    assert "per task" in done.out
+    assert not {"probing", "moves", "fewest"} & set(done.out.split())
+
+
+def test_what_if_compares_a_setting_of_connect(kassay):
+    file = EXAMPLES / "connect-status.json"
+    setting = "scheduled.rebalance.max.delay.ms=40000"
+    done = kassay("what-if", file, "--set", setting, "--downtime", "30")
+    record = json.loads(done.out)
+    assert [one["delay_ms"] for one in record["settings"]] == [40_000, 300_000]
+    assert record["difference"].endswith(
+        "Set scheduled.rebalance.max.delay.ms to 40 s: a restart of 30 s stops each task 40 s "
+        "instead of 300 s."
+    )
+
+
+def test_what_if_compares_each_combination_of_settings_of_streams(kassay, tmp_path):
+    topology = {"partitions": 6, "stateful": True, "end_offsets": [50_000] * 6}
+    processes = [
+        {"id": f"00000000-0000-0000-0000-00000000000{n}", "threads": 1, "active": active}
+        for n, active in enumerate((["0_0", "0_1", "0_2"], ["0_3", "0_4", "0_5"]))
+    ]
+    document = {"kind": "streams", "id": "app", "subtopologies": {"0": topology}}
+    file = tmp_path / "app.json"
+    file.write_text(json.dumps({**document, "processes": processes}))
+    options = ("--set", "max.warmup.replicas=4,6", "--set", "num.standby.replicas=1")
+    record = json.loads(kassay("what-if", file, *options).out)
+    chosen = [
+        (one["settings"]["max_warmup_replicas"], one["settings"]["num_standby_replicas"])
+        for one in record["settings"]
+    ]
+    assert chosen == [(2, 0), (4, 1), (6, 1)]
+    assert "With max.warmup.replicas 4 and num.standby.replicas 1, " in record["difference"]
+    name = "org.apache.kafka.streams.processor.internals.assignment.HighAvailabilityTaskAssignor"
+    same = json.loads(kassay("what-if", file, "--set", f"task.assignor.class={name}").out)
+    assert same["difference"] == "The settings are the current ones."
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "need --set with a change of scheduled.rebalance.max.delay.ms"),
+        (("--set", "delay=1"), "unknown setting 'delay' of kind 'connect'"),
+        (("--set", "scheduled.rebalance.max.delay.ms=-1"), "at least 0, got '-1'"),
+        (("--set", "scheduled.rebalance.max.delay.ms"), "must be KEY=VALUE"),
+    ],
+)
+def test_what_if_explains_invalid_settings(kassay, options, message):
+    done = kassay("what-if", EXAMPLES / "connect-status.json", *options)
+    assert done.code == 2
+    assert message in " ".join(done.err.split())
+
+
+def test_what_if_has_no_settings_of_consumer_groups(kassay, tmp_path):
+    file = tmp_path / "group.json"
+    file.write_text('{"topics": {"t": 1}, "members": [{"id": "m", "topics": ["t"]}]}')
+    done = kassay("what-if", file, "--set", "max.warmup.replicas=4")
+    assert done.code == 2
+    assert "--set requires documents of Kafka Streams or Kafka Connect" in done.err
+
+
+def test_what_if_refuses_share_groups_with_the_reason(kassay):
+    done = kassay("what-if", EXAMPLES / "share-members.txt", "--set", "a=1")
+    assert done.code == 2
+    assert "no setting changes the answer" in done.out + done.err

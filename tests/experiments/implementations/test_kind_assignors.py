@@ -1,0 +1,260 @@
+"""Assignors of share groups, Streams and Connect: drivers, recorded answers and failures."""
+
+import gzip
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from kassay.experiments.cli.application import app
+from kassay.experiments.implementations import runner
+from kassay.experiments.implementations.library_catalogue import (
+    libraries,
+    parse_library_assignor,
+    uses_cooperative_protocol,
+)
+from kassay.experiments.implementations.runner import run, run_on_document
+from kassay.experiments.implementations.subprocess_assignor import close_processes
+from kassay.experiments.planning.preparation.identify_assignor import client_assignors
+from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
+from kassay.reference.documents.kind_documents import Kind, parse_kind_document
+from kassay.reference.model.errors import InputError
+from tests.installed_library import require_library
+
+DATA = Path(__file__).parents[2] / "data"
+RECORDED = [
+    json.loads(line)
+    for line in (DATA / "kind_answers.jsonl").read_text(encoding="utf-8").splitlines()
+]
+"""Problems with Kafka's answers. ``random SEED`` is of tests/conformance/kind_problems.py."""
+SHARED = Path(__file__).parents[4] / "shared" / "fixtures" / "family"
+RECORDINGS = {
+    "share@4.4.0": "kafka-broker@4.4.0:share",
+    "streams-group@4.4.0": "kafka-broker@4.4.0:streams-sticky",
+    "streams@4.3.1": "kafka-streams@4.3.1:{assignor}",
+    "connect@4.3.1": "kafka-connect@4.3.1:{assignor}",
+}
+"""Recordings without dependence on the identity hash codes of a Java process.
+
+The set of stateful tasks of KIP-924's sticky assignor depends on them, if there are standbys, and
+so do Streams groups before 4.4.
+"""
+
+
+def assignor_of(problem):
+    """Return the name of the assignor of a recording that contains several."""
+    if problem["kind"] == "connect":
+        return "eager" if problem["protocol"] == "eager" else "incremental"
+    return problem.get("assignor")
+
+
+def answer(problem, name):
+    kind = Kind(problem["kind"])
+    result = run_on_document(parse_kind_document(problem, kind=kind), name)
+    if result.answer is None:
+        return {"failed": result.failed, "reason": result.reason}
+    return result.answer
+
+
+@pytest.mark.libraries
+@pytest.mark.parametrize("recorded", RECORDED, ids=lambda one: one["problem"]["id"])
+def test_a_driver_repeats_the_recorded_answer(recorded):
+    require_library(recorded["assignor"].partition(":")[0])
+    assert answer(recorded["problem"], recorded["assignor"]) == recorded["answer"]
+
+
+@pytest.mark.libraries
+@pytest.mark.parametrize("recording", RECORDINGS)
+def test_a_driver_equals_the_answers_of_another_driver(recording):
+    file = SHARED / f"{recording}.jsonl.gz"
+    if not file.exists():
+        pytest.skip("needs the recordings in ../shared/fixtures/family")
+    require_library(RECORDINGS[recording].partition(":")[0])
+    compared = 0
+    with gzip.open(file, "rt", encoding="utf-8") as stream:
+        for line in stream:
+            recorded = json.loads(line)
+            problem = {**recorded["problem"], "kind": recorded["problem"]["family"]}
+            assignor = assignor_of(problem)
+            if assignor == "sticky" and problem["config"]["num_standby_replicas"]:
+                continue
+            expected = recorded.get("answer") or {
+                key: recorded[key] for key in ("failed", "reason")
+            }
+            name = RECORDINGS[recording].format(assignor=assignor)
+            assert answer(problem, name) == expected, problem["id"]
+            compared += 1
+    assert compared >= 60
+
+
+@pytest.mark.libraries
+@pytest.mark.parametrize(
+    "name",
+    [
+        f"{library.name}@{version}:{assignor}"
+        for library in libraries().values()
+        for version in library.versions
+        for assignor, offered in library.assignors.items()
+        if offered.kind is not Kind.CONSUMER and library.offers(assignor, version)
+    ],
+)
+def test_each_release_answers_twice_with_the_same_answer(name):
+    require_library(name.partition(":")[0])
+    parsed = parse_library_assignor(name)
+    problems = [
+        one["problem"]
+        for one in RECORDED
+        if one["assignor"].startswith(f"{parsed.library.name}@")
+        and one["assignor"].endswith(f":{parsed.assignor.name}")
+    ]
+    first = [answer(problem, name) for problem in problems]
+    assert first
+    assert not any("failed" in one for one in first)
+    assert [answer(problem, name) for problem in problems] == first
+
+
+PORTS = {
+    "kafka-broker@4.4.0:share": "share",
+    "kafka-connect@4.3.1:incremental": "connect-incremental",
+    "kafka-connect@4.3.1:eager": "connect-eager",
+    "kafka-streams@4.3.1:high-availability": "streams-high-availability",
+}
+
+
+def uses_rack_strategy(problem):
+    return problem.get("config", {}).get("rack_aware_assignment_strategy", "none") != "none"
+
+
+@pytest.mark.parametrize(
+    "recorded",
+    [
+        one
+        for one in RECORDED
+        if one["assignor"] in PORTS and not uses_rack_strategy(one["problem"])
+    ],
+    ids=lambda one: one["problem"]["id"],
+)
+def test_a_port_repeats_the_recorded_answer(recorded):
+    found = json.loads(json.dumps(answer(recorded["problem"], PORTS[recorded["assignor"]])))
+    assert found == recorded["answer"]
+
+
+@pytest.mark.parametrize(
+    ("recording", "least"), [("share@4.4.0", 30), ("connect@4.3.1", 60), ("streams@4.3.1", 40)]
+)
+def test_a_port_equals_the_answers_of_another_driver(recording, least):
+    file = SHARED / f"{recording}.jsonl.gz"
+    if not file.exists():
+        pytest.skip("needs the recordings in ../shared/fixtures/family")
+    with gzip.open(file, "rt", encoding="utf-8") as stream:
+        recordings = [json.loads(line) for line in stream]
+    compared = 0
+    for recorded in recordings:
+        problem = {**recorded["problem"], "kind": recorded["problem"]["family"]}
+        port = PORTS.get(RECORDINGS[recording].format(assignor=assignor_of(problem)))
+        if port is None or uses_rack_strategy(problem):
+            continue
+        found = json.loads(json.dumps(answer(problem, port)))
+        assert found.get("failed") == recorded.get("failed"), problem["id"]
+        assert recorded.get("answer") in (None, found), problem["id"]
+        compared += 1
+    assert compared >= least
+
+
+def test_the_port_of_streams_refuses_a_rack_strategy():
+    problem = next(one["problem"] for one in RECORDED if uses_rack_strategy(one["problem"]))
+    with pytest.raises(InputError, match="got 'min_traffic'; use kafka-streams:high-availability"):
+        answer(problem, "streams-high-availability")
+
+
+SHARE = {"kind": "share", "id": "s", "topics": {"t": 1}, "members": [{"id": "m", "topics": ["t"]}]}
+_DRIVER = """
+import json, sys, time
+print("ready", flush=True)
+for line in sys.stdin:
+    request = json.loads(line)
+    assert request["assignor"] == "share" and request["group"]["kind"] == "share"
+    {answer}
+"""
+
+
+@pytest.fixture
+def driver(tmp_path, monkeypatch):
+    """Replace the driver of the broker by a Python program."""
+
+    def write(answer):
+        script = tmp_path / "driver.py"
+        script.write_text(_DRIVER.format(answer=answer))
+        command = (sys.executable, str(script))
+        monkeypatch.setattr(runner, "driver_command", lambda _: command)
+        monkeypatch.setattr(
+            "kassay.experiments.cli.options.assignor_options.driver_command", lambda _: command
+        )
+
+    yield write
+    close_processes()
+
+
+def assign(*documents, name="kafka-broker@4.4.0@2s:share"):
+    text = "".join(json.dumps(document) + "\n" for document in documents)
+    result = CliRunner().invoke(app, ["assign", "--assignor", name], input=text)
+    return result.exit_code, [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def test_assign_prints_the_answer_and_the_errors_of_other_documents(driver):
+    driver('print(json.dumps({"members": {"m": [["t", 0]]}}), flush=True)')
+    code, lines = assign(SHARE, {"topics": {"t": 1}, "members": []}, SHARE | {"id": "last"})
+    assert code == 2
+    name = "kafka-broker@4.4.0@2s:share"
+    answer = {"members": {"m": [["t", 0]]}}
+    assert lines[0] == {"id": "s", "assignor": name, "answer": answer}
+    assert "kind: expected 'share'" in lines[1]["error"]
+    assert lines[2] == {"id": "last", "assignor": name, "answer": answer}
+
+
+def test_assign_runs_the_port_of_share_groups():
+    name = "share"
+    assert assign(SHARE, name=name) == (
+        0,
+        [{"id": "s", "assignor": name, "answer": {"members": {"m": [["t", 0]]}}}],
+    )
+
+
+def test_assign_prints_the_exception_of_the_library(driver):
+    driver('print(json.dumps({"failed": "NoSuchElementException", "reason": "x"}), flush=True)')
+    code, lines = assign(SHARE)
+    assert (code, lines[0]["answer"]) == (1, None)
+    assert (lines[0]["failed"], lines[0]["reason"]) == ("NoSuchElementException", "x")
+
+
+def test_assign_prints_that_an_assignor_does_not_terminate(driver):
+    driver("time.sleep(60)")
+    code, lines = assign(SHARE)
+    assert (code, lines[0]["answer"], lines[0]["terminated"]) == (1, None, False)
+    assert lines[0]["reason"] == "no answer within 2 seconds"
+
+
+def test_other_commands_refuse_assignors_and_documents_of_another_kind():
+    refused = "reads documents of kind 'share', which this command does not support; use kassay "
+    refused += "assign, compare, explain, hunt or study"
+    with pytest.raises(InputError, match=refused):
+        run(NAMED_GROUPS["A"].group, "kafka-broker:share")
+    result = CliRunner().invoke(app, ["compare", "--assignor", "kafka-broker:share"], input="{}")
+    assert result.exit_code == 2
+    result = CliRunner().invoke(app, ["compare", "--assignor", "share"], input="{}")
+    assert result.exit_code == 2
+    result = CliRunner().invoke(app, ["solve", "-"], input=json.dumps(SHARE))
+    assert result.exit_code == 2
+    assert "kind 'share' is not a consumer group; only kassay import" in result.output
+    with pytest.raises(InputError, match=r"kafka-streams 4\.3\.1 has no assignor of consumer gr"):
+        client_assignors("kafka-streams@4.3.1")
+
+
+def test_an_unknown_assignor_of_a_kind_names_the_known_ones():
+    with pytest.raises(InputError, match="has no assignor 'share'; choose from uniform, server-r"):
+        parse_library_assignor("kafka-broker@4.0.0:share")
+    with pytest.raises(InputError, match="choose from high-availability, sticky, legacy-sticky"):
+        parse_library_assignor("kafka-streams:range")
+    assert not uses_cooperative_protocol("kafka-connect:incremental")
