@@ -11,9 +11,8 @@ from itertools import chain, pairwise
 
 import numpy as np
 
-from kassay.reference.model.group import Group, Member, Topic
+from kassay.reference.model.group import MAX_WEIGHT, Group, Member, Topic
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
-from kassay.reference.model.topics_and_members import MAX_WEIGHT
 from kassay.solver.certificate.certificate import LevelClaim, stable_claims
 from kassay.solver.constraints import (
     Capacity,

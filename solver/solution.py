@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Self, assert_never
 
-from kassay.reference.model import notebook_tables
+from kassay.reference.model import display
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.group import Group
@@ -305,9 +305,7 @@ class Solution:
         partitions = (
             (level.name, level.value, level.bound, str(level.proof)) for level in self.levels
         )
-        levels = notebook_tables.table(caption, ("level", "value", "bound", ""), partitions)
+        levels = display.table(caption, ("level", "value", "bound", ""), partitions)
         if self.assignment is None:
             return levels
-        return levels + notebook_tables.loads_table(
-            "assignment", self.assignment.loads(), self.assignment
-        )
+        return levels + display.loads_table("assignment", self.assignment.loads(), self.assignment)

@@ -15,10 +15,9 @@ from kassay.experiments.comparison.optimum import (
 )
 from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
 from kassay.reference.model.assignment import Assignment, movement
-from kassay.reference.model.external_metrics import has_racks, off_rack
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import condition, require_group
-from kassay.reference.model.metrics import MEASURES, Measure, measures
+from kassay.reference.model.metrics import MEASURES, Measure, has_racks, measures, off_rack
 from kassay.reference.model.ownership import ownership
 from kassay.solver.constraints import Constraint
 from kassay.solver.evaluation import level_value, violated

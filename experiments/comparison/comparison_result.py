@@ -7,7 +7,7 @@ proven. An *optimality gap* is the solver's value minus its bound; heuristic gap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kassay.reference.model import notebook_tables
+from kassay.reference.model import display
 from kassay.reference.model.metrics import Measure
 
 
@@ -180,4 +180,4 @@ class Comparison:
         rows = [(name, it.value, it.optimum, it.gap) for name, it in self.imbalance.items()]
         moves = ("movement", self.movement.value, self.movement.optimum, self.movement_gap)
         cells = [["–" if value is None else value for value in row] for row in (*rows, moves)]
-        return notebook_tables.table(caption, ("measure", "greedy", "optimum", "gap"), cells)
+        return display.table(caption, ("measure", "greedy", "optimum", "gap"), cells)

@@ -3,9 +3,8 @@
 from kassay.experiments.comparison.comparison_result import ComparedValue, FrontDistance
 from kassay.experiments.comparison.optimum import without_capacities
 from kassay.reference.model.assignment import Assignment, movement
-from kassay.reference.model.external_metrics import off_rack
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import Measure, measures
+from kassay.reference.model.metrics import Measure, measures, off_rack
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import CrossRack, Imbalance, Level, Movement, Tolerance
 from kassay.solver.solution import Solution

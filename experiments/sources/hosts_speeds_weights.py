@@ -12,9 +12,8 @@ from kassay.experiments.sources.merge_captures import ObservedGroup, PartitionKe
 from kassay.reference.documents.json_values import as_text, format_value
 from kassay.reference.documents.text_files import read_json_object
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.group import Group, Member
+from kassay.reference.model.group import MAX_SPEED, Group, Member
 from kassay.reference.model.group_annotations import WeightSource
-from kassay.reference.model.topics_and_members import MAX_SPEED
 
 CLIENT_ID, RATE = "client-id", "rate"
 """Names of sources: the client id as host, and the measured rate as speed."""

@@ -39,18 +39,20 @@ from kassay.experiments.study.table_rows import (
 )
 from kassay.reference.documents.json_codec import assignment_document, group_document
 from kassay.reference.model.assignment import Assignment, cached_per_group, movement_count
-from kassay.reference.model.external_metrics import (
+from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import (
     balancedness,
     has_racks,
     kafka_balance_score,
     kafka_is_balanced,
+    leximax,
+    load_vector,
+    measures,
     off_rack,
     per_topic_spread,
     range_spread,
     standard_deviation,
 )
-from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import leximax, load_vector, measures
 from kassay.reference.model.ownership import ownership
 from kassay.solver.solution import Solution
 

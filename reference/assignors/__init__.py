@@ -9,8 +9,7 @@ from kassay.reference.assignors.broker import range as server_range
 from kassay.reference.assignors.broker import uniform
 from kassay.reference.assignors.client import cooperative_sticky, roundrobin, sticky
 from kassay.reference.assignors.client import range as range_
-from kassay.reference.assignors.zookeeper_consumer import range as legacy_range
-from kassay.reference.assignors.zookeeper_consumer import roundrobin as legacy_roundrobin
+from kassay.reference.assignors.zookeeper_consumer import assign_range, assign_roundrobin
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import AssignorResult, LivelockError, UpstreamError
 from kassay.reference.model.errors import UsageError
@@ -85,8 +84,8 @@ _PORTS = (
     Port("uniform", uniform.assign, _CONSUMER, _FEW_MOVES),
     Port("uniform-4.0", uniform.assign_4_0, _CONSUMER, _FEW_MOVES, Release.OLDER),
     Port("server-range", server_range.assign, _CONSUMER, _PER_TOPIC),
-    Port("legacy-range", legacy_range.assign, _EAGER, _PER_TOPIC, _ZOOKEEPER),
-    Port("legacy-roundrobin", legacy_roundrobin.assign, _EAGER, Goal.BALANCE, _ZOOKEEPER),
+    Port("legacy-range", assign_range, _EAGER, _PER_TOPIC, _ZOOKEEPER),
+    Port("legacy-roundrobin", assign_roundrobin, _EAGER, Goal.BALANCE, _ZOOKEEPER),
 )
 ASSIGNORS: Mapping[str, Port] = MappingProxyType({port.name: port for port in _PORTS})
 """The ports by name. ``uniform-4.0`` is the uniform assignor of 4.0 brokers, which moves

@@ -22,7 +22,7 @@ from kassay.reference.documents.json_values import (
     read_json_documents,
 )
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.topics_and_members import MAX_PARTITIONS
+from kassay.reference.model.group import MAX_PARTITIONS
 
 _LABELS = ("kind", "id", "family", "scenario", "notes")
 """Keys of every document. ``family``, ``scenario`` and ``notes`` have no effect on an answer."""

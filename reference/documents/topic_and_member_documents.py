@@ -24,10 +24,9 @@ from kassay.reference.documents.json_values import (
     has_only,
 )
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.group import NO_GENERATION, Member, Topic
+from kassay.reference.model.group import MAX_PARTITIONS, NO_GENERATION, Member, Topic
 from kassay.reference.model.group_annotations import NO_CLIENT, Assumed, Client
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
-from kassay.reference.model.topics_and_members import MAX_PARTITIONS
 
 
 def _sub_generation(value: object, where: str) -> int:

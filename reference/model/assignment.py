@@ -8,7 +8,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kassay.reference.model import notebook_tables
+from kassay.reference.model import display
+from kassay.reference.model.display import short_mapping
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.group import Group, Results, topic_starts
 from kassay.reference.model.ownership import (
@@ -17,7 +18,6 @@ from kassay.reference.model.ownership import (
     consumed_partitions,
     ownership,
 )
-from kassay.reference.model.short_text import short_mapping
 from kassay.reference.model.topic_partitions import (
     UNKNOWN,
     Column,
@@ -85,7 +85,7 @@ class Assignment(Mapping[str, Partitions]):
 
     def _repr_html_(self) -> str:
         """Return an HTML table of the load and partitions per member, for notebooks."""
-        return notebook_tables.loads_table("assignment", self.loads(), self)
+        return display.loads_table("assignment", self.loads(), self)
 
 
 def cached_per_group(

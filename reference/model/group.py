@@ -6,25 +6,295 @@ its value. Without this cache, the evaluation of a case of a study takes twice a
 ``kassay compare`` with 100 members and 5,000 partitions 18 % longer.
 """
 
-from collections.abc import Callable, Mapping
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import wraps
 from itertools import chain
+from operator import index as as_integer
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, SupportsIndex, TypeVar, cast
 
-from kassay.reference.model import notebook_tables
+from kassay.reference.java.hash_codes import name_uuid
+from kassay.reference.model import display
+from kassay.reference.model.display import short_text
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.group_annotations import REBALANCING_STATES, Protocol, WeightSource
-from kassay.reference.model.topic_partitions import TopicStarts
-from kassay.reference.model.topics_and_members import (
-    LATEST_PROTOCOL_VERSION,
-    NO_GENERATION,
-    USER_DATA_WITHOUT_GENERATION,
-    Member,
-    Topic,
-    check_unique,
+from kassay.reference.model.group_annotations import (
+    NO_CLIENT,
+    REBALANCING_STATES,
+    Assumed,
+    Client,
+    Protocol,
+    WeightSource,
 )
+from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicStarts
+
+MAX_PARTITIONS = 2**31 - 1
+MAX_WEIGHT = 2**63 - 1
+MAX_COPIES = 2**31 - 1
+MAX_SPEED = 10_000
+NO_GENERATION = -1
+LATEST_PROTOCOL_VERSION = 3
+USER_DATA_WITHOUT_GENERATION = "v0"
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic as described by the cluster's metadata.
+
+    Parameters
+    ----------
+    name
+        Name, unique in the group.
+    partitions
+        Number of partitions. Every assignor skips topics with 0 partitions.
+    weights
+        Load of each partition, a non-negative integer in the caller's unit (messages or
+        bytes per second); None if every partition has weight 1.
+    racks
+        Racks of the replicas per partition, None for an unknown or empty one; None as a
+        whole if no rack is known.
+    id
+        Topic id, by which the broker's assignors order topics. If it is None, `uuid` is
+        derived from the name.
+    copies
+        Minimum and maximum number of members per partition, for share groups; None if each
+        partition has one member.
+    is_stateful
+        Whether the partitions are tasks with local state, for Streams.
+    standbys
+        Number of standby copies of each stateful task. All copies of a task are on different
+        hosts.
+    """
+
+    name: str
+    partitions: int
+    _: KW_ONLY
+    weights: tuple[int, ...] | None = None
+    racks: tuple[tuple[str | None, ...], ...] | None = None
+    id: uuid.UUID | None = None
+    copies: tuple[tuple[int, int], ...] | None = None
+    is_stateful: bool = False
+    standbys: int = 0
+
+    def __post_init__(self) -> None:
+        where = f"topic {self.name!r}"
+        _check_partition_count(where, self.partitions)
+        if self.weights is not None:
+            weights = _checked_weights(where, self.weights, self.partitions)
+            object.__setattr__(self, "weights", weights)
+        if self.racks is not None:
+            racks = tuple(tuple(rack or None for rack in row) for row in self.racks)
+            object.__setattr__(self, "racks", racks)
+            _check_length(where, "racks", self.racks, self.partitions)
+        if self.standbys < 0 or (self.standbys and not self.is_stateful):
+            raise InputError(
+                f"{where}: standbys must be at least 0, and 0 for a stateless topic, "
+                f"got {self.standbys}"
+            )
+        if self.copies is not None:
+            object.__setattr__(self, "copies", tuple((low, high) for low, high in self.copies))
+            _check_length(where, "copies", self.copies, self.partitions)
+            for number, (low, high) in enumerate(self.copies):
+                if not 0 <= low <= high <= MAX_COPIES:
+                    raise InputError(
+                        f"{where}: copies of partition {number} must be a range from 0 to at most "
+                        f"{MAX_COPIES:,}, got {low} to {high}"
+                    )
+
+    def __repr__(self) -> str:
+        return short_text(self)
+
+    def weight(self, partition: int) -> int:
+        """Return the weight of one partition."""
+        return 1 if self.weights is None else self.weights[partition]
+
+    @property
+    def total_weight(self) -> int:
+        """Return the total weight of the partitions."""
+        return self.partitions if self.weights is None else sum(self.weights)
+
+    @property
+    def uuid(self) -> uuid.UUID:
+        """Return the topic id or, for a topic without id, a UUID derived from the name.
+
+        The derived UUID is Java's ``UUID.nameUUIDFromBytes`` of the name.
+        """
+        if self.id is not None:
+            return self.id
+        return name_uuid(self.name.encode("utf-8", "surrogatepass"))
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A consumer as described by its join request.
+
+    Parameters
+    ----------
+    id
+        Member id, unique in the group. Kafka breaks ties by the order of the ids.
+    subscription
+        Topics that the member consumes, in the order sent.
+    owned
+        Partitions claimed from an earlier generation, in the order claimed; any iterable of
+        (topic, partition) pairs is accepted.
+    generation
+        Generation of ``owned``; `NO_GENERATION` if there is none.
+    instance_id
+        ``group.instance.id`` of a static member.
+    rack
+        ``client.rack``; clients without it send the empty rack, which is replaced by None.
+    capacity
+        Maximum load in the unit of the weights; None for no limit.
+    speed
+        Speed relative to the other members, from 1 to 10,000. The imbalance measures compare
+        loads divided by speeds. No assignor reads it.
+    protocol_version
+        Version of the consumer protocol subscription, 0 to 3.
+    sub_generation
+        Generation in the subscription if it differs from ``generation``, which is then the
+        generation in the sticky assignor's user data.
+    user_data
+        ``"v0"`` if the sticky user data has no generation, else None.
+    streams
+        Streams per topic as (topic, count), for the legacy ZooKeeper consumer. Other topics
+        have one stream.
+    target
+        Target assignment of the consumer protocol; None if it equals ``owned`` or is unknown.
+    client
+        Client id, host and library; no assignor reads them.
+    assumed
+        Properties that the source does not show: results for the group hold under a condition,
+        see `kassay.reference.model.group_remarks`.
+    holds
+        Partitions that the member receives without a move, besides those that it owns. Several
+        members may hold one partition. Standbys do not move to the hosts of these members.
+    tags
+        Client tags as (key, value). The copies of a task on different hosts should have
+        different values of each key.
+    """
+
+    id: str
+    subscription: tuple[str, ...]
+    _: KW_ONLY
+    owned: Partitions = NO_PARTITIONS
+    generation: int = NO_GENERATION
+    instance_id: str | None = None
+    rack: str | None = None
+    capacity: int | None = None
+    speed: int = 1
+    protocol_version: int = LATEST_PROTOCOL_VERSION
+    sub_generation: int | None = None
+    user_data: str | None = None
+    streams: tuple[tuple[str, int], ...] = ()
+    target: Partitions | None = None
+    client: Client = NO_CLIENT
+    assumed: tuple[Assumed, ...] = ()
+    holds: Partitions = NO_PARTITIONS
+    tags: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rack", self.rack or None)
+        for name in ("subscription", "owned"):
+            value = getattr(self, name)
+            if isinstance(value, str):
+                raise self._invalid(f"{name} must be a list, got the string {value!r}")
+        if type(self.subscription) is not tuple:
+            object.__setattr__(self, "subscription", tuple(self.subscription))
+        for name in ("owned", "target", "holds"):
+            value = getattr(self, name)
+            if value is not None and type(value) is not Partitions:
+                pairs = cast("Iterable[tuple[str, int]]", value)
+                object.__setattr__(self, name, Partitions.of(pairs))
+        object.__setattr__(self, "streams", tuple(self.streams))
+        self._check()
+
+    def _check(self) -> None:
+        if len(set(self.subscription)) != len(self.subscription):
+            repeated = _first_repeated(self.subscription)
+            raise self._invalid(f"the subscription lists topic {repeated!r} twice")
+        if self.generation < NO_GENERATION:
+            raise self._invalid(f"generation must be at least -1, got {self.generation!r}")
+        if self.capacity is not None and self.capacity < 0:
+            raise self._invalid(f"capacity must be at least 0, got {self.capacity!r}")
+        if not 1 <= self.speed <= MAX_SPEED:
+            raise self._invalid(f"speed must be from 1 to {MAX_SPEED}, got {self.speed!r}")
+        if not 0 <= self.protocol_version <= LATEST_PROTOCOL_VERSION:
+            raise self._invalid(
+                f"protocol_version must be from 0 to {LATEST_PROTOCOL_VERSION}, "
+                f"got {self.protocol_version!r}"
+            )
+        if self.user_data not in (None, USER_DATA_WITHOUT_GENERATION):
+            raise self._invalid(f"user_data must be null or 'v0', got {self.user_data!r}")
+        for topic, count in self.streams:
+            if count < 1:
+                raise self._invalid(
+                    f"number of streams of topic {topic!r} must be at least 1, got {count!r}"
+                )
+        numbers = self.owned.numbers
+        # For short arrays, argmin is several times as fast as min.
+        if len(numbers) and (smallest := numbers[numbers.argmin()]) < 0:
+            raise self._invalid(f"owned partition numbers must be at least 0, got {smallest}")
+
+    def __repr__(self) -> str:
+        return short_text(self)
+
+    def _invalid(self, problem: str) -> InputError:
+        return InputError(f"member {self.id!r}: {problem}")
+
+
+def _check_partition_count(where: str, partitions: object) -> None:
+    """Raise InputError unless a number of partitions is an integer from 0 to the maximum."""
+    if not isinstance(partitions, SupportsIndex):
+        raise InputError(f"{where}: partitions must be an integer, got {partitions!r}")
+    if not 0 <= as_integer(partitions) <= MAX_PARTITIONS:
+        raise InputError(
+            f"{where}: partitions must be from 0 to {MAX_PARTITIONS}, got {partitions!r}"
+        )
+
+
+def _checked_weights(where: str, weights: Iterable[int], partitions: int) -> tuple[int, ...]:
+    """Convert weights to a tuple of integers, one per partition. Raise InputError if invalid."""
+    integers = _integers(where, weights)
+    _check_length(where, "weights", integers, partitions)
+    bad = next((weight for weight in integers if not 0 <= weight <= MAX_WEIGHT), None)
+    if bad is not None:
+        raise InputError(f"{where}: weights must be from 0 to {MAX_WEIGHT}, got {bad!r}")
+    return integers
+
+
+def _check_length(where: str, name: str, values: tuple[object, ...], partitions: int) -> None:
+    """Raise InputError unless a tuple has one value per partition."""
+    if len(values) != partitions:
+        raise InputError(
+            f"{where}: {name} must have one entry per partition ({partitions}), got {len(values)}"
+        )
+
+
+def check_unique(kind: str, names: Sequence[str]) -> None:
+    """Raise InputError if a name is listed twice."""
+    if len(set(names)) != len(names):
+        raise InputError(f"{kind} {_first_repeated(names)!r} is listed twice")
+
+
+def _first_repeated(names: Iterable[str]) -> str:
+    """Return the first name that occurs more than once."""
+    return next(name for name, count in Counter(names).items() if count > 1)
+
+
+def _integers(where: str, weights: Iterable[int]) -> tuple[int, ...]:
+    """Convert weights to integers. Raise InputError for floats, which would lose precision."""
+    numbers = tuple(weights)
+    try:
+        return tuple(map(as_integer, numbers))
+    except TypeError:
+        bad = next(number for number in numbers if not isinstance(number, SupportsIndex))
+        raise InputError(
+            f"{where}: weights must be integers, got {bad!r}; multiply them by a common factor and "
+            "round, for example [round(1000 * weight) for weight in weights]"
+        ) from None
+
 
 __all__ = [
     "LATEST_PROTOCOL_VERSION",
@@ -266,7 +536,7 @@ class Group:
     def _repr_html_(self) -> str:
         """Return an HTML table of subscriptions and owned partitions, for notebooks."""
         rows = ((m.id, m.subscription, m.owned) for m in self.members)
-        return notebook_tables.members_table(self._caption(), rows)
+        return display.members_table(self._caption(), rows)
 
     def _caption(self) -> str:
         return (

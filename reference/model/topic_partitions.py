@@ -7,8 +7,8 @@ from typing import NamedTuple, Self, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from kassay.reference.model.display import first_items
 from kassay.reference.model.errors import UsageError
-from kassay.reference.model.short_text import first_items
 
 Column = NDArray[np.int32]
 UNKNOWN = -1

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.display import first_items
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.metrics import Measure
-from kassay.reference.model.short_text import first_items
 from kassay.solver.objective import Movement
 from kassay.solver.solution import LevelValue, Solution
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kassay.experiments.cli.messages import print_note
 from kassay.experiments.cli.options.output_options import shows_all_columns
-from kassay.reference.model.short_text import shorten_middle
+from kassay.reference.model.display import shorten_middle
 
 if TYPE_CHECKING:
     from rich.console import Console

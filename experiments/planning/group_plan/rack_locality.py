@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.external_metrics import has_racks, off_rack, replica_racks
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.metrics import Measure, has_racks, off_rack, replica_racks
 from kassay.solver.constraints import Constraint
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import EXACT, CrossRack, Imbalance, Tolerance

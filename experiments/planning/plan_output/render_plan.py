@@ -39,10 +39,10 @@ from kassay.experiments.planning.preparation.identify_assignor import identify_a
 from kassay.experiments.planning.preparation.plan_verdict import count_of
 from kassay.experiments.planning.preparation.planning_levels import level_words
 from kassay.experiments.plotting.page_templates import environment
+from kassay.reference.model.display import shorten_middle
 from kassay.reference.model.group import Group, Member
 from kassay.reference.model.group_remarks import target_assignment
 from kassay.reference.model.metrics import host_units, member_units, shown
-from kassay.reference.model.short_text import shorten_middle
 from kassay.solver.objective import HostImbalance
 from kassay.solver.solution import LevelValue
 

@@ -1,13 +1,323 @@
-"""Port of the broker's ``UniformAssignor`` (KIP-848).
+"""Port of the broker's ``UniformAssignor`` (KIP-848), for equal and for mixed subscriptions.
 
-Upstream: org.apache.kafka.coordinator.group.assignor.UniformAssignor, group-coordinator
-4.4.0.
+Upstream: org.apache.kafka.coordinator.group.assignor.UniformAssignor,
+UniformHomogeneousAssignmentBuilder and UniformHeterogeneousAssignmentBuilder, group-coordinator
+4.4.0. Methods keep upstream's names and order.
 """
 
-from kassay.reference.assignors.broker import uniform_heterogeneous, uniform_homogeneous
-from kassay.reference.assignors.broker.rebalance_input import group_spec, member_assignments
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+from kassay.reference.assignors.broker.rebalance_input import (
+    GroupSpec,
+    Owned,
+    Target,
+    TopicId,
+    deep_copy_assignment,
+    group_spec,
+    member_assignments,
+    mutable_copy,
+    mutable_numbers,
+    remove_partition,
+)
+from kassay.reference.java.hash_codes import uuid_key
+from kassay.reference.java.hash_map import capacity_for, set_capacity, uuid_map
 from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.assignor_result import UpstreamError
 from kassay.reference.model.group import Group, cached
+
+
+class UniformHomogeneousAssignmentBuilder:
+    """State of one run of the uniform algorithm for equal subscriptions.
+
+    With ``prefer_current_owner`` (4.1 and later, KAFKA-18688), a member without an extra
+    partition leaves it to a later member that may own one already.
+    """
+
+    def __init__(
+        self, group_spec: GroupSpec, assigned: Mapping[str, Owned], prefer_current_owner: bool
+    ) -> None:
+        self.group_spec = group_spec
+        self.assigned = assigned
+        self.prefer_current_owner = prefer_current_owner
+        first = next(iter(group_spec.members))
+        topics = uuid_map(capacity=set_capacity(len(group_spec.members[first].subscription)))
+        for topic in group_spec.subscribed[first]:
+            topics.put(topic, None)
+        self.subscribed_topic_ids = dict.fromkeys(topics)
+        self.unfilled_members: list[tuple[str, int]] = []
+        self.unassigned_partitions: deque[tuple[TopicId, Sequence[int]]] = deque()
+        self.target_assignment: dict[str, Owned | Target] = {}
+        self.minimum_member_quota = 0
+        self.remaining_members_to_get_an_extra_partition = 0
+
+    def build(self) -> Assignment:
+        """Compute the new target assignment of the group."""
+        if self.subscribed_topic_ids:
+            self._compute_unassigned_partitions()
+            self._maybe_revoke_partitions()
+            self._assign_remaining_partitions()
+        return self.group_spec.named(self.target_assignment)
+
+    def _compute_unassigned_partitions(self) -> None:
+        spec = self.group_spec
+        # Tie-break: topics are in the order of the hash set of their ids.
+        for topic in self.subscribed_topic_ids:
+            if free := spec.free_partitions(topic):
+                self.unassigned_partitions.append((topic, free))
+        total = sum(map(spec.num_partitions, self.subscribed_topic_ids))
+        self.minimum_member_quota, self.remaining_members_to_get_an_extra_partition = divmod(
+            total, len(spec.members)
+        )
+
+    def _maybe_revoke_partitions(self) -> None:
+        for index, member in enumerate(self.group_spec.members):
+            has_extra = self.remaining_members_to_get_an_extra_partition > 0
+            quota = self._keep(member, self.minimum_member_quota + has_extra)
+            remaining = len(self.group_spec.members) - index
+            if (
+                self.prefer_current_owner
+                and quota > 0
+                and has_extra
+                and remaining > self.remaining_members_to_get_an_extra_partition
+            ):
+                quota -= 1
+                has_extra = False
+            if quota > 0:
+                self.unfilled_members.append((member, quota))
+            if has_extra:
+                self.remaining_members_to_get_an_extra_partition -= 1
+
+    def _keep(self, member: str, quota: int) -> int:
+        """Keep a member's owned partitions up to its quota, and return the unused quota."""
+        old = self.assigned[member]
+        new: Target | None = None
+        for topic, numbers in old.items():
+            if topic not in self.subscribed_topic_ids:
+                new = deep_copy_assignment(old) if new is None else new
+                new.remove(topic)
+                continue
+            if (size := len(numbers)) <= quota:
+                quota -= size
+                continue
+            # Tie-break: the member keeps the first partitions in the order of its hash set.
+            for number in numbers:
+                if quota > 0:
+                    quota -= 1
+                    continue
+                new = deep_copy_assignment(old) if new is None else new
+                remove_partition(new, topic, number)
+                self.unassigned_partitions.append((topic, (number,)))
+        self.target_assignment[member] = old if new is None else new
+        return quota
+
+    def _assign_remaining_partitions(self) -> None:
+        unassigned = self.unassigned_partitions
+        for member, quota in self.unfilled_members:
+            new = self.target_assignment[member] = mutable_copy(self.target_assignment[member])
+            missing = quota
+            while missing > 0 and unassigned:
+                topic, numbers = unassigned.popleft()
+                assigned = numbers[:missing]
+                # Tie-break: each partition is a look-up; the second one can resize the map.
+                for _ in assigned[:2]:
+                    target = mutable_numbers(new, topic)
+                target.update(assigned)
+                if len(numbers) > missing:
+                    unassigned.appendleft((topic, numbers[missing:]))
+                missing -= len(numbers)
+        if unassigned:
+            raise UpstreamError("PartitionAssignorException", "partitions remain without a member")
+
+
+MAX_ITERATION_COUNT = 16
+NO_OWNER = -1
+
+
+class UniformHeterogeneousAssignmentBuilder:
+    """State of one run of the uniform algorithm for mixed subscriptions."""
+
+    def __init__(self, group_spec: GroupSpec, assigned: Mapping[str, Owned]) -> None:
+        self.group_spec = group_spec
+        self.assigned = assigned
+        self.member_ids = list(group_spec.members)
+        self.topic_subscribers: dict[TopicId, list[int]] = {}
+        for index, member in enumerate(self.member_ids):
+            for topic in group_spec.subscribed[member]:
+                self.topic_subscribers.setdefault(topic, []).append(index)
+        self.target_assignment: dict[str, Owned | Target] = {}
+        self.sizes = [0] * len(self.member_ids)
+        self.owners = {
+            topic: [NO_OWNER] * group_spec.num_partitions(topic) for topic in self.topic_subscribers
+        }
+
+    def build(self) -> Assignment:
+        """Compute the new target assignment of the group."""
+        if self.topic_subscribers:
+            self._maybe_revoke_partitions()
+            self._assign_remaining_partitions()
+            self._balance()
+        return self.group_spec.named(self.target_assignment)
+
+    def _sort_topic_ids(self) -> list[TopicId]:
+        """Sort topics by partitions per subscriber (descending), subscriber count and topic id."""
+
+        def key(topic: TopicId) -> tuple[float, int, tuple[int, int]]:
+            subscribers = len(self.topic_subscribers[topic])
+            return (-(len(self.owners[topic]) / subscribers), subscribers, uuid_key(topic))
+
+        return sorted(self.topic_subscribers, key=key)
+
+    def _maybe_revoke_partitions(self) -> None:
+        for index, member in enumerate(self.member_ids):
+            old = self.assigned[member]
+            subscribed = frozenset(self.group_spec.subscribed[member])
+            new: Target | None = None
+            for topic, numbers in old.items():
+                if topic not in subscribed:
+                    new = deep_copy_assignment(old) if new is None else new
+                    new.remove(topic)
+                    continue
+                self.sizes[index] += len(numbers)
+                for number in numbers:
+                    if number >= len(self.owners[topic]):
+                        size = len(self.owners[topic])
+                        detail = f"{member!r} owns partition {number}, but the topic has {size}"
+                        raise UpstreamError("ArrayIndexOutOfBoundsException", detail)
+                    self.owners[topic][number] = index
+            self.target_assignment[member] = old if new is None else new
+
+    def _assign_remaining_partitions(self) -> None:
+        """Assign the unassigned partitions of each topic to its least loaded subscribers."""
+        for topic in self._sort_topic_ids():
+            unassigned = [n for n, owner in enumerate(self.owners[topic]) if owner == NO_OWNER]
+            if unassigned:
+                balancer = MemberAssignmentBalancer(self.sizes, self.topic_subscribers[topic])
+                for number in unassigned:
+                    self._assign_partition(topic, number, balancer.next_least_loaded_member())
+
+    def _balance(self) -> None:
+        """Balance each topic in turn until a round moves no partition, at most 16 rounds."""
+        topics = [t for t in self._sort_topic_ids() if len(self.topic_subscribers[t]) >= 2]
+        last_rebalanced = -1
+        for _ in range(MAX_ITERATION_COUNT):
+            for index, topic in enumerate(topics):
+                if index == last_rebalanced:
+                    return
+                if self._balance_topic(topic) > 0 or last_rebalanced == -1:
+                    last_rebalanced = index
+
+    def _balance_topic(self, topic: TopicId) -> int:
+        """Move partitions of a topic from most to least loaded members.
+
+        Return the number of moves.
+        """
+        owners = self.owners[topic]
+        balancer = MemberAssignmentBalancer(self.sizes, self.topic_subscribers[topic])
+        if balancer.imbalance <= 1:
+            return 0
+        partitions_of: dict[int, list[int]] = {}
+        for number, owner in enumerate(owners):
+            partitions_of.setdefault(owner, []).append(number)
+        reassigned = 0
+        while not balancer.is_balanced():
+            most_loaded = balancer.next_most_loaded_member()
+            while most_loaded != NO_OWNER and not partitions_of.get(most_loaded):
+                balancer.exclude_most_loaded_member()
+                most_loaded = balancer.next_most_loaded_member()
+            if most_loaded == NO_OWNER:
+                break
+            number = partitions_of[most_loaded].pop()
+            least_loaded = balancer.next_least_loaded_member()
+            if balancer.is_balanced():
+                break
+            self._assign_partition(topic, number, least_loaded)
+            reassigned += 1
+        return reassigned
+
+    def _assign_partition(self, topic: TopicId, number: int, member: int) -> None:
+        owner = self.owners[topic][number]
+        if owner != NO_OWNER:
+            remove_partition(self._mutable_target(owner), topic, number)
+            self.sizes[owner] -= 1
+        estimate = -(-len(self.owners[topic]) // len(self.topic_subscribers[topic]))
+        target = self._mutable_target(member)
+        mutable_numbers(target, topic, capacity=capacity_for(estimate)).add(number)
+        self.owners[topic][number] = member
+        self.sizes[member] += 1
+
+    def _mutable_target(self, index: int) -> Target:
+        """Return a member's target partitions, copied before the first change."""
+        member = self.member_ids[index]
+        target = self.target_assignment[member] = mutable_copy(self.target_assignment[member])
+        return target
+
+
+class MemberAssignmentBalancer:
+    """Selector of the members that receive and give partitions while a topic is balanced.
+
+    The members of a low range receive in turn, those of a high range give in turn. After a
+    full turn, members on the next level join the range. ``sizes`` may change.
+    """
+
+    def __init__(self, sizes: Sequence[int], members: Sequence[int]) -> None:
+        self._sizes = sizes
+        self._sorted_members = sorted(members, key=lambda member: (sizes[member], member))
+        min_size, max_size = sizes[self._sorted_members[0]], sizes[self._sorted_members[-1]]
+        self.imbalance = max_size - min_size
+        self._least_loaded_range_end = 0
+        self._least_loaded_level = min_size - 1
+        self._next_least_loaded = 0
+        self._most_loaded_range_start = len(members)
+        self._most_loaded_range_end = len(members)
+        self._most_loaded_level = max_size + 1
+        self._next_most_loaded = len(members) - 1
+
+    def next_least_loaded_member(self) -> int:
+        """Select the member that receives the next partition."""
+        if self._next_least_loaded >= self._least_loaded_range_end:
+            self._least_loaded_level += 1
+            while (
+                self._least_loaded_range_end < len(self._sorted_members)
+                and self._size_at(self._least_loaded_range_end) == self._least_loaded_level
+            ):
+                self._least_loaded_range_end += 1
+            self._next_least_loaded = 0
+        self._next_least_loaded += 1
+        return self._sorted_members[self._next_least_loaded - 1]
+
+    def next_most_loaded_member(self) -> int:
+        """Select the member that gives the next partition; return -1 if there is none."""
+        if self._next_most_loaded < self._most_loaded_range_start:
+            is_empty = self._most_loaded_range_end <= self._most_loaded_range_start
+            if is_empty and self._most_loaded_range_start > 0:
+                self._most_loaded_level = self._size_at(self._most_loaded_range_start - 1)
+            else:
+                self._most_loaded_level -= 1
+            while (
+                self._most_loaded_range_start > 0
+                and self._size_at(self._most_loaded_range_start - 1) == self._most_loaded_level
+            ):
+                self._most_loaded_range_start -= 1
+            self._next_most_loaded = self._most_loaded_range_end - 1
+        if self._next_most_loaded < 0:
+            return -1
+        self._next_most_loaded -= 1
+        return self._sorted_members[self._next_most_loaded + 1]
+
+    def exclude_most_loaded_member(self) -> None:
+        """Exclude the last selected giver, because it has no partition of the topic."""
+        self._most_loaded_range_end -= 1
+        members, end = self._sorted_members, self._most_loaded_range_end
+        index = self._next_most_loaded + 1
+        members[index], members[end] = members[end], members[index]
+
+    def is_balanced(self) -> bool:
+        """Return whether the loads of receiving and giving members differ by at most one."""
+        return self._most_loaded_level - self._least_loaded_level <= 1
+
+    def _size_at(self, index: int) -> int:
+        return self._sizes[self._sorted_members[index]]
 
 
 def assign(group: Group) -> Assignment:
@@ -25,7 +335,7 @@ def _assign(group: Group, *, prefer_current_owner: bool) -> Assignment:
     if not spec.members:
         return Assignment({})
     if spec.homogeneous:
-        builder = uniform_homogeneous.UniformHomogeneousAssignmentBuilder(
+        builder = UniformHomogeneousAssignmentBuilder(
             spec, member_assignments(group), prefer_current_owner
         )
         return builder.build()
@@ -34,7 +344,5 @@ def _assign(group: Group, *, prefer_current_owner: bool) -> Assignment:
 
 @cached  # Equal in both versions.
 def _assign_heterogeneous(group: Group) -> Assignment:
-    builder = uniform_heterogeneous.UniformHeterogeneousAssignmentBuilder(
-        group_spec(group), member_assignments(group)
-    )
+    builder = UniformHeterogeneousAssignmentBuilder(group_spec(group), member_assignments(group))
     return builder.build()

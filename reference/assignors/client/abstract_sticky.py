@@ -1,26 +1,204 @@
-"""Code shared by the sticky assignors: resolve claims and choose the algorithm.
+"""Sticky algorithm for equal subscriptions, and the code that all sticky assignors share.
 
-Upstream: org.apache.kafka.clients.consumer.internals.AbstractStickyAssignor,
-kafka-clients 4.4.0. Deviation: no state is kept between calls, so the highest generation is
-that of the group.
+Upstream: org.apache.kafka.clients.consumer.internals.AbstractStickyAssignor and its class
+ConstrainedAssignmentBuilder, kafka-clients 4.4.0. Methods keep upstream's names and order;
+consumers are ranks in the order of their ids. Deviation: no state is kept between calls, so the
+highest generation is that of the group.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from kassay.reference.assignors.client import rebalance_input
-from kassay.reference.assignors.client.constrained_assignment import ConstrainedAssignmentBuilder
 from kassay.reference.assignors.client.general_assignment import GeneralAssignmentBuilder
-from kassay.reference.assignors.client.partition_table import PartitionTable
-from kassay.reference.assignors.client.rack_info import RackInfo
 from kassay.reference.assignors.client.reassignment import RepeatedStateError
-from kassay.reference.assignors.client.rebalance_input import MemberSubscription
+from kassay.reference.assignors.client.rebalance_input import (
+    MemberSubscription,
+    PartitionTable,
+    RackInfo,
+)
 from kassay.reference.java.hash_codes import utf16_key
 from kassay.reference.java.hash_order import string_order
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.assignor_result import LivelockError
+from kassay.reference.model.assignor_result import LivelockError, UpstreamError
 from kassay.reference.model.group import NO_GENERATION, Group
 from kassay.reference.model.topic_partitions import Partitions
+
+
+class ConstrainedAssignmentBuilder:
+    """State of one run of the sticky algorithm for equal subscriptions.
+
+    The assignment is in the order of Kafka's map.
+    """
+
+    def __init__(
+        self,
+        table: PartitionTable,
+        rack_info: RackInfo,
+        current_assignment: dict[int, list[int]],
+        partitions_with_multiple_previous_owners: set[int],
+    ) -> None:
+        if not current_assignment:
+            raise UpstreamError("ArithmeticException", "division by zero: the group has no members")
+        self.table = table
+        self.rack_info = rack_info
+        self.current_assignment = current_assignment
+        self.partitions_with_multiple_previous_owners = partitions_with_multiple_previous_owners
+        self.maybe_revoked_partitions: dict[int, int] = {}
+        self.partitions_transferring_ownership: dict[int, int] = {}
+        self.unfilled_under_min_quota: list[int] = []
+        self.unfilled_exactly_min_quota: deque[int] = deque()
+        consumers = len(current_assignment)
+        self.min_quota, self.expected_num_over_min_quota = divmod(table.size, consumers)
+        self.max_quota = self.min_quota + (1 if self.expected_num_over_min_quota else 0)
+        self.current_num_over_min_quota = 0
+        self._num_kept: dict[int, int] = {}
+        self.assignment: dict[int, list[int]] = {consumer: [] for consumer in current_assignment}
+
+    def build(self) -> dict[int, list[int]]:
+        """Compute the partitions of each consumer."""
+        self._assign_owned_partitions()
+        self._num_kept = {consumer: len(tps) for consumer, tps in self.assignment.items()}
+        unassigned = self.table.unassigned(chain.from_iterable(self.assignment.values()))
+        self.unfilled_under_min_quota.sort()
+        self.unfilled_exactly_min_quota = deque(sorted(self.unfilled_exactly_min_quota))
+        unassigned = self.rack_info.sort_partitions_by_rack_consumers(unassigned)
+        if self.rack_info.consumer_racks:
+            unassigned = self._assign_rack_aware_round_robin(unassigned)
+        self._assign_round_robin(unassigned)
+        self._verify_unfilled_members()
+        self._find_partitions_transferring_ownership()
+        return self.assignment
+
+    def _assign_owned_partitions(self) -> None:
+        by_partition = self.table.by_partition_then_topic()
+        for consumer, current in self.current_assignment.items():
+            owned = self._without_rack_mismatches(consumer, current)
+            owned.sort(key=by_partition.__getitem__)
+            multiple = self.partitions_with_multiple_previous_owners
+            self._keep(consumer, [p for p in owned if p not in multiple] if multiple else owned)
+
+    def _without_rack_mismatches(self, consumer: int, current: list[int]) -> list[int]:
+        if not self.rack_info.consumer_racks:
+            return list(current)
+        owned: list[int] = []
+        for partition in current:
+            if self.rack_info.racks_mismatch(consumer, partition):
+                self.maybe_revoked_partitions[partition] = consumer
+            else:
+                owned.append(partition)
+        return owned
+
+    def _keep(self, consumer: int, owned: list[int]) -> None:
+        """Keep owned partitions of a consumer up to its quota, and revoke the others."""
+        if len(owned) < self.min_quota:
+            self.assignment[consumer] = owned
+            self.unfilled_under_min_quota.append(consumer)
+            return
+        more_expected = self.current_num_over_min_quota < self.expected_num_over_min_quota
+        quota = self.min_quota
+        if more_expected and len(owned) >= self.max_quota:
+            quota = self.max_quota
+            self.current_num_over_min_quota += 1
+            if self.current_num_over_min_quota == self.expected_num_over_min_quota:
+                self.unfilled_exactly_min_quota.clear()
+        elif more_expected:
+            self.unfilled_exactly_min_quota.append(consumer)
+        self.assignment[consumer] = owned[:quota]
+        for partition in owned[quota:]:
+            self.maybe_revoked_partitions[partition] = consumer
+
+    def _assign_rack_aware_round_robin(self, unassigned: list[int]) -> list[int]:
+        """Assign partitions to consumers in racks of their replicas. Return the unassigned ones."""
+        remaining: list[int] = []
+        next_unfilled = 0
+        for partition in unassigned:
+            under = self.unfilled_under_min_quota
+            index = self.rack_info.next_rack_consumer(partition, under, next_unfilled)
+            if index >= 0:
+                consumer = under[index]
+                if not self._fill_under_min_quota(consumer):
+                    index += 1
+                next_unfilled = index % len(under) if under else 0
+                self.assignment[consumer].append(partition)
+                continue
+            exactly = list(self.unfilled_exactly_min_quota)
+            index = self.rack_info.next_rack_consumer(partition, exactly, 0)
+            if index >= 0:
+                consumer = exactly[index]
+                self._fill_exactly_min_quota(index, consumer)
+                self.assignment[consumer].append(partition)
+            else:
+                remaining.append(partition)
+        return remaining
+
+    def _fill_under_min_quota(self, consumer: int) -> bool:
+        """Update the list of consumers below the minimum quota. Return whether it changed."""
+        count = len(self.assignment[consumer]) + 1
+        if count < self.min_quota:
+            return False
+        self.unfilled_under_min_quota.remove(consumer)
+        more_expected = self.current_num_over_min_quota < self.expected_num_over_min_quota
+        if count < self.max_quota and more_expected:
+            self.unfilled_exactly_min_quota.append(consumer)
+        return True
+
+    def _fill_exactly_min_quota(self, index: int, consumer: int) -> None:
+        if len(self.assignment[consumer]) + 1 == self.max_quota:
+            del self.unfilled_exactly_min_quota[index]
+            self.current_num_over_min_quota += 1
+            if self.current_num_over_min_quota == self.expected_num_over_min_quota:
+                self.unfilled_exactly_min_quota.clear()
+
+    def _assign_round_robin(self, unassigned: list[int]) -> None:
+        under, exactly = self.unfilled_under_min_quota, self.unfilled_exactly_min_quota
+        next_index = 0
+        for partition in unassigned:
+            if next_index >= len(under):
+                next_index = 0
+            if under:
+                consumer = under[next_index]
+                next_index += 1
+            elif exactly:
+                consumer = exactly.popleft()
+            else:
+                detail = f"no unfilled consumer is left for {self.table.named(partition)}"
+                raise UpstreamError("IllegalStateException", detail)
+            assigned = self.assignment[consumer]
+            assigned.append(partition)
+            count = len(assigned)
+            if count == self.min_quota:
+                next_index -= 1
+                del under[next_index]
+                exactly.append(consumer)
+            elif count == self.max_quota:
+                self.current_num_over_min_quota += 1
+
+    def _find_partitions_transferring_ownership(self) -> None:
+        """Record assigned partitions that another consumer loses or several consumers claim."""
+        revoked = self.maybe_revoked_partitions
+        multiple = self.partitions_with_multiple_previous_owners
+        if not revoked and not multiple:
+            return
+        for consumer, partitions in self.assignment.items():
+            for partition in partitions[self._num_kept[consumer] :]:
+                if revoked.get(partition, consumer) != consumer or partition in multiple:
+                    self.partitions_transferring_ownership[partition] = consumer
+
+    def _verify_unfilled_members(self) -> None:
+        if not self.unfilled_under_min_quota:
+            return
+        if self.current_num_over_min_quota != self.expected_num_over_min_quota:
+            above, expected = self.current_num_over_min_quota, self.expected_num_over_min_quota
+            detail = f"{above} consumers have more than {self.min_quota} partitions, not {expected}"
+            raise UpstreamError("IllegalStateException", detail)
+        for consumer in self.unfilled_under_min_quota:
+            count = len(self.assignment[consumer])
+            if count != self.min_quota:
+                detail = f"a consumer has {count} partitions, fewer than {self.min_quota}"
+                raise UpstreamError("IllegalStateException", detail)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,8 @@ keep upstream's names and order; consumers are ranks in the order of their ids.
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heapreplace
 
-from kassay.reference.assignors.client.partition_table import PartitionTable
-from kassay.reference.assignors.client.rack_info import RackInfo
 from kassay.reference.assignors.client.reassignment import Reassignment, ReassignmentWithDuplicates
+from kassay.reference.assignors.client.rebalance_input import PartitionTable, RackInfo
 from kassay.reference.java.hash_codes import string_hash
 from kassay.reference.java.hash_map import HashMap
 from kassay.reference.model.group import NO_GENERATION

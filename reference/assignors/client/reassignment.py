@@ -1,19 +1,153 @@
 """Reassignment phase of the general sticky algorithm: single moves to improve balance.
 
 Upstream: performReassignments, isBalanced and reassignPartition of
-AbstractStickyAssignor.GeneralAssignmentBuilder, kafka-clients 4.4.0. Methods keep
-upstream's names. Deviations: `is_balanced` caches its result until the next move, and a
-repeated state raises an exception, where upstream does not terminate.
+AbstractStickyAssignor.GeneralAssignmentBuilder, and AbstractStickyAssignor.PartitionMovements,
+kafka-clients 4.4.0. Methods keep upstream's names. Deviations: `is_balanced` caches its result
+until the next move, the search for a move is vectorised, and a repeated state raises an exception,
+where upstream does not terminate.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from kassay.reference.assignors.client.best_move_search import LoadAndOwnerColumns
-from kassay.reference.assignors.client.partition_movements import PartitionMovements
-from kassay.reference.assignors.client.partition_table import PartitionTable
+import numpy as np
+from numpy.typing import NDArray
+
+from kassay.reference.assignors.client.rebalance_input import PartitionTable
+from kassay.reference.java.hash_map import HashMap
 from kassay.reference.model.assignor_result import UpstreamError
+
+
+class LoadAndOwnerColumns:
+    """NumPy arrays with the load of each consumer and the owner of each partition.
+
+    Topics are sorted by number of subscribers, so the topics with two or more subscribers,
+    whose partitions can move, are at the end.
+    """
+
+    def __init__(
+        self,
+        table: PartitionTable,
+        *,
+        load: Mapping[int, int],
+        owner: Sequence[int],
+        topic_consumers: Sequence[Sequence[int]],
+        max_assignment_size: Mapping[int, int],
+    ) -> None:
+        shared = [t for t, consumers in enumerate(topic_consumers) if len(consumers) > 1]
+        consumers = range(len(max_assignment_size))
+        self._start: int = table.first[shared[0]] if shared else table.size
+        self._load = np.array([load.get(c, 0) for c in consumers], dtype=np.int64)
+        self._max_load = np.array([max_assignment_size[c] for c in consumers], dtype=np.int64)
+        self._owner = np.array(owner[self._start : table.size], dtype=np.int64)
+        self._first = np.array([table.first[t] - self._start for t in shared], dtype=np.int64)
+        self._subscriber = np.array([c for t in shared for c in topic_consumers[t]], dtype=np.int64)
+        sizes = [len(topic_consumers[t]) for t in shared]
+        self._first_subscriber = np.cumsum([0, *sizes])[:-1]
+
+    def move(self, partition: int, old_consumer: int, new_consumer: int) -> None:
+        """Update the arrays after a partition has moved."""
+        self._load[old_consumer] -= 1
+        self._load[new_consumer] += 1
+        self._owner[partition - self._start] = new_consumer
+
+    def best_move(self) -> tuple[int, int] | None:
+        """Find the move with the largest load difference; return its receiver and partition.
+
+        Return None if no difference is above 1.
+        """
+        infinite = np.iinfo(np.int64).max // 2
+        target_load = np.where(self._load == self._max_load, infinite, self._load)[self._subscriber]
+        owner_load = self._load[self._owner]
+        gaps = np.maximum.reduceat(owner_load, self._first) - np.minimum.reduceat(
+            target_load, self._first_subscriber
+        )
+        widest = int(gaps.argmax())
+        if gaps[widest] < 2:
+            return None
+        subscribers = slice(*self._bounds(self._first_subscriber, widest))
+        partitions = slice(*self._bounds(self._first, widest))
+        offset = int(owner_load[partitions].argmax()) + int(self._first[widest])
+        consumer = self._subscriber[subscribers][target_load[subscribers].argmin()]
+        return int(consumer), self._start + offset
+
+    @staticmethod
+    def _bounds(firsts: NDArray[np.int64], index: int) -> tuple[int, int | None]:
+        end = int(firsts[index + 1]) if index + 1 < len(firsts) else None
+        return int(firsts[index]), end
+
+
+Pair = tuple[int, int]
+"""Previous and new consumer of a move."""
+
+
+class PartitionMovements:
+    """Recorded moves, with an index by partition and an index by topic and consumers.
+
+    ``hash_code`` returns Java's hash code of a partition.
+    """
+
+    def __init__(self, topic_of: list[int], hash_code: Callable[[int], int]) -> None:
+        self._topic_of = topic_of
+        self._hash_code = hash_code
+        self._by_topic: dict[int, dict[Pair, HashMap[int, None]]] = {}
+        self._by_partition: dict[int, Pair] = {}
+
+    def move_partition(self, partition: int, old_consumer: int, new_consumer: int) -> None:
+        """Record a move. Repeated moves of a partition are combined."""
+        if partition not in self._by_partition:
+            self._add_record(partition, (old_consumer, new_consumer))
+            return
+        source, _ = self._remove_record(partition)
+        if source != new_consumer:
+            self._add_record(partition, (source, new_consumer))
+
+    def get_the_actual_partition_to_be_moved(
+        self, partition: int, old_consumer: int, new_consumer: int
+    ) -> int:
+        """Return the partition to move: one with an opposite earlier move, else ``partition``.
+
+        The partition with the earlier move has the same topic. Such moves can undo each other
+        endlessly.
+        """
+        pairs = self._by_topic.get(self._topic_of[partition])
+        if pairs is None:
+            return partition
+        if partition in self._by_partition:
+            old_consumer, _ = self._by_partition[partition]
+        reverse = pairs.get((new_consumer, old_consumer))
+        # Tie-break: the first partition in the order of the hash set.
+        return partition if reverse is None else next(iter(reverse))
+
+    def snapshot(self) -> tuple[Any, ...]:
+        """Return all recorded moves as a comparable value, including the order of its sets."""
+        return (
+            dict(self._by_partition),
+            {
+                (topic, pair): partitions.snapshot()
+                for topic, pairs in self._by_topic.items()
+                for pair, partitions in pairs.items()
+            },
+        )
+
+    def _add_record(self, partition: int, pair: Pair) -> None:
+        self._by_partition[partition] = pair
+        pairs = self._by_topic.setdefault(self._topic_of[partition], {})
+        if pair not in pairs:
+            pairs[pair] = HashMap(self._hash_code)
+        pairs[pair].put(partition, None)
+
+    def _remove_record(self, partition: int) -> Pair:
+        pair = self._by_partition.pop(partition)
+        topic = self._topic_of[partition]
+        pairs = self._by_topic[topic]
+        pairs[pair].remove(partition)
+        if not len(pairs[pair]):
+            del pairs[pair]
+        if not pairs:
+            del self._by_topic[topic]
+        return pair
 
 
 class RepeatedStateError(Exception):

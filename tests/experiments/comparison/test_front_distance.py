@@ -9,7 +9,7 @@ from kassay.experiments.comparison.front_distance import front_distance
 from kassay.experiments.comparison.optimum import solve_optimum, without_racks
 from kassay.experiments.implementations.convergence import run_until_stable
 from kassay.reference import Assignment, Group
-from kassay.reference.model.external_metrics import has_racks
+from kassay.reference.model.metrics import has_racks
 from kassay.solver import SearchLimits
 from tests import brute_force
 from tests.random_groups import random_group

@@ -16,7 +16,7 @@ from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
 from kassay.experiments.study.families.weights_and_racks import RACKS
 from kassay.reference import Group, Member, Topic
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.external_metrics import has_racks
+from kassay.reference.model.metrics import has_racks
 from kassay.solver.constraints import MaxMoves
 from kassay.solver.evaluation import level_value
 from kassay.solver.objective import CrossRack

@@ -6,8 +6,7 @@ import pytest
 
 from kassay.reference import Group
 from kassay.reference.assignors import assign
-from kassay.reference.assignors.zookeeper_consumer import range as legacy_range
-from kassay.reference.assignors.zookeeper_consumer import roundrobin as legacy_roundrobin
+from kassay.reference.assignors.zookeeper_consumer import range_threads, roundrobin_threads
 from kassay.reference.java.hash_codes import string_hash
 from kassay.reference.model.assignor_result import UpstreamError
 from tests.reference.assignors.notation import group, lists
@@ -27,19 +26,19 @@ def with_streams(group: Group, **streams: int) -> Group:
 def test_range_splits_a_topic_over_threads_not_consumers() -> None:
     start = with_streams(group("t:5", a="t", b="t"), a=3)
     assert lists(start, "legacy-range") == {"a": "t-0 t-1 t-2 t-3", "b": "t-4"}
-    threads = legacy_range.assign_threads(start)
+    threads = range_threads(start)
     assert [str(thread) for thread in threads.values()] == ["a-0", "a-0", "a-1", "a-2", "b-0"]
 
 
 def test_consumer_thread_10_sorts_before_consumer_thread_2() -> None:
     start = with_streams(group("t:11", a="t"), a=11)
-    numbers = [thread.number for thread in legacy_range.assign_threads(start).values()]
+    numbers = [thread.number for thread in range_threads(start).values()]
     assert numbers == [0, 1, 10, 2, 3, 4, 5, 6, 7, 8, 9]
 
 
 def test_consumer_threads_are_sorted_by_their_text() -> None:
     start = group("t:2", c_1="t", c="t")
-    ids = {str(thread) for thread in legacy_range.assign_threads(start).values()}
+    ids = {str(thread) for thread in range_threads(start).values()}
     assert ids == {"c-0", "c-1-0"}
     assert lists(start, "legacy-range") == {"c-1": "t-1", "c": "t-0"}
 
@@ -55,7 +54,7 @@ def test_round_robin_sorts_partitions_by_hash() -> None:
     start = group("orders:2 audit:2", a="orders audit", b="orders audit")
     names = [(t, p) for t in ("audit", "orders") for p in range(2)]
     expected = sorted(names, key=lambda name: string_hash(f"[{name[0]},{name[1]}]"))
-    assert list(legacy_roundrobin.assign_threads(start)) == expected
+    assert list(roundrobin_threads(start)) == expected
     assignment = assign(start, "legacy-roundrobin")
     assert list(assignment["a"]) == expected[0::2]
     assert list(assignment["b"]) == expected[1::2]

@@ -1,5 +1,5 @@
 from kassay.reference import Assignment, Group, Member, Topic
-from kassay.reference.model.notebook_tables import MAX_ROWS, bar, names, table
+from kassay.reference.model.display import MAX_ROWS, bar, names, table
 from kassay.solver import solve
 
 

@@ -1,1 +1,0 @@
-"""Ports of the assignors of the ZooKeeper consumer."""
