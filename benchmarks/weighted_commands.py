@@ -51,7 +51,7 @@ class _Command(NamedTuple):
 
 COMMANDS = {
     "members": _Command(
-        lambda group: ("--makespan", str(_target(group))), lambda record: record["proven"]
+        lambda group: ("--maximum-load", str(_target(group))), lambda record: record["proven"]
     ),
     "what-if": _Command(
         lambda _: ("--members", "+0..+2"),

@@ -155,8 +155,7 @@ COMMANDS = [
     ("solve", "--certificate"),
     ("solve", "--time-limit", "0", "--max-moves", "0"),
     ("frontier", "--time-limit", "0"),
-    ("members", "--capacity", "0"),
-    ("members", "--makespan", "0", "--resilience"),
+    ("members", "--maximum-load", "0"),
     ("explain", "--assignor", "roundrobin"),
 ]
 

@@ -1,39 +1,65 @@
-"""``kassay doctor``: check whether this machine meets kassay's requirements."""
+"""``kassay doctor``: check packages, Java and memory."""
 
-from dataclasses import dataclass
+import platform
+import re
+import subprocess
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 
 import typer
 
-from kassay.experiments.cli.machine_checks import Check, run_checks
 from kassay.experiments.cli.messages import NOT_REACHED
-from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
-from kassay.experiments.cli.results.write_results import print_records
+from kassay.experiments.spark.java_runtime import find_java
+from kassay.reference.model.errors import RunError
+
+MODULES = ["ortools.sat.python.cp_model", "networkx", "matplotlib.figure", "confluent_kafka.admin"]
+SPARK_MODULES = ["pyspark.sql", "pyarrow.parquet"]
+MEMORY_FILE = Path("/proc/meminfo")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DoctorOptions(TableOptions):
-    """Command-line options of ``kassay doctor``."""
-
-    output_format: Format = format_option(Format.TABLE)
-
-
-def doctor(options: DoctorOptions) -> None:
+def doctor() -> None:
     """Check whether this machine meets the requirements of kassay.
 
-    Imports each package, starts Java, checks memory, disk and network, and shows how to fix
-    each problem. Exits with 1 if a requirement is not met. Spark is not required, but if it is
-    installed, Java must be usable.
+    Imports each package, starts Java and checks the memory. Exits with 1 if a requirement is not
+    met. Spark is optional. Java and memory are required if Spark is installed.
 
     Example: `kassay doctor`
     """
-    checks = list(run_checks())
-    records = [{"name": c.name, "found": c.found, "fix": c.fix or None} for c in checks]
-    rows = [_row(check) for check in checks]
-    print_records(records, options.output_format, rows=rows, text=4)
-    if not all(check.passed for check in checks):
+    checks: dict[str, Callable[[], object]] = {
+        name: partial(import_module, name) for name in MODULES
+    }
+    if find_spec("pyspark"):
+        checks |= {name: partial(import_module, name) for name in SPARK_MODULES}
+        checks |= {"Java": _check_java, "memory": _check_memory}
+    problems = {name: _problem(check) for name, check in checks.items()}
+    typer.echo(f"Python {platform.python_version()}")
+    for name, problem in problems.items():
+        typer.echo(f"{name}: {problem or 'ok'}")
+    if "Java" not in checks:
+        typer.echo("Spark: optional; run: pip install 'kassay[spark]'")
+    if any(problems.values()):
         raise typer.Exit(NOT_REACHED)
 
 
-def _row(check: Check) -> dict[str, object]:
-    mark = ("-" if check.fix else "ok") if check.passed else "no"
-    return {"": mark, "check": check.name, "found": check.found, "fix": check.fix}
+def _problem(check: Callable[[], object]) -> str | None:
+    try:
+        check()
+    except ImportError as error:
+        return f"{error}; run: pip install --force-reinstall kassay"
+    except Exception as error:  # noqa: BLE001 - a damaged package can raise any exception
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def _check_java() -> None:
+    subprocess.run([find_java() / "bin" / "java", "-version"], capture_output=True, check=True)  # noqa: S603
+
+
+def _check_memory() -> None:
+    text = MEMORY_FILE.read_text(encoding="utf-8") if MEMORY_FILE.exists() else ""
+    kilobytes = re.search(r"MemAvailable: +(\d+)", text)
+    if kilobytes and int(kilobytes[1]) < 3 << 20:  # Spark's driver and two Python workers
+        raise RunError("less than 3 GiB are free: free memory, or use --master 'local[1]'")

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kassay.experiments.cli.options.option_groups import option
 from kassay.experiments.cli.options.output_options import (
     Format,
     TableOptions,
@@ -27,13 +26,6 @@ class FrontierOptions(TableOptions):
     """Command-line options of ``kassay frontier``."""
 
     imbalance: Measure | None = measure_option()
-    points: int | None = option(
-        None,
-        "Maximum number of points to compute, including the two ends of the frontier. The numbers "
-        "of moves of the points grow geometrically.",
-        min=2,
-        show_default="all",
-    )
     plot: Path | None = plot_option()
     output_format: Format = format_option(Format.JSONL)
 
@@ -53,7 +45,6 @@ def frontier(options: FrontierOptions, source: GroupSource, search: SearchOption
         result = find_frontier(
             group,
             measure=options.imbalance,
-            max_points=options.points,
             limits=search.limits(),
             seed=search.seed,
         )

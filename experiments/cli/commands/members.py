@@ -6,17 +6,15 @@ from math import lcm
 
 import typer
 
-from kassay.experiments.cli.options.option_groups import option
+from kassay.experiments.cli.options.option_groups import REQUIRED, option
 from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
-from kassay.experiments.cli.options.planning_options import AddedMembers, capacity_option
+from kassay.experiments.cli.options.planning_options import AddedMembers
 from kassay.experiments.cli.options.search_options import SearchOptions
 from kassay.experiments.cli.options.source_options import GroupSource
 from kassay.experiments.cli.results.process_each_group import GroupResult, process_each_group
 from kassay.experiments.cli.results.write_results import Record, TableLayout
 from kassay.experiments.cli.run_control import PROGRESS
 from kassay.reference.model.group import Group
-from kassay.solver.limits import SearchBudget
-from kassay.solver.sizing.member_loss import MemberLosses, member_loss
 from kassay.solver.sizing.members_needed import Sizing, members_needed
 from kassay.solver.sizing.size_search import MemberCount
 from kassay.solver.solution import value_and_bound
@@ -26,14 +24,12 @@ from kassay.solver.solution import value_and_bound
 class MembersOptions(TableOptions):
     """Command-line options of ``kassay members``."""
 
-    makespan: int | None = option(
-        None,
+    makespan: int = option(
+        REQUIRED,
         "Target for the maximum load of a member; if speeds differ, of the fastest member.",
         "--maximum-load",
-        "--makespan",
         min=0,
     )
-    capacity: int | None = capacity_option()
     first: int | None = option(
         None,
         "Smallest number of members to show.",
@@ -47,9 +43,6 @@ class MembersOptions(TableOptions):
         "--to",
         min=0,
         show_default="if --from is given: current number, or --from if higher",
-    )
-    resilience: bool = option(
-        False, "Include the maximum load after the loss of one member, in the worst case."
     )
     output_format: Format = format_option(Format.JSONL)
 
@@ -67,8 +60,6 @@ def members(
 
     Example: `kassay members groups.jsonl --maximum-load 100 --from 2 --to 12 --format table`
     """
-    if (options.makespan is None) == (options.capacity is None):
-        raise typer.BadParameter("give exactly one of --maximum-load and --capacity")
     first = 1 if options.first is None else options.first
     if options.last is not None and first > options.last:
         raise typer.BadParameter(f"--from must be at most --to, got {first} and {options.last}")
@@ -78,23 +69,17 @@ def members(
         if options.first is not None or options.last is not None:
             last = max(first, len(group.members)) if options.last is None else options.last
             sweep = range(first, last + 1)
-        budget = SearchBudget.start(search.limits(), search.seed)
-        also = (len(group.members),) if options.resilience else ()
         sizing = members_needed(
             group,
             makespan=_relative_target(group, options.makespan),
-            capacity=options.capacity,
             like=added.like,
-            sweep=None if sweep is None else (*sweep, *also),
+            sweep=sweep,
             allow_lag=added.allow_lag,
-            limits=budget.part(1 / 2 if options.resilience else 1).rest(),
+            limits=search.limits(),
             seed=search.seed,
             progress=PROGRESS,
         )
-        record = _record(group, sizing, sweep)
-        if options.resilience and not budget.limits.is_stopped:
-            record["resilience"] = _resilience(group, sizing, budget)
-        return GroupResult(record, reached=sizing.needed is not None)
+        return GroupResult(_record(group, sizing), reached=sizing.needed is not None)
 
     layout = TableLayout(
         numbers=(
@@ -108,15 +93,13 @@ def members(
     process_each_group(source, process, options.output_format, layout)
 
 
-def _relative_target(group: Group, maximum_load: int | None) -> int | None:
+def _relative_target(group: Group, maximum_load: int) -> int:
     """Convert a target in the unit of the loads of the fastest member to a relative load."""
-    if maximum_load is None:
-        return None
     speeds = [group.members[index].speed for index in group.participant_indices] or [1]
     return maximum_load * lcm(*speeds) // max(speeds)
 
 
-def _record(group: Group, sizing: Sizing, sweep: range | None) -> dict[str, object]:
+def _record(group: Group, sizing: Sizing) -> dict[str, object]:
     current = len(group.members)
     needed = None if sizing.needed is None else sizing.needed.value
     record: dict[str, object] = {"id": group.id, "current": current, "needed": needed}
@@ -124,9 +107,7 @@ def _record(group: Group, sizing: Sizing, sweep: range | None) -> dict[str, obje
         record["reason"] = sizing.reason
     else:
         record |= {"bound": sizing.needed.bound, "proven": sizing.needed.is_proven}
-    record["sizes"] = [
-        _size(size) for size in sizing.sizes if sweep is None or size.members in sweep
-    ]
+    record["sizes"] = [_size(size) for size in sizing.sizes]
     return record
 
 
@@ -143,26 +124,6 @@ def _size(size: MemberCount) -> dict[str, object]:
     return record
 
 
-def _resilience(group: Group, sizing: Sizing, budget: SearchBudget) -> dict[str, object]:
-    PROGRESS("loss of a member")
-    seed = budget.seed
-    losses = {"current": member_loss(group, limits=budget.part(1 / 2).rest(), seed=seed)}
-    size = next(size for size in sizing.sizes if size.members == len(group.members))
-    if size.assignment is not None:
-        losses["optimal"] = member_loss(group, size.assignment, limits=budget.rest(), seed=seed)
-    return {name: _losses(result) for name, result in losses.items()}
-
-
-def _losses(result: MemberLosses) -> dict[str, object]:
-    worst = result.worst
-    return {
-        "makespan": value_and_bound(result.makespan),
-        "worst_member": None if worst is None else worst.member,
-        "partitions_without_consumer": max((loss.unserved for loss in result.losses), default=0),
-        "losses": {loss.member: loss.makespan.value for loss in result.losses},
-    }
-
-
 def _rows(record: Record) -> Iterator[Sequence[object]]:
     if record["needed"] is None:
         yield *[""] * 6, record["reason"]
@@ -177,10 +138,6 @@ def _rows(record: Record) -> Iterator[Sequence[object]]:
             movement.get("bound"),
             _remark(record, size),
         )
-    for name, losses in record.get("resilience", {}).items():
-        makespan = losses["makespan"]
-        remark = f"{name} assignment, loss of {losses['worst_member']}"
-        yield "", makespan["value"], makespan["bound"], "", "", "", remark
 
 
 def _remark(record: Record, size: Record) -> str:

@@ -4,7 +4,6 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
@@ -22,7 +21,6 @@ from kassay.experiments.cli.results.process_each_group import process_documents
 from kassay.experiments.cli.results.text_tables import without_control_characters
 from kassay.experiments.cli.results.write_results import error_record, json_line
 from kassay.experiments.cli.run_control import PROGRESS, STOP, call_interruptibly, exit_interrupted
-from kassay.experiments.planning.group_plan.plan import GROWTH
 from kassay.experiments.planning.group_plan.plan import plan as plan_group
 from kassay.experiments.planning.group_plan.plan_result import Plan
 from kassay.experiments.planning.plan_output.further_commands import PlanArguments
@@ -31,7 +29,6 @@ from kassay.experiments.planning.plan_output.plan_sentences import verdict
 from kassay.experiments.planning.plan_output.render_plan import render_summary
 from kassay.experiments.planning.preparation.identify_assignor import installed_client
 from kassay.experiments.planning.preparation.planning_start import check_planning_start
-from kassay.experiments.planning.scenarios.scenario_spec import parse_growth
 from kassay.reference.documents.kind_documents import KindDocument
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
@@ -66,13 +63,6 @@ class PlanOptions:
     group: list[str] | None = group_option()
     batch_size: int = option(
         1, "Maximum number of partitions that move at the same time, as one batch.", min=1
-    )
-    growth: list[str] | None = option(
-        None,
-        "Traffic growth factor, repeatable. For each factor, the report shows the number of "
-        "members needed, unless the weight is lag or speeds differ.",
-        metavar="FACTOR",
-        show_default="1, 1.25, 1.5, 2",
     )
     output_format: SummaryFormat | None = option(
         None,
@@ -142,7 +132,6 @@ def _plan_groups(
     limits: LimitOptions,
 ) -> None:
     """Plan one group after the other, and exit with the code of the worst result."""
-    factors = tuple(map(_factor, options.growth)) if options.growth else GROWTH
     groups, all_valid = _read(parsed)
     code = 0 if all_valid else BAD_INPUT
     names = directory_names(one.id for one in groups)
@@ -153,7 +142,7 @@ def _plan_groups(
         if directory is not None and len(groups) > 1:
             directory /= name
         try:
-            result = _plan(one, options, objective, limits, growth=factors, directory=directory)
+            result = _plan(one, options, objective, limits, directory=directory)
         except InputError as error:
             code = BAD_INPUT
             typer.echo(json_line(error_record(one.id, error)))
@@ -191,7 +180,6 @@ def _plan(
     objective: ObjectiveOptions,
     limits: LimitOptions,
     *,
-    growth: Sequence[Fraction],
     directory: Path | None,
 ) -> Plan:
     """Plan one group, until Ctrl-C ends the search. Write and print the first plan at once."""
@@ -212,7 +200,6 @@ def _plan(
         levels=objective.planning_levels(group),
         constraints=objective.constraints(group),
         batch_size=options.batch_size,
-        growth=growth,
         limits=limits.interruptible_limits(),
         seed=options.seed,
         progress=PROGRESS,
@@ -252,13 +239,6 @@ def _read(parsed_groups: Iterable[ParsedGroup]) -> tuple[list[Group], bool]:
         else:
             groups.append(parsed)
     return groups, all_valid
-
-
-def _factor(text: str) -> Fraction:
-    factor = parse_growth(text)
-    if factor <= 0:
-        raise typer.BadParameter(f"--growth must be above 0, got {text!r}")
-    return factor
 
 
 def _text(plan: Plan, directory: Path | None, arguments: PlanArguments) -> str:

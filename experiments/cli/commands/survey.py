@@ -98,12 +98,6 @@ class SurveyOptions(TableOptions):
         min=0,
         show_default="45, or 0.5 per group if that is more",
     )
-    processes: int = option(
-        os.cpu_count() or 1,
-        "Maximum number of processes.",
-        min=1,
-        show_default="number of processors",
-    )
     seed: int = option(0, "Random seed of the searches.")
     output_format: Format | None = option(
         None,
@@ -154,7 +148,7 @@ def survey(
         survey_groups,
         groups,
         histories=histories,
-        processes=options.processes,
+        processes=os.cpu_count() or 1,
         seed=options.seed,
     )
     seconds = options.seconds(len(groups) + len(documents))

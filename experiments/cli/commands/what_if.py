@@ -21,7 +21,6 @@ from kassay.experiments.cli.options.output_options import (
 )
 from kassay.experiments.cli.options.planning_options import (
     AddedMembers,
-    capacity_option,
     downtime_option,
     pause_option,
 )
@@ -39,7 +38,7 @@ from kassay.experiments.planning.preparation.planning_start import (
     UnplannableGroupError,
     check_planning_start,
 )
-from kassay.experiments.planning.scenarios.group_changes import MEAN_WEIGHT, added_weight
+from kassay.experiments.planning.scenarios.group_changes import mean_weight
 from kassay.experiments.planning.scenarios.scenario_spec import ScenarioSpec
 from kassay.experiments.planning.scenarios.what_if import (
     Scenario,
@@ -63,25 +62,9 @@ class WhatIfOptions(TableOptions):
         "range with a step (5..50:5) or a list (8,12).",
         metavar="COUNT",
     )
-    without: list[str] | None = option(None, "Remove this member; repeatable.", metavar="MEMBER")
     partitions: list[str] | None = option(
         None, "Set the partition count of a topic; repeatable.", metavar="TOPIC=N"
     )
-    subscribe: list[str] | None = option(
-        None, "Subscribe a member to a topic; repeatable.", metavar="MEMBER=TOPIC"
-    )
-    growth: str | None = option(
-        None,
-        "Traffic growth factors, separated by commas; each multiplies all weights.",
-        metavar="FACTOR,...",
-    )
-    new_weight: str = option(
-        MEAN_WEIGHT,
-        "Weight of each partition that --partitions adds to a weighted topic: mean is the "
-        "rounded-up mean weight of the topic; N is an integer.",
-        metavar="mean|N",
-    )
-    capacity: int | None = capacity_option()
     settings: list[str] | None = option(
         None,
         "Setting of Kafka Streams (max.warmup.replicas, probing.rebalance.interval.ms, "
@@ -102,13 +85,8 @@ class WhatIfOptions(TableOptions):
             members=self.members,
             like=added.like,
             allow_lag=added.allow_lag,
-            without=tuple(self.without or ()),
             partitions=tuple(self.partitions or ()),
-            subscriptions=tuple(self.subscribe or ()),
             weights=weights,
-            growth=self.growth,
-            new_weight=self.new_weight,
-            capacity=self.capacity,
         )
 
 
@@ -133,7 +111,7 @@ def what_if(
 
     Example: `kassay what-if connect.json --set scheduled.rebalance.max.delay.ms=40000`
 
-    Example: `kassay what-if groups.jsonl --members +0..+5 --growth 1,1.5 --format table`
+    Example: `kassay what-if groups.jsonl --members +0..+5 --partitions orders=12 --format table`
     """
     # A file of weights is a change: the first scenario is the current group without it.
     table = source.weight_file
@@ -255,10 +233,9 @@ def _notes(
     for text in options.partitions or ():
         topic = group.topic_table().get(text.rpartition("=")[0])
         if topic is not None and topic.weights is not None:
-            weight = added_weight(topic, options.new_weight)
             yield (
-                f"{group.id}: added partitions of {topic.name} have weight {weight} "
-                f"({options.new_weight}); set it with --new-weight"
+                f"{group.id}: added partitions of {topic.name} have weight {mean_weight(topic)}, "
+                "the mean of the topic"
             )
     rebalanced = [one.scenario.group for one in results if one.rebalance is not None]
     if any({m.id for m in changed.members} - group.member_table().keys() for changed in rebalanced):

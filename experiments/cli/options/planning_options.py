@@ -34,10 +34,3 @@ def pause_option() -> Any:
     return option(
         30.0, "Time from the start of a restarted member to the stop of the next one.", min=0.1
     )
-
-
-def capacity_option() -> Any:
-    """Declare the default capacity of members."""
-    return option(
-        None, "Maximum load of each member without a capacity in the group document.", min=0
-    )

@@ -1,15 +1,13 @@
-"""Changes to a group: members, partitions, subscriptions, weights and capacities.
+"""Changes to a group: members, partitions and weights.
 
 Each function returns a changed copy of the group. A change that the group does not permit
 raises `InputError`.
 """
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 
-from kassay.reference.model.errors import InputError, UsageError
+from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.group_annotations import WeightSource
 from kassay.solver.sizing.resized_groups import (
@@ -17,9 +15,6 @@ from kassay.solver.sizing.resized_groups import (
     new_member,
     resized,
 )
-
-MEAN_WEIGHT = "mean"
-"""Default for the weight of added partitions: the mean weight of the topic."""
 
 Change = Callable[[Group], Group]
 """Function that takes a group and returns a changed copy of it."""
@@ -53,28 +48,15 @@ def add_members(
     return resized(group, number, new_member(group, like, None))
 
 
-def remove_members(group: Group, members: Iterable[str]) -> Group:
-    """Remove members from a group. The partitions of these members become unowned.
-
-    Each name is an argument of `find_member`.
-    """
-    removed = {find_member(group, name).id for name in members}
-    return replace(group, members=tuple(m for m in group.members if m.id not in removed))
+def mean_weight(topic: Topic) -> int:
+    """Return the mean weight of the partitions of a topic, rounded up."""
+    return -(-topic.total_weight // max(1, topic.partitions))
 
 
-def added_weight(topic: Topic, new_weight: str = MEAN_WEIGHT) -> int:
-    """Return the weight for an added partition: the topic's mean weight, or a given number."""
-    if new_weight == MEAN_WEIGHT:
-        return -(-topic.total_weight // max(1, topic.partitions))
-    if not new_weight.isdecimal():
-        raise UsageError(f"--new-weight must be mean or an integer, got {new_weight!r}")
-    return int(new_weight)
-
-
-def repartition(group: Group, topic: str, count: int, *, new_weight: str = MEAN_WEIGHT) -> Group:
+def repartition(group: Group, topic: str, count: int) -> Group:
     """Increase the partition count of a topic.
 
-    New partitions get no racks, and the weight of `added_weight`.
+    New partitions get no racks, and the mean weight of the topic.
     """
     old = _topic(group, topic)
     if count < old.partitions:
@@ -84,52 +66,16 @@ def repartition(group: Group, topic: str, count: int, *, new_weight: str = MEAN_
     added = count - old.partitions
     weights, racks = old.weights, old.racks
     if weights is not None:
-        weights = (*weights, *[added_weight(old, new_weight)] * added)
+        weights = (*weights, *[mean_weight(old)] * added)
     if racks is not None:
         racks = (*racks, *[() for _ in range(added)])
     new = replace(old, partitions=count, weights=weights, racks=racks)
     return replace(group, topics=tuple(new if one is old else one for one in group.topics))
 
 
-def subscribe(group: Group, member: str, topic: str) -> Group:
-    """Add a topic to the subscription of a member."""
-    old = find_member(group, member)
-    _topic(group, topic)
-    if topic in old.subscription:
-        raise InputError(f"member {member!r} already subscribes to {topic!r}")
-    new = replace(old, subscription=(*old.subscription, topic))
-    return replace(group, members=tuple(new if one is old else one for one in group.members))
-
-
-def grow(group: Group, factor: Fraction | float | str) -> Group:
-    """Multiply the weight of every partition by a factor, and round up.
-
-    Examples
-    --------
-    >>> topic = Topic(name="t", partitions=2, weights=(3, 4))
-    >>> grow(Group(topics=(topic,), members=()), "1.5").topics[0].weights
-    (5, 6)
-    """
-    share = factor if isinstance(factor, Fraction) else Fraction(str(factor))
-    if share < 0:
-        raise UsageError(f"growth must be at least 0, got {factor!r}")
-    if not any(topic.weights is not None for topic in group.topics):
-        raise InputError(
-            f"group {group.id!r} has no weights to multiply; set weights first (--weights)"
-        )
-    weights = {
-        topic.name: [math.ceil(topic.weight(n) * share) for n in range(topic.partitions)]
-        for topic in group.topics
-    }
-    grown = reweigh(group, weights, source=group.weight_source)
-    return replace(grown, weight_unit=group.weight_unit)
-
-
 def reweigh(
     group: Group,
     weights: Mapping[str, Sequence[int]],
-    *,
-    source: WeightSource | None = WeightSource.FILE,
 ) -> Group:
     """Set partition weights from a mapping of topic to a list of integers.
 
@@ -141,7 +87,7 @@ def reweigh(
     if missing:
         raise InputError(f"the weight table has no weights for topic {missing[0]!r}")
     topics = (replace(topic, weights=tuple(weights[topic.name])) for topic in group.topics)
-    return replace(group, topics=tuple(topics), weight_source=source, weight_unit=None)
+    return replace(group, topics=tuple(topics), weight_source=WeightSource.FILE, weight_unit=None)
 
 
 def _topic(group: Group, name: str) -> Topic:

@@ -3,24 +3,18 @@
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
 from kassay.experiments.planning.scenarios.group_changes import (
-    MEAN_WEIGHT,
     Change,
     add_members,
-    grow,
-    remove_members,
     repartition,
     reweigh,
-    subscribe,
 )
 from kassay.reference.documents.json_codec import load_weights
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
-from kassay.solver.sizing.resized_groups import with_capacity
 
 NamedChange = tuple[str, Change]
 
@@ -33,25 +27,14 @@ class ScenarioSpec:
     """Changes to a group as text, in the option syntax of ``kassay what-if``."""
 
     partitions: tuple[str, ...] = ()
-    subscriptions: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()
     members: str | None = None
     like: str | None = None
     weights: Path | None = None
-    growth: str | None = None
-    capacity: int | None = None
-    new_weight: str = MEAN_WEIGHT
     allow_lag: bool = False
 
     def alternatives(self) -> list[Sequence[NamedChange]]:
         """Parse the changes. Return a list of alternatives for each kind of change."""
-        kinds: list[Sequence[NamedChange]] = [
-            [_partitions(text, self.new_weight)] for text in self.partitions
-        ]
-        kinds += [[_subscription(text)] for text in self.subscriptions]
-        if self.without:
-            name = f"without {', '.join(self.without)}"
-            kinds.append([(name, partial(remove_members, members=self.without))])
+        kinds: list[Sequence[NamedChange]] = [[_partitions(text)] for text in self.partitions]
         if self.members is not None:
             # The file of weights, which applies next, replaces lag.
             allow_lag = self.allow_lag or self.weights is not None
@@ -60,28 +43,14 @@ class ScenarioSpec:
         if self.weights is not None:
             table = load_weights(self.weights)
             kinds.append([(f"weights {self.weights.name}", partial(reweigh, weights=table))])
-        if self.growth is not None:
-            kinds.append([_growth(factor) for factor in self.growth.split(",")])
-        if self.capacity is not None:
-            limited = partial(with_capacity, capacity=self.capacity)
-            kinds.append([(f"capacity {self.capacity}", limited)])
         return kinds
 
 
-def _partitions(text: str, new_weight: str) -> NamedChange:
+def _partitions(text: str) -> NamedChange:
     topic, separator, count = text.rpartition("=")
     if not separator or not topic or not count.isdecimal():
         raise UsageError(f"--partitions must be TOPIC=COUNT, got {text!r}")
-    return f"{topic} {count} partitions", partial(
-        repartition, topic=topic, count=int(count), new_weight=new_weight
-    )
-
-
-def _subscription(text: str) -> NamedChange:
-    member, separator, topic = text.rpartition("=")
-    if not separator or not member or not topic:
-        raise UsageError(f"--subscribe must be MEMBER=TOPIC, got {text!r}")
-    return f"{member} subscribes to {topic}", partial(subscribe, member=member, topic=topic)
+    return f"{topic} {count} partitions", partial(repartition, topic=topic, count=int(count))
 
 
 def _members(text: str, add: Callable[..., Group]) -> Iterable[NamedChange]:
@@ -111,15 +80,3 @@ def _resized(sign: str, number: int, add: Callable[..., Group]) -> NamedChange:
         count = -number if sign == "-" else number
         return f"members {sign}{number}", partial(add, count=count)
     return f"{number} members", lambda group: add(group, number - len(group.members))
-
-
-def _growth(text: str) -> NamedChange:
-    return f"growth {text}", partial(grow, factor=parse_growth(text))
-
-
-def parse_growth(text: str) -> Fraction:
-    """Parse a growth factor: a decimal number or a fraction such as ``3/2``."""
-    try:
-        return Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        raise UsageError(f"--growth must be a number such as 1.5, got {text!r}") from None

@@ -27,12 +27,6 @@ def test_each_point_has_bounds_and_loads(run):
     }
 
 
-def test_limited_points_include_the_first_and_the_last_point(run):
-    record = run("--points", 2).record
-    assert [p["moves"] for p in record["points"]] == [0, 2]
-    assert not record["complete"]
-
-
 def test_each_group_has_a_reproducible_plot(run, tmp_path):
     file = tmp_path / "f.svg"
     run("--plot", file, groups=[LOPSIDED_GROUP, {**LOPSIDED_GROUP, "id": "h"}])

@@ -103,7 +103,7 @@ def test_an_interrupted_explanation_keeps_its_steps(interrupt):
 
 @pytest.mark.long
 def test_an_interrupted_search_for_a_number_of_members_keeps_the_numbers_tried(interrupt):
-    record = interrupted_record(interrupt("members", "--makespan", 26_500, *_LIMIT))
+    record = interrupted_record(interrupt("members", "--maximum-load", 26_500, *_LIMIT))
     assert record["current"] == 20
     assert record["needed"] is not None or "interrupted" in record["reason"]
 

@@ -15,7 +15,7 @@ run = fixture_to_run("members", GROUP)
 
 
 def test_output_shows_the_minimum_number_of_members_and_its_neighbours(run):
-    done = run("--makespan", 3)
+    done = run("--maximum-load", 3)
     record = done.record
     assert done.code == 0
     assert list(record) == ["id", "current", "needed", "bound", "proven", "sizes"]
@@ -31,7 +31,7 @@ def test_output_shows_the_minimum_number_of_members_and_its_neighbours(run):
 
 
 def test_from_and_to_select_the_numbers_of_members_shown(run):
-    record = run("--capacity", 4, "--from", 1, "--to", 4).record
+    record = run("--maximum-load", 4, "--from", 1, "--to", 4).record
     assert [size["members"] for size in record["sizes"]] == [1, 2, 3, 4]
     assert [size["sufficient"] for size in record["sizes"]] == [False, True, True, True]
 
@@ -40,11 +40,11 @@ def test_from_and_to_select_the_numbers_of_members_shown(run):
     ("options", "shown"), [(("--to", 3), [1, 2, 3]), (("--from", 1), [1, 2]), (("--from", 4), [4])]
 )
 def test_from_and_to_have_defaults(run, options, shown):
-    assert [size["members"] for size in run("--capacity", 4, *options).record["sizes"]] == shown
+    assert [size["members"] for size in run("--maximum-load", 4, *options).record["sizes"]] == shown
 
 
 def test_an_impossible_target_gives_a_reason_and_exit_code_1(run):
-    impossible = ("--makespan", 1, "--like", "b", "--to", 2)
+    impossible = ("--maximum-load", 1, "--like", "b", "--to", 2)
     done = run(*impossible)
     assert (done.code, done.record["needed"]) == (1, None)
     assert "'u'" in done.record["reason"]
@@ -52,24 +52,12 @@ def test_an_impossible_target_gives_a_reason_and_exit_code_1(run):
     assert "added" in rows[0]
 
 
-def test_resilience_covers_the_current_and_the_optimal_assignment(run):
-    resilience = run("--makespan", 4, "--resilience").record["resilience"]
-    assert resilience["current"]["losses"] == {"a": 6, "b": 8}
-    assert resilience["optimal"] == {
-        "makespan": {"value": 8, "bound": 8},
-        "worst_member": "b",
-        "partitions_without_consumer": 2,
-        "losses": {"a": 6, "b": 8},
-    }
-
-
 @pytest.mark.parametrize(
     "options",
     [
         (),
-        ("--makespan", "1", "--capacity", "1"),
-        ("--makespan", "1", "--to", "0"),
-        ("--makespan", "1", "--from", "3", "--to", "2"),
+        ("--maximum-load", "1", "--to", "0"),
+        ("--maximum-load", "1", "--from", "3", "--to", "2"),
     ],
 )
 def test_contradictory_options_are_a_usage_error(run, options):
@@ -79,19 +67,18 @@ def test_contradictory_options_are_a_usage_error(run, options):
 
 
 def test_an_unknown_member_for_like_is_one_error_line(run):
-    done = run("--makespan", 1, "--like", "z")
+    done = run("--maximum-load", 1, "--like", "z")
     assert done.code == 2
     assert done.err.strip() == "kassay: no member 'z' in group 'g'"
 
 
 def test_the_table_lists_topics_without_subscribers(run):
     members = [{"id": "b", "topics": ["t"]}, {"id": "a", "topics": ["u"]}]
-    done = run("--makespan", 6, "--format", "table", group={**GROUP, "members": members})
+    done = run("--maximum-load", 6, "--format", "table", group={**GROUP, "members": members})
     assert "no, no subscriber of u" in done.out
 
 
 def test_the_table_marks_the_minimum_and_the_current_number(run):
-    done = run("--makespan", 3, "--resilience", "--format", "table")
+    done = run("--maximum-load", 3, "--format", "table")
     assert "yes, minimum" in done.out
     assert "no, current" in done.out
-    assert "optimal assignment, loss of b" in done.out

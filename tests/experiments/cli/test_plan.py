@@ -120,9 +120,9 @@ def test_invalid_what_if_options_are_an_error(kassay, groups):
 
 
 def test_an_infeasible_scenario_gives_exit_code_1(kassay, groups):
-    done = kassay("what-if", groups, "--capacity", 3)
+    done = kassay("what-if", groups, "--max-partitions", 3)
     assert done.code == 1
-    assert done.record["scenarios"][2]["status"] == "infeasible"
+    assert done.record["scenarios"][1]["status"] == "infeasible"
 
 
 def test_the_plan_of_a_reconciling_group_starts_from_the_current_assignment(kassay, tmp_path):

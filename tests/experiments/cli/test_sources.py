@@ -74,7 +74,7 @@ COMMANDS = {
     "solve": (),
     "explain": (),
     "frontier": (),
-    "members": ("--makespan", "2"),
+    "members": ("--maximum-load", "2"),
     "plan": ("-o", "out"),
     "what-if": (),
     "verify": ("--assignment", "../assignment.json"),

@@ -19,7 +19,7 @@ COMMANDS = {
     "ladder": (),
     "what-if": ("--members", "+1"),
     "solve": (),
-    "members": ("--capacity", "2"),
+    "members": ("--maximum-load", "2"),
 }
 
 

@@ -146,7 +146,7 @@ def test_the_first_screen_says_that_the_quantity_of_weights_in_a_document_is_not
 
 
 BY_LAG = ("offsets.txt", "--weights", "lag")
-SIZING = (("members", "--makespan", "9"), ("what-if", "--members", "+1"))
+SIZING = (("members", "--maximum-load", "9"), ("what-if", "--members", "+1"))
 
 
 @pytest.mark.parametrize(("command", "option", "value"), SIZING)
@@ -195,11 +195,11 @@ def test_the_source_of_weights_is_known_without_the_notes(kassay, run, tmp_path)
 
 def test_weights_from_a_file_replace_lag(run, kassay, tmp_path):
     (tmp_path / "by-lag.jsonl").write_text(kassay("import", *BY_LAG).out)
-    code, _, _ = run("members", "by-lag.jsonl", "--weights", "table.json", "--makespan", "11")
+    code, _, _ = run("members", "by-lag.jsonl", "--weights", "table.json", "--maximum-load", "11")
     assert code == 0
 
 
 def test_changes_other_than_members_may_use_lag(run):
-    code, (answer,), _ = run("what-if", *BY_LAG, "--growth", "2")
+    code, (answer,), _ = run("what-if", *BY_LAG, "--partitions", "my-t=3")
     assert code == 0
-    assert answer["scenarios"][-1]["makespan"]["value"] == 10
+    assert answer["scenarios"][-1]["makespan"]["value"] == 8

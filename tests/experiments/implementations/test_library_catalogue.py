@@ -190,5 +190,7 @@ def test_a_driver_that_does_not_start_is_an_error_and_no_result(driver, before, 
 
 def test_a_missing_program_of_a_driver_is_an_error_and_no_result(monkeypatch):
     monkeypatch.setattr(runner, "driver_command", lambda _: ("no-such-program",))
-    with pytest.raises(NotReadyError, match=r"cannot start 'no-such-program': .*kassay doctor"):
+    with pytest.raises(
+        NotReadyError, match=r"cannot start 'no-such-program': .*kassay implementations"
+    ):
         run(GROUP, "kafkajs:roundrobin")

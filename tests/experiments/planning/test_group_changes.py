@@ -1,5 +1,3 @@
-from fractions import Fraction
-
 import pytest
 
 from kassay.experiments.planning.scenarios import group_changes
@@ -7,7 +5,6 @@ from kassay.reference import Group, InputError, Member, Topic
 from kassay.reference.model.assignment import movement
 from kassay.reference.model.ownership import rejoin
 from kassay.solver import solve
-from kassay.solver.sizing.resized_groups import with_capacity
 
 GROUP = Group(
     id="g",
@@ -42,12 +39,6 @@ def test_removing_more_members_than_exist_is_an_error():
         group_changes.add_members(GROUP, -3)
 
 
-def test_members_are_removed_by_id():
-    assert [member.id for member in group_changes.remove_members(GROUP, ["a"]).members] == ["b"]
-    with pytest.raises(InputError, match="group 'g' has no member 'z'"):
-        group_changes.remove_members(GROUP, ["z"])
-
-
 def test_new_partitions_get_the_mean_weight():
     topic = group_changes.repartition(GROUP, "t", 5).topics[0]
     assert topic.weights == (5, 0, 2, 3, 3)
@@ -62,25 +53,6 @@ def test_the_partition_count_cannot_decrease():
         group_changes.repartition(GROUP, "v", 2)
 
 
-def test_a_topic_is_added_to_a_subscription():
-    assert group_changes.subscribe(GROUP, "a", "u").members[0].subscription == ("t", "u")
-    with pytest.raises(InputError, match="'a' already subscribes to 't'"):
-        group_changes.subscribe(GROUP, "a", "t")
-    with pytest.raises(InputError, match="no topic 'v'"):
-        group_changes.subscribe(GROUP, "a", "v")
-
-
-def test_grown_weights_are_rounded_up():
-    grown = group_changes.grow(GROUP, Fraction(3, 2))
-    assert [topic.weights for topic in grown.topics] == [(8, 0, 3), (2,)]
-
-
-def test_a_group_without_weights_cannot_grow():
-    group = Group(id="g", topics=(Topic(name="t", partitions=1),), members=())
-    with pytest.raises(InputError, match="has no weights to multiply"):
-        group_changes.grow(group, 2)
-
-
 def test_new_weights_must_cover_every_topic():
     assert group_changes.reweigh(GROUP, {"t": [1, 2, 3], "u": [4]}).topics[1].weights == (4,)
     with pytest.raises(InputError, match="no weights for topic 'u'"):
@@ -89,10 +61,6 @@ def test_new_weights_must_cover_every_topic():
     assert reweighed.topics[1].weights == (4,)
     with pytest.raises(InputError):
         group_changes.reweigh(GROUP, {"t": [1, 2], "u": [4]})
-
-
-def test_a_default_capacity_keeps_existing_capacities():
-    assert [member.capacity for member in with_capacity(GROUP, 4).members] == [9, 4]
 
 
 def test_a_carried_out_plan_needs_no_move():
