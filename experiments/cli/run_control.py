@@ -1,4 +1,4 @@
-"""Control a running command: Ctrl-C, which keeps the best result found so far, and progress."""
+"""Exit codes, messages on standard error, Ctrl-C and progress of a running command."""
 
 import _thread
 import os
@@ -10,8 +10,30 @@ from contextlib import contextmanager
 from threading import Event, Thread, current_thread, main_thread
 from typing import NoReturn, TypeVar
 
-from kassay.experiments.cli.messages import INTERRUPTED, print_note
-from kassay.experiments.implementations.subprocess_assignor import close_processes
+import typer
+
+BAD_INPUT = 2
+"""Exit code for bad input and usage errors."""
+NOT_REACHED = 1
+"""Exit code if a requested condition is not met."""
+INTERRUPTED = 130
+"""Exit code of a command that Ctrl-C stopped."""
+
+
+def print_error(message: str) -> None:
+    """Write one error line to standard error."""
+    from rich.console import Console
+
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    # Under NO_COLOR rich omits colours but not bold.
+    console.print("kassay:", style="" if console.no_color else "bold red", end=" ")
+    console.print(message, markup=False)
+
+
+def print_note(message: str) -> None:
+    """Write one informational line to standard error."""
+    typer.echo(f"kassay: {message}", err=True)
+
 
 _Result = TypeVar("_Result")
 
@@ -86,6 +108,8 @@ def call_interruptibly(call: Callable[[], _Result], *, lost: str) -> _Result:
 
 def exit_interrupted(note: str) -> NoReturn:
     """Print a note, and end this process, its threads and child processes immediately."""
+    from kassay.experiments.implementations.subprocess_assignor import close_processes
+
     print_note(f"interrupted: {note}")
     sys.stdout.flush()
     sys.stderr.flush()

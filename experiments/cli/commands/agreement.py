@@ -8,19 +8,16 @@ from pathlib import Path
 
 import typer
 
-from kassay.experiments.cli.messages import BAD_INPUT
-from kassay.experiments.cli.options.assignor_options import (
+from kassay.experiments.cli.assignor_options import (
     CustomAssignors,
     cases_option,
     known_assignor,
 )
-from kassay.experiments.cli.options.option_checks import known_names
-from kassay.experiments.cli.options.option_groups import option
-from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
-from kassay.experiments.cli.options.search_options import LimitOptions
-from kassay.experiments.cli.options.source_options import read_valid_groups
-from kassay.experiments.cli.results.write_results import print_records
-from kassay.experiments.cli.run_control import STOP, exit_interrupted, stop_on_interrupt
+from kassay.experiments.cli.option_groups import known_names, option
+from kassay.experiments.cli.output import Format, TableOptions, format_option, print_records
+from kassay.experiments.cli.run_control import BAD_INPUT, STOP, exit_interrupted, stop_on_interrupt
+from kassay.experiments.cli.search_options import LimitOptions
+from kassay.experiments.cli.source_options import read_valid_groups
 from kassay.experiments.comparison.library_agreement import (
     Agreement,
     AgreementCounts,

@@ -5,15 +5,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kassay.experiments.cli.options.assignor_options import CustomAssignors, assignor_option
-from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
-from kassay.experiments.cli.options.source_options import GroupSource
-from kassay.experiments.cli.results.process_each_group import (
+from kassay.experiments.cli.assignor_options import CustomAssignors, assignor_option
+from kassay.experiments.cli.output import Format, Record, TableLayout, TableOptions, format_option
+from kassay.experiments.cli.process_each_group import (
     GroupResult,
     process_each_group,
     process_kind_documents,
 )
-from kassay.experiments.cli.results.write_results import Record, TableLayout
+from kassay.experiments.cli.source_options import GroupSource
 from kassay.experiments.implementations.library_catalogue import (
     kind_of_assignor,
     uses_cooperative_protocol,

@@ -5,14 +5,13 @@ from dataclasses import dataclass
 
 import typer
 
+from kassay.experiments.cli.assignor_options import CustomAssignors, assignors_option
 from kassay.experiments.cli.kinds.comparison_results import compare_documents
-from kassay.experiments.cli.options.assignor_options import CustomAssignors, assignors_option
-from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
-from kassay.experiments.cli.options.search_options import LimitOptions, ObjectiveOptions
-from kassay.experiments.cli.options.source_options import GroupSource
-from kassay.experiments.cli.results.process_each_group import GroupResult, process_each_group
-from kassay.experiments.cli.results.write_results import Record, TableLayout
+from kassay.experiments.cli.output import Format, Record, TableLayout, TableOptions, format_option
+from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
 from kassay.experiments.cli.run_control import PROGRESS
+from kassay.experiments.cli.search_options import LimitOptions, ObjectiveOptions
+from kassay.experiments.cli.source_options import GroupSource
 from kassay.experiments.comparison.compare import compare as compare_with_optimum
 from kassay.experiments.comparison.compare import compare_levels
 from kassay.experiments.comparison.comparison_result import Comparison

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import typer
 
-from kassay.experiments.cli.messages import NOT_REACHED
+from kassay.experiments.cli.run_control import NOT_REACHED
 from kassay.experiments.spark.java_runtime import find_java
 from kassay.reference.model.errors import RunError
 

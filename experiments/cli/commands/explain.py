@@ -6,21 +6,22 @@ from pathlib import Path
 
 import typer
 
+from kassay.experiments.cli.assignor_options import assignor_option
 from kassay.experiments.cli.kinds.comparison_results import explain_documents
-from kassay.experiments.cli.options.assignor_options import assignor_option
-from kassay.experiments.cli.options.option_groups import option
-from kassay.experiments.cli.options.output_options import (
+from kassay.experiments.cli.option_groups import option
+from kassay.experiments.cli.output import (
     Format,
+    Record,
+    TableLayout,
     TableOptions,
     format_option,
     numbered,
     plot_option,
 )
-from kassay.experiments.cli.options.search_options import SearchOptions
-from kassay.experiments.cli.options.source_options import GroupSource
-from kassay.experiments.cli.results.process_each_group import GroupResult, process_each_group
-from kassay.experiments.cli.results.write_results import Record, TableLayout
+from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
 from kassay.experiments.cli.run_control import STOP
+from kassay.experiments.cli.search_options import SearchOptions
+from kassay.experiments.cli.source_options import GroupSource
 from kassay.experiments.comparison.optimum import keep_owners
 from kassay.experiments.implementations.convergence import run_until_stable
 from kassay.experiments.implementations.library_catalogue import (

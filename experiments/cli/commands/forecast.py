@@ -10,24 +10,24 @@ import typer
 
 from kassay.experiments.cli.kinds.forecasts import FORECAST_LAYOUT, forecast_document
 from kassay.experiments.cli.kinds.other_kinds import read_selected
-from kassay.experiments.cli.messages import print_note
-from kassay.experiments.cli.options.option_checks import given_options
-from kassay.experiments.cli.options.option_groups import option
-from kassay.experiments.cli.options.output_options import (
+from kassay.experiments.cli.option_groups import given_options, option
+from kassay.experiments.cli.output import (
     Format,
+    Record,
+    TableLayout,
     TableOptions,
     directory_option,
     format_option,
+    write_text,
 )
-from kassay.experiments.cli.options.planning_options import downtime_option, pause_option
-from kassay.experiments.cli.options.source_options import SelectedGroups
-from kassay.experiments.cli.results.process_each_group import (
+from kassay.experiments.cli.planning_options import downtime_option, pause_option
+from kassay.experiments.cli.process_each_group import (
     GroupResult,
     process_documents,
     process_each_group,
 )
-from kassay.experiments.cli.results.write_results import Record, TableLayout, write_text
-from kassay.experiments.cli.run_control import STOP
+from kassay.experiments.cli.run_control import STOP, print_note
+from kassay.experiments.cli.source_options import SelectedGroups
 from kassay.experiments.planning.configuration_forecast import (
     Forecast,
     RestartSettings,

@@ -4,17 +4,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kassay.experiments.cli.options.output_options import (
+from kassay.experiments.cli.output import (
     Format,
+    Record,
+    TableLayout,
     TableOptions,
     format_option,
     numbered,
     plot_option,
 )
-from kassay.experiments.cli.options.search_options import SearchOptions, measure_option
-from kassay.experiments.cli.options.source_options import GroupSource
-from kassay.experiments.cli.results.process_each_group import GroupResult, process_each_group
-from kassay.experiments.cli.results.write_results import Record, TableLayout
+from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
+from kassay.experiments.cli.search_options import SearchOptions, measure_option
+from kassay.experiments.cli.source_options import GroupSource
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, loads
 from kassay.solver.frontier.frontier import frontier as find_frontier

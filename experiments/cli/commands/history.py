@@ -8,13 +8,12 @@ from typing import Any, ClassVar
 
 import typer
 
-from kassay.experiments.cli.messages import BAD_INPUT, print_error, print_note
-from kassay.experiments.cli.options.cluster_options import ClusterOptions
-from kassay.experiments.cli.options.option_groups import argument, option
-from kassay.experiments.cli.options.output_options import location_option
-from kassay.experiments.cli.options.search_options import LimitOptions
-from kassay.experiments.cli.options.source_options import metadata_option
-from kassay.experiments.cli.options.spark_options import SparkOptions
+from kassay.experiments.cli.option_groups import argument, option
+from kassay.experiments.cli.output import location_option
+from kassay.experiments.cli.run_control import BAD_INPUT, print_error, print_note
+from kassay.experiments.cli.search_options import LimitOptions
+from kassay.experiments.cli.source_options import ClusterOptions, metadata_option
+from kassay.experiments.cli.spark_options import SparkOptions
 from kassay.experiments.comparison.optimum import CaseLimits
 from kassay.experiments.history.live_topic import list_cluster_topics
 from kassay.experiments.sources.capture_files import load_metadata

@@ -8,20 +8,24 @@ from pathlib import Path
 
 import typer
 
-from kassay.experiments.cli.kinds.comparison_results import hunt_documents, kind_documents
-from kassay.experiments.cli.messages import BAD_INPUT, print_note
-from kassay.experiments.cli.options.assignor_options import (
+from kassay.experiments.cli.assignor_options import (
     CustomAssignors,
     assignor_option,
     cases_option,
 )
-from kassay.experiments.cli.options.option_checks import known_names
-from kassay.experiments.cli.options.option_groups import option
-from kassay.experiments.cli.options.output_options import TableOptions, directory_option
-from kassay.experiments.cli.options.search_options import LimitOptions
-from kassay.experiments.cli.options.source_options import read_group_documents
-from kassay.experiments.cli.options.spark_options import SparkOptions, tasks_option
-from kassay.experiments.cli.results.write_results import json_line, print_table, write_text
+from kassay.experiments.cli.kinds.comparison_results import hunt_documents, kind_documents
+from kassay.experiments.cli.option_groups import known_names, option
+from kassay.experiments.cli.output import (
+    TableOptions,
+    directory_option,
+    json_line,
+    print_table,
+    write_text,
+)
+from kassay.experiments.cli.run_control import BAD_INPUT, print_note
+from kassay.experiments.cli.search_options import LimitOptions
+from kassay.experiments.cli.source_options import read_group_documents
+from kassay.experiments.cli.spark_options import SparkOptions, tasks_option
 from kassay.experiments.counterexamples.document_hunt import DocumentHunt
 from kassay.experiments.counterexamples.find_counterexample import (
     EXHAUSTIVE,

@@ -6,10 +6,9 @@ from typing import Any
 
 import typer
 
-from kassay.experiments.cli.messages import print_note
-from kassay.experiments.cli.options.option_groups import argument
-from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
-from kassay.experiments.cli.results.write_results import print_records
+from kassay.experiments.cli.option_groups import argument
+from kassay.experiments.cli.output import Format, TableOptions, format_option, print_records
+from kassay.experiments.cli.run_control import print_note
 from kassay.experiments.implementations.installation import (
     install,
     installations,

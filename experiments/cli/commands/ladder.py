@@ -9,20 +9,25 @@ from pathlib import Path
 
 import typer
 
-from kassay.experiments.cli.messages import BAD_INPUT
-from kassay.experiments.cli.options.option_groups import option
-from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
-from kassay.experiments.cli.options.planning_options import AddedMembers
-from kassay.experiments.cli.options.search_options import SearchOptions
-from kassay.experiments.cli.options.source_options import (
+from kassay.experiments.cli.option_groups import option
+from kassay.experiments.cli.output import (
+    Format,
+    Record,
+    TableLayout,
+    TableOptions,
+    error_record,
+    format_option,
+)
+from kassay.experiments.cli.planning_options import AddedMembers
+from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
+from kassay.experiments.cli.run_control import BAD_INPUT, PROGRESS
+from kassay.experiments.cli.search_options import SearchOptions
+from kassay.experiments.cli.source_options import (
     GroupSource,
     ParsedGroup,
     SourceOptions,
     read_source,
 )
-from kassay.experiments.cli.results.process_each_group import GroupResult, process_each_group
-from kassay.experiments.cli.results.write_results import Record, TableLayout, error_record
-from kassay.experiments.cli.run_control import PROGRESS
 from kassay.experiments.planning.scenarios.autoscaler_values import Autoscaler, autoscaler_values
 from kassay.experiments.planning.scenarios.drain_time import (
     Backlog,

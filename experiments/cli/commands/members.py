@@ -6,14 +6,13 @@ from math import lcm
 
 import typer
 
-from kassay.experiments.cli.options.option_groups import REQUIRED, option
-from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
-from kassay.experiments.cli.options.planning_options import AddedMembers
-from kassay.experiments.cli.options.search_options import SearchOptions
-from kassay.experiments.cli.options.source_options import GroupSource
-from kassay.experiments.cli.results.process_each_group import GroupResult, process_each_group
-from kassay.experiments.cli.results.write_results import Record, TableLayout
+from kassay.experiments.cli.option_groups import REQUIRED, option
+from kassay.experiments.cli.output import Format, Record, TableLayout, TableOptions, format_option
+from kassay.experiments.cli.planning_options import AddedMembers
+from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
 from kassay.experiments.cli.run_control import PROGRESS
+from kassay.experiments.cli.search_options import SearchOptions
+from kassay.experiments.cli.source_options import GroupSource
 from kassay.reference.model.group import Group
 from kassay.solver.sizing.members_needed import Sizing, members_needed
 from kassay.solver.sizing.size_search import MemberCount

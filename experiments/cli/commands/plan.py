@@ -11,16 +11,27 @@ import typer
 
 from kassay.experiments.cli.kinds.current_states import STATE_LAYOUT, compare_state
 from kassay.experiments.cli.kinds.other_kinds import ParsedDocument, read_selected
-from kassay.experiments.cli.messages import BAD_INPUT, NOT_REACHED, print_error, print_note
-from kassay.experiments.cli.options.option_checks import given_options
-from kassay.experiments.cli.options.option_groups import REQUIRED, argument, option
-from kassay.experiments.cli.options.output_options import Format, directory_option
-from kassay.experiments.cli.options.search_options import LimitOptions, ObjectiveOptions
-from kassay.experiments.cli.options.source_options import ParsedGroup, SourceOptions, group_option
-from kassay.experiments.cli.results.process_each_group import process_documents
-from kassay.experiments.cli.results.text_tables import without_control_characters
-from kassay.experiments.cli.results.write_results import error_record, json_line
-from kassay.experiments.cli.run_control import PROGRESS, STOP, call_interruptibly, exit_interrupted
+from kassay.experiments.cli.option_groups import REQUIRED, argument, given_options, option
+from kassay.experiments.cli.output import (
+    Format,
+    directory_option,
+    error_record,
+    json_line,
+    without_control_characters,
+)
+from kassay.experiments.cli.process_each_group import process_documents
+from kassay.experiments.cli.run_control import (
+    BAD_INPUT,
+    NOT_REACHED,
+    PROGRESS,
+    STOP,
+    call_interruptibly,
+    exit_interrupted,
+    print_error,
+    print_note,
+)
+from kassay.experiments.cli.search_options import LimitOptions, ObjectiveOptions
+from kassay.experiments.cli.source_options import ParsedGroup, SourceOptions, group_option
 from kassay.experiments.planning.group_plan.plan import plan as plan_group
 from kassay.experiments.planning.group_plan.plan_result import Plan
 from kassay.experiments.planning.plan_output.further_commands import PlanArguments

@@ -6,13 +6,12 @@ from itertools import pairwise
 
 import typer
 
-from kassay.experiments.cli.messages import print_note
-from kassay.experiments.cli.options.assignor_options import timeout_option
-from kassay.experiments.cli.options.option_groups import REQUIRED, option
-from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
-from kassay.experiments.cli.options.source_options import GroupSource
-from kassay.experiments.cli.results.process_each_group import GroupResult, process_each_group
-from kassay.experiments.cli.results.write_results import Record, TableLayout
+from kassay.experiments.cli.assignor_options import timeout_option
+from kassay.experiments.cli.option_groups import REQUIRED, option
+from kassay.experiments.cli.output import Format, Record, TableLayout, TableOptions, format_option
+from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
+from kassay.experiments.cli.run_control import print_note
+from kassay.experiments.cli.source_options import GroupSource
 from kassay.experiments.comparison.library_agreement import sorted_loads
 from kassay.experiments.comparison.release_results import ReleaseResult, run_releases
 from kassay.experiments.implementations.installation import installed_versions

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import typer
 
-from kassay.experiments.cli.options.option_groups import REQUIRED, argument, option
-from kassay.experiments.cli.options.spark_options import SparkOptions
-from kassay.experiments.cli.results.write_results import write_text
+from kassay.experiments.cli.option_groups import REQUIRED, argument, option
+from kassay.experiments.cli.output import write_text
+from kassay.experiments.cli.spark_options import SparkOptions
 from kassay.experiments.plotting.page_figures import Plot
 from kassay.experiments.report import history_report
 from kassay.experiments.report.assignor_tables import read_weights

@@ -5,9 +5,14 @@ from pathlib import Path
 
 import typer
 
-from kassay.experiments.cli.options.option_groups import REQUIRED, argument, option
-from kassay.experiments.cli.options.output_options import Format, TableOptions, timeline_option
-from kassay.experiments.cli.results.write_results import print_records, print_table
+from kassay.experiments.cli.option_groups import REQUIRED, argument, option
+from kassay.experiments.cli.output import (
+    Format,
+    TableOptions,
+    print_records,
+    print_table,
+    timeline_option,
+)
 from kassay.experiments.implementations.library_catalogue import parse_library_version
 from kassay.experiments.simulation.cluster.mixed_libraries import with_library_shares
 from kassay.experiments.simulation.policies import POLICIES, policy_named

@@ -8,21 +8,18 @@ from typing import Any
 
 import typer
 
-from kassay.experiments.cli.messages import BAD_INPUT
-from kassay.experiments.cli.options.assignor_options import (
+from kassay.experiments.cli.assignor_options import (
     CustomAssignors,
     assignors_option,
     cases_option,
     known_assignor,
 )
-from kassay.experiments.cli.options.option_checks import known_names
-from kassay.experiments.cli.options.option_groups import argument, option
-from kassay.experiments.cli.options.output_options import TableOptions, location_option
-from kassay.experiments.cli.options.search_options import LimitOptions
-from kassay.experiments.cli.options.source_options import read_group_documents
-from kassay.experiments.cli.options.spark_options import SparkOptions, tasks_option
-from kassay.experiments.cli.results.write_results import print_table
-from kassay.experiments.cli.run_control import note_on_interrupt
+from kassay.experiments.cli.option_groups import argument, known_names, option
+from kassay.experiments.cli.output import TableOptions, location_option, print_table
+from kassay.experiments.cli.run_control import BAD_INPUT, note_on_interrupt
+from kassay.experiments.cli.search_options import LimitOptions
+from kassay.experiments.cli.source_options import read_group_documents
+from kassay.experiments.cli.spark_options import SparkOptions, tasks_option
 from kassay.experiments.report.assignor_summary import by_scope
 from kassay.experiments.report.measure_section import measure_section
 from kassay.experiments.spark.output_files import delete_abandoned_runs, read_summary

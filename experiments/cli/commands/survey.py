@@ -1,27 +1,47 @@
 """``kassay survey``: rank many groups by the gain of a plan."""
 
+import operator
 import os
+import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
 import typer
 
-from kassay.experiments.cli.messages import BAD_INPUT, NOT_REACHED, print_note
-from kassay.experiments.cli.options.cluster_options import (
-    SampledClusterOptions,
-    check_cluster_usage,
-    read_cluster,
+from kassay.experiments.cli.option_groups import argument, option
+from kassay.experiments.cli.output import (
+    Format,
+    TableOptions,
+    directory_option,
+    error_record,
+    json_line,
+    print_json,
+    print_table,
+    without_control_characters,
+    write_text,
 )
-from kassay.experiments.cli.options.option_groups import argument, option
-from kassay.experiments.cli.options.output_options import Format, TableOptions, directory_option
-from kassay.experiments.cli.options.source_options import SourceOptions, parsed_groups, read_source
-from kassay.experiments.cli.options.survey_conditions import Condition, parse_condition
-from kassay.experiments.cli.results.survey_results import metric_rows, print_survey, survey_document
-from kassay.experiments.cli.results.write_results import write_text
-from kassay.experiments.cli.run_control import PROGRESS, STOP, call_interruptibly, exit_interrupted
+from kassay.experiments.cli.run_control import (
+    BAD_INPUT,
+    NOT_REACHED,
+    PROGRESS,
+    STOP,
+    call_interruptibly,
+    exit_interrupted,
+    print_note,
+)
+from kassay.experiments.cli.source_options import (
+    SampledClusterOptions,
+    SourceOptions,
+    check_cluster_usage,
+    parsed_groups,
+    read_cluster,
+    read_source,
+)
 from kassay.experiments.comparison.optimum import CaseLimits
 from kassay.experiments.history.prometheus_metrics import SURVEY_METRICS, metrics_text, replace_file
 from kassay.experiments.planning.group_plan.plan import plan
@@ -38,6 +58,7 @@ from kassay.experiments.planning.survey.survey_processes import survey_groups
 from kassay.experiments.planning.survey.survey_result import (
     MoveHistory,
     Survey,
+    SurveyedGroup,
     SurveyResult,
     UnsurveyedGroup,
 )
@@ -47,6 +68,52 @@ from kassay.reference.documents.text_files import name_of
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.solver.limits import SearchBudget, SearchLimits
+
+QUANTITIES = (
+    *("gap", "maximum-load", "spread", "idle", "hot", "moves", "placed"),
+    "unnecessary-moves",
+)
+"""Names of the quantities of a group that a condition can compare."""
+_COMPARISONS = {">": operator.gt, ">=": operator.ge}
+_CONDITION = re.compile(r"\s*([a-z-]+)\s*(>=|>)\s*(\d+(?:\.\d+)?)\s*(%?)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Condition on one quantity of a surveyed group.
+
+    Examples
+    --------
+    >>> parse_condition("gap > 10%")
+    Condition(text='gap > 10%', quantity='gap', comparison='>', limit=Fraction(1, 10))
+    """
+
+    text: str
+    quantity: str
+    comparison: str
+    limit: Fraction
+
+    def is_met_by(self, group: SurveyedGroup) -> bool:
+        """Return whether the group's quantity is above the limit or, for ``>=``, equal to it."""
+        value = group.values()[self.quantity.replace("-", "_")] or 0
+        return bool(_COMPARISONS[self.comparison](value, self.limit))
+
+
+def parse_condition(text: str) -> Condition:
+    """Parse a condition. The limit of the gap is a percentage, all other limits are numbers."""
+    match = _CONDITION.fullmatch(text)
+    if match is None or match[1] not in QUANTITIES:
+        raise typer.BadParameter(
+            f"--fail-on must be QUANTITY>LIMIT or QUANTITY>=LIMIT, where QUANTITY is one of "
+            f"{', '.join(QUANTITIES)}, got {text!r}"
+        )
+    quantity, comparison, number, percent = match.groups()
+    if bool(percent) is not (quantity == "gap"):
+        rule = "must be a percentage" if quantity == "gap" else "must not be a percentage"
+        raise typer.BadParameter(f"--fail-on: the limit of {quantity} {rule}, got {text!r}")
+    limit = Fraction(number) / (100 if percent else 1)
+    return Condition(text.strip(), quantity, comparison, limit)
+
 
 _MIN_SECONDS, _SECONDS_PER_GROUP = 45.0, 0.5
 """Default time limit of a survey, and of each of its groups. Most groups take less time."""
@@ -282,3 +349,96 @@ def _exit(result: Survey, conditions: Sequence[Condition]) -> None:
         raise typer.Exit(BAD_INPUT)
     if met:
         raise typer.Exit(NOT_REACHED)
+
+
+_TOTALS = {
+    "idle_members": "idle members (without load)",
+    "idle_members_planned": "idle members after the plans",
+    "hot_members": "hot members (load above the planned maximum load)",
+    "placed": "placed (partitions without an owner that get one)",
+}
+"""Explanations of totals."""
+
+
+def survey_document(result: Survey) -> dict[str, object]:
+    """Return a survey as JSON, with its totals."""
+    return {
+        **({"interrupted": True} if result.interrupted else {}),
+        "totals": result.totals(),
+        "groups": list(_records(result)),
+    }
+
+
+def _records(result: Survey) -> Iterator[dict[str, object]]:
+    for rank, group in enumerate(result.groups, 1):
+        yield {"rank": rank, **group.record()}
+    for state in result.states:
+        yield state.record()
+    for failed in result.unsurveyed:
+        yield failed.record()
+
+
+def metric_rows(result: Survey) -> Iterator[dict[str, object]]:
+    """Yield the values of each group for `SURVEY_METRICS`."""
+    for group in result.groups:
+        values = group.values() | {"gap": round(float(group.gap), 6)}
+        yield {"group": group.id, **values, "failed": 0}
+    for failed in result.errors:
+        yield {"group": failed.id, "failed": 1}
+
+
+def print_survey(result: Survey, output_format: Format | None) -> None:
+    """Print the groups of a survey. The default is a table on a terminal, else JSON lines."""
+    default = Format.TABLE if sys.stdout.isatty() else Format.JSONL
+    chosen = output_format or default
+    if chosen is Format.JSONL:
+        for record in _records(result):
+            typer.echo(json_line(record))
+    elif chosen is Format.JSON:
+        print_json([survey_document(result)])
+    else:
+        _print_table(result)
+    for failed in result.unsurveyed:
+        if failed.is_other_type:
+            print_note(f"not surveyed: {failed.reason}")
+        else:
+            error_record(failed.id, f"{failed.id}: {failed.reason}")
+
+
+def _print_table(result: Survey) -> None:
+    rows = [_row(rank, group) for rank, group in enumerate(result.groups, 1)]
+    if all(row["unnecessary"] is None for row in rows):
+        rows = [{name: row[name] for name in row if name != "unnecessary"} for row in rows]
+    print_table(rows, text=2, optional=("rank", "spread", "idle", "members", "partitions"))
+    for group in result.groups:
+        if group.remarks:
+            typer.echo(f"* {without_control_characters(group.id or 'no id')}: {group.remarks}")
+    for state in result.states:
+        name = without_control_characters(state.id or "no id")
+        typer.echo(f"{state.kind} {name}: {state.verdict}")
+    for name, value in result.totals().items():
+        words = name.replace("_", " ")
+        typer.echo(f"{_TOTALS.get(name, words)}: {value:,}")
+
+
+def _row(rank: int, group: SurveyedGroup) -> dict[str, object]:
+    before, after = group.current, group.planned
+    limit = f" to {float(group.gap_limit):.0%}" if group.gap_limit > group.gap else ""
+    return {
+        "group": group.id,
+        "state": group.state or "",
+        "rank": rank,
+        "gap": f"{float(group.gap):.0%}{limit}{' *' if group.remarks else ''}",
+        "maximum load": _change(group.shown(before.makespan), group.shown(after.makespan)),
+        "spread": _change(group.shown(before.spread), group.shown(after.spread)),
+        "idle": _change(before.idle, after.idle),
+        "hot": group.hot,
+        "moves": group.moves.value,
+        "unnecessary": group.unnecessary_moves,
+        "members": group.members,
+        "partitions": group.partitions,
+    }
+
+
+def _change(before: float, after: float) -> str:
+    return str(before) if before == after else f"{before} → {after}"

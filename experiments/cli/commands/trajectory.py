@@ -7,12 +7,15 @@ from pathlib import Path
 
 import typer
 
-from kassay.experiments.cli.messages import NOT_REACHED, print_note
-from kassay.experiments.cli.options.option_checks import parse_share
-from kassay.experiments.cli.options.option_groups import argument, option
-from kassay.experiments.cli.options.output_options import Format, TableOptions, format_option
-from kassay.experiments.cli.results.write_results import Record, print_records
-from kassay.experiments.cli.run_control import STOP, exit_interrupted, stop_on_interrupt
+from kassay.experiments.cli.option_groups import argument, option, parse_share
+from kassay.experiments.cli.output import Format, Record, TableOptions, format_option, print_records
+from kassay.experiments.cli.run_control import (
+    NOT_REACHED,
+    STOP,
+    exit_interrupted,
+    print_note,
+    stop_on_interrupt,
+)
 from kassay.experiments.study.statistics.unowned_time import unowned_seconds
 from kassay.reference.documents.json_codec import assignment_document, parse_group, read_groups
 from kassay.reference.documents.json_values import as_array, parse_json

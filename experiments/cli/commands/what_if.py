@@ -6,33 +6,34 @@ from pathlib import Path
 
 import typer
 
+from kassay.experiments.cli.assignor_options import assignor_option
 from kassay.experiments.cli.kinds.forecasts import FORECAST_LAYOUT
 from kassay.experiments.cli.kinds.other_kinds import ParsedDocument, read_selected
 from kassay.experiments.cli.kinds.setting_changes import change_settings
-from kassay.experiments.cli.messages import print_note
-from kassay.experiments.cli.options.assignor_options import assignor_option
-from kassay.experiments.cli.options.option_groups import option
-from kassay.experiments.cli.options.output_options import (
+from kassay.experiments.cli.option_groups import option
+from kassay.experiments.cli.output import (
     Format,
+    Record,
+    TableLayout,
     TableOptions,
+    error_record,
     format_option,
     numbered,
     plot_option,
 )
-from kassay.experiments.cli.options.planning_options import (
+from kassay.experiments.cli.planning_options import (
     AddedMembers,
     downtime_option,
     pause_option,
 )
-from kassay.experiments.cli.options.search_options import ObjectiveOptions, SearchOptions
-from kassay.experiments.cli.options.source_options import SelectedGroups
-from kassay.experiments.cli.results.process_each_group import (
+from kassay.experiments.cli.process_each_group import (
     GroupResult,
     process_documents,
     process_each_group,
 )
-from kassay.experiments.cli.results.write_results import Record, TableLayout, error_record
-from kassay.experiments.cli.run_control import PROGRESS, STOP
+from kassay.experiments.cli.run_control import PROGRESS, STOP, print_note
+from kassay.experiments.cli.search_options import ObjectiveOptions, SearchOptions
+from kassay.experiments.cli.source_options import SelectedGroups
 from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
 from kassay.experiments.planning.preparation.planning_start import (
     UnplannableGroupError,

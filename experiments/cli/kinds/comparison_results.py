@@ -6,15 +6,15 @@ from pathlib import Path
 
 import typer
 
-from kassay.experiments.cli.options.output_options import Format
-from kassay.experiments.cli.results.process_each_group import GroupResult, process_kind_documents
-from kassay.experiments.cli.results.write_results import (
+from kassay.experiments.cli.output import (
+    Format,
     Record,
     TableLayout,
     json_line,
     print_table,
     write_text,
 )
+from kassay.experiments.cli.process_each_group import GroupResult, process_kind_documents
 from kassay.experiments.counterexamples.document_hunt import DocumentCounterexample, DocumentHunt
 from kassay.experiments.kinds.comparison import compare_assignor
 from kassay.experiments.kinds.measures import KindComparison

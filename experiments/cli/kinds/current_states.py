@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from kassay.experiments.cli.kinds.forecasts import FORECAST_LAYOUT, forecast_document
-from kassay.experiments.cli.messages import print_note
-from kassay.experiments.cli.options.output_options import Format
-from kassay.experiments.cli.results.process_each_group import GroupResult
-from kassay.experiments.cli.results.write_results import Record, TableLayout, write_text
+from kassay.experiments.cli.output import Format, Record, TableLayout, write_text
+from kassay.experiments.cli.process_each_group import GroupResult
+from kassay.experiments.cli.run_control import print_note
 from kassay.experiments.kinds.current_state import KindState, current_state
 from kassay.experiments.kinds.state_page import PageTable, render_state_page
 from kassay.experiments.planning.plan_output.plan_files import PLAN_PAGE

@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 import typer
 
 from kassay.experiments.cli.kinds.other_kinds import refuse
-from kassay.experiments.cli.messages import print_note
-from kassay.experiments.cli.options.output_options import Format
-from kassay.experiments.cli.results.process_each_group import GroupResult
-from kassay.experiments.cli.results.write_results import Record, TableLayout
+from kassay.experiments.cli.output import Format, Record, TableLayout
+from kassay.experiments.cli.process_each_group import GroupResult
+from kassay.experiments.cli.run_control import print_note
 from kassay.experiments.implementations.library_catalogue import kind_of_assignor
 from kassay.experiments.kinds.connect_forecast import ConnectForecast, forecast_connect
 from kassay.experiments.kinds.streams_forecast import StreamsForecast, forecast_streams

@@ -5,7 +5,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
-from kassay.experiments.cli.options.source_options import ParsedGroup, check_selected, read_source
+from kassay.experiments.cli.source_options import ParsedGroup, check_selected, read_source
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.reference.documents.kind_documents import Kind, KindDocument, OtherKindError
 from kassay.reference.model.errors import InputError

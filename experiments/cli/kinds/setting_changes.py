@@ -5,12 +5,12 @@ from itertools import product
 
 import typer
 
+from kassay.experiments.cli.assignor_options import known_assignor
 from kassay.experiments.cli.kinds.forecasts import connect_record, streams_record
 from kassay.experiments.cli.kinds.other_kinds import refuse
-from kassay.experiments.cli.messages import print_note
-from kassay.experiments.cli.options.assignor_options import known_assignor
-from kassay.experiments.cli.options.output_options import Format
-from kassay.experiments.cli.results.process_each_group import GroupResult
+from kassay.experiments.cli.output import Format
+from kassay.experiments.cli.process_each_group import GroupResult
+from kassay.experiments.cli.run_control import print_note
 from kassay.experiments.kinds.connect_forecast import DELAY, forecast_connect
 from kassay.experiments.kinds.streams_forecast import (
     HIGH_AVAILABILITY,

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 import typer
 
-from kassay.experiments.cli.options.output_options import Format
-from kassay.experiments.cli.options.source_options import GroupSource
-from kassay.experiments.cli.results.process_each_group import GroupResult, process_each_group
-from kassay.experiments.cli.results.write_results import print_table
+from kassay.experiments.cli.output import Format, print_table
+from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
+from kassay.experiments.cli.source_options import GroupSource
 from kassay.reference import Group, InputError
 from kassay.reference.documents.text_files import STDIN
 

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kassay.experiments.cli import COMMANDS, app
-from kassay.experiments.cli.messages import print_error, print_note
+from kassay.experiments.cli.run_control import print_error, print_note
 
 RUN = CliRunner()
 SLOW_PACKAGES = {"numpy", "ortools", "pandas", "pyspark", "matplotlib", "confluent_kafka"}

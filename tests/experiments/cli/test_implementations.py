@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from kassay.experiments.cli.options.assignor_options import CustomAssignors
+from kassay.experiments.cli.assignor_options import CustomAssignors
 from kassay.experiments.implementations import installation
 from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
 from kassay.reference.documents.json_codec import group_document

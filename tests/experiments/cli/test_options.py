@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import pytest
 
-from kassay.experiments.cli.options.option_groups import ComposedCommand, option
-from kassay.experiments.cli.options.output_options import numbered
-from kassay.experiments.cli.options.search_options import SearchOptions
+from kassay.experiments.cli.option_groups import ComposedCommand, option
+from kassay.experiments.cli.output import numbered
+from kassay.experiments.cli.search_options import SearchOptions
 
 DEFAULTS = SearchOptions(time_limit=5.0, seed=7)
 

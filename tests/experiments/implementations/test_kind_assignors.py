@@ -190,7 +190,7 @@ def driver(tmp_path, monkeypatch):
         command = (sys.executable, str(script))
         monkeypatch.setattr(runner, "driver_command", lambda _: command)
         monkeypatch.setattr(
-            "kassay.experiments.cli.options.assignor_options.driver_command", lambda _: command
+            "kassay.experiments.cli.assignor_options.driver_command", lambda _: command
         )
 
     yield write

@@ -12,8 +12,7 @@ from typing import Any
 
 import typer
 
-from kassay.experiments.cli.options.option_checks import check_name
-from kassay.experiments.cli.options.option_groups import option
+from kassay.experiments.cli.option_groups import check_name, option
 from kassay.experiments.implementations.custom_assignor_names import (
     ANSWER_SECONDS,
     custom_assignor_names,

@@ -1,15 +1,15 @@
-"""Command-line options for group documents and captures, and the reading of their groups."""
+"""Command-line options for group documents, captures and clusters, which read the groups."""
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import typer
 
-from kassay.experiments.cli.messages import print_error, print_note
-from kassay.experiments.cli.options.option_groups import argument, option
+from kassay.experiments.cli.option_groups import argument, option
+from kassay.experiments.cli.run_control import print_error, print_note
 from kassay.experiments.sources.capture_files import (
     EmptyGroups,
     ImportedGroup,
@@ -20,6 +20,7 @@ from kassay.experiments.sources.capture_files import (
 )
 from kassay.experiments.sources.hosts_speeds_weights import RATE, load_speeds, parse_hosts
 from kassay.experiments.sources.import_options import WEIGHT_NAMES, ImportOptions
+from kassay.experiments.sources.live_cluster import client_properties
 from kassay.reference.documents.json_codec import group_document, load_weights
 from kassay.reference.documents.kind_documents import OtherKindError
 from kassay.reference.documents.text_files import STDIN, name_of
@@ -239,3 +240,86 @@ def read_valid_groups(paths: Iterable[Path]) -> tuple[list[Group], bool]:
             else:
                 groups.append(group)
     return groups, all_valid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterOptions:
+    """Command-line options for reading from a running Kafka cluster."""
+
+    panel: ClassVar[str] = "Options for a running cluster"
+
+    bootstrap_server: str | None = option(
+        None,
+        "Brokers of the cluster to read from, separated by commas.",
+        metavar="HOST:PORT",
+    )
+    command_config: Path | None = option(
+        None,
+        "File of client properties, such as TLS and SASL settings.",
+    )
+    timeout: float = option(30.0, "Time limit per request to Kafka, in seconds.", min=0.1)
+
+    def settings(self) -> dict[str, str]:
+        """Return the client properties for librdkafka."""
+        config = self.command_config
+        return {} if config is None else client_properties.load_librdkafka_settings(config)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampledClusterOptions(ClusterOptions):
+    """Command-line options for reading groups, and rates of partitions, from a cluster."""
+
+    sample: float = option(
+        10.0,
+        "Time between the two offset samples for --weights rate and --speeds rate, in seconds.",
+        min=0.1,
+    )
+
+
+def check_cluster_usage(
+    source: str, has_source: bool, cluster: ClusterOptions, source_data: SourceOptions
+) -> None:
+    """Raise a usage error unless the options name one source and fit this source.
+
+    ``source`` is the placeholder of the argument for files, and ``has_source`` is true if files
+    are given.
+    """
+    if has_source is (cluster.bootstrap_server is not None):
+        raise typer.BadParameter(f"give either {source} or --bootstrap-server, and not both")
+    if cluster.bootstrap_server is not None:
+        if source_data.metadata is not None:
+            raise typer.BadParameter(
+                "--metadata cannot be combined with --bootstrap-server: the cluster "
+                "reports its partition counts"
+            )
+    elif cluster.command_config is not None:
+        raise typer.BadParameter("--command-config requires --bootstrap-server")
+    elif source_data.weights == WeightSource.RATE:
+        raise typer.BadParameter("--weights rate requires --bootstrap-server")
+    elif source_data.speeds == RATE:
+        raise typer.BadParameter("--speeds rate requires --bootstrap-server")
+
+
+def read_cluster(
+    options: SampledClusterOptions,
+    groups: Sequence[str],
+    import_options: ImportOptions,
+    *,
+    empty: EmptyGroups,
+) -> Iterator[ImportedGroup]:
+    """Read the named groups of a running cluster, or all groups if no name is given."""
+    from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
+    from kassay.experiments.sources.live_cluster.live_groups import import_live
+
+    settings, server = options.settings(), options.bootstrap_server or ""
+    try:
+        cluster = LiveCluster(server, settings, timeout=options.timeout)
+    except InputError as error:
+        where = "" if options.command_config is None else f"{options.command_config}: "
+        raise InputError(f"{where}{error}") from None
+    if import_options.weights is WeightSource.RATE or import_options.measures_speeds:
+        print_note(f"taking two samples of the rate, {options.sample:g} s apart")
+    imported = import_live(
+        cluster, groups, import_options, sample_seconds=options.sample, empty=empty
+    )
+    return join_imported(imported) if import_options.together else imported

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from kassay.experiments.cli.options.option_groups import option
+from kassay.experiments.cli.option_groups import option
 
 _SPARK_MASTER = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?|(spark|k8s|sc)://.+|yarn")
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kassay.experiments.cli.options.option_checks import check_name, parse_share
-from kassay.experiments.cli.options.option_groups import option
+from kassay.experiments.cli.option_groups import check_name, option, parse_share
 from kassay.experiments.cli.run_control import STOP
 from kassay.experiments.planning.scenarios.group_changes import find_member
 from kassay.reference.model.errors import InputError, UsageError

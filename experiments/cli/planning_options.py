@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from kassay.experiments.cli.options.option_groups import option
+from kassay.experiments.cli.option_groups import option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,10 +8,8 @@ from typing import Any, TypeVar
 
 import typer
 
-from kassay.experiments.cli.messages import BAD_INPUT, INTERRUPTED, NOT_REACHED, print_note
-from kassay.experiments.cli.options.output_options import Format
-from kassay.experiments.cli.options.source_options import GroupSource, ParsedGroup, read_source
-from kassay.experiments.cli.results.write_results import (
+from kassay.experiments.cli.output import (
+    Format,
     Record,
     TableLayout,
     error_record,
@@ -19,7 +17,17 @@ from kassay.experiments.cli.results.write_results import (
     print_json,
     print_scalars,
 )
-from kassay.experiments.cli.run_control import PROGRESS, STOP, exit_interrupted, stop_on_interrupt
+from kassay.experiments.cli.run_control import (
+    BAD_INPUT,
+    INTERRUPTED,
+    NOT_REACHED,
+    PROGRESS,
+    STOP,
+    exit_interrupted,
+    print_note,
+    stop_on_interrupt,
+)
+from kassay.experiments.cli.source_options import GroupSource, ParsedGroup, read_source
 from kassay.reference.documents.kind_documents import Kind, KindDocument, read_kind_documents
 from kassay.reference.documents.text_files import STDIN, name_of, open_text
 from kassay.reference.model.errors import InputError

@@ -1,1 +1,0 @@
-"""Groups of command-line options that several commands share."""

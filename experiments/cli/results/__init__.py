@@ -1,1 +1,0 @@
-"""Process each group of a source, and write the results as JSON, tables and files."""
