@@ -18,8 +18,13 @@ from kassay.experiments.sources.capture_files import (
     load_metadata,
     load_sizes,
 )
-from kassay.experiments.sources.hosts_speeds_weights import RATE, load_speeds, parse_hosts
-from kassay.experiments.sources.import_options import WEIGHT_NAMES, ImportOptions
+from kassay.experiments.sources.import_options import (
+    RATE,
+    WEIGHT_NAMES,
+    ImportOptions,
+    load_speeds,
+    parse_hosts,
+)
 from kassay.experiments.sources.live_cluster import client_properties
 from kassay.reference.documents.json_codec import group_document, load_weights
 from kassay.reference.documents.kind_documents import OtherKindError

@@ -11,10 +11,18 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TextIO
 
-from kassay.experiments.sources.build_group import build_group
-from kassay.experiments.sources.describe_output.parser import parse_text
-from kassay.experiments.sources.hosts_speeds_weights import with_hosts_and_speeds, with_weights
-from kassay.experiments.sources.import_options import ImportOptions
+from kassay.experiments.sources.build_group import build_group, with_subscriptions
+from kassay.experiments.sources.describe_output import parse_text
+from kassay.experiments.sources.document_rows import (
+    NO_ROWS,
+    DocumentRows,
+    merge_counts,
+)
+from kassay.experiments.sources.import_options import (
+    ImportOptions,
+    with_hosts_and_speeds,
+    with_weights,
+)
 from kassay.experiments.sources.kinds.read_kind_texts import is_kind_text, read_kind_text
 from kassay.experiments.sources.merge_captures import (
     Capture,
@@ -22,19 +30,11 @@ from kassay.experiments.sources.merge_captures import (
     PartitionKey,
     merge_captures,
 )
-from kassay.experiments.sources.subscriptions import with_subscriptions
-from kassay.experiments.sources.tool_documents.document_rows import (
-    NO_ROWS,
-    DocumentRows,
-    merge_counts,
-)
-from kassay.experiments.sources.tool_documents.format_detection import (
+from kassay.experiments.sources.tool_documents import (
     UnknownFormatError,
-    recognise_tool,
-)
-from kassay.experiments.sources.tool_documents.topic_and_log_dir_tools import (
     is_log_dirs,
     parse_log_dirs,
+    recognise_tool,
 )
 from kassay.reference.documents.json_codec import read_groups
 from kassay.reference.documents.kind_documents import KindDocument, OtherKindError

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kassay.experiments.sources.describe_output.typed_rows import (
+from kassay.experiments.sources.describe_rows import (
     MemberRow,
     Notice,
     OffsetRow,
@@ -12,7 +12,7 @@ from kassay.experiments.sources.describe_output.typed_rows import (
     ParsedText,
     StateRow,
 )
-from kassay.experiments.sources.tool_documents.document_rows import NO_ROWS, DocumentRows
+from kassay.experiments.sources.document_rows import NO_ROWS, DocumentRows
 from kassay.reference.documents.text_files import error_at
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import LATEST_PROTOCOL_VERSION, GroupStatus

@@ -5,7 +5,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 
-from kassay.experiments.sources.tool_documents.document_rows import JsonFields
+from kassay.experiments.sources.document_rows import JsonFields
 from kassay.reference.assignors.connect.simulated_cluster import DEFAULT_MAX_DELAY
 from kassay.reference.documents.json_values import as_object, format_value, parse_json
 from kassay.reference.documents.kind_documents import ASSUMED, Kind, KindDocument

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from kassay.experiments.sources.describe_output.parser import parse_text
+from kassay.experiments.sources.describe_output import parse_text
 from tests.conftest import ROOT
 from tests.experiments.sources import layouts
 from tests.experiments.sources.layouts import MemberLine, OffsetLine

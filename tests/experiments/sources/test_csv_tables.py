@@ -2,8 +2,8 @@
 
 import pytest
 
-from kassay.experiments.sources.describe_output.parser import parse_text
-from kassay.experiments.sources.describe_output.typed_rows import MemberRow, StateRow
+from kassay.experiments.sources.describe_output import parse_text
+from kassay.experiments.sources.describe_rows import MemberRow, StateRow
 from kassay.reference.model.errors import InputError
 
 

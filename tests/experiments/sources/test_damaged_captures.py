@@ -7,8 +7,8 @@ import re
 import pytest
 
 from kassay.experiments.sources.capture_files import import_groups
-from kassay.experiments.sources.describe_output.parser import parse_text
-from kassay.experiments.sources.describe_output.typed_rows import MemberRow, OffsetRow
+from kassay.experiments.sources.describe_output import parse_text
+from kassay.experiments.sources.describe_rows import MemberRow, OffsetRow
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.errors import InputError

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kassay.experiments.sources.describe_output.parser import parse_text
+from kassay.experiments.sources.describe_output import parse_text
 from tests.experiments.sources import layouts
 from tests.experiments.sources.layouts import MemberLine, OffsetLine
 

@@ -5,8 +5,8 @@ from dataclasses import asdict
 
 import pytest
 
-from kassay.experiments.sources.describe_output.parser import parse_text
-from kassay.experiments.sources.describe_output.typed_rows import MemberRow, OffsetRow
+from kassay.experiments.sources.describe_output import parse_text
+from kassay.experiments.sources.describe_rows import MemberRow, OffsetRow
 from tests.conftest import SHARED_FIXTURES
 
 SAMPLES = sorted((SHARED_FIXTURES / "describe").glob("*.txt"))

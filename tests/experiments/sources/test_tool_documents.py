@@ -6,7 +6,7 @@ import pytest
 
 from kassay.experiments.sources.capture_files import import_groups, load_metadata
 from kassay.experiments.sources.import_options import ImportOptions
-from kassay.experiments.sources.tool_documents.format_detection import (
+from kassay.experiments.sources.tool_documents import (
     UnknownFormatError,
     recognise_tool,
 )

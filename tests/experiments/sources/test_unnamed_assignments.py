@@ -3,7 +3,7 @@
 import pytest
 
 from kassay.experiments.sources.capture_files import import_groups
-from kassay.experiments.sources.describe_output.parser import parse_text
+from kassay.experiments.sources.describe_output import parse_text
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.reference.model.errors import InputError
 

@@ -5,13 +5,13 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kassay.experiments.sources.describe_output.table_layouts import TableKind
-from kassay.experiments.sources.describe_output.typed_rows import (
+from kassay.experiments.sources.describe_rows import (
     MemberRow,
     OffsetRow,
     ParsedTable,
     ParsedText,
     StateRow,
+    TableKind,
 )
 from kassay.reference.documents.json_values import (
     as_array,

@@ -1,1 +1,0 @@
-"""Parser for the output of ``kafka-consumer-groups.sh --describe``, Kafka 0.9 and later."""
