@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from kassay.experiments.simulation.policies import POLICIES
-from kassay.experiments.simulation.results.simulation_cost import SimulationCost, cost_of
-from kassay.experiments.simulation.results.timeline_figure import draw_timeline
-from kassay.experiments.simulation.scripts.built_in_scripts import BUILT_IN_SCRIPTS, load_script
+from kassay.experiments.simulation.script import BUILT_IN_SCRIPTS, load_script
 from kassay.experiments.simulation.simulation import simulate
+from kassay.experiments.simulation.simulation_result import SimulationCost, cost_of
+from kassay.experiments.simulation.timeline_figure import draw_timeline
 
 FIGURES = (
     ("rolling-restart", "sticky"),

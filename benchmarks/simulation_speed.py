@@ -8,9 +8,9 @@ import time
 from collections.abc import Iterator, Sequence
 
 from benchmarks.timing import Timing
-from kassay.experiments.simulation.cluster.environment import SimulationOptions
+from kassay.experiments.simulation.environment import SimulationOptions
 from kassay.experiments.simulation.policies import POLICIES, Policy
-from kassay.experiments.simulation.scripts.script import (
+from kassay.experiments.simulation.script import (
     Action,
     MemberPlan,
     Script,

@@ -12,7 +12,7 @@ from statistics import mean
 from typing import Any
 
 from kassay.experiments.implementations.callable_server import load_callable
-from kassay.experiments.implementations.convergence import Ending
+from kassay.experiments.implementations.runner import Ending
 from kassay.experiments.kinds.events import (
     Assign,
     StreamsEvent,

@@ -8,7 +8,7 @@ simulation or of a script, write the file again:
 import json
 
 from kassay.experiments.simulation.policies import POLICIES, Policy
-from kassay.experiments.simulation.scripts.built_in_scripts import BUILT_IN_SCRIPTS, load_script
+from kassay.experiments.simulation.script import BUILT_IN_SCRIPTS, load_script
 from kassay.experiments.simulation.simulation import simulate
 from kassay.experiments.study.families.simulated_groups import GROUPS_PER_SCRIPT, RECORDED_GROUPS
 from kassay.reference.assignors import ASSIGNORS, RebalanceProtocol

@@ -13,12 +13,10 @@ from typing import Any
 import typer
 
 from kassay.experiments.cli.option_groups import check_name, option
-from kassay.experiments.implementations.custom_assignor_names import (
-    ANSWER_SECONDS,
-    custom_assignor_names,
-)
 from kassay.experiments.implementations.installation import driver_command
 from kassay.experiments.implementations.library_catalogue import (
+    ANSWER_SECONDS,
+    custom_assignor_names,
     is_library_assignor,
     kind_of_assignor,
     parse_library_assignor,

@@ -13,7 +13,7 @@ from kassay.experiments.comparison.optimum import (
     solve_optimum,
     without_racks,
 )
-from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
+from kassay.experiments.implementations.runner import Ending, StableResult, run_until_stable
 from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import condition, require_group

@@ -9,10 +9,10 @@ from enum import StrEnum
 from kassay.experiments.comparison.compare import compare
 from kassay.experiments.comparison.comparison_result import Comparison
 from kassay.experiments.comparison.optimum import LIMITS, CaseLimits, solve_optimum
-from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
 from kassay.experiments.implementations.library_catalogue import (
     repetitions_of,
 )
+from kassay.experiments.implementations.runner import Ending, StableResult, run_until_stable
 from kassay.reference.assignors import ASSIGNORS
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group

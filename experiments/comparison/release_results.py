@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kassay.experiments.comparison.library_agreement import Agreement, agreement_of, sorted_loads
-from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
 from kassay.experiments.implementations.library_catalogue import (
     Library,
     repetitions_of,
     version_key,
 )
+from kassay.experiments.implementations.runner import Ending, StableResult, run_until_stable
 from kassay.reference.model.group import Group
 
 

@@ -11,10 +11,8 @@ from kassay.experiments.comparison.comparison_result import Comparison
 from kassay.experiments.comparison.optimum import LIMITS, CaseLimits, solve_optimum
 from kassay.experiments.counterexamples.namings import canonical_form, namings
 from kassay.experiments.counterexamples.shrinking import shrink
-from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
-from kassay.experiments.implementations.custom_assignor_names import is_custom_assignor
-from kassay.experiments.implementations.library_catalogue import repetitions_of
-from kassay.experiments.implementations.runner import run
+from kassay.experiments.implementations.library_catalogue import is_custom_assignor, repetitions_of
+from kassay.experiments.implementations.runner import Ending, StableResult, run, run_until_stable
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.families.exhaustive_groups import exhaustive_groups_up_to
 from kassay.reference.documents.json_codec import group_document

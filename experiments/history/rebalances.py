@@ -15,7 +15,7 @@ from kassay.experiments.history.generations import (
     GenerationMember,
     counts_by_generation,
 )
-from kassay.experiments.implementations.convergence import (
+from kassay.experiments.implementations.runner import (
     Ending,
     StableResult,
     count_withheld_partitions,

@@ -11,8 +11,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from kassay.experiments.implementations.convergence import Ending
-from kassay.experiments.implementations.runner import DocumentRunResult, run_on_document
+from kassay.experiments.implementations.runner import DocumentRunResult, Ending, run_on_document
 from kassay.experiments.kinds.events import (
     run_application_until_stable,
 )

@@ -7,8 +7,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from kassay.experiments.implementations.convergence import MAX_ROUNDS, Ending
-from kassay.experiments.implementations.runner import DocumentRunResult, run_on_document
+from kassay.experiments.implementations.runner import (
+    MAX_ROUNDS,
+    DocumentRunResult,
+    Ending,
+    run_on_document,
+)
 from kassay.reference.assignors.streams.high_availability import AssignmentConfigs
 from kassay.reference.documents.kind_documents import KindDocument
 

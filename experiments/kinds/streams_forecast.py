@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from kassay.experiments.implementations.convergence import Ending
+from kassay.experiments.implementations.runner import Ending
 from kassay.experiments.kinds.application_events import (
     join_process,
     leave_process,

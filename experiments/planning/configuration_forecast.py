@@ -16,9 +16,9 @@ from kassay.experiments.planning.preparation.identify_assignor import (
     rolling_restarts,
 )
 from kassay.experiments.planning.preparation.planning_start import check_planning_start
-from kassay.experiments.simulation.cluster.environment import SimulationOptions
+from kassay.experiments.simulation.environment import SimulationOptions
 from kassay.experiments.simulation.policies import POLICIES
-from kassay.experiments.simulation.scripts.script import (
+from kassay.experiments.simulation.script import (
     Action,
     MemberPlan,
     Script,

@@ -7,8 +7,7 @@ from itertools import islice
 from typing import Any
 
 from kassay.experiments.comparison.optimum import CaseLimits, solve_optimum
-from kassay.experiments.implementations.convergence import run_until_stable
-from kassay.experiments.implementations.runner import run
+from kassay.experiments.implementations.runner import run, run_until_stable
 from kassay.experiments.plotting.assignment_figure import AssignmentPanel, assignment_panels, plural
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.output_reader import StudySummary

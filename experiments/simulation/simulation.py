@@ -3,13 +3,13 @@
 from dataclasses import dataclass, replace
 from functools import partial
 
-from kassay.experiments.simulation.cluster.environment import Environment, SimulationOptions
-from kassay.experiments.simulation.consumers.classic_protocol_client import ClassicProtocolClient
-from kassay.experiments.simulation.consumers.consumer import Consumer
-from kassay.experiments.simulation.consumers.consumer_protocol_client import ConsumerProtocolClient
+from kassay.experiments.simulation.classic_protocol_client import ClassicProtocolClient
+from kassay.experiments.simulation.consumer import Consumer
+from kassay.experiments.simulation.consumer_protocol_client import ConsumerProtocolClient
+from kassay.experiments.simulation.environment import Environment, SimulationOptions
 from kassay.experiments.simulation.policies import Policy
-from kassay.experiments.simulation.results.simulation_result import SimulationResult
-from kassay.experiments.simulation.scripts.script import Action, MemberPlan, Script, ScriptEvent
+from kassay.experiments.simulation.script import Action, MemberPlan, Script, ScriptEvent
+from kassay.experiments.simulation.simulation_result import SimulationResult
 from kassay.reference.assignors import RebalanceProtocol
 from kassay.reference.model.topic_partitions import Partitions
 
@@ -204,7 +204,7 @@ def simulate(script: Script, policy: Policy, *, keep_intervals: bool = False) ->
     Examples
     --------
     >>> from kassay.experiments.simulation.policies import POLICIES
-    >>> from kassay.experiments.simulation.scripts.built_in_scripts import load_script
+    >>> from kassay.experiments.simulation.script import load_script
     >>> result = simulate(load_script("scale-out"), POLICIES["sticky"])
     >>> len(result.completed), result.moves
     (5, 18)

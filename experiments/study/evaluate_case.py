@@ -14,8 +14,8 @@ from kassay.experiments.comparison.compare import Comparer
 from kassay.experiments.comparison.comparison_result import Comparison
 from kassay.experiments.comparison.comparison_row import ComparisonRow, comparison_row
 from kassay.experiments.comparison.optimum import LIMITS, CaseLimits, solve_optimum
-from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
 from kassay.experiments.implementations.installation import NotInstalledError
+from kassay.experiments.implementations.runner import Ending, StableResult, run_until_stable
 from kassay.experiments.implementations.subprocess_assignor import NotReadyError
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.evaluate_document import evaluate_document

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kassay.experiments.implementations.convergence import Ending
-from kassay.experiments.implementations.runner import run_on_document
+from kassay.experiments.implementations.runner import Ending, run_on_document
 from kassay.experiments.kinds.comparison import compare_answer
 from kassay.experiments.kinds.events import (
     ending_without_answer,

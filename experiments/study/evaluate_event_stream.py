@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from random import Random
 
-from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
+from kassay.experiments.implementations.runner import Ending, StableResult, run_until_stable
 from kassay.experiments.study.families.event_streams import EventStreamFamily, StreamStep
 from kassay.experiments.study.families.seeded_groups import random_even_assignment
 from kassay.experiments.study.table_rows import RebalanceRow

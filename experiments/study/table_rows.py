@@ -8,7 +8,7 @@ from kassay.experiments.comparison.comparison_result import (
     FrontDistance,
 )
 from kassay.experiments.comparison.comparison_row import ComparisonRow
-from kassay.experiments.implementations.convergence import Ending
+from kassay.experiments.implementations.runner import Ending
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,8 +19,7 @@ from kassay.experiments.planning.planned_events.event_forecast import (
     forecast_events,
 )
 from kassay.experiments.planning.planned_events.planned_rebalances import planned_rebalances
-from kassay.experiments.simulation.scripts.script import TopicPlan
-from kassay.experiments.simulation.scripts.script_parser import parse_planned_events
+from kassay.experiments.simulation.script import TopicPlan, parse_planned_events
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
 from kassay.experiments.sources.live_cluster.live_groups import import_live

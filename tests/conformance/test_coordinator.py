@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from kassay.experiments.simulation.cluster.environment import SimulationOptions
+from kassay.experiments.simulation import script as scripts
+from kassay.experiments.simulation.environment import SimulationOptions
 from kassay.experiments.simulation.policies import POLICIES
-from kassay.experiments.simulation.scripts import script as scripts
 from kassay.experiments.simulation.simulation import Simulation
 from kassay.reference.coordinator.runtime import CoordinatorConfig
 from tests.conformance.admin import Administrator, cluster_with_topics

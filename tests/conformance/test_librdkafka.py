@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from kassay.experiments.implementations.convergence import run_until_stable
-from kassay.experiments.implementations.installation import installations
-from kassay.experiments.implementations.runtimes import DRIVERS
+from kassay.experiments.implementations.installation import DRIVERS, installations
+from kassay.experiments.implementations.runner import run_until_stable
 from kassay.reference import Assignment, Group, Member, Topic
 from kassay.reference.model.ownership import rejoin
 from tests.installed_library import require_library

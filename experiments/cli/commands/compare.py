@@ -16,9 +16,11 @@ from kassay.experiments.comparison.compare import compare as compare_with_optimu
 from kassay.experiments.comparison.compare import compare_levels
 from kassay.experiments.comparison.comparison_result import Comparison
 from kassay.experiments.comparison.optimum import CaseLimits, solve_optimum, without_capacities
-from kassay.experiments.implementations.convergence import StableResult, run_until_stable
-from kassay.experiments.implementations.custom_assignor_names import is_custom_assignor
-from kassay.experiments.implementations.library_catalogue import kind_of_assignor
+from kassay.experiments.implementations.library_catalogue import (
+    is_custom_assignor,
+    kind_of_assignor,
+)
+from kassay.experiments.implementations.runner import StableResult, run_until_stable
 from kassay.experiments.planning.preparation.planning_levels import level_words
 from kassay.reference.documents.kind_documents import Kind
 from kassay.reference.model.group import Group

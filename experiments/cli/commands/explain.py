@@ -23,11 +23,11 @@ from kassay.experiments.cli.run_control import STOP
 from kassay.experiments.cli.search_options import SearchOptions
 from kassay.experiments.cli.source_options import GroupSource
 from kassay.experiments.comparison.optimum import keep_owners
-from kassay.experiments.implementations.convergence import run_until_stable
 from kassay.experiments.implementations.library_catalogue import (
     is_library_assignor,
     kind_of_assignor,
 )
+from kassay.experiments.implementations.runner import run_until_stable
 from kassay.experiments.planning.moves.explain_weighted_assignment import (
     WeightedExplanation,
     explain_weighted,

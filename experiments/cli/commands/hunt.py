@@ -43,8 +43,10 @@ from kassay.experiments.counterexamples.gallery import (
 )
 from kassay.experiments.counterexamples.random_documents import random_case
 from kassay.experiments.counterexamples.shrinking import size_of
-from kassay.experiments.implementations.custom_assignor_names import is_custom_assignor
-from kassay.experiments.implementations.library_catalogue import kind_of_assignor
+from kassay.experiments.implementations.library_catalogue import (
+    is_custom_assignor,
+    kind_of_assignor,
+)
 from kassay.experiments.spark.counterexample_search import search_cases
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.study.case import Cases, JoinedCases, ListedCases, cases_of, imported_cases

@@ -10,6 +10,7 @@ from kassay.experiments.cli.option_groups import argument
 from kassay.experiments.cli.output import Format, TableOptions, format_option, print_records
 from kassay.experiments.cli.run_control import print_note
 from kassay.experiments.implementations.installation import (
+    RUNTIMES,
     install,
     installations,
     installed_versions,
@@ -19,7 +20,6 @@ from kassay.experiments.implementations.library_catalogue import (
     libraries,
     parse_library_version,
 )
-from kassay.experiments.implementations.runtimes import RUNTIMES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

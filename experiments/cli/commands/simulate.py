@@ -14,16 +14,17 @@ from kassay.experiments.cli.output import (
     timeline_option,
 )
 from kassay.experiments.implementations.library_catalogue import parse_library_version
-from kassay.experiments.simulation.cluster.mixed_libraries import with_library_shares
+from kassay.experiments.simulation.mixed_libraries import with_library_shares
 from kassay.experiments.simulation.policies import POLICIES, policy_named
-from kassay.experiments.simulation.results.simulation_cost import SimulationCost, cost_of
-from kassay.experiments.simulation.results.simulation_result import (
+from kassay.experiments.simulation.script import BUILT_IN_SCRIPTS, load_script
+from kassay.experiments.simulation.simulation import simulate as run
+from kassay.experiments.simulation.simulation_result import (
+    SimulationCost,
     SimulationResult,
+    cost_of,
     simulation_document,
     timeline,
 )
-from kassay.experiments.simulation.scripts.built_in_scripts import BUILT_IN_SCRIPTS, load_script
-from kassay.experiments.simulation.simulation import simulate as run
 from kassay.reference.model.errors import InputError
 
 
@@ -112,7 +113,7 @@ def simulate(options: SimulateOptions) -> None:
         applied = policy_named(name)
         result = run(script, applied, keep_intervals=options.plot is not None)
         if options.plot is not None:
-            from kassay.experiments.simulation.results.timeline_figure import draw_timeline
+            from kassay.experiments.simulation.timeline_figure import draw_timeline
 
             draw_timeline(result, options.plot)
         if options.output_format is Format.TABLE:

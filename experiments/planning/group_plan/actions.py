@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from kassay.experiments.implementations.convergence import Ending, run_until_stable
 from kassay.experiments.implementations.library_catalogue import is_library_assignor
+from kassay.experiments.implementations.runner import Ending, run_until_stable
 from kassay.experiments.planning.group_plan.assignor_outcomes import (
     AssignmentMetrics,
     AssignorOutcome,

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kassay.experiments.comparison.optimum import CaseLimits, fewest_moves_within
-from kassay.experiments.implementations.convergence import Ending, run_until_stable
+from kassay.experiments.implementations.runner import Ending, run_until_stable
 from kassay.experiments.planning.group_plan.rack_locality import (
     SECONDARY_SECONDS,
     cross_rack_partitions,

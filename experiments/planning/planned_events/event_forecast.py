@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kassay.experiments.implementations.convergence import run_until_stable
+from kassay.experiments.implementations.runner import run_until_stable
 from kassay.experiments.planning.moves.move_schedule import moves_between
 from kassay.experiments.planning.planned_events.planned_rebalances import PlannedRebalance
 from kassay.experiments.study.statistics.unowned_time import UNOWNED_SECONDS, unowned_seconds

@@ -9,8 +9,13 @@ from operator import attrgetter
 from pathlib import Path
 
 from kassay.experiments.planning.configuration_forecast import planned_members
-from kassay.experiments.simulation.scripts.script import Action, Script, ScriptEvent, TopicPlan
-from kassay.experiments.simulation.scripts.script_parser import parse_planned_events
+from kassay.experiments.simulation.script import (
+    Action,
+    Script,
+    ScriptEvent,
+    TopicPlan,
+    parse_planned_events,
+)
 from kassay.reference.documents.text_files import read_text
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group, Member, Topic

@@ -7,7 +7,7 @@ from functools import reduce
 from itertools import product
 from time import perf_counter
 
-from kassay.experiments.implementations.convergence import Ending, run_until_stable
+from kassay.experiments.implementations.runner import Ending, run_until_stable
 from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
 from kassay.experiments.planning.preparation.planning_levels import makespan_of, planning_levels
 from kassay.experiments.planning.scenarios.group_changes import Change

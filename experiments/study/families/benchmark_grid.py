@@ -6,7 +6,7 @@ from itertools import product
 from random import Random
 from typing import NamedTuple
 
-from kassay.experiments.implementations.convergence import run_until_stable
+from kassay.experiments.implementations.runner import run_until_stable
 from kassay.experiments.study.families.family import Family
 from kassay.experiments.study.families.seeded_groups import random_even_assignment
 from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from random import Random
 
-from kassay.experiments.implementations.convergence import run_until_stable
+from kassay.experiments.implementations.runner import run_until_stable
 from kassay.experiments.study.families.family import Family, Range
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic

@@ -16,8 +16,8 @@ from kassay.experiments.comparison.library_agreement import (
 from kassay.experiments.comparison.optimum import CaseLimits
 from kassay.experiments.comparison.release_results import run_releases
 from kassay.experiments.implementations import runner
-from kassay.experiments.implementations.convergence import Ending, StableResult
 from kassay.experiments.implementations.library_catalogue import libraries
+from kassay.experiments.implementations.runner import Ending, StableResult
 from kassay.experiments.implementations.subprocess_assignor import close_processes
 from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
 from kassay.reference import Assignment, Group, Member, Topic

@@ -23,7 +23,7 @@ from kassay.experiments.counterexamples.namings import (
     renamed,
 )
 from kassay.experiments.counterexamples.shrinking import size_of, smaller_groups
-from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
+from kassay.experiments.implementations.runner import Ending, StableResult, run_until_stable
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.families.exhaustive_groups import exhaustive_groups_up_to
 from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS

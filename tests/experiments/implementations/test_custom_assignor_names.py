@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from kassay.experiments.implementations.convergence import Ending, run_until_stable
-from kassay.experiments.implementations.custom_assignor_names import (
+from kassay.experiments.implementations.library_catalogue import (
     custom_assignor_names,
     parse_custom_assignor,
 )
-from kassay.experiments.implementations.runner import run
+from kassay.experiments.implementations.runner import Ending, run, run_until_stable
 from kassay.experiments.implementations.subprocess_assignor import AssignorProcess, NoAnswerError
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.evaluate_case import evaluate_case

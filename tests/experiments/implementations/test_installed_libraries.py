@@ -4,13 +4,12 @@ import subprocess
 
 import pytest
 
-from kassay.experiments.implementations.convergence import Ending, run_until_stable
 from kassay.experiments.implementations.installation import driver_command
 from kassay.experiments.implementations.library_catalogue import (
     libraries,
     parse_library_assignor,
 )
-from kassay.experiments.implementations.runner import run
+from kassay.experiments.implementations.runner import Ending, run, run_until_stable
 from kassay.experiments.study.case import cases_of
 from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
 from kassay.reference import Group, Member, Topic

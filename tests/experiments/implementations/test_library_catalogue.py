@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from kassay.experiments.implementations import installation, runner, runtimes
-from kassay.experiments.implementations.convergence import Ending, run_until_stable
+from kassay.experiments.implementations import installation, runner
 from kassay.experiments.implementations.library_catalogue import (
     is_library_assignor,
     libraries,
@@ -16,7 +15,7 @@ from kassay.experiments.implementations.library_catalogue import (
     uses_cooperative_protocol,
     version_key,
 )
-from kassay.experiments.implementations.runner import run
+from kassay.experiments.implementations.runner import Ending, run, run_until_stable
 from kassay.experiments.implementations.subprocess_assignor import NotReadyError, close_processes
 from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
 from kassay.reference.model.errors import InputError, RunError
@@ -122,7 +121,7 @@ def test_an_installation_of_another_driver_is_not_used(tmp_path, monkeypatch):
     def install(library, version, directory):
         (directory / "jar").write_text("")
 
-    fake = replace(runtimes.RUNTIMES["jvm"], install=install)
+    fake = replace(installation.RUNTIMES["jvm"], install=install)
     monkeypatch.setattr(installation, "RUNTIMES", {"jvm": fake})
     directory = installation.install(library, version)
     assert installation.is_installed(library, version)

@@ -2,8 +2,7 @@
 
 import pytest
 
-from kassay.experiments.implementations.convergence import Ending
-from kassay.experiments.implementations.runner import DocumentRunResult, run_on_document
+from kassay.experiments.implementations.runner import DocumentRunResult, Ending, run_on_document
 from kassay.experiments.kinds import events
 from kassay.experiments.kinds.application_events import (
     join_process,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kassay.experiments.implementations import convergence
+from kassay.experiments.implementations import runner
 from kassay.experiments.implementations.runner import RunResult
 from kassay.experiments.planning.group_plan.plan import plan
 from kassay.experiments.planning.plan_output.plan_files import plan_document
@@ -104,7 +104,7 @@ def test_the_first_screen_names_the_library():
 def test_a_plan_with_the_client_shows_the_results_of_its_own_assignors(monkeypatch):
     lists = {"m0": [("t", 0), ("t", 1), ("t", 2)], "m1": [("t", 3), ("t", 4), ("t", 5)]}
     answer = RunResult(assignment=Assignment(lists))
-    monkeypatch.setattr(convergence, "run", lambda _group, _assignor: answer)
+    monkeypatch.setattr(runner, "run", lambda _group, _assignor: answer)
     monkeypatch.setattr(identify_assignor_module, "driver_command", lambda _: ("driver",))
     result = plan(group("sarama", "sarama", assignor="sticky"), client="sarama@1.43.3")
     names = [outcome.assignor for outcome in result.assignor_outcomes]

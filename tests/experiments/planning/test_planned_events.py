@@ -14,7 +14,7 @@ from kassay.experiments.planning.planned_events.planned_rebalances import (
 )
 from kassay.experiments.planning.planned_events.render_events import render_events
 from kassay.experiments.simulation.policies import POLICIES
-from kassay.experiments.simulation.scripts.script_parser import parse_script
+from kassay.experiments.simulation.script import parse_script
 from kassay.experiments.simulation.simulation import simulate
 from kassay.reference import Group, Member, Topic
 from kassay.reference.assignors import assign

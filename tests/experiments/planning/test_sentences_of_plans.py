@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 
-from kassay.experiments.implementations.convergence import run_until_stable
+from kassay.experiments.implementations.runner import run_until_stable
 from kassay.experiments.planning.group_plan.plan import plan
 from kassay.experiments.planning.plan_output.render_plan import (
     render_html,

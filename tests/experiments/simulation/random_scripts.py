@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from kassay.experiments.simulation.scripts import script as scripts
+from kassay.experiments.simulation import script as scripts
 from kassay.reference.coordinator.runtime import CoordinatorConfig
 
 QUIET = 120_000

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kassay.experiments.simulation.cluster.claims_read_by_leader import (
+from kassay.experiments.simulation.mixed_libraries import (
     java_assignor,
     library_assignor,
     member_as_leader_reads_it,

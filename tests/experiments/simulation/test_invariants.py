@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kassay.experiments.simulation.policies import POLICIES
-from kassay.experiments.simulation.scripts.script import Action, MemberPlan, Script, ScriptEvent
+from kassay.experiments.simulation.script import Action, MemberPlan, Script, ScriptEvent
 from kassay.experiments.simulation.simulation import Simulation, simulate
 from tests.experiments.simulation.random_scripts import QUIET, random_script
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from kassay.experiments.simulation.cluster.mixed_libraries import with_library_shares
+from kassay.experiments.simulation.mixed_libraries import with_library_shares
 from kassay.experiments.simulation.policies import POLICIES
-from kassay.experiments.simulation.scripts.script_parser import parse_script
+from kassay.experiments.simulation.script import parse_script
 from kassay.experiments.simulation.simulation import simulate
 from kassay.reference.model.errors import InputError
 from tests.installed_library import require_library

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kassay.experiments.simulation.scripts.built_in_scripts import BUILT_IN_SCRIPTS, load_script
-from kassay.experiments.simulation.scripts.script import Action
-from kassay.experiments.simulation.scripts.script_parser import parse_script
+from kassay.experiments.simulation.script import BUILT_IN_SCRIPTS, Action, load_script, parse_script
 from kassay.reference.model.errors import InputError
 
 GOOD = """\

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from kassay.experiments.simulation import script as scripts
 from kassay.experiments.simulation.policies import POLICIES, Policy
-from kassay.experiments.simulation.results.simulation_cost import cost_of
-from kassay.experiments.simulation.results.timeline_figure import draw_timeline
-from kassay.experiments.simulation.scripts import script as scripts
-from kassay.experiments.simulation.scripts.built_in_scripts import BUILT_IN_SCRIPTS, load_script
+from kassay.experiments.simulation.script import BUILT_IN_SCRIPTS, load_script
 from kassay.experiments.simulation.simulation import Simulation, simulate
+from kassay.experiments.simulation.simulation_result import cost_of
+from kassay.experiments.simulation.timeline_figure import draw_timeline
 from kassay.reference.assignors import RebalanceProtocol
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import LivelockError

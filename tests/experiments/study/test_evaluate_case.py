@@ -4,7 +4,7 @@ import pytest
 
 from kassay.experiments.comparison.optimum import CaseLimits
 from kassay.experiments.implementations import installation
-from kassay.experiments.implementations.convergence import run_until_stable
+from kassay.experiments.implementations.runner import run_until_stable
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.isolation import run_isolated

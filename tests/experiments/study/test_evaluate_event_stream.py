@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array
 
-from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
+from kassay.experiments.implementations.runner import Ending, StableResult, run_until_stable
 from kassay.experiments.study import evaluate_event_stream
 from kassay.experiments.study.evaluate_event_stream import (
     OPTIMUM,

@@ -10,7 +10,7 @@ from dataclasses import asdict
 import pytest
 
 from kassay.experiments.comparison.optimum import without_racks
-from kassay.experiments.implementations.convergence import run_until_stable
+from kassay.experiments.implementations.runner import run_until_stable
 from kassay.experiments.study.case import Case, document_id
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.families.event_streams import EventStreamFamily

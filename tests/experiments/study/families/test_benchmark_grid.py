@@ -7,7 +7,7 @@ import pytest
 
 from kassay.experiments.comparison.compare import Comparer
 from kassay.experiments.comparison.optimum import solve_optimum
-from kassay.experiments.implementations.convergence import run_until_stable
+from kassay.experiments.implementations.runner import run_until_stable
 from kassay.experiments.study.families.benchmark_grid import (
     JMH,
     JMH_SMALL,

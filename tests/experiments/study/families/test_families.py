@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kassay.experiments.implementations.convergence import Ending, StableResult
+from kassay.experiments.implementations.runner import Ending, StableResult
 from kassay.experiments.study.case import Case, cases_of, imported_cases
 from kassay.experiments.study.families.family import Range
 from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from kassay.experiments.simulation.scripts.built_in_scripts import BUILT_IN_SCRIPTS
+from kassay.experiments.simulation.script import BUILT_IN_SCRIPTS
 from kassay.experiments.study.families.registry import FAMILIES
 from kassay.experiments.study.families.simulated_groups import RECORDED_GROUPS
 from kassay.reference.assignors import ASSIGNORS

@@ -2,7 +2,7 @@ import pandas as pd
 import pytest
 
 from kassay.experiments.simulation.policies import POLICIES
-from kassay.experiments.simulation.scripts.script import (
+from kassay.experiments.simulation.script import (
     Action,
     MemberPlan,
     Script,

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from kassay.experiments.plotting.matplotlib_figures import save_figure
-from kassay.experiments.simulation.results.simulation_result import SimulationResult
+from kassay.experiments.simulation.simulation_result import SimulationResult
 from kassay.reference.model.topic_partitions import TopicPartition
 
 _UNOWNED_COLOUR = "#d62728"

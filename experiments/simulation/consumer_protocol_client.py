@@ -6,9 +6,9 @@ ConsumerHeartbeatRequestManager, kafka-clients 4.x.
 
 from functools import partial
 
-from kassay.experiments.simulation.cluster.environment import Environment
-from kassay.experiments.simulation.consumers.consumer import RETRIABLE, Consumer
-from kassay.experiments.simulation.scripts.script import MemberPlan
+from kassay.experiments.simulation.consumer import RETRIABLE, Consumer
+from kassay.experiments.simulation.environment import Environment
+from kassay.experiments.simulation.script import MemberPlan
 from kassay.reference.coordinator.consumer_coordinator import (
     JOIN_EPOCH,
     LEAVE_EPOCH,

@@ -7,9 +7,9 @@ ConsumerCoordinator, kafka-clients 4.x.
 from enum import Enum, auto
 from functools import partial
 
-from kassay.experiments.simulation.cluster.environment import Environment
-from kassay.experiments.simulation.consumers.consumer import RETRIABLE, Consumer
-from kassay.experiments.simulation.scripts.script import MemberPlan
+from kassay.experiments.simulation.consumer import RETRIABLE, Consumer
+from kassay.experiments.simulation.environment import Environment
+from kassay.experiments.simulation.script import MemberPlan
 from kassay.reference.assignors import RebalanceProtocol
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import LivelockError

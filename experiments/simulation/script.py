@@ -1,10 +1,18 @@
-"""Parser of simulation scripts. Error messages name file, line and field."""
+"""Script of a simulation, its parser, and the built-in scripts.
+
+A script has topics, members, settings and timed events. All times are in milliseconds, all rates
+in messages per second. Errors name file, line and field.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, fields, replace
+from enum import StrEnum
 from fnmatch import fnmatchcase
+from importlib.resources import files
+from pathlib import Path
 from typing import TypeVar
+from uuid import UUID
 
 from kassay.experiments.implementations.library_catalogue import (
     is_library_assignor,
@@ -12,16 +20,117 @@ from kassay.experiments.implementations.library_catalogue import (
     parse_library_version,
 )
 from kassay.experiments.simulation.policies import POLICIES
-from kassay.experiments.simulation.scripts import script
-from kassay.experiments.simulation.scripts.script import Action, MemberPlan, ScriptEvent, TopicPlan
 from kassay.reference.coordinator.runtime import CoordinatorConfig
 from kassay.reference.documents.config_nodes import ConfigNode, format_choices, read_nodes
 from kassay.reference.model.errors import InputError
 
+
+class Action(StrEnum):
+    """Kind of a timed event in a simulation script."""
+
+    JOIN = "join"
+    LEAVE = "leave"
+    CRASH = "crash"
+    RESTART = "restart"
+    FREEZE = "freeze"
+    STALL = "stall"
+    SUBSCRIBE = "subscribe"
+    GROW = "grow"
+    FAIL_OVER = "fail over"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicPlan:
+    """Topic that a simulation script defines.
+
+    ``rate`` is in messages per second and partition.
+    """
+
+    name: str
+    partitions: int
+    rate: int = 0
+    id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberPlan:
+    """Consumer that a simulation script defines."""
+
+    id: str  # client.id; for a static member also group.instance.id
+    topics: tuple[str, ...]
+    static: bool = False
+    rack: str | None = None
+    rate: int | None = None  # maximum rate of processing; None for no limit
+    assignment_time: int = 0  # duration of an assignment when this member leads
+    start_at: int = 0  # time of its first start
+    assignors: tuple[str, ...] = ()  # supported assignors in order; empty for that of the policy
+    library: str | None = None  # client library, LIBRARY[@VERSION]; None for that of the policy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptEvent:
+    """A timed event of a simulation script.
+
+    ``action`` determines which other fields are used.
+    """
+
+    at: int
+    action: Action
+    member: str = ""
+    duration: int = 0  # downtime of a restart or fail-over, length of a stall or freeze
+    topics: tuple[str, ...] = ()  # new subscription of the member
+    topic: str = ""  # topic that grows
+    partitions: int = 0  # its new partition count
+    # Member that joins, or configuration with which a member restarts if it changes.
+    new_member: MemberPlan | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Client settings of a simulation, with Kafka's default values.
+
+    Some settings exist only in the simulation.
+    """
+
+    session: int = 45_000  # session.timeout.ms
+    heartbeat: int = 3_000  # heartbeat.interval.ms
+    max_poll: int = 300_000  # max.poll.interval.ms, which is also the rebalance timeout
+    latency: int = 5  # time from a request to its response
+    jitter: int = 0  # maximum random addition to the latency
+    backoff: int = 100  # delay before a request that reached no coordinator is repeated
+    drift: int = 100  # maximum delay of a heartbeat: the wake-up interval of its thread
+    poll: int = 500  # time between two polls; a consumer joins a rebalance at its next poll
+    commit: int = 5_000  # auto.commit.interval.ms
+    metadata: int = 300_000  # time until leader or broker detects that a topic has grown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """Simulation script: topics, members, timed events, policies and settings.
+
+    ``policies`` are names from `policies.POLICIES`.
+    """
+
+    name: str
+    topics: tuple[TopicPlan, ...]
+    members: tuple[MemberPlan, ...]
+    events: tuple[ScriptEvent, ...] = ()
+    policies: tuple[str, ...] = ("sticky",)
+    until: int = 300_000
+    seed: int = 0
+    settings: Settings = field(default_factory=Settings)
+    broker: CoordinatorConfig = field(default_factory=CoordinatorConfig)
+
+    @property
+    def measured_from(self) -> int:
+        """Return the time of the first event, from which costs are measured."""
+        return min((event.at for event in self.events), default=0)
+
+
 _DURATION = re.compile(r"(\d+)(ms|s|m|h)")
 _MAX_PARTITIONS, _MAX_MEMBERS, _MAX_TIMES = 1_000_000, 10_000, 100_000
 _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
-_T = TypeVar("_T", script.Settings, CoordinatorConfig)
+_T = TypeVar("_T", Settings, CoordinatorConfig)
 
 _EVENT_KEYS: dict[Action, tuple[str, ...]] = {
     Action.JOIN: ("member",),
@@ -38,7 +147,7 @@ _MEMBER_KEYS = {"assigning": "assignment_time", "starts": "start_at"}
 """Former keys of members, still accepted, and their present names."""
 
 
-def parse_script(text: str, name: str) -> script.Script:
+def parse_script(text: str, name: str) -> Script:
     """Parse a simulation script in YAML or JSON.
 
     ``name`` is the file name in error messages.
@@ -56,8 +165,8 @@ def parse_script(text: str, name: str) -> script.Script:
     topics = tuple(_topic(key, node) for key, node in items["topics"].items().items())
     known = {topic.name: topic for topic in topics}
     members = tuple(_members(items["members"], known))
-    settings = _settings(items.get("settings"), script.Settings(), _duration)
-    parsed = script.Script(
+    settings = _settings(items.get("settings"), Settings(), _duration)
+    parsed = Script(
         name=items["name"].text() if "name" in items else name,
         topics=topics,
         members=members,
@@ -79,7 +188,7 @@ def parse_script(text: str, name: str) -> script.Script:
 
 def parse_planned_events(
     text: str, name: str, *, topics: Sequence[TopicPlan], members: Sequence[MemberPlan]
-) -> script.Script:
+) -> Script:
     """Parse a file of planned events of an existing group: events, new topics and settings.
 
     ``name`` is the file name in error messages.
@@ -93,12 +202,12 @@ def parse_planned_events(
             node.fail(f"the group has topic {key!r} already; topics defines new topics")
         known[key] = _topic(key, node)
     events = tuple(_events(items["events"], members, known))
-    return script.Script(
+    return Script(
         name=name,
         topics=tuple(known.values()),
         members=tuple(members),
         events=events,
-        settings=_settings(items.get("settings"), script.Settings(), _duration),
+        settings=_settings(items.get("settings"), Settings(), _duration),
     )
 
 
@@ -279,7 +388,7 @@ def _settings(node: ConfigNode | None, default: _T, parse: Callable[[ConfigNode]
     return replace(default, **{key: parse(value) for key, value in items.items()})
 
 
-def _check_settings(node: ConfigNode, settings: script.Settings) -> None:
+def _check_settings(node: ConfigNode, settings: Settings) -> None:
     if not 0 < settings.heartbeat < min(settings.session, settings.max_poll):
         node.fail(
             f"heartbeat must be above 0 and below session and max_poll, got {settings.heartbeat} ms"
@@ -305,3 +414,32 @@ def _duration(node: ConfigNode) -> int:
     if match is None:
         node.fail(f"expected a time such as 500ms, 30s or 5m, got {node.value!r}")
     return int(match[1]) * _UNITS[match[2]]
+
+
+BUILT_IN_SCRIPTS = {
+    entry.name.removesuffix(".yaml"): entry
+    for entry in sorted(
+        files("kassay.experiments.simulation").joinpath("built_in_scripts").iterdir(),
+        key=lambda entry: entry.name,
+    )
+    if entry.name.endswith(".yaml")
+}
+"""Built-in scripts by name."""
+
+
+def load_script(script: str) -> Script:
+    """Load a built-in script by name, or read a script file."""
+    if script in BUILT_IN_SCRIPTS:
+        return parse_script(BUILT_IN_SCRIPTS[script].read_text(encoding="utf-8"), f"{script}.yaml")
+    file = Path(script)
+    if not file.exists() and "/" not in script and not file.suffix:
+        known = format_choices(BUILT_IN_SCRIPTS)
+        raise InputError(
+            f"{script!r} is neither a file nor a built-in script; built-in scripts: {known}"
+        )
+    try:
+        text = file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        raise InputError(f"{file}: the file must be text in UTF-8, got byte 0x{byte:02x}") from None
+    return parse_script(text, script)

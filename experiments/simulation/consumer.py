@@ -6,8 +6,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from kassay.experiments.simulation.cluster.environment import Environment
-from kassay.experiments.simulation.scripts.script import MemberPlan
+from kassay.experiments.simulation.environment import Environment
+from kassay.experiments.simulation.script import MemberPlan
 from kassay.reference.coordinator.runtime import Timer
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 from kassay.reference.protocol.member_messages import ErrorCode

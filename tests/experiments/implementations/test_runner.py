@@ -1,6 +1,6 @@
 import pytest
 
-from kassay.experiments.implementations.convergence import (
+from kassay.experiments.implementations.runner import (
     MAX_ROUNDS,
     Ending,
     count_withheld_partitions,

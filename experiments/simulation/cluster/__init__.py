@@ -1,1 +1,0 @@
-"""Simulated cluster: broker, topics, offsets and recorded rebalances."""

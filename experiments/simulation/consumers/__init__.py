@@ -1,1 +1,0 @@
-"""Simulated consumers of the classic and the consumer protocol."""

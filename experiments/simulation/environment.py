@@ -1,0 +1,345 @@
+"""Environment that all simulated consumers share: clock, network, topics, offsets and broker.
+
+It records every rebalance as a group document with its assignment.
+"""
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from kassay.experiments.simulation.broker import Broker, Coordinator
+from kassay.experiments.simulation.mixed_libraries import MixedLibraries, libraries_of
+from kassay.experiments.simulation.policies import POLICIES, Policy
+from kassay.experiments.simulation.script import Script, TopicPlan
+from kassay.experiments.simulation.simulation_result import (
+    OwnershipIntervals,
+    SimulatedRebalance,
+    SimulationResult,
+)
+from kassay.reference.assignors import RebalanceProtocol
+from kassay.reference.coordinator.classic_coordinator import (
+    ClassicCoordinator,
+    numbered_member_ids,
+)
+from kassay.reference.coordinator.classic_group import GroupState
+from kassay.reference.coordinator.consumer_coordinator import (
+    ClassicMembers,
+    ConsumerCoordinator,
+    converted_members,
+)
+from kassay.reference.coordinator.runtime import Clock, Log
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.assignor_result import LivelockError, UpstreamError
+from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
+from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
+from kassay.reference.protocol.member_messages import JoinedMember, StickyUserData
+
+
+class PartitionOffsets:
+    """Produced and read offsets of every partition at any simulated time.
+
+    ``committed`` returns the offset of a partition that the coordinator has stored.
+
+    Examples
+    --------
+    >>> offsets = PartitionOffsets(lambda partition: 0)
+    >>> offsets.add_topic(TopicPlan(name="t", partitions=1, rate=10), now=0)
+    >>> offsets.seek_to_committed(Partitions.of([("t", 0)]))
+    >>> offsets.read(Partitions.of([("t", 0)]), limit=None, now=2_000)
+    20
+    >>> offsets.lag(now=2_500)
+    5
+    """
+
+    def __init__(self, committed: Callable[[TopicPartition], int]) -> None:
+        self.reread_messages = 0
+        self.max_lag = 0
+        self._committed = committed
+        self._rates: dict[TopicPartition, int] = {}
+        self._created_at: dict[TopicPartition, int] = {}
+        self._positions: dict[TopicPartition, int] = {}
+        self._max_positions: dict[TopicPartition, int] = {}
+
+    @property
+    def is_active(self) -> bool:
+        """Return whether any topic has a message rate above 0."""
+        return bool(self._rates)
+
+    def add_topic(self, plan: TopicPlan, now: int) -> None:
+        """Start producing messages to the new partitions of a topic."""
+        for number in range(plan.partitions if plan.rate else 0):
+            partition = TopicPartition(plan.name, number)
+            if partition not in self._rates:
+                self._rates[partition] = plan.rate
+                self._created_at[partition] = now
+                self._max_positions[partition] = 0
+
+    def _end_offset(self, partition: TopicPartition, now: int) -> int:
+        return self._rates[partition] * (now - self._created_at[partition]) // 1000
+
+    def seek_to_committed(self, partitions: Partitions) -> None:
+        """Set the read positions of partitions to their committed offsets."""
+        if self.is_active:
+            for partition in partitions:
+                if partition in self._rates:
+                    offset = self._committed(partition)
+                    self.reread_messages += max(0, self._max_positions[partition] - offset)
+                    self._positions[partition] = offset
+
+    def read(self, partitions: Partitions, limit: int | None, now: int) -> int:
+        """Read up to ``limit`` messages from partitions, and return the number of read messages."""
+        total = 0
+        for partition in partitions:
+            if partition not in self._rates:
+                continue
+            position = self._positions[partition]
+            available = self._end_offset(partition, now) - position
+            count = available if limit is None else min(available, limit - total)
+            self._positions[partition] = position + count
+            self._max_positions[partition] = max(self._max_positions[partition], position + count)
+            total += count
+        return total
+
+    def positions(self, partitions: Partitions) -> dict[TopicPartition, int]:
+        """Return the read positions of partitions. The owner commits these offsets."""
+        return {p: self._positions[p] for p in partitions if p in self._positions}
+
+    def lag(self, now: int) -> int:
+        """Return the number of messages produced but not yet read, and update ``max_lag``."""
+        lag = sum(self._end_offset(p, now) - self._max_positions[p] for p in self._rates)
+        self.max_lag = max(self.max_lag, lag)
+        return lag
+
+
+class RebalanceRecorder:
+    """Recorder that runs assignors, and stores each group with its assignment.
+
+    ``topics`` maps names to current topics; the simulation changes it. The name of the
+    script is the prefix of group ids. ``record`` receives each rebalance.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        topics: Mapping[str, Topic],
+        script: str,
+        record: Callable[[SimulatedRebalance], None],
+    ) -> None:
+        self.client_ids: dict[str, str] = {}
+        self._last: SimulatedRebalance | None = None
+        self._clock = clock
+        self._topics = topics
+        self._script = script
+        self._record = record
+        self._user_data: dict[str, StickyUserData] = {}
+
+    def store_user_data(self, member_id: str, user_data: StickyUserData) -> None:
+        """Store a member's last assignment, which the next rebalance uses as owned partitions."""
+        self._user_data[member_id] = user_data
+
+    def group_of(self, joined: tuple[JoinedMember, ...], policy: Policy) -> Group:
+        """Build, from the joined members, the group that the leader passes to the assignor.
+
+        For assignors that send no owned partitions, the last assignments are used.
+        """
+        members = tuple(self._member(member, policy) for member in joined)
+        return Group(topics=tuple(self._topics.values()), members=members)
+
+    def assign(
+        self, group: Group, generation: int, policy: Policy
+    ) -> Assignment | LivelockError | UpstreamError:
+        """Run a policy's assignor on a group, and record the rebalance.
+
+        Return the assignment or the failure.
+        """
+        result: Assignment | LivelockError | UpstreamError
+        try:
+            result = policy.assign(group)
+        except (LivelockError, UpstreamError) as failure:
+            result = failure
+        assignment = result if isinstance(result, Assignment) else None
+        subscribed = {topic for member in group.members for topic in member.subscription}
+        partitions = sum(topic.partitions for topic in group.topics if topic.name in subscribed)
+        assigned = 0 if assignment is None else sum(assignment.loads().values())
+        self._last = SimulatedRebalance(
+            at=self._clock.now,
+            generation=generation,
+            group=replace(group, id=f"{self._script}/{generation}"),
+            assignment=assignment,
+            client_ids={member.id: self.client_ids[member.id] for member in group.members},
+            complete=assigned == partitions,
+        )
+        self._record(self._last)
+        return result
+
+    def mark_stable(self, generation: int) -> None:
+        """Record the time at which the group becomes stable in a generation."""
+        if self._last is not None and self._last.generation == generation:
+            self._last.stable_at = self._clock.now
+
+    def _member(self, joined: JoinedMember, policy: Policy) -> Member:
+        metadata = joined.metadata
+        if policy.protocol is RebalanceProtocol.COOPERATIVE:
+            owned, generation = metadata.owned, metadata.generation
+        else:
+            data = metadata.user_data
+            if data is None and policy.name != "sticky":
+                data = self._user_data.get(joined.member_id)
+            if data is None or data.partitions is None:
+                owned, generation = NO_PARTITIONS, NO_GENERATION
+            else:
+                owned, generation = data.partitions, data.generation
+        return Member(
+            id=joined.member_id,
+            subscription=metadata.topics,
+            owned=owned,
+            generation=generation,
+            instance_id=joined.instance_id,
+            rack=metadata.rack,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulationOptions:
+    """Options of a simulation that its script does not contain."""
+
+    keep_intervals: bool = False  # record ownership intervals, which drawing a timeline needs
+    new_id: Callable[[str], str] | None = None  # creates a member id from a client id
+    # Assignor of the broker after members of a classic group change to the consumer protocol.
+    server_policy: Policy | None = None
+    # Receives the rebalances instead of the result, for long runs.
+    record: Callable[[SimulatedRebalance], None] | None = None
+
+
+class Environment:
+    """Shared state of one simulation: clock, topics, broker, offsets and result."""
+
+    def __init__(self, script: Script, policy: Policy, options: SimulationOptions) -> None:
+        self.policy = policy
+        self._server_policy = options.server_policy or policy
+        self.settings = script.settings
+        self.broker_config = script.broker
+        self.clock = Clock()
+        self.ownership = OwnershipIntervals(keep=options.keep_intervals)
+        self.topics: dict[str, Topic] = {}
+        self.result = SimulationResult(script=script.name, policy=policy.name, until=script.until)
+        self._random = random.Random(script.seed).random  # noqa: S311 - not for security
+        self._new_id = options.new_id or numbered_member_ids()
+        record = options.record or self.result.rebalances.append
+        self.recorder = RebalanceRecorder(self.clock, self.topics, script.name, record)
+        libraries = libraries_of(script)
+        self._libraries = MixedLibraries(libraries, policy) if libraries else None
+        self.broker = Broker(self._load_coordinator, self._convert)
+        self.offsets = PartitionOffsets(self.broker.committed)
+
+    def _load_coordinator(self, log: Log) -> Coordinator:
+        clock, config = self.clock, self.broker_config
+        if self.policy.protocol is RebalanceProtocol.CONSUMER:
+            return self._new_consumer_coordinator(log)
+        return ClassicCoordinator(
+            "group",
+            clock,
+            log,
+            config=config,
+            new_id=self.new_member_id,
+            on_state_change=self._on_state_change,
+        )
+
+    def _new_consumer_coordinator(self, log: Log) -> ConsumerCoordinator:
+        return ConsumerCoordinator(
+            "group",
+            self.clock,
+            self._assign_on_broker,
+            self.topics.values(),
+            log,
+            config=self.broker_config,
+        )
+
+    def _convert(
+        self, classic: ClassicCoordinator, log: Log
+    ) -> tuple[ConsumerCoordinator, ClassicMembers]:
+        group = classic.group
+        self.add_note("group", f"changes to the consumer protocol in epoch {group.generation}")
+        coordinator = self._new_consumer_coordinator(log)
+        if group.members:
+            coordinator.adopt(converted_members(group), epoch=group.generation)
+        return coordinator, ClassicMembers(coordinator, self.new_member_id)
+
+    def add_note(self, source: str, text: str) -> None:
+        """Add a note to the simulation's timeline."""
+        self.result.add_note(self.clock.now, source, text)
+
+    def new_member_id(self, client: str) -> str:
+        """Create a member id that is unique in the simulation."""
+        member_id = self._new_id(client)
+        self.recorder.client_ids[member_id] = client
+        return member_id
+
+    def latency(self) -> int:
+        """Return a simulated network latency: milliseconds from a request to its response.
+
+        The latency is that of the settings plus a random part of the jitter.
+        """
+        settings = self.settings
+        return settings.latency + (self.random_delay(settings.jitter) if settings.jitter else 0)
+
+    def random_delay(self, maximum: int) -> int:
+        """Draw a uniformly distributed random delay from 0 to ``maximum`` milliseconds."""
+        return int(self._random() * (maximum + 1)) if maximum else 0
+
+    def add_topic(self, plan: TopicPlan) -> None:
+        """Create a topic, or increase its partition count."""
+        known = self.topics.get(plan.name)
+        if known is not None and plan.partitions <= known.partitions:
+            return
+        now = self.clock.now
+        self.topics[plan.name] = Topic(name=plan.name, partitions=plan.partitions, id=plan.id)
+        self.ownership.add_topic(plan.name, plan.partitions, rate=plan.rate, now=now)
+        self.offsets.add_topic(plan, now)
+
+    def partition_counts(self) -> dict[str, int]:
+        """Return the current partition count of every topic."""
+        return {name: topic.partitions for name, topic in self.topics.items()}
+
+    def policy_of(self, assignor: str | None) -> Policy:
+        """Return the policy with the assignor that a classic group has selected."""
+        own = assignor in (None, self.policy.name)
+        return self.policy if own or assignor is None else POLICIES[assignor]
+
+    def policy_of_leader(self, leader: str, generation: int, assignor: str | None) -> Policy:
+        """Return the policy with which a member assigns the partitions of a generation."""
+        if self._libraries is None:
+            return self.policy_of(assignor)
+        clients = self.recorder.client_ids
+        policy = self._libraries.leading_policy(leader, generation, clients)
+        self.add_note(clients[leader], f"leads generation {generation} with {policy.name}")
+        return policy
+
+    def assign(
+        self, group: Group, generation: int, policy: Policy
+    ) -> Assignment | LivelockError | UpstreamError:
+        """Run a policy's assignor on a group, and record the rebalance.
+
+        Return the assignment or the failure.
+        """
+        clients = tuple(self.recorder.client_ids[member.id] for member in group.members)
+        self.ownership.set_members(clients)
+        self.result.members.append((self.clock.now, clients))
+        result = self.recorder.assign(group, generation, policy)
+        if not isinstance(result, Assignment):
+            verb = "does not terminate" if isinstance(result, LivelockError) else "fails"
+            self.add_note(policy.name, f"{verb} in generation {generation}: {result}")
+        return result
+
+    def _assign_on_broker(self, group: Group) -> Assignment:
+        generation = self.broker.generation
+        result = self.assign(group, generation, self._server_policy)
+        if isinstance(result, Assignment):
+            self.recorder.mark_stable(generation)
+            return result
+        return Assignment({member.id: member.owned for member in group.members})
+
+    def _on_state_change(self, now: int, state: GroupState) -> None:
+        self.result.add_note(now, "group", str(state))
+        if state is GroupState.STABLE:
+            self.recorder.mark_stable(self.broker.generation)

@@ -1,1 +1,0 @@
-"""Results of simulations: rebalances, ownership intervals and costs."""

@@ -1,1 +1,0 @@
-"""Scripts of simulations, and their parser."""

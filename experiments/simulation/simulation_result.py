@@ -1,0 +1,377 @@
+"""Result of a simulation: rebalances as group documents, ownership intervals, totals and cost."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+
+from kassay.experiments.comparison.compare import compare
+from kassay.experiments.implementations.runner import Ending, StableResult
+from kassay.experiments.simulation.policies import Policy
+from kassay.reference.documents.json_codec import assignment_document, group_document
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.errors import InternalError
+from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import Measure
+from kassay.reference.model.topic_partitions import Partitions, TopicPartition
+
+NO_OWNER, NEVER_OWNED = -1, -2
+
+
+class OverlapError(InternalError):
+    """Internal error: two simulated members consume one partition at the same time."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnershipInterval:
+    """A partition consumed by one member from ``start`` to ``end``, in milliseconds."""
+
+    partition: TopicPartition
+    member: str
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
+class _Topic:
+    """Owners of a topic's partitions, indexed by partition number.
+
+    ``last`` is the last consumer of a partition. It is `NO_OWNER` for a partition that was added
+    to a running topic: its time before the first consumer counts. It is `NEVER_OWNED` for other
+    partitions before their first consumer: this time does not count.
+    """
+
+    name: str
+    rate: int
+    owner: list[int] = field(default_factory=list)
+    last: list[int] = field(default_factory=list)
+    unowned: int = 0
+    _unowned_ms: int = 0
+    _unowned_messages: int = 0
+
+    def grow(self, partitions: int, last: int) -> int:
+        """Add unowned partitions up to a total count, and return the number of added partitions."""
+        added = partitions - len(self.owner)
+        self.owner += [NO_OWNER] * added
+        self.last += [last] * added
+        return added
+
+    def change_unowned(self, change: int, now: int) -> None:
+        """Change the number of unowned partitions by ``change``, which may be negative."""
+        self.unowned += change
+        self._unowned_ms -= change * now
+        self._unowned_messages -= change * (self.rate * now // 1000)
+
+    def unowned_ms(self, now: int) -> int:
+        return self._unowned_ms + self.unowned * now
+
+    def unowned_messages(self, now: int) -> int:
+        return self._unowned_messages + self.unowned * (self.rate * now // 1000)
+
+
+class OwnershipIntervals:
+    """Record of the partitions that consumers acquire and release over time.
+
+    A partition has a consumer while a member to which it is assigned runs and polls. The
+    time before the first consumer is not counted.
+
+    Examples
+    --------
+    >>> ownership = OwnershipIntervals()
+    >>> ownership.add_topic("t", 1, rate=100, now=0)
+    >>> t0 = Partitions.of([("t", 0)])
+    >>> ownership.acquire("a", t0, now=3_000)
+    >>> ownership.release(t0, now=5_000)
+    >>> ownership.acquire("b", t0, now=9_000)
+    >>> ownership.close(now=9_000)
+    >>> ownership.unowned_ms, ownership.unowned_messages, ownership.moves
+    (4000, 400, 1)
+    """
+
+    def __init__(self, *, keep: bool = False) -> None:
+        self.moves = 0
+        self.intervals: list[OwnershipInterval] | None = [] if keep else None
+        self._topics: dict[str, _Topic] = {}
+        self._members: dict[str, int] = {}
+        self._absent: set[int] = set()
+        self._now = 0
+        self._open: dict[TopicPartition, tuple[str, int]] = {}
+
+    def add_topic(self, name: str, partitions: int, *, rate: int, now: int) -> None:
+        """Add a topic, or add partitions to an existing topic."""
+        self._now = now
+        topic = self._topics.get(name)
+        if topic is None:
+            topic = self._topics[name] = _Topic(name, rate)
+            topic.grow(partitions, NEVER_OWNED)
+        else:
+            topic.change_unowned(topic.grow(partitions, NO_OWNER), now)
+
+    def acquire(self, member: str, partitions: Partitions, now: int) -> None:
+        """Record that a member starts to consume partitions.
+
+        Raise `OverlapError` if a partition already has a consumer.
+        """
+        new_owner, absent = self._number(member), self._absent
+        self._now = now
+        for topic, numbers in self._columns(partitions):
+            owner, last, never_owned = topic.owner, topic.last, 0
+            for number in numbers:
+                if owner[number] != NO_OWNER:
+                    raise OverlapError(
+                        f"{member!r} acquires {topic.name}-{number} at {now} ms, "
+                        f"but {list(self._members)[owner[number]]!r} consumes it"
+                    )
+                owner[number] = new_owner
+                previous = last[number]
+                if previous != new_owner:
+                    last[number] = new_owner
+                    if previous == NEVER_OWNED:
+                        never_owned += 1
+                    elif previous != NO_OWNER and previous not in absent:
+                        self.moves += 1
+            topic.change_unowned(never_owned - len(numbers), now)
+        if self.intervals is not None:
+            self._open.update(dict.fromkeys(partitions, (member, now)))
+
+    def release(self, partitions: Partitions, now: int) -> None:
+        """Record that the current consumers of partitions stop consuming them."""
+        self._now = now
+        for topic, numbers in self._columns(partitions):
+            owner = topic.owner
+            for number in numbers:
+                owner[number] = NO_OWNER
+            topic.change_unowned(len(numbers), now)
+        if self.intervals is not None:
+            self._end(partitions, now)
+
+    def set_members(self, members: Iterable[str]) -> None:
+        """Set the current members. A partition taken over from a former member is no move."""
+        present = {self._number(member) for member in members}
+        self._absent = set(self._members.values()) - present
+
+    def unowned(self, topics: Iterable[str]) -> list[TopicPartition]:
+        """Return the partitions of the given topics that have no consumer."""
+        return [
+            TopicPartition(name, number)
+            for name in topics
+            for number, owner in enumerate(self._topics[name].owner)
+            if owner == NO_OWNER
+        ]
+
+    def close(self, now: int) -> None:
+        """Extend the totals and the recorded intervals to the time ``now``."""
+        self._now = now
+        reopened = {partition: (member, now) for partition, (member, _) in self._open.items()}
+        self._end(sorted(reopened), now)
+        self._open = reopened
+
+    @property
+    def unowned_ms(self) -> int:
+        """Return the total time without a consumer, in partition-milliseconds."""
+        return sum(topic.unowned_ms(self._now) for topic in self._topics.values())
+
+    @property
+    def unowned_messages(self) -> int:
+        """Return the number of messages produced to partitions without a consumer."""
+        return sum(topic.unowned_messages(self._now) for topic in self._topics.values())
+
+    def _end(self, partitions: Iterable[TopicPartition], now: int) -> None:
+        for partition in partitions:
+            member, start = self._open.pop(partition)
+            if self.intervals is not None and now > start:
+                self.intervals.append(OwnershipInterval(partition, member, start, now))
+
+    def _columns(self, partitions: Partitions) -> list[tuple[_Topic, list[int]]]:
+        names, numbers = partitions.topics, partitions.numbers
+        if len(names) == 1:
+            return [(self._topics[names[0]], numbers.tolist())]
+        return [
+            (self._topics[name], numbers[partitions.codes == code].tolist())
+            for code, name in enumerate(names)
+        ]
+
+    def _number(self, member: str) -> int:
+        return self._members.setdefault(member, len(self._members))
+
+
+@dataclass(slots=True, kw_only=True)
+class SimulatedRebalance:
+    """A rebalance of a simulation. Times are in milliseconds."""
+
+    at: int  # when the assignor ran
+    generation: int  # resulting generation, or epoch under the consumer protocol
+    group: Group  # input of the assignor, owned partitions included
+    assignment: Assignment | None  # None if the assignor failed or did not terminate
+    client_ids: dict[str, str]  # by member id
+    complete: bool  # False if partitions are withheld for a further rebalance
+    stable_at: int | None = None  # when the group became stable with the assignment
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineNote:
+    """A note on the timeline about a member, a topic, the group or the broker.
+
+    ``source`` names the subject of the note.
+    """
+
+    at: int
+    source: str
+    text: str
+
+
+@dataclass(slots=True, kw_only=True)
+class SimulationResult:
+    """Result of the simulation of a script under one policy."""
+
+    script: str
+    policy: str
+    until: int  # length of the run in ms
+    rebalances: list[SimulatedRebalance] = field(default_factory=list)
+    notes: list[TimelineNote] = field(default_factory=list)
+    # Time of each change of the group, and the client ids after it.
+    members: list[tuple[int, tuple[str, ...]]] = field(default_factory=list)
+    intervals: list[OwnershipInterval] = field(default_factory=list)  # empty if not recorded
+    moves: int = 0  # partitions that went from one member of the group to another
+    unowned_ms: int = 0  # partition-milliseconds without a consumer
+    unowned_messages: int = 0  # messages produced to partitions without a consumer
+    reread_messages: int = 0  # messages read twice
+    max_lag: int = 0  # maximum number of unread messages over all polls
+    lag: int = 0  # number of unread messages at the end
+
+    def add_note(self, at: int, source: str, text: str) -> None:
+        """Add a note to the timeline."""
+        self.notes.append(TimelineNote(at, source, text))
+
+    @property
+    def completed(self) -> list[SimulatedRebalance]:
+        """Return the rebalances after which the group became stable."""
+        return [rebalance for rebalance in self.rebalances if rebalance.stable_at is not None]
+
+    def sequences(self) -> list[list[SimulatedRebalance]]:
+        """Split the rebalances into sequences that each end without withheld partitions."""
+        sequences: list[list[SimulatedRebalance]] = []
+        continues = False
+        for rebalance in self.completed:
+            if continues:
+                sequences[-1].append(rebalance)
+            else:
+                sequences.append([rebalance])
+            continues = not rebalance.complete
+        return sequences
+
+
+def timeline(result: SimulationResult) -> Iterator[str]:
+    """Yield one line of text per timeline note and per rebalance, in order of time.
+
+    Examples
+    --------
+    >>> result = SimulationResult(script="demo", policy="range", until=100_000)
+    >>> result.add_note(83_250, "c0", "crash")
+    >>> list(timeline(result))
+    ['demo, range', '01:23.250  c0       crash']
+    """
+    yield f"{result.script}, {result.policy}"
+    lines = [(note.at, index, note.source, note.text) for index, note in enumerate(result.notes)]
+    lines += [(r.at, len(lines), "assignor", _describe(r)) for r in result.rebalances]
+    for at, _, source, text in sorted(lines):
+        seconds, milliseconds = divmod(at, 1000)
+        yield f"{seconds // 60:02d}:{seconds % 60:02d}.{milliseconds:03d}  {source:8} {text}"
+
+
+def _describe(rebalance: SimulatedRebalance) -> str:
+    prefix = f"generation {rebalance.generation}: "
+    if rebalance.assignment is None:
+        return prefix + "no assignment"
+    loads = " ".join(
+        f"{rebalance.client_ids[member]}:{load}"
+        for member, load in rebalance.assignment.loads().items()
+    )
+    withheld = "" if rebalance.complete else ", other partitions withheld for the next rebalance"
+    return f"{prefix}assigns {loads}{withheld}"
+
+
+def simulation_document(result: SimulationResult) -> Mapping[str, object]:
+    """Return the JSON document of a simulation result, with a group document per rebalance."""
+    totals = ["moves", "unowned_ms", "unowned_messages", "reread_messages", "max_lag"]
+    return {
+        **{name: getattr(result, name) for name in ["script", "policy", "until", *totals]},
+        "rounds": [len(sequence) for sequence in result.sequences()],
+        "notes": [asdict(note) for note in result.notes],
+        "rebalances": [
+            {
+                "at": rebalance.at,
+                "stable_at": rebalance.stable_at,
+                "generation": rebalance.generation,
+                "complete": rebalance.complete,
+                "group": group_document(rebalance.group),
+                "assignment": None
+                if rebalance.assignment is None
+                else assignment_document(rebalance.assignment),
+            }
+            for rebalance in result.rebalances
+        ],
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulationCost:
+    """Costs of one simulation from its first event on; ``result`` has its moves and lag."""
+
+    result: SimulationResult
+    protocol: str
+    rebalances: int  # generations, or target assignments under the consumer protocol
+    rounds: int  # maximum number of rebalances until nothing was withheld
+    # Summed over the rebalances:
+    needed_moves: int  # fewest moves to minimum imbalance
+    unnecessary_moves: int  # moves beyond the fewest that give the same imbalance
+    imbalance_gap: int  # sum of squared loads above the minimum
+    proven: bool  # whether every optimum in these sums is proven
+
+    @property
+    def unowned_seconds(self) -> float:
+        """Return the partition-seconds without a consumer."""
+        return self.result.unowned_ms / 1000
+
+
+def cost_of(result: SimulationResult, policy: Policy, *, measured_from: int) -> SimulationCost:
+    """Compute the cost of a simulation, and compare each rebalance with the optimum.
+
+    Only rebalances from ``measured_from`` (ms) on count.
+    """
+    sequences = [s for s in result.sequences() if s[0].at >= measured_from]
+    needed = unnecessary = gap = 0
+    proven = True
+    for group, assignment in filter(None, map(_combined, sequences)):
+        stable = StableResult(ending=Ending.OK, assignment=assignment, rounds=1)
+        comparison = compare(group, policy.name, result=stable)
+        proven = proven and comparison.unnecessary_moves is not None
+        needed += comparison.movement.optimum or 0
+        unnecessary += comparison.unnecessary_moves or 0
+        gap += comparison.imbalance[Measure.SUM_OF_SQUARES].gap or 0
+    return SimulationCost(
+        result=result,
+        protocol=str(policy.protocol),
+        rebalances=sum(map(len, sequences)),
+        rounds=max(map(len, sequences), default=0),
+        needed_moves=needed,
+        unnecessary_moves=unnecessary,
+        imbalance_gap=gap,
+        proven=proven,
+    )
+
+
+def _combined(sequence: list[SimulatedRebalance]) -> tuple[Group, Assignment] | None:
+    """Return the group and the result of a sequence of rebalances, seen as one rebalance.
+
+    The group is the first after the last change of members or topics. The result is the last
+    assignment.
+    """
+    last = sequence[-1]
+    if last.assignment is None or not last.complete or not last.group.members:
+        return None
+    final = _membership(last.group)
+    first = next(rebalance for rebalance in sequence if _membership(rebalance.group) == final)
+    return first.group, last.assignment
+
+
+def _membership(group: Group) -> object:
+    return group.topics, [(member.id, member.subscription) for member in group.members]
