@@ -40,8 +40,6 @@ COMMAND_GROUPS = {
         "hunt": "Search for the smallest groups on which an assignor has a shortcoming.",
         "trajectory": "Find the fewest moves over a sequence of rebalances.",
         "implementations": "List and install client libraries, to run their own assignors.",
-        "agreement": "Compare assignors of client libraries with Kafka's Java assignors.",
-        "releases": "Run an assignor of each installed release of a library on each group.",
     },
 }
 """One-line help of each command, equal to the first line of its docstring, by purpose."""

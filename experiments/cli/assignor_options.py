@@ -60,7 +60,8 @@ def _assignor_of_each_kind(name: str | None) -> str | None:
     return None if name is None else known_assignor(name, of_each_kind=True)
 
 
-def _assignors_of_one_kind(names: list[str] | None) -> list[str]:
+def assignors_of_one_kind(names: Sequence[str] | None) -> list[str]:
+    """Check the names of assignors of one kind. The default is `DEFAULT_ASSIGNORS`."""
     known = [known_assignor(name, of_each_kind=True) for name in names or DEFAULT_ASSIGNORS]
     if len({kind_of_assignor(name) for name in known}) > 1:
         raise typer.BadParameter(f"assignors of different kinds of documents: {', '.join(known)}")
@@ -81,12 +82,12 @@ def assignor_option(*, of_each_kind: bool = False) -> Any:
     return option(None, text, callback=check, metavar="NAME")
 
 
-def assignors_option() -> Any:
+def assignors_option(*, is_checked: bool = True) -> Any:
     """Declare the assignors of a comparison, of one kind of documents."""
     return option(
         None,
         f"Kafka assignor, repeatable: {', '.join([*ASSIGNORS, *KIND_PORTS])}; {_LIBRARIES}",
-        callback=_assignors_of_one_kind,
+        callback=assignors_of_one_kind if is_checked else None,
         metavar="NAME",
         show_default="all but legacy-range and legacy-roundrobin",
     )

@@ -191,7 +191,7 @@ def _converted(value: Any, group: Group, measure: str | None, *, is_relative: bo
 
 
 def _is_comparison(key: str, value: object) -> bool:
-    return key in RELATIVE_MEASURES and isinstance(value, Mapping) and "greedy" in value
+    return key in RELATIVE_MEASURES and isinstance(value, Mapping) and "optimum" in value
 
 
 def _print_tables(records: Sequence[Record], layout: TableLayout | None) -> None:

@@ -239,7 +239,7 @@ class LimitOptions:
         "Time limit in seconds per group, for all searches together; the start of kassay and the "
         "output are not counted. If kassay solves a group for both limits of its assumed "
         "subscriptions, the limit applies to each of them (in kassay plan: to both together). In "
-        "kassay agreement, study, history and hunt: per search.",
+        "kassay compare --libraries, study, history and hunt: per search.",
         min=0,
     )
     deterministic_limit: float | None = option(

@@ -5,7 +5,12 @@ from dataclasses import dataclass
 
 import typer
 
-from kassay.experiments.cli.assignor_options import CustomAssignors, assignors_option
+from kassay.experiments.cli.assignor_options import (
+    CustomAssignors,
+    assignors_of_one_kind,
+    assignors_option,
+)
+from kassay.experiments.cli.commands.compare_libraries import LibraryOptions, compare_libraries
 from kassay.experiments.cli.kinds.comparison_results import compare_documents
 from kassay.experiments.cli.output import Format, Record, TableLayout, TableOptions, format_option
 from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
@@ -40,16 +45,18 @@ _SHARE_IF_MISSED = 1 / 15
 class CompareOptions(TableOptions):
     """Command-line options of ``kassay compare``."""
 
-    assignor: list[str] | None = assignors_option()
+    assignor: list[str] | None = assignors_option(is_checked=False)
     output_format: Format = format_option(Format.JSONL)
 
 
 def compare(
     options: CompareOptions,
     source: GroupSource,
+    *,
     objective: ObjectiveOptions,
     custom: CustomAssignors,
     limits: LimitOptions,
+    library: LibraryOptions,
 ) -> None:
     """Compare assignors with the proven optimum.
 
@@ -65,10 +72,41 @@ def compare(
     Assignors of share groups, Streams and Connect read documents of their kind; the output shows
     each measure of the answer with its proven minimum, and the moves that were not needed.
 
+    With --libraries, the output counts groups per assignor. Columns of the table: same and other
+    mean the same loads and other loads with other partitions. Optimal means minimum imbalance.
+    Moves means groups with unnecessary moves per groups with owned partitions. Hangs means groups
+    on which the assignor does not terminate. No ref means groups on which only the port has no
+    assignment. Vary means groups on which the partitions and the loads vary between runs. An
+    assignor with results that vary runs five times per group; its worst run counts. The formats
+    json and jsonl contain the distributions of the runs and the smallest group of each kind.
+
+    With --releases, the output shows the difference from the previous release, and the upstream
+    changes between both releases, if they are known. If the results of the assignor vary, each
+    release runs five times, and the output shows the first run. Two releases then differ only if
+    their runs have no loads in common.
+
     Example: `kassay compare groups.jsonl --assignor sticky --format table`
+
+    Example: `kassay compare --libraries --assignor sarama:sticky --cases 1000 --format table`
+
+    Example: `kassay compare groups.jsonl --releases --assignor kafka-clients:sticky`
     """
-    names = custom.names(options.assignor or ())
     case_limits = limits.interruptible_limits()
+    if library.libraries or library.releases:
+        if not objective.is_default:
+            raise typer.BadParameter("--libraries and --releases have no levels and constraints")
+        compare_libraries(
+            library,
+            source,
+            options.assignor,
+            custom=custom,
+            limits=case_limits,
+            output_format=options.output_format,
+        )
+        return
+    if library != LibraryOptions():
+        raise typer.BadParameter("--cases, --orders and --repeat require --libraries")
+    names = custom.names(assignors_of_one_kind(options.assignor))
     kind = kind_of_assignor(names[0]) if names else Kind.CONSUMER
     if kind is not Kind.CONSUMER:
         if not objective.is_default or any(map(is_custom_assignor, names)):
@@ -183,7 +221,7 @@ def _level_entry(comparison: Comparison) -> dict[str, object]:
     names = ("assignor", "ending", "detail", "rounds")
     entry = {name: getattr(comparison, name) for name in names}
     values = {
-        key: {"greedy": it.value, "optimum": it.optimum, "gap": it.gap}
+        key: {"value": it.value, "optimum": it.optimum, "gap": it.gap}
         for key, it in comparison.levels.items()
     }
     entry |= {"levels": values, "violated": list(comparison.violated)}
@@ -206,11 +244,11 @@ def _entry(comparison: Comparison) -> dict[str, object]:
     entry = {name: getattr(comparison, name) for name in (*names, *results)}
     for measure, values in comparison.imbalance.items():
         if values.value is not None:
-            entry[measure] = {"greedy": values.value, "optimum": values.optimum, "gap": values.gap}
+            entry[measure] = {"value": values.value, "optimum": values.optimum, "gap": values.gap}
     moves = comparison.movement
     if moves.value is not None:
         entry["movement"] = {
-            "greedy": moves.value,
+            "value": moves.value,
             "optimum": moves.optimum,
             "gap": comparison.movement_gap,
         }
@@ -224,9 +262,9 @@ def _rows(record: Record) -> Iterator[Sequence[object]]:
         yield (
             entry["assignor"],
             "" if measure == Measure.SUM_OF_SQUARES else level_words(measure),
-            entry.get(measure, {}).get("greedy", "–"),
+            entry.get(measure, {}).get("value", "–"),
             _minimum(optimum["imbalance"], optimum["imbalance_bound"]),
-            entry.get("movement", {}).get("greedy", "–"),
+            entry.get("movement", {}).get("value", "–"),
             f"{'' if optimum['status'] == Status.OPTIMAL else '≤ '}{optimum['movement']}",
             entry.get("unnecessary_moves", "–"),
             _result(entry),

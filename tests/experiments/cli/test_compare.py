@@ -26,9 +26,9 @@ def test_each_group_gives_the_optimum_and_the_selected_assignors(kassay, file):
     }
     sticky, range_ = one["comparisons"]
     assert (sticky["assignor"], range_["assignor"]) == ("sticky", "range")
-    assert sticky["movement"] == {"greedy": 2, "optimum": 1, "gap": 1}
+    assert sticky["movement"] == {"value": 2, "optimum": 1, "gap": 1}
     assert sticky["unnecessary_moves"] == 1
-    assert sticky["sum_of_squares"] == {"greedy": 6, "optimum": 6, "gap": 0}
+    assert sticky["sum_of_squares"] == {"value": 6, "optimum": 6, "gap": 0}
 
 
 def test_an_assignor_that_does_not_terminate_has_no_imbalance(kassay, file):

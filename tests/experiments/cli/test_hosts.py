@@ -128,11 +128,11 @@ def test_assignors_run_for_each_of_the_joined_groups(kassay, groups):
     options = ("--assignor", "roundrobin", "--max-moves", "1")
     together = kassay("compare", groups, "--together", *options).record
     moves = [
-        one["comparisons"][0]["levels"]["movement"]["greedy"]
+        one["comparisons"][0]["levels"]["movement"]["value"]
         for one in kassay("compare", groups, *options).records
     ]
     (comparison,) = together["comparisons"]
-    assert comparison["levels"]["movement"]["greedy"] == sum(moves)
+    assert comparison["levels"]["movement"]["value"] == sum(moves)
     assert comparison["violated"] == ["at most 1 partition moves"]
 
 

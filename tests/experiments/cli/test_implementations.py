@@ -1,6 +1,5 @@
 """Commands about client libraries."""
 
-import json
 import re
 
 import pytest
@@ -80,7 +79,9 @@ def test_available_libraries_are_those_with_their_programs(kassay, monkeypatch):
 
 
 def test_releases_need_an_installed_library(kassay, write_groups):
-    done = kassay("releases", write_groups(LOPSIDED_GROUP), "--assignor", "kafka-clients:sticky")
+    done = kassay(
+        "compare", write_groups(LOPSIDED_GROUP), "--releases", "--assignor", "kafka-clients:sticky"
+    )
     assert done.code == 2
     assert "no version of kafka-clients with sticky is installed" in done.message
 
@@ -88,7 +89,7 @@ def test_releases_need_an_installed_library(kassay, write_groups):
 @pytest.mark.parametrize("version", ["@2.4.0", "@5s", "@2.4.0@10s"])
 def test_releases_take_no_version_and_no_time_limit_in_the_name(kassay, write_groups, version):
     name = f"kafka-clients{version}:sticky"
-    done = kassay("releases", write_groups(LOPSIDED_GROUP), "--assignor", name)
+    done = kassay("compare", write_groups(LOPSIDED_GROUP), "--releases", "--assignor", name)
     assert (done.code, done.out) == (2, "")
     assert f"without a version and a time limit, got {name!r}" in done.message
 
@@ -104,23 +105,34 @@ def test_the_table_of_agreement_counts_groups_without_a_result_of_the_reference(
     kassay, write_groups
 ):
     file = write_groups(*(group_document(NAMED_GROUPS[name].group) for name in "AD"))
-    table = kassay(
-        *("agreement", "--groups", file, "--assignor", "uniform", "--reference", "sticky")
-    ).out
+    options = ("--libraries", "--assignor", "sticky", "--format", "table")
+    table = kassay("compare", file, *options).out
     cells = [[cell.strip() for cell in re.split("[│┃]", line)[1:-1]] for line in table.splitlines()]
     titles, row = next(one for one in cells if "no ref" in one), cells[-2]
-    assert row[titles.index("no ref")] == "1"
+    assert row[titles.index("hangs")] == "1"
     kinds = row[2:5] + row[7:12]  # all columns except groups, optimal, moves and vary
     assert sum(map(int, kinds)) == int(row[1]) == 2
 
 
 def test_agreement_counts_groups_and_shows_the_smallest(kassay, write_groups):
     file = write_groups(LOPSIDED_GROUP)
-    options = ["--groups", file, "--assignor", "range", "--format", "jsonl"]
-    done = kassay("agreement", *options, "--reference", "sticky")
-    assert (done.code, done.record["groups"]) == (0, 1)
-    shrunk = kassay("agreement", *options, "--reference", "uniform", "--shrink", 50)
-    assert all(len(one["members"]) <= 2 for one in shrunk.record["smallest"].values())
-    assert sum(done.record["agreement"].values()) == 1
-    assert json.dumps(done.record["smallest"])
-    assert kassay("agreement", "--groups", file).code == 2
+    done = kassay("compare", file, "--libraries", "--assignor", "range", "--cases", 5)
+    assert (done.code, done.record["agreement"]["identical"]) == (0, done.record["groups"])
+    assert done.record["groups"] > 5
+    assert done.record["smallest"]["identical"]["members"]
+    assert kassay("compare", file, "--libraries").code == 2
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--cases", 5),
+        ("--libraries", "--releases"),
+        ("--libraries", "--max-moves", 1),
+        ("--releases",),
+        ("--releases", "--assignor", "sarama:sticky", "--assignor", "franz-go:sticky"),
+    ],
+)
+def test_options_of_libraries_that_do_not_fit_are_a_usage_error(kassay, write_groups, options):
+    done = kassay("compare", write_groups(LOPSIDED_GROUP), *options)
+    assert (done.code, done.out) == (2, "")

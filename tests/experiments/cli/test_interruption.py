@@ -138,13 +138,13 @@ def assign(group):
 """
 
 
-def test_agreement_keeps_its_counts_if_shrinking_is_interrupted(tmp_path):
+def test_agreement_keeps_its_counts_if_it_is_interrupted(tmp_path):
     (tmp_path / "interrupting.py").write_text(_INTERRUPTING)
     members = [{"id": name, "topics": ["t"]} for name in "abc"]
-    (tmp_path / "group.json").write_text(json.dumps({"topics": {"t": 6}, "members": members}))
-    arguments = ["agreement", "--groups", "group.json", "--reference", "sticky"]
+    groups = [{"topics": {"t": 6}, "members": each} for each in (members, members[:2])]
+    (tmp_path / "groups.jsonl").write_text("\n".join(map(json.dumps, groups)))
+    arguments = ["compare", "groups.jsonl", "--libraries"]
     arguments += ["--assignor-python", "interrupting.py:assign", "--assignor", "range"]
-    arguments += ["--shrink", "9", "--format", "jsonl"]
     done = subprocess.run(
         [sys.executable, "-c", "from kassay.experiments.cli import main; main()", *arguments],
         cwd=tmp_path,
