@@ -15,8 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kassay.experiments.kinds.comparison import compare_answer
 from kassay.experiments.kinds.measures import KindComparison
+from kassay.experiments.kinds.registry import compare_answer
 from kassay.experiments.kinds.streams_comparison import (
     Application,
     read_answer,

@@ -13,12 +13,12 @@ from typing import Any
 
 from kassay.experiments.implementations.callable_server import load_callable
 from kassay.experiments.implementations.runner import Ending
-from kassay.experiments.kinds.events import (
+from kassay.experiments.kinds.streams_comparison import compare_stable_application, read_application
+from kassay.experiments.kinds.streams_events import (
     Assign,
     StreamsEvent,
     run_application_until_stable,
 )
-from kassay.experiments.kinds.streams_comparison import compare_stable_application, read_application
 from kassay.experiments.study.families.document_families import (
     HIGH_AVAILABILITY,
     JOIN,

@@ -1,7 +1,7 @@
 """Process each group of a source, write the results, and set the exit code."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -48,11 +48,12 @@ T = TypeVar("T")
 class GroupResult:
     """Result for one group: the JSON record, and whether a requested condition is met.
 
-    The exit code is 1 unless the requested condition is met.
+    The exit code is 1 unless the requested condition is met. ``files`` has texts by file name.
     """
 
     record: Record
     reached: bool = True
+    files: Mapping[str, str] = field(default_factory=dict)
 
 
 def process_each_group(
@@ -81,7 +82,7 @@ def process_each_group(
     process_documents(
         source.file,
         partial(_process_readings, process) if both_readings else process,
-        groups or read_source(source.file, source.import_options()),
+        read_source(source.file, source.import_options()) if groups is None else groups,
         output_format,
         layout,
     )

@@ -10,8 +10,8 @@ from kassay.experiments.counterexamples.document_shrinking import (
     shrink_document,
     with_plain_names,
 )
-from kassay.experiments.kinds.comparison import compare_assignor
 from kassay.experiments.kinds.measures import KindMeasure
+from kassay.experiments.kinds.registry import compare_assignor
 from kassay.reference.documents.kind_documents import KindDocument
 from kassay.reference.model.errors import UsageError
 from kassay.solver.limits import SearchLimits

@@ -1,27 +1,17 @@
-"""Compare the current state of a share group, Streams application or Connect cluster."""
+"""Current state of a share group, Streams group, Streams application or Connect cluster."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
-from kassay.experiments.kinds.comparison import compare_answer
-from kassay.experiments.kinds.connect_forecast import last_step, state_after_events
 from kassay.experiments.kinds.measures import KindComparison, KindMeasure
+from kassay.experiments.kinds.registry import KINDS
+from kassay.experiments.plotting.page_templates import environment
+from kassay.reference.documents.csv_writer import write_csv
 from kassay.reference.documents.kind_documents import Kind, KindDocument
 from kassay.solver.limits import SearchLimits
 
-_PLACES = {
-    Kind.SHARE: "members",
-    Kind.STREAMS_GROUP: "members",
-    Kind.STREAMS: "processes",
-    Kind.CONNECT: "workers",
-}
-_LEVERS = {
-    Kind.SHARE: "the broker's assignor decides, and Kafka has no other one for share groups",
-    Kind.STREAMS_GROUP: "the broker's assignor decides; num.standby.replicas is a group setting",
-    Kind.STREAMS: "kassay forecast compares task assignors and settings",
-    Kind.CONNECT: "kassay forecast compares settings of the delay",
-}
+_TEMPLATES = Path(__file__).parent / "templates"
 _OMITTED = (
     *("movement", "moves", "stopped_ms", "replaced_copies", "unused_directories", "without_copy"),
     *("copy_spread", "standby_spread"),
@@ -39,7 +29,7 @@ class KindState:
 
     id: str | None
     kind: Kind
-    loads: Sequence[tuple[str, Mapping[str, int]]]
+    loads: Mapping[str, Mapping[str, int]]
     comparison: KindComparison
     condition: str | None
 
@@ -65,7 +55,7 @@ class KindState:
     @property
     def _result(self) -> str:
         invalid = self.comparison.invalid
-        size = f"{len(self.loads)} {_PLACES[self.kind]}"
+        size = f"{len(self.loads)} {KINDS[self.kind].places}"
         if invalid:
             more = f" and {len(invalid) - 1} more" if len(invalid) > 1 else ""
             return f"The current state of {size} is not valid: {invalid[0]}{more}."
@@ -78,14 +68,14 @@ class KindState:
             f"{one.name.replace('_', ' ')} {one.value} (minimum {_minimum(one)})"
             for one in self.above
         ]
-        return f"{size} are not at the minimum: {', '.join(texts)}; {_LEVERS[self.kind]}."
+        return f"{size} are not at the minimum: {', '.join(texts)}; {KINDS[self.kind].lever}."
 
     def record(self) -> dict[str, object]:
         """Return the state as a JSON object."""
         return {
             "id": self.id,
             "kind": str(self.kind),
-            _PLACES[self.kind]: len(self.loads),
+            KINDS[self.kind].places: len(self.loads),
             "verdict": self.verdict,
             "condition": self.condition,
             "measures": {
@@ -102,57 +92,56 @@ class KindState:
 
 def current_state(document: KindDocument, *, limits: SearchLimits) -> KindState:
     """Compare the assignment that the members, processes or workers of a document have."""
-    document, answer = _current_answer(document)
-    return KindState(
-        document.id,
-        document.kind,
-        tuple(_loads(document.kind, answer)),
-        compare_answer(document, answer, limits=limits)[-1],
-        document.condition,
-    )
-
-
-def _current_answer(document: KindDocument) -> tuple[KindDocument, Mapping[str, Any]]:
-    """Return the current assignment in the form of an answer, and the document of its state."""
-    content: Any = document.content
-    match document.kind:
-        case Kind.SHARE:
-            return document, {"members": {m["id"]: m.get("owned", []) for m in content["members"]}}
-        case Kind.STREAMS_GROUP:
-            return document, {"members": {m["id"]: _tasks(m, {}) for m in content["members"]}}
-        case Kind.STREAMS:
-            return document, {"processes": {p["id"]: _tasks(p, []) for p in content["processes"]}}
-    last = last_step(document)
-    running = last.get("running")
-    if running is None:
-        running = state_after_events(document)
-    state: Any = {
-        worker: {"connectors": [], "tasks": [], **running.get(worker, {})}
-        for worker in last["workers"]
-    }
-    step = {**last, "running": state}
-    return KindDocument(document.kind, document.id, {**content, "steps": [step]}), {
-        "steps": [{"state": state}]
-    }
-
-
-def _tasks(place: Mapping[str, Any], default: object) -> dict[str, object]:
-    return {role: place.get(role, default) for role in ("active", "standby")}
-
-
-def _loads(kind: Kind, answer: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, int]]]:
-    """Yield the name of each member, process or worker, and its numbers by what it has."""
-    places = answer["steps"][-1]["state"] if kind is Kind.CONNECT else answer[_PLACES[kind]]
-    for name, own in places.items():
-        if kind is Kind.SHARE:
-            yield name, {"partitions": len(own)}
-        elif kind is Kind.STREAMS_GROUP:
-            yield name, {role: sum(map(len, own[role].values())) for role in own}
-        else:
-            yield name, {role: len(entries) for role, entries in own.items()}
+    kind = KINDS[document.kind]
+    current = kind.current_state(document)
+    compared = kind.compare(current.document, current.answer, limits)[-1]
+    return KindState(document.id, document.kind, current.loads, compared, document.condition)
 
 
 def _minimum(measure: KindMeasure) -> str:
     if measure.minimum == measure.bound:
         return str(measure.minimum)
     return f"at least {measure.bound}"
+
+
+@dataclass(frozen=True, slots=True)
+class PageTable:
+    """Table of a page; the first column has names."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[object]]
+
+    @property
+    def csv(self) -> str:
+        """Return the table as CSV text."""
+        return write_csv(self.columns, self.rows)
+
+
+def render_state_page(
+    state: KindState,
+    *,
+    events: PageTable | None = None,
+    recommendation: str | None = None,
+    assumption: str | None = None,
+) -> str:
+    """Render the page of a current state, with the costs of events if they are known.
+
+    ``assumption`` describes the simulated events. Equal states give equal bytes.
+    """
+    columns = tuple(dict.fromkeys(name for load in state.loads.values() for name in load))
+    loads = [
+        (place, *(load.get(name, 0) for name in columns)) for place, load in state.loads.items()
+    ]
+    measures = [
+        (one.name.replace("_", " "), one.value, one.minimum, one.bound) for one in state.measures
+    ]
+    template = environment(_TEMPLATES, autoescape=True).get_template("current_state.html.j2")
+    return template.render(
+        state=state,
+        kind=KINDS[state.kind].title,
+        measures=measures,
+        loads=PageTable(("name", *columns), loads),
+        events=events,
+        recommendation=recommendation,
+        assumption=assumption,
+    )

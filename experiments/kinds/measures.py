@@ -1,7 +1,7 @@
 """Measures of an answer of an assignor, with the minimum of each."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
@@ -87,3 +87,25 @@ def unneeded_moves(
         for tp in partitions
         if tp in holders and member not in holders[tp] and tp not in set(optimum[member])
     )
+
+
+def balance_measures(
+    group: Group, answer: Assignment, solution: Solution, chosen: Mapping[str, int]
+) -> list[KindMeasure]:
+    """Return the measures of loads and moves.
+
+    The fewest moves belong to the minimum imbalance, so they are unknown for another imbalance.
+    """
+    loads = measure_level(group, answer, solution, "sum_of_squares", chosen)
+    moves = measure_level(group, answer, solution, "movement", chosen)
+    if loads.value > solution.imbalance.bound:
+        moves = replace(moves, minimum=None, bound=None)
+    return [loads, moves]
+
+
+def unneeded_if_balanced(
+    group: Group, answer: Assignment, solution: Solution
+) -> tuple[UnneededMove, ...]:
+    """Return the moves that the optimum does not make, if the loads of the answer are minimum."""
+    loads = value_of(group, answer, requested_levels(group, "sum_of_squares")[0])
+    return unneeded_moves(group, answer, solution) if loads <= solution.imbalance.bound else ()

@@ -10,17 +10,17 @@ from dataclasses import dataclass, replace
 from math import lcm
 from typing import Any
 
-from kassay.experiments.kinds.events import (
-    StreamsEvent,
-    caught_up_processes,
-    setting,
-)
 from kassay.experiments.kinds.measures import (
     KindComparison,
     KindMeasure,
     UnneededMove,
     measure_level,
     unneeded_moves,
+)
+from kassay.experiments.kinds.streams_events import (
+    StreamsEvent,
+    caught_up_processes,
+    setting,
 )
 from kassay.reference.documents.kind_documents import Kind, KindDocument, parse_task
 from kassay.reference.model.assignment import Assignment, violations

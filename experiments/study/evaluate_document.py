@@ -2,19 +2,13 @@
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kassay.experiments.implementations.runner import Ending, run_on_document
-from kassay.experiments.kinds.comparison import compare_answer
-from kassay.experiments.kinds.events import (
-    ending_without_answer,
-    measure_cluster,
-    run_application_until_stable,
-)
+from kassay.experiments.implementations.runner import Ending
 from kassay.experiments.kinds.measures import KindMeasure
-from kassay.experiments.kinds.streams_comparison import compare_stable_application
+from kassay.experiments.kinds.registry import KINDS, run_until_stable
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.families.document_families import DocumentFamily
 from kassay.experiments.study.table_rows import (
@@ -24,7 +18,7 @@ from kassay.experiments.study.table_rows import (
     MeasureRow,
     TimingRow,
 )
-from kassay.reference.documents.kind_documents import Kind, KindDocument
+from kassay.reference.documents.kind_documents import KindDocument
 from kassay.solver.limits import SearchLimits
 
 
@@ -69,38 +63,22 @@ def evaluate_document(
 
 def _measure(document: KindDocument, assignor: str, limits: SearchLimits) -> _Measured:
     start = time.perf_counter()
-    rounds = 1
-    if document.kind is Kind.STREAMS:
-        event = run_application_until_stable(document, assignor)
-        seconds = time.perf_counter() - start
-        if event.ending is not Ending.OK:
-            return _Measured((), event.ending, event.detail, event.rebalances, seconds)
-        rounds = event.rebalances
-        compared = compare_stable_application(document, event, limits)
-        added = [KindMeasure("rebalances", rounds, None, None)]
-    else:
-        result = run_on_document(document, assignor)
-        seconds = time.perf_counter() - start
-        if result.answer is None:
-            return _Measured((), *ending_without_answer(result), seconds=seconds)
-        compared = compare_answer(document, result.answer, limits=limits)[-1]
-        added = [*_starts(result.answer)] if document.kind is Kind.CONNECT else []
+    run = run_until_stable(document, assignor)
+    seconds = time.perf_counter() - start
+    if run.compare is None:
+        return _Measured((), run.ending, run.detail, run.rebalances, seconds)
+    compared = run.compare(limits)
     if compared.invalid:
-        return _Measured((), Ending.INVALID, compared.invalid[0], rounds, seconds)
-    return _Measured((*compared.measures, *added), rounds=rounds, seconds=seconds)
-
-
-def _starts(answer: Any) -> Iterator[KindMeasure]:
-    """Yield the number of tasks that workers start after the first step."""
-    if "rounds" in answer["steps"][-1]:  # not with the eager protocol
-        yield KindMeasure("task_starts", measure_cluster(answer).started_tasks, None, None)
+        return _Measured((), Ending.INVALID, compared.invalid[0], run.rebalances, seconds)
+    measures = (*compared.measures, *run.measures)
+    return _Measured(measures, rounds=run.rebalances, seconds=seconds)
 
 
 def _group_row(case: Case, document: KindDocument, *, drawn: bool) -> GroupRow:
     content: Any = document.content
-    last = content["steps"][-1] if document.kind is Kind.CONNECT else content
-    places = next(last[key] for key in ("members", "processes", "workers") if key in last)
-    topics = next(last[key] for key in ("topics", "subtopologies", "connectors") if key in last)
+    kind = KINDS[document.kind]
+    last = content.get("steps", (content,))[-1]
+    topics = last[kind.topics]
     counts = [one if isinstance(one, int) else one["partitions"] for one in topics.values()]
     return GroupRow(
         case=case.name,
@@ -108,7 +86,7 @@ def _group_row(case: Case, document: KindDocument, *, drawn: bool) -> GroupRow:
         seed=case.seed,
         start=None,
         group_id=document.id,
-        members=len(places),
+        members=len(last[kind.places]),
         topics=len(topics),
         partitions=sum(counts),
         document=json.dumps(content, separators=(",", ":")) if drawn else None,

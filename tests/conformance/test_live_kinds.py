@@ -11,7 +11,7 @@ heartbeat for each of the two rebalances, and the measured time that a worker ta
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -19,16 +19,16 @@ from typing import Any
 
 import pytest
 
-from kassay.experiments.kinds.application_events import join_process, restart_process
-from kassay.experiments.kinds.connect_forecast import (
-    DelayForecast,
-    forecast_connect,
-)
-from kassay.experiments.kinds.events import (
+from kassay.experiments.kinds.connect import forecast_connect_cluster
+from kassay.experiments.kinds.group_kind import ForecastRequest
+from kassay.experiments.kinds.streams_events import (
+    join_process,
+    restart_process,
     run_application_until_stable,
 )
 from kassay.experiments.sources.kinds.connect_rest import read_connect_cluster
 from kassay.reference.documents.kind_documents import KindDocument
+from kassay.solver.limits import SearchLimits
 from tests.conformance.connect_restarts import (
     DELAY,
     StoppedWorker,
@@ -176,13 +176,13 @@ def test_forecasts_equal_the_rebalances_of_connect(site: KindSite) -> None:
     running = content["steps"][0]["running"]
     before = running_tasks(site.connect)
     assert {w: sorted(one["tasks"]) for w, one in running.items()} == by_worker(before)
-    scale_out = forecast_connect(document, downtime_ms=0, pause_ms=1).settings[0].scale_out
+    scale_out = _forecast(document, 0)["scale_out"]
     started = time.monotonic()
     site.connect.processes.append(site.connect.start())
     tolerance = 2 * _HEARTBEAT + site.connect.await_answer() - started
     joined = _await(site, 4)
     assert _loads(joined) == [1, 2, 2, 2]
-    assert _changed(before, joined) == scale_out.task_starts
+    assert _changed(before, joined) == scale_out["task_starts"]
     four = read_connect_cluster(site.connect.url, timeout=20, id="connect")
     stop = StoppedWorker.stop_last_worker(site, joined)
     # The worker comes back after the delay, when its tasks run on other workers.
@@ -192,21 +192,27 @@ def test_forecasts_equal_the_rebalances_of_connect(site: KindSite) -> None:
     site.connect.processes.append(site.connect.start())
     downtime = round(1000 * (site.connect.await_answer() - stop.since))
     expected = _forecast(four, downtime)
-    assert expected.loss is not None
-    assert expected.loss.longest_stop_ms == expected.restart.longest_stop_ms
+    stopped_ms = expected["restart"]["longest_stop_ms"]
+    assert expected["loss"]["longest_stop_ms"] == stopped_ms
     for shortest, longest in stopped_seconds:
-        assert shortest - tolerance <= expected.restart.longest_stop_ms / 1000 <= longest
+        assert shortest - tolerance <= stopped_ms / 1000 <= longest
     after = _await(site, 4, without=by_worker(joined).keys())
     state, event = simulate_restart(four, joined, stop.worker, downtime)
     assert _loads(after) == sorted(len(own["tasks"]) for own in state.values())
     assert len(stop.tasks) + _changed(without, after) == event.started_tasks
 
 
-def _forecast(document: KindDocument, downtime: int) -> DelayForecast:
+def _forecast(document: KindDocument, downtime: int) -> Mapping[str, Any]:
     """Return the forecast of events with the delay of the cluster."""
     delayed = replace(document, content={**document.content, DELAY: MAX_DELAY})
-    found = forecast_connect(delayed, downtime_ms=downtime, pause_ms=1, delays_ms=[MAX_DELAY])
-    return found.settings[0]
+    request = ForecastRequest(
+        limits=SearchLimits(),
+        downtime_ms=downtime,
+        pause_ms=1,
+        changes={"scheduled.rebalance.max.delay.ms": [str(MAX_DELAY)]},
+    )
+    found: Mapping[str, Any] = forecast_connect_cluster(delayed, request).record["settings"][0]
+    return found
 
 
 def _settled_tasks(site: KindSite, applications: list[StreamsApplication]) -> list[object]:

@@ -1,26 +1,22 @@
 """``kassay assign``: run one assignor on each group."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from kassay.experiments.cli.assignor_options import CustomAssignors, assignor_option
+from kassay.experiments.cli.kind_results import assigned_documents, consumer_groups
 from kassay.experiments.cli.output import Format, Record, TableLayout, TableOptions, format_option
 from kassay.experiments.cli.process_each_group import (
     GroupResult,
     process_each_group,
-    process_kind_documents,
 )
 from kassay.experiments.cli.source_options import GroupSource
 from kassay.experiments.implementations.library_catalogue import (
-    kind_of_assignor,
     uses_cooperative_protocol,
 )
-from kassay.experiments.implementations.runner import RunResult, run, run_on_document
+from kassay.experiments.implementations.runner import RunResult, run
 from kassay.reference.assignors import ASSIGNORS
 from kassay.reference.documents.json_codec import assignment_document
-from kassay.reference.documents.kind_documents import Kind, KindDocument
 from kassay.reference.model.assignment import violations
 from kassay.reference.model.assignor_result import LivelockError, UpstreamError
 from kassay.reference.model.group import Group
@@ -47,10 +43,8 @@ def assign(options: AssignOptions, source: GroupSource, custom: CustomAssignors)
     Example: `kassay assign --assignor sticky groups.jsonl`
     """
     name = custom.single(options.assignor)
-    kind = kind_of_assignor(name)
-    if kind is not Kind.CONSUMER:
-        _assign_documents(source.file, kind, name, options.output_format)
-        return
+    others = assigned_documents(name)
+    groups = consumer_groups(source.file, source.import_options(), others, options.output_format)
 
     def process(group: Group) -> GroupResult:
         record = _record(group, name, run(group, name))
@@ -59,27 +53,7 @@ def assign(options: AssignOptions, source: GroupSource, custom: CustomAssignors)
         )
 
     layout = TableLayout(first=("member",), numbers=("partitions",), last=("assigned",), rows=_rows)
-    process_each_group(source, process, options.output_format, layout)
-
-
-def _assign_documents(file: Path, kind: Kind, name: str, output_format: Format) -> None:
-    """Run an assignor of another kind of groups on each document of a file."""
-
-    def process(document: KindDocument) -> GroupResult:
-        result = run_on_document(document, name)
-        record: dict[str, object] = {
-            "id": document.id,
-            "assignor": name,
-            "answer": result.answer,
-        }
-        if result.livelock is not None:
-            record |= {"terminated": False, "reason": result.livelock}
-        elif result.failed is not None:
-            record |= {"failed": result.failed, "reason": result.reason}
-        return GroupResult(record, reached=result.answer is not None)
-
-    layout = TableLayout(first=("place",), numbers=(), last=("assigned",), rows=_answer_rows)
-    process_kind_documents(file, kind, process, output_format, layout)
+    process_each_group(source, process, options.output_format, layout, groups=groups)
 
 
 def _record(group: Group, assignor: str, result: RunResult) -> dict[str, object]:
@@ -105,20 +79,6 @@ def _record(group: Group, assignor: str, result: RunResult) -> dict[str, object]
         # Kafka's group gets the assignment of its assignor, even if it is not valid.
         record["assignment"] = assignment_document(result.assignment)
     return record
-
-
-def _answer_rows(record: Record) -> Iterator[Sequence[object]]:
-    answer = record["answer"]
-    if answer is None:
-        yield "", record.get("failed") or record["reason"]
-        return
-    if "steps" in answer:
-        for number, step in enumerate(answer["steps"]):
-            for worker, assigned in step["state"].items():
-                yield f"step {number}: {worker}", json.dumps(assigned)
-        return
-    for place, assigned in (answer.get("members") or answer.get("processes") or {}).items():
-        yield place, json.dumps(assigned)
 
 
 def _rows(record: Record) -> Iterator[Sequence[object]]:

@@ -11,7 +11,7 @@ from kassay.experiments.cli.assignor_options import (
     assignors_option,
 )
 from kassay.experiments.cli.commands.compare_libraries import LibraryOptions, compare_libraries
-from kassay.experiments.cli.kinds.comparison_results import compare_documents
+from kassay.experiments.cli.kind_results import compared_documents, consumer_groups
 from kassay.experiments.cli.output import Format, Record, TableLayout, TableOptions, format_option
 from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
 from kassay.experiments.cli.run_control import PROGRESS
@@ -23,11 +23,9 @@ from kassay.experiments.comparison.comparison_result import Comparison
 from kassay.experiments.comparison.optimum import CaseLimits, solve_optimum, without_capacities
 from kassay.experiments.implementations.library_catalogue import (
     is_custom_assignor,
-    kind_of_assignor,
 )
 from kassay.experiments.implementations.runner import StableResult, run_until_stable
 from kassay.experiments.planning.preparation.planning_levels import level_words
-from kassay.reference.documents.kind_documents import Kind
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, leximax, loads, measures
 from kassay.solver.initial_solutions import longest_processing_time
@@ -107,14 +105,12 @@ def compare(
     if library != LibraryOptions():
         raise typer.BadParameter("--cases, --orders and --repeat require --libraries")
     names = custom.names(assignors_of_one_kind(options.assignor))
-    kind = kind_of_assignor(names[0]) if names else Kind.CONSUMER
-    if kind is not Kind.CONSUMER:
-        if not objective.is_default or any(map(is_custom_assignor, names)):
-            raise typer.BadParameter(
-                f"documents of kind {str(kind)!r} have fixed levels and no custom assignors"
-            )
-        compare_documents(source.file, kind, names, options.output_format, case_limits)
-        return
+    others = compared_documents(
+        names,
+        case_limits,
+        has_levels=not objective.is_default or any(map(is_custom_assignor, names)),
+    )
+    groups = consumer_groups(source.file, source.import_options(), others, options.output_format)
 
     def process(group: Group) -> GroupResult:
         if not objective.is_default:
@@ -135,7 +131,7 @@ def compare(
             last=("result",),
             rows=_level_rows,
         )
-    process_each_group(source, process, options.output_format, layout)
+    process_each_group(source, process, options.output_format, layout, groups=groups)
 
 
 def _record(group: Group, names: Sequence[str], limits: CaseLimits) -> dict[str, object]:

@@ -7,7 +7,10 @@ from pathlib import Path
 import typer
 
 from kassay.experiments.cli.assignor_options import assignor_option
-from kassay.experiments.cli.kinds.comparison_results import explain_documents
+from kassay.experiments.cli.kind_results import (
+    consumer_groups,
+    unneeded_moves_of_documents,
+)
 from kassay.experiments.cli.option_groups import option
 from kassay.experiments.cli.output import (
     Format,
@@ -25,7 +28,6 @@ from kassay.experiments.cli.source_options import GroupSource
 from kassay.experiments.comparison.optimum import keep_owners
 from kassay.experiments.implementations.library_catalogue import (
     is_library_assignor,
-    kind_of_assignor,
 )
 from kassay.experiments.implementations.runner import run_until_stable
 from kassay.experiments.planning.moves.explain_weighted_assignment import (
@@ -35,7 +37,6 @@ from kassay.experiments.planning.moves.explain_weighted_assignment import (
 from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
 from kassay.reference.assignors import run_assignor
 from kassay.reference.documents.json_codec import load_assignment
-from kassay.reference.documents.kind_documents import Kind
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
@@ -95,11 +96,9 @@ def explain(
     """
     if options.assignor is not None and options.assignment is not None:
         raise typer.BadParameter("give at most one of --assignor and --assignment")
-    kind = Kind.CONSUMER if options.assignor is None else kind_of_assignor(options.assignor)
-    if kind is not Kind.CONSUMER and options.assignor is not None:
-        names = [options.assignor]
-        explain_documents(source.file, kind, names, options.output_format, search.limits())
-        return
+    names = [] if options.assignor is None else [options.assignor]
+    others = unneeded_moves_of_documents(names, search.limits())
+    groups = consumer_groups(source.file, source.import_options(), others, options.output_format)
     given = None if options.assignment is None else load_assignment(options.assignment)
     files = numbered(options.plot)
 
@@ -132,7 +131,12 @@ def explain(
     first = ("step", "improving chain", "by sticky")
     layout = TableLayout(first=first, not_empty=("by sticky",), rows=_rows)
     process_each_group(
-        source, process, options.output_format, layout, both_readings=options.plot is None
+        source,
+        process,
+        options.output_format,
+        layout,
+        groups=groups,
+        both_readings=options.plot is None,
     )
 
 

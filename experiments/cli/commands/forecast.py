@@ -8,8 +8,7 @@ from typing import ClassVar
 
 import typer
 
-from kassay.experiments.cli.kinds.forecasts import FORECAST_LAYOUT, forecast_document
-from kassay.experiments.cli.kinds.other_kinds import read_selected
+from kassay.experiments.cli.kind_results import consumer_groups, forecasts_of_documents
 from kassay.experiments.cli.option_groups import given_options, option
 from kassay.experiments.cli.output import (
     Format,
@@ -23,11 +22,11 @@ from kassay.experiments.cli.output import (
 from kassay.experiments.cli.planning_options import downtime_option, pause_option
 from kassay.experiments.cli.process_each_group import (
     GroupResult,
-    process_documents,
     process_each_group,
 )
 from kassay.experiments.cli.run_control import STOP, print_note
 from kassay.experiments.cli.source_options import SelectedGroups
+from kassay.experiments.kinds.group_kind import ForecastRequest
 from kassay.experiments.planning.configuration_forecast import (
     Forecast,
     RestartSettings,
@@ -145,20 +144,19 @@ def forecast(options: ForecastOptions, planned: EventOptions, source: SelectedGr
         seed=options.seed,
     )
     sizes = options.at_once or [1]
-    others, groups = read_selected(source.file, source.import_options(), source.group)
-    if others:
-        process_document = forecast_document(
-            downtime_ms=settings.downtime,
-            pause_ms=settings.pause,
-            assignors=options.assignor or (),
-            limits=SearchLimits(time=planned.time_limit, stop=STOP),
-            output_format=options.output_format,
-        )
-        process_documents(
-            source.file, process_document, others, options.output_format, FORECAST_LAYOUT
-        )
-        return
-
+    request = ForecastRequest(
+        downtime_ms=settings.downtime,
+        pause_ms=settings.pause,
+        assignors=options.assignor or (),
+        limits=SearchLimits(time=planned.time_limit, stop=STOP),
+    )
+    groups = consumer_groups(
+        source.file,
+        source.import_options(),
+        forecasts_of_documents("forecast", request, options.output_format),
+        options.output_format,
+        selected=source.group,
+    )
     given = given_options(source, without=["--file", "--group"])
     plan = ["kassay", "plan", str(source.file), *given]
 
@@ -257,8 +255,15 @@ def _forecast_events(
     unknown = [name for name in assignors if name not in ASSIGNORS]
     if unknown:
         raise typer.BadParameter(f"--assignor: unknown assignor {unknown[0]!r}")
-    _, read = read_selected(source.file, source.import_options(), source.group)
-    groups = list(read)
+    groups = list(
+        consumer_groups(
+            source.file,
+            source.import_options(),
+            None,
+            options.output_format,
+            selected=source.group,
+        )
+    )
     names = iter(directory_names(id for id, _ in groups) if len(groups) > 1 else ["."])
     limits = SearchLimits(time=planned.time_limit, stop=STOP)
 

@@ -13,7 +13,7 @@ from kassay.experiments.cli.assignor_options import (
     assignor_option,
     cases_option,
 )
-from kassay.experiments.cli.kinds.comparison_results import hunt_documents, kind_documents
+from kassay.experiments.cli.kind_results import documents_of_files, hunt_documents
 from kassay.experiments.cli.option_groups import known_names, option
 from kassay.experiments.cli.output import (
     TableOptions,
@@ -147,7 +147,7 @@ def hunt(
         sizes = {"places": options.members, "tasks": options.partitions}
         hunt_documents(
             search,
-            kind_documents(options.groups, kind)
+            documents_of_files(options.groups, kind)
             if options.groups
             else (random_case(kind, n, assignor=name, **sizes) for n in range(options.cases)),
             options.output,

@@ -1,7 +1,7 @@
 """``kassay plan``: write the planning report and the plan files of each group."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -9,8 +9,7 @@ from pathlib import Path
 
 import typer
 
-from kassay.experiments.cli.kinds.current_states import STATE_LAYOUT, compare_state
-from kassay.experiments.cli.kinds.other_kinds import ParsedDocument, read_selected
+from kassay.experiments.cli.kind_results import consumer_groups, states_of_documents
 from kassay.experiments.cli.option_groups import REQUIRED, argument, given_options, option
 from kassay.experiments.cli.output import (
     Format,
@@ -19,7 +18,6 @@ from kassay.experiments.cli.output import (
     json_line,
     without_control_characters,
 )
-from kassay.experiments.cli.process_each_group import process_documents
 from kassay.experiments.cli.run_control import (
     BAD_INPUT,
     NOT_REACHED,
@@ -40,7 +38,6 @@ from kassay.experiments.planning.plan_output.plan_sentences import verdict
 from kassay.experiments.planning.plan_output.render_plan import render_summary
 from kassay.experiments.planning.preparation.identify_assignor import installed_client
 from kassay.experiments.planning.preparation.planning_start import check_planning_start
-from kassay.reference.documents.kind_documents import KindDocument
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import parts_without_effect, target_assignment
@@ -128,11 +125,18 @@ def plan(
 
     Example: `kassay plan captures/ --subscriptions equal -o plans/`
     """
-    others, parsed = read_selected(options.source, source_data.import_options(), options.group)
-    if others:
-        _plan_other_kinds(options, others, limits)
-    else:
-        _plan_groups(parsed, options, source_data, objective, limits)
+    output_format = Format.TABLE if options.is_text else Format.JSONL
+    others = states_of_documents(
+        output_format, limits.interruptible_limits(), output=options.output
+    )
+    parsed = consumer_groups(
+        options.source,
+        source_data.import_options(),
+        others,
+        output_format,
+        selected=options.group,
+    )
+    _plan_groups(parsed, options, source_data, objective, limits)
 
 
 def _plan_groups(
@@ -219,25 +223,6 @@ def _plan(
     )
     with PROGRESS.shown(f"group {group.id!r}"):
         return call_interruptibly(search, lost=f"group {group.id!r} has no plan")
-
-
-def _plan_other_kinds(
-    options: PlanOptions, others: Sequence[ParsedDocument], limits: LimitOptions
-) -> None:
-    """Compare the current state of documents of other kinds with the optimum."""
-    output_format = Format.TABLE if options.is_text else Format.JSONL
-    directories = None
-    if options.output is not None:
-        ids = [one.id for _, one in others if isinstance(one, KindDocument)]
-        parts = directory_names(ids) if len(ids) > 1 else [""]
-        directories = (options.output / part for part in parts)
-    process_documents(
-        options.source,
-        compare_state(output_format, limits.interruptible_limits(), directories=directories),
-        others,
-        output_format,
-        STATE_LAYOUT,
-    )
 
 
 def _read(parsed_groups: Iterable[ParsedGroup]) -> tuple[list[Group], bool]:

@@ -7,9 +7,11 @@ from pathlib import Path
 import typer
 
 from kassay.experiments.cli.assignor_options import assignor_option
-from kassay.experiments.cli.kinds.forecasts import FORECAST_LAYOUT
-from kassay.experiments.cli.kinds.other_kinds import ParsedDocument, read_selected
-from kassay.experiments.cli.kinds.setting_changes import change_settings
+from kassay.experiments.cli.kind_results import (
+    consumer_groups,
+    forecasts_of_documents,
+    parse_settings,
+)
 from kassay.experiments.cli.option_groups import option
 from kassay.experiments.cli.output import (
     Format,
@@ -28,12 +30,12 @@ from kassay.experiments.cli.planning_options import (
 )
 from kassay.experiments.cli.process_each_group import (
     GroupResult,
-    process_documents,
     process_each_group,
 )
 from kassay.experiments.cli.run_control import PROGRESS, STOP, print_note
 from kassay.experiments.cli.search_options import ObjectiveOptions, SearchOptions
 from kassay.experiments.cli.source_options import SelectedGroups
+from kassay.experiments.kinds.group_kind import ForecastRequest
 from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
 from kassay.experiments.planning.preparation.planning_start import (
     UnplannableGroupError,
@@ -49,7 +51,7 @@ from kassay.experiments.planning.scenarios.what_if import (
 )
 from kassay.experiments.planning.scenarios.what_if import what_if as solve_scenario
 from kassay.reference.model.group import Group
-from kassay.solver.limits import SearchBudget, SearchLimits
+from kassay.solver.limits import SearchBudget
 from kassay.solver.solution import LevelValue, Status
 
 
@@ -118,10 +120,19 @@ def what_if(
     table = source.weight_file
     if table is not None:
         source = replace(source, weights=None)
-    others, groups = read_selected(source.file, source.import_options(), source.group)
-    if others:
-        _change_settings(options, source, others, search.limits())
-        return
+    request = ForecastRequest(
+        downtime_ms=round(1000 * options.downtime),
+        pause_ms=round(1000 * options.pause),
+        changes=parse_settings(options.settings or ()),
+        limits=search.limits(),
+    )
+    groups = consumer_groups(
+        source.file,
+        source.import_options(),
+        forecasts_of_documents("what-if", request, options.output_format),
+        options.output_format,
+        selected=source.group,
+    )
     if options.settings:
         raise typer.BadParameter("--set requires documents of Kafka Streams or Kafka Connect")
     alternatives = options.specification(added, table).alternatives()
@@ -196,23 +207,6 @@ def _solve_scenarios(
             )
         )
     return results
-
-
-def _change_settings(
-    options: WhatIfOptions,
-    source: SelectedGroups,
-    documents: Sequence[ParsedDocument],
-    limits: SearchLimits,
-) -> None:
-    """Compare the costs of events with the current and the changed settings of each document."""
-    process = change_settings(
-        options.settings or (),
-        downtime_ms=round(1000 * options.downtime),
-        pause_ms=round(1000 * options.pause),
-        limits=limits,
-        output_format=options.output_format,
-    )
-    process_documents(source.file, process, documents, options.output_format, FORECAST_LAYOUT)
 
 
 def _result(group: Group, results: Sequence[ScenarioResult]) -> GroupResult:

@@ -12,12 +12,10 @@ from typing import Any
 from uuid import UUID
 
 from kassay.experiments.implementations.runner import run_on_document
-from kassay.experiments.kinds.application_events import (
+from kassay.experiments.kinds.streams_events import (
     join_process,
     leave_process,
     restart_process,
-)
-from kassay.experiments.kinds.events import (
     run_application_until_stable,
 )
 from kassay.experiments.study.families.family import SeededCases

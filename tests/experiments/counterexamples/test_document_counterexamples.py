@@ -13,8 +13,8 @@ from kassay.experiments.counterexamples.document_hunt import DocumentHunt
 from kassay.experiments.counterexamples.document_shrinking import document_size
 from kassay.experiments.counterexamples.random_documents import random_case
 from kassay.experiments.implementations.runner import DocumentRunResult, run_on_document
-from kassay.experiments.kinds.comparison import compare_answer, compare_assignor
 from kassay.experiments.kinds.measures import KindComparison
+from kassay.experiments.kinds.registry import compare_answer, compare_assignor
 from kassay.reference.documents.kind_documents import (
     Kind,
     KindDocument,

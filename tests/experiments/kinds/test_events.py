@@ -3,14 +3,12 @@
 import pytest
 
 from kassay.experiments.implementations.runner import DocumentRunResult, Ending, run_on_document
-from kassay.experiments.kinds import events
-from kassay.experiments.kinds.application_events import (
+from kassay.experiments.kinds import streams_events
+from kassay.experiments.kinds.connect import measure_cluster
+from kassay.experiments.kinds.streams_events import (
     join_process,
     leave_process,
     restart_process,
-)
-from kassay.experiments.kinds.events import (
-    measure_cluster,
     run_application_until_stable,
 )
 from kassay.reference.documents.kind_documents import Kind, parse_kind_document
@@ -81,7 +79,7 @@ def answering(monkeypatch, answer):
     def run(document, name):
         return answer(document)
 
-    monkeypatch.setattr(events, "run_on_document", run)
+    monkeypatch.setattr(streams_events, "run_on_document", run)
 
 
 def test_an_assignor_that_restores_on_the_new_process_moves_at_once(monkeypatch):

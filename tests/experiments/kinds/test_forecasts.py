@@ -2,21 +2,22 @@
 
 import pytest
 
-from kassay.experiments.kinds.connect_forecast import (
-    forecast_connect,
-    state_after_events,
-)
+from kassay.experiments.kinds.connect import state_after_events
 from kassay.experiments.kinds.current_state import current_state
-from kassay.experiments.kinds.events import (
-    run_application_until_stable,
-)
+from kassay.experiments.kinds.group_kind import ForecastRequest
+from kassay.experiments.kinds.registry import KINDS
 from kassay.experiments.kinds.streams_comparison import compare_stable_application
-from kassay.experiments.kinds.streams_forecast import StreamsChange, forecast_streams
+from kassay.experiments.kinds.streams_events import run_application_until_stable
 from kassay.reference.documents.kind_documents import Kind, parse_kind_document
 from kassay.reference.model.errors import InputError
 from kassay.solver.limits import SearchLimits
 
 LIMITS = SearchLimits(time=10)
+
+
+def forecast(document, *, limits=LIMITS, **request):
+    found = KINDS[document.kind].forecast(document, ForecastRequest(limits=limits, **request))
+    return found.record["settings"], found.sentence
 
 
 def cluster(workers=3, tasks=6, **keys):
@@ -47,44 +48,41 @@ def application(tasks=6, **config):
 
 
 def test_a_restart_waits_for_the_delay_and_not_for_the_worker():
-    found = forecast_connect(cluster(), downtime_ms=30_000, pause_ms=60_000)
-    assert found.recommendation == (
+    settings, sentence = forecast(cluster())
+    assert sentence == (
         "Set scheduled.rebalance.max.delay.ms to 40 s: a restart of 30 s stops each task 40 s "
         "instead of 300 s."
     )
-    by_delay = {one.delay_ms: one for one in found.settings}
+    by_delay = {one["delay_ms"]: one for one in settings}
     assert sorted(by_delay) == [0, 20_000, 40_000, 300_000]
-    restarts = {delay: one.restart for delay, one in by_delay.items()}
-    assert (restarts[300_000].stopped_ms, restarts[300_000].task_starts) == (600_000, 2)
-    assert (restarts[40_000].stopped_ms, restarts[40_000].task_starts) == (80_000, 2)
-    assert restarts[0].stopped_ms == 0
-    assert restarts[0].task_starts > restarts[40_000].task_starts
-    assert {one.scale_out.stopped_ms for one in found.settings} == {0}
-    assert by_delay[300_000].loss.longest_stop_ms == 300_000
+    costs = {
+        delay: (one["restart"]["stopped_ms"], one["restart"]["task_starts"])
+        for delay, one in by_delay.items()
+    }
+    assert (costs[300_000], costs[40_000]) == ((600_000, 2), (80_000, 2))
+    assert costs[0][0] == 0
+    assert costs[0][1] > costs[40_000][1]
+    assert {one["scale_out"]["stopped_ms"] for one in settings} == {0}
+    assert by_delay[300_000]["loss"]["longest_stop_ms"] == 300_000
 
 
 def test_a_delay_below_the_restart_starts_tasks_twice():
-    found = forecast_connect(
-        cluster(scheduled_rebalance_max_delay_ms=20_000), downtime_ms=30_000, pause_ms=60_000
-    )
-    assert found.current_ms == 20_000
-    assert "starts 2 tasks instead of" in found.recommendation
+    _, sentence = forecast(cluster(scheduled_rebalance_max_delay_ms=20_000))
+    assert "starts 2 tasks instead of" in sentence
 
 
 def test_a_mean_of_different_stopped_times_is_an_average():
     steps = [{"workers": ["w0", "w1"], "connectors": {"a": 2, "b": 3}}]
     document = cluster(steps=steps, scheduled_rebalance_max_delay_ms=20_000)
-    found = forecast_connect(document, downtime_ms=30_000, pause_ms=1)
-    [restart] = [one.restart for one in found.settings if one.delay_ms == 20_000]
-    assert restart.stopped_ms_per_task < restart.longest_stop_ms == 20_000
-    assert found.recommendation.endswith("40 s instead of 15 s on average.")
+    settings, sentence = forecast(document)
+    [restart] = [one["restart"] for one in settings if one["delay_ms"] == 20_000]
+    assert restart["stopped_ms_per_task"] < restart["longest_stop_ms"] == 20_000
+    assert sentence.endswith("40 s instead of 15 s on average.")
 
 
 def test_the_best_delay_is_kept():
-    found = forecast_connect(
-        cluster(scheduled_rebalance_max_delay_ms=40_000), downtime_ms=30_000, pause_ms=60_000
-    )
-    assert found.recommendation.startswith("Keep scheduled.rebalance.max.delay.ms at 40 s")
+    _, sentence = forecast(cluster(scheduled_rebalance_max_delay_ms=40_000))
+    assert sentence.startswith("Keep scheduled.rebalance.max.delay.ms at 40 s")
 
 
 @pytest.mark.parametrize(
@@ -102,16 +100,17 @@ def test_the_best_delay_is_kept():
 )
 def test_a_cluster_without_a_delay_or_tasks_is_refused(document, message):
     with pytest.raises(InputError, match=message):
-        forecast_connect(document, downtime_ms=1, pause_ms=1)
+        forecast(document)
 
 
 def test_the_tasks_of_the_only_worker_stop_until_it_is_back():
-    found = forecast_connect(cluster(workers=1, tasks=4), downtime_ms=30_000, pause_ms=60_000)
-    for one in found.settings:
-        assert (one.restart.stopped_ms, one.restart.longest_stop_ms) == (120_000, 30_000)
-        assert one.rolling_restart == one.restart
-        assert (one.scale_out.stopped_ms, one.loss) == (0, None)
-    assert found.recommendation.endswith("a restart of 30 s stops each task 30 s.")
+    settings, sentence = forecast(cluster(workers=1, tasks=4))
+    for one in settings:
+        restart = one["restart"]
+        assert (restart["stopped_ms"], restart["longest_stop_ms"]) == (120_000, 30_000)
+        assert one["rolling_restart"] == restart
+        assert (one["scale_out"]["stopped_ms"], one["loss"]) == (0, None)
+    assert sentence.endswith("a restart of 30 s stops each task 30 s.")
 
 
 def test_the_state_of_an_eager_cluster_is_that_of_the_eager_assignor():
@@ -126,36 +125,32 @@ def test_the_state_of_an_eager_cluster_is_that_of_the_eager_assignor():
 
 
 def test_requested_delays_are_compared_with_the_current_one():
-    found = forecast_connect(
-        cluster(), downtime_ms=30_000, pause_ms=60_000, delays_ms=[20_000, 60_000]
-    )
-    assert [one.delay_ms for one in found.settings] == [20_000, 60_000, 300_000]
-    assert "to 60 s: a restart of 30 s stops each task 60 s instead of 300 s" in (
-        found.recommendation
-    )
+    changes = {"scheduled.rebalance.max.delay.ms": ["20000", "60000"]}
+    settings, sentence = forecast(cluster(), changes=changes)
+    assert [one["delay_ms"] for one in settings] == [20_000, 60_000, 300_000]
+    assert "to 60 s: a restart of 30 s stops each task 60 s instead of 300 s" in sentence
 
 
 def test_requested_changes_of_an_application_are_compared_with_its_settings():
-    changes = [StreamsChange({"max_warmup_replicas": 6}), StreamsChange({})]
-    found, text = forecast_streams(application(), changes=changes, limits=SearchLimits(time=10))
-    assert [one.settings["max_warmup_replicas"] for one in found] == [2, 6, 2]
-    join, before = found[1].events["join"], found[0].events["join"]
+    changes = {"max.warmup.replicas": ["6", "2"]}
+    found, text = forecast(application(), changes=changes)
+    assert [one["settings"]["max_warmup_replicas"] for one in found] == [2, 6, 2]
+    minutes = [one["events"]["join"]["probing_minutes"] for one in found]
     assert (
-        f"With max.warmup.replicas 6, a join has {join.probing_minutes:g} minutes until it is "
-        f"stable instead of {before.probing_minutes:g}." in text
+        f"With max.warmup.replicas 6, a join has {minutes[1]:g} minutes until it is stable "
+        f"instead of {minutes[0]:g}." in text
     )
     assert text.endswith("The settings are the current ones.")
 
 
 def test_settings_shorten_the_probing_of_a_new_process():
-    found, sentence = forecast_streams(application(), limits=SearchLimits(time=10))
-    current, *others = found
-    assert current.settings["probing_rebalance_interval_ms"] == 600_000
-    join = current.events["join"]
-    assert (join.state_moves, join.fewest_moves) == (4, 2)
-    assert current.events["restart"].state_moves == 0
-    shortest = min(one.events["join"].probing_minutes for one in others)
-    assert shortest < join.probing_minutes
+    (current, *others), sentence = forecast(application())
+    assert current["settings"]["probing_rebalance_interval_ms"] == 600_000
+    join = current["events"]["join"]
+    assert (join["state_moves"], join["fewest_moves"]) == (4, 2)
+    assert current["events"]["restart"]["state_moves"] == 0
+    shortest = min(one["events"]["join"]["probing_minutes"] for one in others)
+    assert shortest < join["probing_minutes"]
     assert sentence.startswith("Set probing.rebalance.interval.ms to 60000: a new process moves")
     assert "(2 suffice)" in sentence
 
@@ -164,8 +159,8 @@ def test_a_null_setting_has_the_default():
     config = dict.fromkeys(
         ("max_warmup_replicas", "probing_rebalance_interval_ms", "num_standby_replicas")
     )
-    found, _ = forecast_streams(application(tasks=1, **config), limits=SearchLimits(time=0))
-    assert found[0].settings == {
+    found, _ = forecast(application(tasks=1, **config), limits=SearchLimits(time=0))
+    assert found[0]["settings"] == {
         "max_warmup_replicas": 2,
         "probing_rebalance_interval_ms": 600_000,
         "num_standby_replicas": 0,
@@ -186,4 +181,4 @@ def test_an_application_without_state_is_refused():
     content = {**document.content, "subtopologies": {"0": {"partitions": 6, "stateful": False}}}
     stateless = parse_kind_document(content, kind=Kind.STREAMS)
     with pytest.raises(InputError, match="no task with state"):
-        forecast_streams(stateless, limits=SearchLimits(time=1))
+        forecast(stateless)

@@ -1,9 +1,9 @@
-"""Run Streams applications until they are stable, and measure events of Streams and Connect.
+"""Events of Streams applications, and the rebalances until the assignment is stable.
 
-A rebalance takes no time. Both functions accept ports and assignors of installed libraries.
+An event is a change of the document. A rebalance takes no time.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -13,8 +13,10 @@ from kassay.experiments.implementations.runner import (
     Ending,
     run_on_document,
 )
+from kassay.experiments.kinds.group_kind import ending_without_answer
 from kassay.reference.assignors.streams.high_availability import AssignmentConfigs
-from kassay.reference.documents.kind_documents import KindDocument
+from kassay.reference.documents.kind_documents import KindDocument, parse_task
+from kassay.reference.model.errors import InputError
 
 Assign = Callable[[KindDocument], Mapping[str, object]]
 _DEFAULTS = {**asdict(AssignmentConfigs()), "probing_rebalance_interval_ms": 600_000}
@@ -54,31 +56,42 @@ class StreamsEvent:
     detail: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectEvent:
-    """Cost of the steps of a Connect cluster.
+def join_process(
+    document: KindDocument, id: str, *, threads: int, tags: Mapping[str, str] | None = None
+) -> KindDocument:
+    """Add a process without state. ``id`` is a UUID."""
+    process = {"id": id, "threads": threads, **({"tags": dict(tags)} if tags else {})}
+    return _with_processes(document, [*_processes(document), process])
 
-    Parameters
-    ----------
-    rebalances
-        Number of rebalances that start or stop something, or wait.
-    stopped_task_ms, stopped_connector_ms
-        Time in which a configured task or connector ran on no worker, summed, in milliseconds.
-    started_tasks, revoked_tasks
-        Tasks that workers started, and tasks that running workers gave up.
-    affected_tasks
-        Number of different tasks that workers started.
-    is_stable
-        Whether the last step ended without a waiting delay.
+
+def leave_process(document: KindDocument, id: str) -> KindDocument:
+    """Remove a process and its state."""
+    left = _process(document, id)
+    return _with_processes(document, [one for one in _processes(document) if one is not left])
+
+
+def restart_process(document: KindDocument, id: str) -> KindDocument:
+    """Restart a process that keeps its id and its state, within the session timeout.
+
+    Its stateful active tasks become local state without a lag. Its standby tasks keep their lag.
     """
-
-    rebalances: int
-    stopped_task_ms: int
-    stopped_connector_ms: int
-    started_tasks: int
-    revoked_tasks: int
-    affected_tasks: int
-    is_stable: bool
+    content: Any = document.content
+    restarted = _process(document, id)
+    active = [
+        task
+        for task in restarted.get("active", ())
+        if content["subtopologies"][str(parse_task(task).subtopology)]["stateful"]
+    ]
+    lags = {task: restarted.get("lags", {}).get(task, 0) for task in active}
+    changed = {
+        **restarted,
+        "active": [],
+        "standby": [*active, *restarted.get("standby", ())],
+        "lags": {**restarted.get("lags", {}), **lags},
+    }
+    return _with_processes(
+        document, [changed if one is restarted else one for one in _processes(document)]
+    )
 
 
 def run_application_until_stable(
@@ -153,39 +166,6 @@ def run_application_until_stable(
     )
 
 
-def measure_cluster(answer: Mapping[str, Any]) -> ConnectEvent:
-    """Measure the steps of a Connect cluster after the first one.
-
-    Parameters
-    ----------
-    answer
-        Answer of ``connect-incremental`` or ``kafka-connect[@VERSION]:incremental`` for a document
-        of kind ``connect``, such as ``run_on_document(document, assignor).answer``.
-    """
-    states: Sequence[Mapping[str, Any]] = answer["steps"]
-    last, before = states[-1], states[0]
-    rounds = [one for state in states[1:] for one in state["rounds"]]
-
-    def passed(key: str) -> int:
-        return int(last[key] - before.get(key, 0))
-
-    def tasks(key: str) -> list[str]:
-        return [task for one in rounds for own in one[key].values() for task in own["tasks"]]
-
-    started = tasks("assigned")
-    return ConnectEvent(
-        rebalances=sum(
-            bool(one["assigned"] or one["revoked"] or one["delay_ms"]) for one in rounds
-        ),
-        stopped_task_ms=passed("task_downtime_ms"),
-        stopped_connector_ms=passed("connector_downtime_ms"),
-        started_tasks=len(started),
-        revoked_tasks=len(tasks("revoked")),
-        affected_tasks=len(set(started)),
-        is_stable=last["stable"],
-    )
-
-
 def caught_up_processes(document: KindDocument) -> dict[str, list[str]]:
     """Return the processes with caught-up state, per stateful task of a Streams application.
 
@@ -210,15 +190,6 @@ def setting(document: KindDocument, key: str) -> int:
     config: Any = document.content.get("config", {})
     value = config.get(key)
     return int(_DEFAULTS[key] if value is None else value)
-
-
-def ending_without_answer(result: DocumentRunResult) -> tuple[Ending, str]:
-    """Return the ending of a run that has no valid answer, and its reason."""
-    if result.livelock is not None:
-        return Ending.NONTERMINATING, result.livelock
-    if result.answer is not None:
-        return Ending.INVALID, str(result.answer["error"])
-    return Ending.FAILED, ": ".join(filter(None, (result.failed, result.reason)))
 
 
 def _active_processes(document: KindDocument) -> dict[str, list[str]]:
@@ -298,3 +269,21 @@ class _Application:
                     lags[task] = 0
                 process["lags"] = lags
                 del self.restores[id, task]
+
+
+def _processes(document: KindDocument) -> list[dict[str, Any]]:
+    processes: Any = document.content["processes"]
+    return list(processes)
+
+
+def _process(document: KindDocument, id: str) -> dict[str, Any]:
+    processes = _processes(document)
+    found = next((process for process in processes if process["id"] == id), None)
+    if found is None:
+        known = ", ".join(process["id"] for process in processes) or "none"
+        raise InputError(f"process {id} is not in the document; its processes: {known}")
+    return found
+
+
+def _with_processes(document: KindDocument, processes: list[dict[str, Any]]) -> KindDocument:
+    return replace(document, content={**document.content, "processes": processes})

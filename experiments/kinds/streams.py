@@ -1,27 +1,46 @@
-"""Forecast events of a Streams application, per task assignor and setting.
+"""Streams groups and Kafka Streams applications, and forecasts of the events of applications.
 
-The clock is simulated: a rebalance takes no time, and a process restores the state of a task within
-60 s. Only the port of the high availability assignor runs without Java.
+The clock of a forecast is simulated: a rebalance takes no time, and a process restores the state
+of a task within 60 s. Only the port of the high availability assignor runs without Java.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
+from itertools import product
 from typing import Any
 
+from kassay.experiments.implementations.library_catalogue import (
+    is_library_assignor,
+    kind_of_assignor,
+    parse_library_assignor,
+)
 from kassay.experiments.implementations.runner import Ending
-from kassay.experiments.kinds.application_events import (
+from kassay.experiments.kinds.group_kind import (
+    Answer,
+    CurrentState,
+    Forecast,
+    ForecastRequest,
+    GroupKind,
+    Record,
+    StableRun,
+    integer_setting,
+)
+from kassay.experiments.kinds.measures import KindComparison, KindMeasure
+from kassay.experiments.kinds.streams_comparison import (
+    compare_stable_application,
+    compare_streams,
+)
+from kassay.experiments.kinds.streams_events import (
+    StreamsEvent,
     join_process,
     leave_process,
     restart_process,
-)
-from kassay.experiments.kinds.comparison import compare_answer
-from kassay.experiments.kinds.events import (
-    StreamsEvent,
     run_application_until_stable,
     setting,
 )
-from kassay.reference.documents.kind_documents import KindDocument
-from kassay.reference.model.errors import InputError
+from kassay.reference.documents.kind_documents import Kind, KindDocument
+from kassay.reference.model.errors import InputError, UsageError
 from kassay.solver.limits import SearchLimits
 
 HIGH_AVAILABILITY = "streams-high-availability"
@@ -29,6 +48,17 @@ _NEW_PROCESS = "ffffffff-ffff-4fff-bfff-fffffffffff0"
 _STANDBYS = "num_standby_replicas"
 SETTINGS = ("max_warmup_replicas", "probing_rebalance_interval_ms", _STANDBYS)
 """Settings of an application that change the costs of its events."""
+_KEYS = {name.replace("_", "."): name for name in SETTINGS}
+_MINIMUM = {"max.warmup.replicas": 1, "probing.rebalance.interval.ms": 60_000}
+"""Lowest values that Kafka Streams accepts; 0 for the other settings."""
+_CLASS = "task.assignor.class"
+_CLASSES = {
+    "HighAvailabilityTaskAssignor": HIGH_AVAILABILITY,
+    "StickyTaskAssignor": "kafka-streams:sticky",
+    "LegacyStickyTaskAssignor": "kafka-streams:legacy-sticky",
+    "FallbackPriorTaskAssignor": "kafka-streams:fallback-prior",
+}
+_ROLES = ("active", "standby")
 _SHORT_INTERVAL_MS = 60_000
 RESTORE_MS = 60_000
 """Time in milliseconds in which a process restores the state of a task."""
@@ -71,35 +101,19 @@ class StreamsForecast:
         }
 
 
-def forecast_streams(
-    document: KindDocument,
-    *,
-    changes: Sequence[StreamsChange] | None = None,
-    assignors: tuple[str, ...] = (),
-    limits: SearchLimits,
-) -> tuple[tuple[StreamsForecast, ...], str]:
+def forecast_application(document: KindDocument, request: ForecastRequest) -> Forecast:
     """Forecast a restart, a new process and a lost process of a document of kind streams.
 
     Each setting starts from its own stable assignment. The restart and the loss are those of the
-    process with the highest cost.
-
-    Parameters
-    ----------
-    changes
-        Changes to compare with the current settings. By default, one of each of `SETTINGS`.
-    assignors
-        Further assignors, with the current settings.
-
-    Returns
-    -------
-    tuple
-        The forecasts, that of the current settings first; and the differences of the given
-        changes, or else the recommendation, in sentences.
+    process with the highest cost. By default, one change of each of `SETTINGS` and the assignors
+    of the request are compared with the current settings, which come first.
 
     Raises
     ------
     InputError
         If the application has no process or no task with state.
+    UsageError
+        If a setting or an assignor is not one of Kafka Streams.
     """
     content: Any = document.content
     stateful = sum(
@@ -110,23 +124,51 @@ def forecast_streams(
             f"group {document.id!r}: the application has no process or no task with state, so a "
             "rebalance moves no state"
         )
+    for name in request.assignors:
+        if kind_of_assignor(name) is not Kind.STREAMS:
+            raise UsageError(f"--assignor: {name} is no assignor of Kafka Streams")
     current = {name: setting(document, name) for name in SETTINGS}
-    compared = changes or [
-        *(
-            StreamsChange({name: value})
-            for name, value in zip(
-                SETTINGS, (stateful, _SHORT_INTERVAL_MS, current[_STANDBYS] + 1), strict=True
-            )
-            if current[name] != value
-        ),
-        *(StreamsChange({}, name) for name in assignors),
-    ]
+    if request.changes is not None:
+        changes = [*_requested_changes(request.changes)]
+    else:
+        values = (stateful, _SHORT_INTERVAL_MS, current[_STANDBYS] + 1)
+        pairs = zip(SETTINGS, values, strict=True)
+        changes = [
+            *(StreamsChange({name: value}) for name, value in pairs if current[name] != value),
+            *(StreamsChange({}, name) for name in request.assignors),
+        ]
     found = [
-        _forecast(document, change.assignor, {**current, **change.settings}, limits)
-        for change in (StreamsChange({}), *compared)
+        _forecast(document, change.assignor, {**current, **change.settings}, request.limits)
+        for change in (StreamsChange({}), *changes)
     ]
-    sentences = [_difference(found[0], one) for one in found[1:]] if changes else []
-    return tuple(found), " ".join(sentences) or _recommendation(found)
+    sentence = _recommendation(found)
+    if request.changes is not None:
+        sentence = " ".join(_difference(found[0], one) for one in found[1:])
+    return Forecast({"settings": [one.record() for one in found]}, sentence)
+
+
+def _requested_changes(values: Mapping[str, Sequence[str]]) -> Iterator[StreamsChange]:
+    for combination in product(*values.values()):
+        chosen = dict(zip(values, combination, strict=True))
+        assignor = _assignor(chosen.pop(_CLASS, HIGH_AVAILABILITY))
+        numbers = {
+            _KEYS[key]: integer_setting(key, text, minimum=_MINIMUM.get(key, 0))
+            for key, text in chosen.items()
+        }
+        yield StreamsChange(numbers, assignor)
+
+
+def _assignor(name: str) -> str:
+    """Return the complete name of an assignor, or of that of a Java class."""
+    name = _CLASSES.get(name.rpartition(".")[2], name)
+    if name == HIGH_AVAILABILITY:
+        return name
+    if not is_library_assignor(name):
+        raise UsageError(
+            f"--set: {_CLASS}: unknown task assignor {name!r}, expected one of "
+            f"{', '.join(_CLASSES)}"
+        )
+    return str(parse_library_assignor(name))
 
 
 def _forecast(
@@ -177,7 +219,7 @@ def _fewest_moves(document: KindDocument, event: StreamsEvent, limits: SearchLim
             for one in content["processes"]
         }
     }
-    [compared] = compare_answer(document, answer, limits=limits)
+    compared = compare_streams(document, answer, limits)
     moves = {one.name: one for one in compared.measures}.get("state_moves")
     return None if moves is None or moves.minimum != moves.bound else moves.minimum
 
@@ -238,3 +280,80 @@ def _difference(now: StreamsForecast, other: StreamsForecast) -> str:
 
 def _sizes(forecast: StreamsForecast) -> Iterator[tuple[float, ...]]:
     return map(_size, forecast.events.values())
+
+
+def _event_rows(record: Record) -> Iterator[Sequence[object]]:
+    base = record["settings"][0]
+    for one in record["settings"]:
+        changed = [f"{k} {v}" for k, v in one["settings"].items() if base["settings"][k] != v]
+        if not changed or one["assignor"] != base["assignor"]:
+            changed.insert(0, one["assignor"])
+        label = ", ".join(changed)
+        for event, cost in one["events"].items():
+            fewest = "–" if cost["fewest_moves"] is None else cost["fewest_moves"]
+            yield (
+                *(label, event, cost["rebalances"], cost["restored_copies"], "", ""),
+                *(f"{cost['probing_minutes']:g}", cost["state_moves"], fewest),
+            )
+            label = ""
+
+
+def _run_until_stable(document: KindDocument, assignor: str) -> StableRun:
+    event = run_application_until_stable(document, assignor)
+    if event.ending is not Ending.OK:
+        return StableRun(event.ending, event.detail, event.rebalances)
+    return StableRun(
+        event.ending,
+        rebalances=event.rebalances,
+        compare=partial(compare_stable_application, document, event),
+        measures=[KindMeasure("rebalances", event.rebalances, None, None)],
+    )
+
+
+def _compare(document: KindDocument, answer: Answer, limits: SearchLimits) -> list[KindComparison]:
+    return [compare_streams(document, answer, limits)]
+
+
+def _current_group(document: KindDocument) -> CurrentState:
+    members: Any = document.content["members"]
+    tasks = {one["id"]: {role: one.get(role, {}) for role in _ROLES} for one in members}
+    loads = {
+        id: {role: sum(map(len, numbers.values())) for role, numbers in own.items()}
+        for id, own in tasks.items()
+    }
+    return CurrentState(document, {"members": tasks}, loads)
+
+
+def _current_application(document: KindDocument) -> CurrentState:
+    processes: Any = document.content["processes"]
+    tasks = {one["id"]: {role: one.get(role, []) for role in _ROLES} for one in processes}
+    loads = {id: {role: len(own[role]) for role in own} for id, own in tasks.items()}
+    return CurrentState(document, {"processes": tasks}, loads)
+
+
+STREAMS_GROUP = GroupKind(
+    kind=Kind.STREAMS_GROUP,
+    title="Streams group",
+    places="members",
+    topics="subtopologies",
+    lever="the broker's assignor decides; num.standby.replicas is a group setting",
+    compare=_compare,
+    current_state=_current_group,
+    no_forecast="no port of the broker's assignor exists; kassay compare runs it once",
+)
+STREAMS = GroupKind(
+    kind=Kind.STREAMS,
+    title="Kafka Streams application",
+    places="processes",
+    topics="subtopologies",
+    lever="kassay forecast compares task assignors and settings",
+    compare=_compare,
+    current_state=_current_application,
+    run_until_stable=_run_until_stable,
+    forecast=forecast_application,
+    settings=(*_KEYS, _CLASS),
+    assumption="Simulated events: the process with the highest cost restarts or leaves, and a "
+    "new process joins. A rebalance takes no time, and a process restores the state of a task "
+    "within 60 s.",
+    event_rows=_event_rows,
+)

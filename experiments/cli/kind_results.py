@@ -1,0 +1,470 @@
+"""Process documents of other kinds than consumer groups: share groups, Streams and Connect."""
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import TypeVar
+
+import typer
+
+from kassay.experiments.cli.output import (
+    Format,
+    Record,
+    TableLayout,
+    json_line,
+    print_table,
+    write_text,
+)
+from kassay.experiments.cli.process_each_group import (
+    GroupResult,
+    process_documents,
+    process_kind_documents,
+)
+from kassay.experiments.cli.run_control import print_note
+from kassay.experiments.cli.source_options import ParsedGroup, check_selected, read_source
+from kassay.experiments.counterexamples.document_hunt import DocumentCounterexample, DocumentHunt
+from kassay.experiments.implementations.library_catalogue import kind_of_assignor
+from kassay.experiments.implementations.runner import run_on_document
+from kassay.experiments.kinds.current_state import PageTable, current_state, render_state_page
+from kassay.experiments.kinds.group_kind import ForecastFunction, ForecastRequest
+from kassay.experiments.kinds.measures import KindComparison
+from kassay.experiments.kinds.registry import KINDS, compare_assignor
+from kassay.experiments.planning.plan_output.plan_files import PLAN_PAGE, directory_names
+from kassay.experiments.sources.import_options import ImportOptions
+from kassay.reference.documents.kind_documents import (
+    Kind,
+    KindDocument,
+    OtherKindError,
+    read_kind_documents,
+)
+from kassay.reference.documents.text_files import name_of, open_text
+from kassay.reference.model.errors import InputError
+from kassay.solver.limits import SearchLimits
+
+T = TypeVar("T")
+
+ParsedDocument = tuple[str | None, KindDocument | InputError]
+_PRINTED = 10
+"""Maximum number of counterexamples in the printed table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherKinds:
+    """How a command processes documents of other kinds than consumer groups.
+
+    Parameters
+    ----------
+    kind
+        Kind of the documents that the selected assignor reads; None if the source decides.
+    output
+        Directory for the files of the results, or for one directory per document.
+    """
+
+    process: Callable[[KindDocument], GroupResult]
+    layout: TableLayout
+    kind: Kind | None = None
+    output: Path | None = None
+
+
+def consumer_groups(
+    file: Path,
+    options: ImportOptions,
+    others: OtherKinds | None,
+    output_format: Format,
+    *,
+    selected: Collection[str] | None = None,
+) -> Iterable[ParsedGroup]:
+    """Return the consumer groups of a source, all of them or those with the selected ids.
+
+    If the source contains documents of other kinds, process them and end the command. They are
+    errors if ``others`` is None.
+
+    Raises
+    ------
+    InputError
+        If the source has no document with one of the ids.
+    """
+    ids = set(selected or ())
+    if others is None or others.kind is Kind.CONSUMER:
+        return _with_ids(file, read_source(file, options, selected=ids), options, ids)
+    if others.kind is not None:
+        process_kind_documents(file, others.kind, others.process, output_format, others.layout)
+        raise typer.Exit
+    found, groups = documents_of_other_kinds(read_source(file, options, selected=ids))
+    if not found:
+        return _with_ids(file, groups, options, ids)
+    documents = list(_with_ids(file, found, ImportOptions(), ids))
+    process = others.process
+    if others.output is not None:
+        process = _with_files(process, documents, others.output)
+    process_documents(file, process, documents, output_format, others.layout)
+    raise typer.Exit
+
+
+def documents_of_other_kinds(
+    groups: Iterable[ParsedGroup],
+) -> tuple[list[ParsedDocument], Iterator[ParsedGroup]]:
+    """Return the documents of a source with another kind than consumers.
+
+    The first valid document decides. The list is empty for a source of consumer groups; the
+    iterator then yields all groups.
+    """
+    stream = iter(groups)
+    start: list[ParsedGroup] = []
+    is_other = False
+    for id, one in stream:
+        start.append((id, one))
+        is_other = isinstance(one, OtherKindError)
+        if is_other or not isinstance(one, InputError):
+            break
+    if not is_other:
+        return [], chain(start, stream)
+    found: list[ParsedDocument] = []
+    for id, one in chain(start, stream):
+        if isinstance(one, OtherKindError):
+            found.append((id, one.document))
+        elif isinstance(one, InputError):
+            found.append((id, one))
+        else:
+            text = f"group {id!r}: a source with other kinds must not contain consumer groups"
+            found.append((id, InputError(text)))
+    return found, iter(())
+
+
+def _with_ids(
+    file: Path,
+    parsed: Iterable[tuple[str | None, T | InputError]],
+    options: ImportOptions,
+    ids: set[str],
+) -> Iterable[tuple[str | None, T | InputError]]:
+    """Return the entries with some ids, or all, and the errors in the others."""
+    if not ids or options.together:  # groups with these ids were joined to one
+        return parsed
+    parsed = list(parsed)
+    check_selected(file, ids, (id for id, _ in parsed))
+    return [(id, one) for id, one in parsed if id in ids or isinstance(one, InputError)]
+
+
+def _with_files(
+    process: Callable[[KindDocument], GroupResult], parsed: Sequence[ParsedDocument], output: Path
+) -> Callable[[KindDocument], GroupResult]:
+    """Write the files of each result to a directory of its own."""
+    ids = [one.id for _, one in parsed if isinstance(one, KindDocument)]
+    directories = (output / part for part in (directory_names(ids) if len(ids) > 1 else [""]))
+
+    def process_and_write(document: KindDocument) -> GroupResult:
+        directory = next(directories)
+        result = process(document)
+        for name, text in result.files.items():
+            write_text(directory / name, text)
+        return replace(result, record={**result.record, "directory": str(directory)})
+
+    return process_and_write
+
+
+def _label(document: KindDocument) -> dict[str, object]:
+    return {"id": document.id, "kind": str(document.kind)}
+
+
+def assigned_documents(name: str) -> OtherKinds:
+    """Return the answers of an assignor."""
+
+    def process(document: KindDocument) -> GroupResult:
+        result = run_on_document(document, name)
+        record: dict[str, object] = {"id": document.id, "assignor": name, "answer": result.answer}
+        if result.livelock is not None:
+            record |= {"terminated": False, "reason": result.livelock}
+        elif result.failed is not None:
+            record |= {"failed": result.failed, "reason": result.reason}
+        return GroupResult(record, reached=result.answer is not None)
+
+    layout = TableLayout(first=("place",), numbers=(), last=("assigned",), rows=_answer_rows)
+    return OtherKinds(process=process, layout=layout, kind=kind_of_assignor(name))
+
+
+def _answer_rows(record: Record) -> Iterator[Sequence[object]]:
+    answer = record["answer"]
+    if answer is None:
+        yield "", record.get("failed") or record["reason"]
+        return
+    for number, step in enumerate(answer.get("steps", ())):
+        for worker, assigned in step["state"].items():
+            yield f"step {number}: {worker}", json.dumps(assigned)
+    for place, assigned in (answer.get("members") or answer.get("processes") or {}).items():
+        yield place, json.dumps(assigned)
+
+
+def compared_documents(
+    names: Sequence[str], limits: SearchLimits, *, has_levels: bool = False
+) -> OtherKinds:
+    """Compare assignors with the minimum of each measure.
+
+    ``has_levels`` is true if options select levels, constraints or custom assignors.
+    """
+    layout = TableLayout(
+        first=("assignor", "step", "measure"),
+        numbers=("value", "minimum", "optimum"),
+        last=("result",),
+        rows=_measure_rows,
+    )
+    return _comparisons(names, limits, layout, has_levels=has_levels)
+
+
+def unneeded_moves_of_documents(names: Sequence[str], limits: SearchLimits) -> OtherKinds:
+    """Return the unneeded moves of assignors."""
+    layout = TableLayout(first=("step", "unneeded move"), rows=_move_rows)
+    return _comparisons(names, limits, layout)
+
+
+def _comparisons(
+    names: Sequence[str], limits: SearchLimits, layout: TableLayout, *, has_levels: bool = False
+) -> OtherKinds:
+    kind = kind_of_assignor(names[0]) if names else Kind.CONSUMER
+    if has_levels and kind is not Kind.CONSUMER:
+        raise typer.BadParameter(
+            f"documents of kind {str(kind)!r} have fixed levels and no custom assignors"
+        )
+
+    def process(document: KindDocument) -> GroupResult:
+        entries = [_entry(document, name, limits) for name in names]
+        reached = all(entry["states"] is not None for entry in entries)
+        return GroupResult({**_label(document), "comparisons": entries}, reached=reached)
+
+    return OtherKinds(process=process, layout=layout, kind=kind)
+
+
+def _entry(document: KindDocument, name: str, limits: SearchLimits) -> dict[str, object]:
+    """Run an assignor on a document, and convert its comparison to JSON."""
+    result, compared = compare_assignor(document, name, limits=limits)
+    if result.answer is None:
+        failed = result.livelock or result.failed
+        return {"assignor": name, "states": None, "failed": failed, "reason": result.reason}
+    return {"assignor": name, "states": [_state(one) for one in compared]}
+
+
+def _state(compared: KindComparison) -> dict[str, object]:
+    measures = {
+        one.name: {
+            key: value for key, value in asdict(one).items() if key != "name" and value is not None
+        }
+        for one in compared.measures
+    }
+    state: dict[str, object] = {} if compared.step is None else {"step": compared.step}
+    state["measures"] = measures
+    state["unneeded"] = [
+        {"partition": list(move.partition), "from": list(move.owners), "to": move.member}
+        for move in compared.unneeded
+    ]
+    if compared.invalid:
+        state["invalid"] = list(compared.invalid)
+    return state
+
+
+def _measure_rows(record: Record) -> Iterator[Sequence[object]]:
+    for entry in record["comparisons"]:
+        if entry["states"] is None:
+            yield entry["assignor"], "", "", "", "", "", f"{entry['failed']}: {entry['reason']}"
+            continue
+        for state in entry["states"]:
+            for name, one in state["measures"].items():
+                numbers = (one["value"], one.get("minimum", "–"), one.get("optimum", "–"))
+                yield entry["assignor"], state.get("step", ""), name, *numbers, _verdict(one)
+            for text in state.get("invalid", ()):
+                yield entry["assignor"], state.get("step", ""), "", "", "", "", f"invalid: {text}"
+
+
+def _verdict(measure: Record) -> str:
+    if "minimum" not in measure:
+        return "minimum unknown"
+    if measure["value"] > measure["minimum"]:
+        return "above the minimum"
+    return "minimum" if measure["minimum"] == measure["bound"] else "minimum not proven"
+
+
+def _move_rows(record: Record) -> Iterator[Sequence[object]]:
+    for entry in record["comparisons"]:
+        if entry["states"] is None:
+            yield "", f"{entry['failed']}: {entry['reason']}"
+            continue
+        for state in entry["states"]:
+            for move in state["unneeded"]:
+                topic, number = move["partition"]
+                owners = ", ".join(move["from"])
+                yield state.get("step", ""), f"{topic}-{number}: {owners} → {move['to']}"
+
+
+def states_of_documents(
+    output_format: Format, limits: SearchLimits, *, output: Path | None = None
+) -> OtherKinds:
+    """Compare the current state of each document with the optimum.
+
+    With ``output``, write a page and ``plan.json`` per document.
+    """
+
+    def process(document: KindDocument) -> GroupResult:
+        state = current_state(document, limits=limits)
+        record, files = state.record(), {}
+        if output is not None:
+            events, more, assumption = _events(document, limits)
+            files = {
+                PLAN_PAGE: render_state_page(
+                    state,
+                    events=events,
+                    recommendation=more.get("recommendation"),
+                    assumption=assumption,
+                ),
+                "plan.json": json.dumps({**record, **more}, indent=2) + "\n",
+            }
+        if output_format is Format.TABLE:
+            # The verdict contains the condition.
+            print_note(f"{document.id}: {state.verdict}")
+            del record["condition"]
+        return GroupResult(record, files=files)
+
+    layout = TableLayout(
+        first=("measure",), numbers=("current", "minimum", "bound"), rows=_state_rows
+    )
+    return OtherKinds(process=process, layout=layout, output=output)
+
+
+def _state_rows(record: Record) -> Iterator[Sequence[object]]:
+    for name, one in record["measures"].items():
+        yield name, one["value"], one["minimum"], one["bound"]
+
+
+def _events(
+    document: KindDocument, limits: SearchLimits
+) -> tuple[PageTable | None, Record, str | None]:
+    """Return the costs of events, their settings and recommendation, and the assumptions."""
+    kind = KINDS[document.kind]
+    if kind.forecast is None:
+        return None, {}, None
+    try:
+        forecast = _forecast_record(
+            kind.forecast, document, ForecastRequest(limits=limits), "recommendation"
+        )
+    except InputError as error:
+        return None, {}, f"kassay simulates no event: {error}."
+    table = _FORECAST_LAYOUT.table([forecast])
+    named, label = [], ""
+    for _, setting, *cells in table.rows:
+        label = setting or label
+        named.append((label, *cells))
+    titles = (*table.first[1:], *table.numbers)
+    page_table = PageTable([title.replace("\n", " ") for title in titles], named)
+    return page_table, {k: forecast[k] for k in ("settings", "recommendation")}, kind.assumption
+
+
+def forecasts_of_documents(
+    command: str, request: ForecastRequest, output_format: Format
+) -> OtherKinds:
+    """Forecast the events of each document, for ``kassay forecast`` or ``kassay what-if``."""
+    key = "recommendation" if request.changes is None else "difference"
+
+    def process(document: KindDocument) -> GroupResult:
+        kind = KINDS[document.kind]
+        if kind.forecast is None:
+            raise InputError(
+                f"kassay {command} does not apply to documents of kind {str(kind.kind)!r}: "
+                f"{kind.no_forecast}"
+            )
+        _check_settings(request, document.kind)
+        record = _forecast_record(kind.forecast, document, request, key)
+        if output_format is Format.TABLE:
+            print_note(f"{document.id}: {record[key]}")
+        return GroupResult(record)
+
+    return OtherKinds(process=process, layout=_FORECAST_LAYOUT)
+
+
+def parse_settings(texts: Iterable[str]) -> dict[str, list[str]]:
+    """Parse settings with one or several values, such as ``max.warmup.replicas=2,8``."""
+    values = {}
+    for text in texts:
+        key, separator, value = text.partition("=")
+        if not separator or not value:
+            raise typer.BadParameter(f"--set must be KEY=VALUE, got {text!r}")
+        values[key.strip()] = [one.strip() for one in value.split(",")]
+    return values
+
+
+def _check_settings(request: ForecastRequest, kind: Kind) -> None:
+    if request.changes is None:
+        return
+    known = KINDS[kind].settings
+    names = ", ".join(known)
+    if not request.changes:
+        raise typer.BadParameter(
+            f"documents of kind {str(kind)!r} need --set with a change of {names}"
+        )
+    for key in request.changes:
+        if key not in known:
+            raise typer.BadParameter(
+                f"--set: unknown setting {key!r} of kind {str(kind)!r}, expected one of {names}"
+            )
+
+
+def _forecast_record(
+    forecast: ForecastFunction, document: KindDocument, request: ForecastRequest, key: str
+) -> Record:
+    found = forecast(document, request)
+    condition = document.condition
+    sentence = found.sentence if condition is None else f"If {condition}: {found.sentence}"
+    return {**_label(document), **found.record, key: sentence}
+
+
+def _event_rows(record: Record) -> Iterator[Sequence[object]]:
+    rows = KINDS[Kind(record["kind"])].event_rows
+    return iter(()) if rows is None else rows(record)
+
+
+_OF_ONE_KIND = ("stopped\ns", "per task\ns", "probing\nmin", "state\nmoves", "fewest")
+_FORECAST_LAYOUT = TableLayout(
+    first=("setting", "event"),
+    numbers=("rebalances", "starts", *_OF_ONE_KIND),
+    optional=_OF_ONE_KIND,
+    not_empty=_OF_ONE_KIND,
+    rows=_event_rows,
+)
+
+
+def documents_of_files(files: Iterable[Path], kind: Kind) -> Iterator[KindDocument]:
+    """Yield the documents of files. Raise InputError for the first invalid one."""
+    for file in files:
+        with open_text(file) as stream:
+            for _, document in read_kind_documents(stream, name=name_of(file), kind=kind):
+                if isinstance(document, InputError):
+                    raise document
+                yield document
+
+
+def hunt_documents(
+    search: DocumentHunt, documents: Iterable[KindDocument], directory: Path
+) -> None:
+    """Write the counterexamples of a search to a directory, and print the smallest ones."""
+    found: list[DocumentCounterexample] = []
+    write_text(directory / "found.jsonl", "")
+    for one in search.search(documents):
+        found.append(one)
+        with (directory / "found.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json_line(dict(one.document.content)) + "\n")
+    found.sort(key=lambda one: (one.size, one.text))
+    lines = (json_line(dict(one.document.content)) + "\n" for one in found)
+    write_text(directory / "groups.jsonl", "".join(lines))
+    typer.echo(
+        f"{search.searched} documents: {search.assignor} is above the minimum of {search.measure} "
+        f"on {search.above}; different smallest documents: {len(found)}"
+    )
+    rows: list[Record] = [
+        {
+            "document": one.document.id,
+            "places": one.size.places,
+            "tasks": one.size.tasks,
+            "value": one.value,
+            "minimum": one.minimum,
+        }
+        for one in found[:_PRINTED]
+    ]
+    print_table(rows)

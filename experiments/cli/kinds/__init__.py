@@ -1,1 +1,0 @@
-"""Results of commands for share groups, Streams applications and Connect clusters."""

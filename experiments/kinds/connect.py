@@ -1,0 +1,480 @@
+"""Connect clusters: comparison of their stable states, and forecasts of their events.
+
+Each stable state is two groups: a connector is a topic, a task a partition, and a worker a member;
+the connectors themselves are the partitions of one topic.
+
+The clock of a forecast is simulated with the port of Kafka's incremental assignor: a rebalance
+takes no time, and only the wait for ``scheduled.rebalance.max.delay.ms`` stops a task.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import chain, pairwise
+from typing import Any
+
+from kassay.experiments.kinds.group_kind import (
+    Answer,
+    CurrentState,
+    Forecast,
+    ForecastRequest,
+    GroupKind,
+    Record,
+    integer_setting,
+)
+from kassay.experiments.kinds.measures import (
+    KindComparison,
+    KindMeasure,
+    balance_measures,
+    measure_level,
+    unneeded_if_balanced,
+)
+from kassay.reference.assignors.connect.simulated_cluster import (
+    DEFAULT_MAX_DELAY,
+    assign_eagerly,
+    assign_incrementally,
+)
+from kassay.reference.documents.kind_documents import Kind, KindDocument, parse_kind_document
+from kassay.reference.model.assignment import Assignment, violations
+from kassay.reference.model.assignor_result import UpstreamError
+from kassay.reference.model.errors import InputError
+from kassay.reference.model.group import Group, Member, Topic
+from kassay.reference.model.ownership import rejoin
+from kassay.solver.limits import SearchLimits
+from kassay.solver.solve import solve
+
+_BALANCE_LEVELS = ("sum_of_squares", "movement")
+_TASK_LEVELS = ("sum_of_squares", "topic_spread", "movement")
+DELAY = "scheduled.rebalance.max.delay.ms"
+_MARGIN = 10_000
+"""Milliseconds by which a delay exceeds the time of a restart."""
+_END = 2  # multiples of the delay after which all waits have ended
+
+
+def compare_connect_cluster(
+    document: KindDocument, answer: Answer, limits: SearchLimits
+) -> list[KindComparison]:
+    """Compare each stable state with the optimum after the previous stable state."""
+    steps: Any = document.content["steps"]
+    found: list[KindComparison] = []
+    previous, stopped = [Assignment({}), Assignment({})], 0
+    for number, (step, state) in enumerate(zip(steps, answer["steps"], strict=True)):
+        if not state.get("stable", True) or not step["workers"]:
+            continue
+        connectors = step["connectors"]
+        topics = (
+            tuple(Topic(name, count) for name, count in connectors.items()),
+            tuple(Topic(name, 1) for name in connectors),
+        )
+        placed = [_tasks(state["state"]), _connectors(state["state"])]
+        both = [
+            _compare_state(list(step["workers"]), *parts, limits)
+            for parts in zip(topics, placed, previous, strict=True)
+        ]
+        measures = [
+            replace(one, name=f"{kind}_{one.name}")
+            for kind, comparison in zip(("task", "connector"), both, strict=True)
+            for one in comparison.measures
+        ]
+        if "task_downtime_ms" in state:
+            # A rebalance takes no time in the simulation, so no task has to stop.
+            wait = state["task_downtime_ms"] - stopped
+            measures.append(KindMeasure("task_stopped_ms", wait, 0, 0))
+            stopped = state["task_downtime_ms"]
+        unneeded = chain.from_iterable(one.unneeded for one in both)
+        invalid = chain.from_iterable(one.invalid for one in both)
+        found.append(KindComparison(tuple(measures), tuple(unneeded), number, tuple(invalid)))
+        previous = placed
+    return found
+
+
+def _compare_state(
+    workers: list[str],
+    topics: tuple[Topic, ...],
+    answer: Assignment,
+    before: Assignment,
+    limits: SearchLimits,
+) -> KindComparison:
+    """Compare the tasks, or the connectors, of a state with the optimum."""
+    names = tuple(topic.name for topic in topics)
+    bare = Group(topics, tuple(Member(worker, names) for worker in workers))
+    group = rejoin(bare, {worker: before[worker] for worker in workers if worker in before})
+    invalid = tuple(violations(group, answer))
+    if invalid:
+        return KindComparison((), invalid=invalid)
+    best = solve(group, levels=_TASK_LEVELS, limits=limits)
+    chosen = {level.name: level.value for level in best.levels}
+    fewest = solve(group, levels=_BALANCE_LEVELS, limits=limits)
+    measures = balance_measures(group, answer, fewest, chosen)
+    if any(topic.partitions > 1 for topic in topics):
+        measures.insert(1, measure_level(group, answer, best, "topic_spread", chosen))
+    return KindComparison(tuple(measures), unneeded_if_balanced(group, answer, fewest))
+
+
+def _tasks(state: Mapping[str, Any]) -> Assignment:
+    """Return the tasks of each worker as partitions of their connectors."""
+    lists = {}
+    for worker, running in state.items():
+        split = [task.rpartition("-") for task in running["tasks"]]
+        lists[worker] = [(name, int(number)) for name, _, number in split]
+    return Assignment(lists)
+
+
+def _connectors(state: Mapping[str, Any]) -> Assignment:
+    """Return the connectors of each worker, each as the partition 0 of a topic."""
+    return Assignment(
+        {worker: [(name, 0) for name in running["connectors"]] for worker, running in state.items()}
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectEvent:
+    """Cost of the steps of a Connect cluster.
+
+    Parameters
+    ----------
+    rebalances
+        Number of rebalances that start or stop something, or wait.
+    stopped_task_ms, stopped_connector_ms
+        Time in which a configured task or connector ran on no worker, summed, in milliseconds.
+    started_tasks, revoked_tasks
+        Tasks that workers started, and tasks that running workers gave up.
+    affected_tasks
+        Number of different tasks that workers started.
+    is_stable
+        Whether the last step ended without a waiting delay.
+    """
+
+    rebalances: int
+    stopped_task_ms: int
+    stopped_connector_ms: int
+    started_tasks: int
+    revoked_tasks: int
+    affected_tasks: int
+    is_stable: bool
+
+
+def measure_cluster(answer: Mapping[str, Any]) -> ConnectEvent:
+    """Measure the steps of a Connect cluster after the first one.
+
+    Parameters
+    ----------
+    answer
+        Answer of ``connect-incremental`` or ``kafka-connect[@VERSION]:incremental`` for a document
+        of kind ``connect``, such as ``run_on_document(document, assignor).answer``.
+    """
+    states: Sequence[Mapping[str, Any]] = answer["steps"]
+    last, before = states[-1], states[0]
+    rounds = [one for state in states[1:] for one in state["rounds"]]
+
+    def passed(key: str) -> int:
+        return int(last[key] - before.get(key, 0))
+
+    def tasks(key: str) -> list[str]:
+        return [task for one in rounds for own in one[key].values() for task in own["tasks"]]
+
+    started = tasks("assigned")
+    return ConnectEvent(
+        rebalances=sum(
+            bool(one["assigned"] or one["revoked"] or one["delay_ms"]) for one in rounds
+        ),
+        stopped_task_ms=passed("task_downtime_ms"),
+        stopped_connector_ms=passed("connector_downtime_ms"),
+        started_tasks=len(started),
+        revoked_tasks=len(tasks("revoked")),
+        affected_tasks=len(set(started)),
+        is_stable=last["stable"],
+    )
+
+
+def _answer_measures(answer: Answer) -> list[KindMeasure]:
+    """Return the number of tasks that workers start after the first step."""
+    if "rounds" not in answer["steps"][-1]:  # the eager protocol
+        return []
+    return [KindMeasure("task_starts", measure_cluster(answer).started_tasks, None, None)]
+
+
+def last_step(document: KindDocument) -> Mapping[str, Any]:
+    """Return the last step of a Connect cluster. Raise InputError if it has no worker."""
+    steps: Any = document.content["steps"]
+    if not steps or not steps[-1]["workers"]:
+        raise InputError(f"cluster {document.id!r}: the last step has no worker")
+    last: Mapping[str, Any] = steps[-1]
+    return last
+
+
+def state_after_events(document: KindDocument) -> Answer:
+    """Return the connectors and tasks per worker after the last step of a cluster.
+
+    They are those of the port that belongs to the protocol of the document.
+
+    Raises
+    ------
+    InputError
+        If the assignor fails, such as for a step without workers.
+    """
+    is_eager = document.content.get("protocol") == "eager"
+    try:
+        answer: Any = (assign_eagerly if is_eager else assign_incrementally)(document)
+    except UpstreamError as error:
+        raise InputError(f"cluster {document.id!r}: the assignor fails: {error}") from None
+    state: Mapping[str, Any] = answer["steps"][-1]["state"]
+    return state
+
+
+def _current_state(document: KindDocument) -> CurrentState:
+    last = last_step(document)
+    running = last.get("running")
+    if running is None:
+        running = state_after_events(document)
+    state: Any = {
+        worker: {"connectors": [], "tasks": [], **running.get(worker, {})}
+        for worker in last["workers"]
+    }
+    content = {**document.content, "steps": [{**last, "running": state}]}
+    loads = {
+        worker: {key: len(entries) for key, entries in own.items()} for worker, own in state.items()
+    }
+    return CurrentState(replace(document, content=content), {"steps": [{"state": state}]}, loads)
+
+
+@dataclass(frozen=True, slots=True)
+class EventCost:
+    """Cost of an event: rebalances, task starts, and time in which tasks have no worker.
+
+    ``stopped_ms`` is the sum over the tasks, ``stopped_ms_per_task`` the sum divided by the number
+    of started tasks, rounded up, and ``longest_stop_ms`` the maximum of a task.
+    """
+
+    rebalances: int
+    task_starts: int
+    stopped_ms: int
+    stopped_ms_per_task: int
+    longest_stop_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class DelayForecast:
+    """Costs of the events with one setting of the delay.
+
+    ``restart`` is the worker with the highest cost, ``rolling_restart`` a restart of one worker
+    after the other, ``scale_out`` a new worker, ``loss`` a worker that does not come back; None if
+    it is the only worker.
+    """
+
+    delay_ms: int
+    restart: EventCost
+    rolling_restart: EventCost
+    scale_out: EventCost
+    loss: EventCost | None
+
+
+def forecast_connect_cluster(document: KindDocument, request: ForecastRequest) -> Forecast:
+    """Forecast the events from the last step of a document of kind connect.
+
+    By default, the compared delays are 0, and 10 s below and above the time of a restart; the last
+    one is recommended unless the current setting is as good.
+
+    Raises
+    ------
+    InputError
+        If the cluster has no worker or no task, or uses the eager protocol.
+    UsageError
+        If a delay is not an integer of at least 0.
+    """
+    start = _Start.of(document)
+    current: Any = document.content.get("scheduled_rebalance_max_delay_ms", DEFAULT_MAX_DELAY)
+    downtime = request.downtime_ms
+    compared = [0, max(0, downtime - _MARGIN), downtime + _MARGIN]
+    candidates = compared[-1:]
+    if request.changes is not None:
+        compared = candidates = [integer_setting(DELAY, one) for one in request.changes[DELAY]]
+    delays = sorted({*compared, current})
+    found = [_forecast(start, delay, downtime, request.pause_ms) for delay in delays]
+    by_delay = {one.delay_ms: one for one in found}
+    best = min((by_delay[delay] for delay in candidates), key=_restart_cost)
+    record = {"current_delay_ms": current, "settings": [asdict(one) for one in found]}
+    return Forecast(record, _recommendation(by_delay[current], best, downtime))
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """Connectors, and the connectors and tasks of each worker, before the event."""
+
+    connectors: Mapping[str, int]
+    running: Mapping[str, Mapping[str, Sequence[str]]]
+
+    @classmethod
+    def of(cls, document: KindDocument) -> "_Start":
+        content: Any = document.content
+        where = f"cluster {document.id!r}"
+        if content.get("protocol", "sessioned") == "eager":
+            raise InputError(f"{where}: protocol: the eager protocol has no delay to forecast")
+        connectors = last_step(document)["connectors"]
+        if not sum(connectors.values()):
+            raise InputError(
+                f"{where}: the last step has no task; add a connector with tasks to its connectors"
+            )
+        return cls(connectors, state_after_events(document))
+
+    def step(self, workers: Sequence[str], wait_ms: int = 0, **keys: object) -> dict[str, object]:
+        return {"workers": workers, "connectors": self.connectors, "wait_ms": wait_ms, **keys}
+
+
+def _forecast(start: _Start, delay: int, downtime: int, pause: int) -> DelayForecast:
+    workers = list(start.running)
+    alone_ms = downtime if len(workers) == 1 else 0
+    restarts = [
+        _cost(start, delay, _restart(start, workers, worker, downtime, 0), alone_ms)
+        for worker in workers
+    ]
+    rolling: list[dict[str, object]] = []
+    present = workers
+    for worker in workers:
+        rolling += _restart(start, present, worker, downtime, pause if rolling else 0)
+        present = [_renamed(one) if one == worker else one for one in present]
+    losses = [
+        _cost(start, delay, [start.step([one for one in workers if one != worker])])
+        for worker in workers[: len(workers) if len(workers) > 1 else 0]
+    ]
+    return DelayForecast(
+        delay,
+        max(restarts, key=lambda cost: (cost.stopped_ms_per_task, cost.stopped_ms)),
+        _cost(start, delay, rolling, alone_ms),
+        _cost(start, delay, [start.step([*workers, "new-worker"])]),
+        max(losses, key=lambda cost: cost.stopped_ms, default=None),
+    )
+
+
+def _restart(
+    start: _Start, workers: list[str], worker: str, downtime: int, wait: int
+) -> list[dict[str, object]]:
+    """Return the steps in which a worker leaves and comes back under another member id."""
+    others = [one for one in workers if one != worker]
+    back = [_renamed(one) if one == worker else one for one in workers]
+    if not others:
+        # A cluster of one worker has no leader during the restart, so its tasks only wait for it.
+        return [start.step(back, wait + downtime, new_leader=True)]
+    return [
+        start.step(others, wait, until_stable=False),
+        start.step(back, downtime, until_stable=False),
+    ]
+
+
+def _renamed(worker: str) -> str:
+    return f"{worker} (restarted)"
+
+
+def _cost(
+    start: _Start, delay: int, steps: Sequence[dict[str, object]], alone_ms: int = 0
+) -> EventCost:
+    """Run the steps from the start, and add up the rebalances, starts and stopped times.
+
+    ``alone_ms`` is the time in which the cluster has no worker, so that all tasks are stopped.
+    """
+    first = start.step(list(start.running), running=start.running)
+    final = {**steps[-1], "wait_ms": _END * delay}
+    sequence = [first, *steps, final]
+    content = {
+        "kind": "connect",
+        "scheduled_rebalance_max_delay_ms": delay,
+        "steps": sequence,
+    }
+    document = parse_kind_document(content, kind=Kind.CONNECT, where="forecast")
+    answer: Any = assign_incrementally(document)
+    event = measure_cluster(answer)
+    return EventCost(
+        event.rebalances,
+        event.started_tasks,
+        event.stopped_task_ms + alone_ms * sum(start.connectors.values()),
+        -(-event.stopped_task_ms // max(1, event.affected_tasks)) + alone_ms,
+        max(_stopped_times(sequence, answer["steps"]).values(), default=0) + alone_ms,
+    )
+
+
+def _stopped_times(
+    steps: Sequence[Mapping[str, Any]], states: Sequence[Mapping[str, Any]]
+) -> Counter[str]:
+    """Return the milliseconds for which each task stops after the first step."""
+    worker_of = {task: w for w, own in states[0]["state"].items() for task in own["tasks"]}
+    since: dict[str, int] = {}
+    times: Counter[str] = Counter()
+    for step, (before, state) in zip(steps[1:], pairwise(states), strict=True):
+        event = before["at_ms"] + step["wait_ms"]
+        for one in state["rounds"]:
+            # Rebalances before the event end earlier delays.
+            lost = [t for t, w in worker_of.items() if w not in step["workers"]]
+            stopped = lost if one["at_ms"] >= event else []
+            stopped += [task for own in one["revoked"].values() for task in own["tasks"]]
+            for task in stopped:
+                worker_of.pop(task, None)
+                since.setdefault(task, one["at_ms"])
+            for worker, own in one["assigned"].items():
+                for task in own["tasks"]:
+                    worker_of[task] = worker
+                    times[task] += one["at_ms"] - since.pop(task, one["at_ms"])
+    return times
+
+
+def _restart_cost(forecast: DelayForecast) -> tuple[int, int]:
+    return forecast.restart.task_starts, forecast.restart.stopped_ms_per_task
+
+
+def _recommendation(current: DelayForecast, best: DelayForecast, downtime: int) -> str:
+    now, then = current.restart, best.restart
+    restart = f"a restart of {_seconds(downtime)}"
+    if _restart_cost(current) <= _restart_cost(best):
+        return (
+            f"Keep {DELAY} at {_seconds(current.delay_ms)}: {restart} stops each task {_stop(now)}."
+        )
+    if now.task_starts > then.task_starts:
+        return (
+            f"For fewer task starts, set {DELAY} to {_seconds(best.delay_ms)}: {restart} "
+            f"starts {then.task_starts} tasks instead of {now.task_starts}, "
+            f"and stops each of them {_stop(then)} instead of {_stop(now)}."
+        )
+    return (
+        f"Set {DELAY} to {_seconds(best.delay_ms)}: {restart} stops each "
+        f"task {_stop(then)} instead of {_stop(now)}."
+    )
+
+
+def _stop(cost: EventCost) -> str:
+    """Return the mean stopped time per task; it is marked as mean if the tasks differ."""
+    differs = cost.longest_stop_ms != cost.stopped_ms_per_task
+    return _seconds(cost.stopped_ms_per_task) + (" on average" if differs else "")
+
+
+def _seconds(milliseconds: int) -> str:
+    return f"{milliseconds / 1000:g} s"
+
+
+def _event_rows(record: Record) -> Iterator[Sequence[object]]:
+    for setting in record["settings"]:
+        label = f"delay {_seconds(setting['delay_ms'])}"
+        for event, cost in setting.items():
+            if event == "delay_ms" or cost is None:
+                continue
+            stopped, per_task = cost["stopped_ms"] / 1000, cost["stopped_ms_per_task"] / 1000
+            yield (
+                *(label, event.replace("_", " "), cost["rebalances"], cost["task_starts"]),
+                *(f"{stopped:g}", f"{per_task:g}", "", "", ""),
+            )
+            label = ""
+
+
+CONNECT = GroupKind(
+    kind=Kind.CONNECT,
+    title="Connect cluster",
+    places="workers",
+    topics="connectors",
+    lever="kassay forecast compares settings of the delay",
+    compare=compare_connect_cluster,
+    current_state=_current_state,
+    answer_measures=_answer_measures,
+    forecast=forecast_connect_cluster,
+    settings=(DELAY,),
+    assumption="Simulated events: a worker is back 30 s after its stop, and the next worker of "
+    "a rolling restart stops 30 s later. A rebalance takes no time.",
+    event_rows=_event_rows,
+)

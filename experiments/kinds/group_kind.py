@@ -1,0 +1,154 @@
+"""What kassay can do with a kind of groups, and how it does this."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kassay.experiments.implementations.runner import DocumentRunResult, Ending
+from kassay.experiments.kinds.measures import KindComparison, KindMeasure
+from kassay.reference.documents.kind_documents import Kind, KindDocument
+from kassay.reference.model.errors import UsageError
+from kassay.solver.limits import SearchLimits
+
+Answer = Mapping[str, Any]
+"""Answer of an assignor, or of members, processes or workers: see docs/kinds.md."""
+Record = Mapping[str, Any]
+"""JSON object."""
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentState:
+    """What the members, processes or workers of a document have, in the form of an answer.
+
+    ``document`` is the document to which the answer belongs. ``loads`` has the numbers of
+    partitions, tasks or connectors per member, process or worker.
+    """
+
+    document: KindDocument
+    answer: Answer
+    loads: Mapping[str, Mapping[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class StableRun:
+    """Run of an assignor until its answer is stable.
+
+    Parameters
+    ----------
+    ending, detail
+        `Ending.OK`, or the reason why there is no stable answer.
+    rebalances
+        Number of rebalances until then.
+    compare
+        Function that compares the stable answer with the optimum.
+    measures
+        Measures of the rebalances. They have no minimum.
+    """
+
+    ending: Ending
+    detail: str | None = None
+    rebalances: int = 1
+    compare: Callable[[SearchLimits], KindComparison] | None = None
+    measures: Sequence[KindMeasure] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForecastRequest:
+    """Events and changes of a forecast.
+
+    Parameters
+    ----------
+    downtime_ms, pause_ms
+        Time from the stop of a worker to its return, and from its return to the stop of the next
+        worker.
+    assignors
+        Further assignors to compare with the current one.
+    changes
+        Values per setting, as texts; each combination is compared with the current settings. By
+        default, the kind selects the changes, and the forecast recommends one of them.
+    """
+
+    limits: SearchLimits
+    downtime_ms: int = 30_000
+    pause_ms: int = 30_000
+    assignors: Sequence[str] = ()
+    changes: Mapping[str, Sequence[str]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """JSON object of a forecast, and its recommendation or the differences in one sentence."""
+
+    record: Record
+    sentence: str
+
+
+ForecastFunction = Callable[[KindDocument, ForecastRequest], Forecast]
+
+
+def integer_setting(key: str, text: str, *, minimum: int = 0) -> int:
+    """Parse an integer setting. Raise UsageError for another text."""
+    if not text.isdecimal() or int(text) < minimum:
+        raise UsageError(f"--set: {key} must be an integer of at least {minimum}, got {text!r}")
+    return int(text)
+
+
+def ending_without_answer(result: DocumentRunResult) -> tuple[Ending, str]:
+    """Return the ending of a run that has no valid answer, and its reason."""
+    if result.livelock is not None:
+        return Ending.NONTERMINATING, result.livelock
+    if result.answer is not None:
+        return Ending.INVALID, str(result.answer["error"])
+    return Ending.FAILED, ": ".join(filter(None, (result.failed, result.reason)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupKind:
+    """A kind of groups: its words, and the functions for its documents.
+
+    `parse_kind_document` parses the documents, and `run_on_document` runs the assignors of each
+    kind.
+
+    Parameters
+    ----------
+    title
+        Name of one group.
+    places, topics
+        Keys of a document with the members, processes or workers, and with the topics,
+        subtopologies or connectors.
+    lever
+        What an operator can change.
+    compare
+        Compare an answer with the optimum: once, or once per stable state.
+    current_state
+        Return what the places have now.
+    run_until_stable
+        Run an assignor until its answer is stable. None if its first answer is.
+    answer_measures
+        Return measures of a stable answer that have no minimum.
+    forecast
+        Forecast events. None if kassay does not simulate them: see ``no_forecast``.
+    settings
+        Settings that a forecast can change.
+    assumption
+        Events that the forecast simulates, in one sentence.
+    event_rows
+        Yield the rows of the table of a forecast from its JSON object: setting, event,
+        rebalances, starts, stopped seconds, those per task, minutes of probing, state moves,
+        fewest state moves.
+    """
+
+    kind: Kind
+    title: str
+    places: str
+    topics: str
+    lever: str
+    compare: Callable[[KindDocument, Answer, SearchLimits], list[KindComparison]]
+    current_state: Callable[[KindDocument], CurrentState]
+    run_until_stable: Callable[[KindDocument, str], StableRun] | None = None
+    answer_measures: Callable[[Answer], Sequence[KindMeasure]] = lambda _: ()
+    forecast: ForecastFunction | None = None
+    no_forecast: str | None = None
+    settings: Sequence[str] = ()
+    assumption: str | None = None
+    event_rows: Callable[[Record], Iterator[Sequence[object]]] | None = None

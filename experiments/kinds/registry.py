@@ -1,0 +1,67 @@
+"""The kinds of groups, and comparisons of their assignors with the optimum."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from kassay.experiments.implementations.runner import DocumentRunResult, Ending, run_on_document
+from kassay.experiments.kinds.connect import CONNECT
+from kassay.experiments.kinds.group_kind import (
+    Answer,
+    GroupKind,
+    StableRun,
+    ending_without_answer,
+)
+from kassay.experiments.kinds.measures import KindComparison
+from kassay.experiments.kinds.share import SHARE
+from kassay.experiments.kinds.streams import STREAMS, STREAMS_GROUP
+from kassay.reference.documents.kind_documents import Kind, KindDocument
+from kassay.solver.limits import SearchLimits
+
+KINDS: Mapping[Kind, GroupKind] = {
+    one.kind: one for one in (SHARE, STREAMS_GROUP, STREAMS, CONNECT)
+}
+"""Every kind of groups other than consumer groups."""
+
+
+def compare_assignor(
+    document: KindDocument, name: str, *, limits: SearchLimits
+) -> tuple[DocumentRunResult, list[KindComparison]]:
+    """Run an assignor on a document, and compare its answer with the optimum.
+
+    If the answer for a Kafka Streams application requests a further rebalance, the stable
+    assignment after the probing rebalances is compared as well. ``step`` is then the number of the
+    rebalance. Without an answer, there is no comparison.
+    """
+    result = run_on_document(document, name)
+    if result.answer is None:
+        return result, []
+    compared = compare_answer(document, result.answer, limits=limits)
+    if result.answer.get("followup_rebalance"):
+        compared = [replace(one, step=1) for one in compared]
+        stable = run_until_stable(document, name)
+        if stable.compare is not None and stable.rebalances > 1:
+            compared.append(stable.compare(limits))
+    return result, compared
+
+
+def compare_answer(
+    document: KindDocument, answer: Answer, *, limits: SearchLimits
+) -> list[KindComparison]:
+    """Compare an answer with the optimum: once, or once per stable state of a Connect cluster."""
+    return KINDS[document.kind].compare(document, answer, limits)
+
+
+def run_until_stable(document: KindDocument, assignor: str) -> StableRun:
+    """Run an assignor until its answer is stable. The last stable state is compared."""
+    kind = KINDS[document.kind]
+    if kind.run_until_stable is not None:
+        return kind.run_until_stable(document, assignor)
+    result = run_on_document(document, assignor)
+    answer = result.answer
+    if answer is None:
+        return StableRun(*ending_without_answer(result))
+    return StableRun(
+        Ending.OK,
+        compare=lambda limits: kind.compare(document, answer, limits)[-1],
+        measures=kind.answer_measures(answer),
+    )

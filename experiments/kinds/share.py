@@ -1,0 +1,111 @@
+"""Share groups: several members can have the same partition.
+
+A share group is a group with several members per partition.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from itertools import chain
+from typing import Any
+
+from kassay.experiments.kinds.group_kind import CurrentState, GroupKind
+from kassay.experiments.kinds.measures import (
+    KindComparison,
+    KindMeasure,
+    balance_measures,
+    measure_level,
+    unneeded_if_balanced,
+)
+from kassay.reference.documents.kind_documents import Kind, KindDocument
+from kassay.reference.model.assignment import Assignment, violations
+from kassay.reference.model.group import Group, Member, Topic
+from kassay.reference.model.topic_partitions import Partitions
+from kassay.solver.limits import SearchLimits
+from kassay.solver.solve import solve
+
+SHARE_LEVELS = ("idle_members", "members_per_partition", "sum_of_squares", "movement", "slots")
+_SLOT_LEVELS = ("idle_members", "slots")
+_BALANCE_LEVELS = ("sum_of_squares", "movement")
+
+
+def compare_share_group(
+    document: KindDocument, answer: Mapping[str, Any], limits: SearchLimits
+) -> list[KindComparison]:
+    """Compare an answer with the fewest slots, and with the optimum for its copies."""
+    assigned = Assignment({m: [(t, n) for t, n in pairs] for m, pairs in answer["members"].items()})
+    free = share_group(document, None)
+    invalid = tuple(violations(free, assigned))
+    uncovered = sum(text.endswith("is not assigned") for text in invalid)
+    coverage = KindMeasure("uncovered_partitions", uncovered, 0, 0, 0)
+    if invalid:
+        return [KindComparison((coverage,), invalid=invalid)]
+    pairs = chain.from_iterable(assigned.values())
+    fixed = share_group(document, Counter((tp.topic, tp.partition) for tp in pairs))
+    best = solve(free, levels=SHARE_LEVELS, limits=limits)
+    fewest = solve(free, levels=_SLOT_LEVELS, limits=limits)
+    balance = solve(fixed, levels=_BALANCE_LEVELS, limits=limits)
+    chosen = {level.name: level.value for level in best.levels}
+    measures = [
+        measure_level(free, assigned, solution, name, chosen)
+        for solution, name in (
+            (fewest, "idle_members"),
+            (fewest, "slots"),
+            (best, "members_per_partition"),
+        )
+    ]
+    measures += balance_measures(fixed, assigned, balance, chosen)
+    unneeded = unneeded_if_balanced(fixed, assigned, balance)
+    return [KindComparison((coverage, *measures), unneeded)]
+
+
+def share_group(document: KindDocument, copies: Mapping[tuple[str, int], int] | None) -> Group:
+    """Return the group of a share group, with a number of members per partition.
+
+    By default, each assignable partition has at least one member, and the others have none.
+    """
+    topics: Any = document.content["topics"]
+    members: Any = document.content["members"]
+    subscribed = {name for member in members for name in member["topics"]}
+    built, known = [], set()
+    for name, fields in topics.items():
+        count = fields if isinstance(fields, int) else fields["partitions"]
+        assignable = range(count) if isinstance(fields, int) else fields.get("assignable")
+        numbers = set(range(count) if assignable is None else assignable)
+        known |= {(name, number) for number in range(count)}
+        ranges = [(1, len(members)) if number in numbers else (0, 0) for number in range(count)]
+        if copies is not None:
+            given = [copies.get((name, number), 0) for number in range(count)]
+            ranges = [(number, number) for number in given]
+        built.append(Topic(name, count, copies=tuple(ranges) if name in subscribed else None))
+    return Group(
+        tuple(built),
+        tuple(
+            Member(
+                one["id"],
+                tuple(one["topics"]),
+                holds=Partitions.of(tp for tp in map(tuple, one.get("owned", ())) if tp in known),
+            )
+            for one in members
+        ),
+        id=document.id,
+    )
+
+
+def _current_state(document: KindDocument) -> CurrentState:
+    members: Any = document.content["members"]
+    owned = {one["id"]: one.get("owned", []) for one in members}
+    loads = {id: {"partitions": len(pairs)} for id, pairs in owned.items()}
+    return CurrentState(document, {"members": owned}, loads)
+
+
+SHARE = GroupKind(
+    kind=Kind.SHARE,
+    title="Share group",
+    places="members",
+    topics="topics",
+    lever="the broker's assignor decides, and Kafka has no other one for share groups",
+    compare=compare_share_group,
+    current_state=_current_state,
+    no_forecast="a rebalance moves no state and stops no partition, and no setting changes the "
+    "answer of the broker's assignor",
+)
