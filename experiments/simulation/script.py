@@ -143,8 +143,6 @@ _EVENT_KEYS: dict[Action, tuple[str, ...]] = {
     Action.GROW: ("topic", "partitions"),
     Action.FAIL_OVER: ("for",),
 }
-_MEMBER_KEYS = {"assigning": "assignment_time", "starts": "start_at"}
-"""Former keys of members, still accepted, and their present names."""
 
 
 def parse_script(text: str, name: str) -> Script:
@@ -243,8 +241,7 @@ def _numbered_members(node: ConfigNode, topics: Mapping[str, TopicPlan]) -> tupl
     ``count`` creates members that are numbered from 0.
     """
     keys = ("id", "count", "topics", "static", "rack", "rate", "every", "library")
-    items = node.only(*keys, *_MEMBER_KEYS.values(), *_MEMBER_KEYS)
-    items = {_MEMBER_KEYS.get(key, key): value for key, value in items.items()}
+    items = node.only(*keys, "assignment_time", "start_at")
     _require(node, items, "id", "topics")
     plan = MemberPlan(
         id=items["id"].text(),

@@ -74,9 +74,9 @@ def test_every_and_times_repeat_an_event() -> None:
     assert script.measured_from == 10_000
 
 
-def test_former_member_keys_are_accepted() -> None:
-    text = "topics: {t: 1}\nmembers: [{id: c, topics: [t], assigning: 2s, starts: 1s}]\n"
-    (member,) = parse_script(text, "former.yaml").members
+def test_members_have_a_time_of_assignment_and_of_start() -> None:
+    text = "topics: {t: 1}\nmembers: [{id: c, topics: [t], assignment_time: 2s, start_at: 1s}]\n"
+    (member,) = parse_script(text, "good.yaml").members
     assert (member.assignment_time, member.start_at) == (2_000, 1_000)
 
 
