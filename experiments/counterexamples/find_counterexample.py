@@ -9,7 +9,7 @@ from fractions import Fraction
 from kassay.experiments.comparison.compare import Comparer
 from kassay.experiments.comparison.comparison_result import Comparison
 from kassay.experiments.comparison.optimum import LIMITS, CaseLimits, solve_optimum
-from kassay.experiments.counterexamples.namings import canonical_form, namings
+from kassay.experiments.counterexamples.namings import group_kind, namings
 from kassay.experiments.counterexamples.shrinking import shrink
 from kassay.experiments.implementations.library_catalogue import is_custom_assignor, repetitions_of
 from kassay.experiments.implementations.runner import Ending, StableResult, run, run_until_stable
@@ -164,7 +164,7 @@ class CaseSearch:
     # The largest severity, as a fraction; the next columns are None without shortcoming.
     severity: str | None = None
     smallest: str | None = None  # the group after shrinking, as JSON
-    kind: str | None = None  # its canonical form
+    kind: str | None = None  # see `group_kind`
     smallest_severity: str | None = None
 
 
@@ -219,7 +219,7 @@ def _search(case: Case, options: CounterexampleOptions) -> CaseSearch:
         short=len(short),
         severity=str(severity),
         smallest=json.dumps(group_document(smallest), ensure_ascii=False, separators=(",", ":")),
-        kind=canonical_form(smallest),
+        kind=group_kind(smallest),
         smallest_severity=str(reached),
     )
 

@@ -1,4 +1,4 @@
-"""Gallery of counterexamples: one verified group per canonical form, with an explanation."""
+"""Gallery of counterexamples: one verified group per kind, with an explanation."""
 
 import json
 from collections import Counter
@@ -16,7 +16,6 @@ from kassay.experiments.counterexamples.find_counterexample import (
     Shortcoming,
     measure_shortfall,
 )
-from kassay.experiments.counterexamples.namings import short_name
 from kassay.experiments.counterexamples.shrinking import GroupSize, size_of
 from kassay.experiments.implementations.runner import run
 from kassay.experiments.plotting.assignment_figure import AssignmentPanel, assignment_panels, plural
@@ -36,11 +35,11 @@ _SHOWN_ERRORS = 20
 class GalleryEntry:
     """A counterexample in a gallery, with its severity, assignment, optimum and explanation.
 
-    The group is the smallest one found with its canonical form.
+    The group is the smallest one found of its kind.
     """
 
     group: Group
-    kind: str  # short name of its canonical form, the same in every gallery
+    kind: str  # see `group_kind`
     severity: Fraction
     cases: int  # number of cases that shrank to this kind
     first_cases: tuple[str, ...]
@@ -157,7 +156,7 @@ def _entry(
         assigned = livelock.state if isinstance(livelock, LivelockError) else None
     return GalleryEntry(
         group=group,
-        kind=short_name(kind),
+        kind=kind,
         severity=shortfall.severity,
         cases=len(same_kind),
         first_cases=tuple(search.case for search in same_kind[:_SHOWN_CASES]),

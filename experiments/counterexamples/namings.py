@@ -1,31 +1,24 @@
-"""Names of a group: the canonical form without names, and all copies with permuted names.
+"""Names of a group: its kind without names, and all copies with permuted names.
 
 Results of assignors depend on names and order, so that two groups of the same kind can have
-different results. The canonical form is for counting kinds.
+different results.
 """
 
-import json
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from itertools import permutations, product
-from math import factorial, prod
 
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
 
-_MAX_ORDERS = 5_040
 
-# Description without names; members appear by their rank or position.
-_Description = tuple[object, ...]
+def group_kind(group: Group) -> str:
+    """Return a hash of 12 digits that does not depend on the names and order of a group.
 
-
-def canonical_form(group: Group) -> str:
-    """Describe a group independently of the names and order of its members and topics.
-
-    Groups with equal descriptions are equal up to names. The reverse is true except for groups
-    with too many equal members to try all of their orders. Generations are compared by order only.
+    It combines Weisfeiler-Lehman hashes of the graph of members, topics and partitions, one hash
+    per marked member: without marks, some groups of 3 members and 4 partitions that differ have
+    equal hashes. Generations are compared by order only.
 
     Examples
     --------
@@ -37,17 +30,50 @@ def canonical_form(group: Group) -> str:
     ...             Member(id="b", subscription=("t",), owned=[("t", n) for n in second]),
     ...         ),
     ...     )
-    >>> canonical_form(two([0], [])) == canonical_form(two([], [1]))
+    >>> group_kind(two([0], [])) == group_kind(two([], [1]))
     True
-    >>> canonical_form(two([0], [])) == canonical_form(two([0], [1]))
+    >>> group_kind(two([0], [])) == group_kind(two([0], [1]))
     False
     """
-    return min(_to_text(_describe_group(group, order)) for order in _orders(group))
+    import networkx as nx  # noqa: PLC0415 - only a hunt needs it
+
+    graph = nx.Graph()
+    for topic in group.topics:
+        graph.add_node(topic.name, label="topic")
+        for number in range(topic.partitions):
+            weight = topic.weights[number] if topic.weights else None
+            racks = topic.racks[number] if topic.racks else None
+            partition = TopicPartition(topic.name, number)
+            graph.add_node(partition, label=repr((weight, racks)))
+            graph.add_edge(topic.name, partition)
+    for index, member in enumerate(group.members):
+        graph.add_node(index, label=repr(_member_label(group, member)))
+        # Subscriptions and claims can refer to topics and partitions that do not exist.
+        graph.add_edges_from((index, name) for name in member.subscription)
+        for tp in member.owned:
+            graph.add_edges_from(((index, tp), (tp, tp.topic)))
+    labels = dict(graph.nodes(data="label", default="missing"))
+    hashes = []
+    for index in range(len(group.members)):
+        nx.set_node_attributes(graph, labels | {index: f"{labels[index]} marked"}, "label")
+        # Two steps lead from a member to the members with common topics.
+        steps = 2 * len(group.members)
+        hashes.append(nx.weisfeiler_lehman_graph_hash(graph, node_attr="label", iterations=steps))
+    return sha256("".join(sorted(hashes)).encode()).hexdigest()[:12]
 
 
-def short_name(canonical_form: str) -> str:
-    """Return a hash of 12 characters that identifies a canonical form."""
-    return sha256(canonical_form.encode()).hexdigest()[:12]
+def _member_label(group: Group, member: Member) -> tuple[object, ...]:
+    generations = sorted({m.generation for m in group.members if len(m.owned)})
+    return (
+        generations.index(member.generation) if len(member.owned) else None,
+        member.instance_id is not None,
+        member.rack,
+        member.capacity,
+        member.protocol_version,
+        member.sub_generation,
+        member.user_data,
+        sorted(number for _, number in member.streams),
+    )
 
 
 def renamed(group: Group, *, members: Sequence[int], topics: Sequence[Topic]) -> Group:
@@ -72,123 +98,6 @@ def _renamed_member(member: Member, name: str, names: dict[str, str]) -> Member:
         ),
         streams=tuple(sorted((names.get(topic, topic), n) for topic, n in member.streams)),
     )
-
-
-def _orders(group: Group) -> Iterator[tuple[int, ...]]:
-    """Yield all orders of the members that are sorted by `_member_ranks`.
-
-    Yield only one order if there are more than 5,040.
-    """
-    by_rank: dict[int, list[int]] = defaultdict(list)
-    for index, rank in enumerate(_member_ranks(group)):
-        by_rank[rank].append(index)
-    classes = [by_rank[rank] for rank in sorted(by_rank)]
-    if prod(factorial(len(members)) for members in classes) > _MAX_ORDERS:
-        yield tuple(index for members in classes for index in members)
-        return
-    for chosen in product(*(permutations(members) for members in classes)):
-        yield tuple(index for members in chosen for index in members)
-
-
-def _member_ranks(group: Group) -> list[int]:
-    """Rank the members of a group by their roles in the group, independently of names.
-
-    The ranks are refined until they no longer change.
-    """
-    ranks = [0] * len(group.members)
-    while True:
-        topics = _describe_topics(group, ranks)
-        texts = [
-            _to_text(
-                (
-                    rank,
-                    _describe_member(group, index),
-                    sorted(_describe_references(group, index, topics), key=_to_text),
-                )
-            )
-            for index, rank in enumerate(ranks)
-        ]
-        rank_of_text = {text: number for number, text in enumerate(sorted(set(texts)))}
-        refined = [rank_of_text[text] for text in texts]
-        if len(set(refined)) == len(set(ranks)):
-            return refined
-        ranks = refined
-
-
-def _describe_group(group: Group, order: tuple[int, ...]) -> _Description:
-    position = [0] * len(order)
-    for place, index in enumerate(order):
-        position[index] = place
-    return (
-        [_describe_member(group, index) for index in order],
-        sorted(_describe_topics(group, position).values(), key=_to_text),
-    )
-
-
-def _describe_references(
-    group: Group, index: int, topics: dict[str, _Description]
-) -> list[_Description]:
-    """Describe the topics that a member subscribes to or owns partitions of."""
-    member = group.members[index]
-    owned = [tp.topic for tp in member.owned]
-    names = dict.fromkeys([*member.subscription, *owned])
-    return [(topics[name], name in member.subscription, owned.count(name)) for name in names]
-
-
-def _describe_topics(group: Group, marks: Sequence[int]) -> dict[str, _Description]:
-    """Describe each topic by the members that subscribe to it or claim its partitions.
-
-    ``marks`` are the ranks or positions that replace the names of the members.
-    """
-    claims: dict[TopicPartition, list[int]] = defaultdict(list)
-    subscribers: dict[str, list[int]] = defaultdict(list)
-    for index, member in enumerate(group.members):
-        for tp in member.owned:
-            claims[tp].append(marks[index])
-        for name in member.subscription:
-            subscribers[name].append(marks[index])
-    table = group.topic_table()
-    claimed_numbers: dict[str, set[int]] = defaultdict(set)
-    for tp in claims:
-        claimed_numbers[tp.topic].add(tp.partition)
-    descriptions: dict[str, _Description] = {}
-    for name in dict.fromkeys([*table, *subscribers, *claimed_numbers]):
-        topic = table.get(name)
-        existing = range(topic.partitions if topic else 0)
-        partitions = [
-            (
-                number in existing,
-                sorted(claims.get(TopicPartition(name, number), ())),
-                topic.weights[number] if topic and topic.weights and number in existing else None,
-                topic.racks[number] if topic and topic.racks and number in existing else None,
-            )
-            for number in sorted({*existing, *claimed_numbers[name]})
-        ]
-        descriptions[name] = (
-            topic is not None,
-            sorted(subscribers[name]),
-            sorted(partitions, key=_to_text),
-        )
-    return descriptions
-
-
-def _describe_member(group: Group, index: int) -> _Description:
-    member = group.members[index]
-    generations = sorted({m.generation for m in group.members if len(m.owned)})
-    return (
-        generations.index(member.generation) if len(member.owned) else None,
-        member.instance_id is not None,
-        member.rack,
-        member.capacity,
-        member.protocol_version,
-        member.sub_generation,
-        member.user_data,
-        sorted(number for _, number in member.streams),
-    )
-
-
-def _to_text(description: object) -> str:
-    return json.dumps(description, separators=(",", ":"))
 
 
 def namings(group: Group) -> Iterator[Group]:

@@ -18,7 +18,7 @@ from kassay.experiments.counterexamples.find_counterexample import (
 )
 from kassay.experiments.counterexamples.gallery import gallery, render_gallery
 from kassay.experiments.counterexamples.namings import (
-    canonical_form,
+    group_kind,
     namings,
     renamed,
 )
@@ -62,13 +62,13 @@ def shuffled(group: Group, seed: int) -> Group:
 
 
 def test_exhaustive_groups_are_of_different_kinds():
-    assert len({canonical_form(group) for group in SMALL_GROUPS}) == len(SMALL_GROUPS)
+    assert len({group_kind(group) for group in SMALL_GROUPS}) == len(SMALL_GROUPS)
 
 
-def test_the_canonical_form_ignores_names_and_order():
+def test_the_kind_of_a_group_ignores_names_and_order():
     groups = [*SMALL_GROUPS[::7], *(entry.group for entry in NAMED_GROUPS.values())]
     for seed, group in enumerate(groups):
-        assert canonical_form(shuffled(group, seed)) == canonical_form(group)
+        assert group_kind(shuffled(group, seed)) == group_kind(group)
 
 
 def test_namings_differ_and_are_of_one_kind():
@@ -77,7 +77,7 @@ def test_namings_differ_and_are_of_one_kind():
         assert candidates[0] == group
         documents = {json.dumps(group_document(candidate)) for candidate in candidates}
         assert len(documents) == len(candidates)
-        assert {canonical_form(candidate) for candidate in candidates} == {canonical_form(group)}
+        assert {group_kind(candidate) for candidate in candidates} == {group_kind(group)}
 
 
 def test_the_number_of_namings_matches_combinatorics():
@@ -193,12 +193,12 @@ def test_exhaustive_search_finds_group_a(searched):
     _, _, found = searched
     smallest = found.entries[0].group
     assert size_of(smallest) <= size_of(NAMED_GROUPS["A"].group)
-    assert canonical_form(smallest) == canonical_form(NAMED_GROUPS["A"].group)
+    assert group_kind(smallest) == group_kind(NAMED_GROUPS["A"].group)
 
 
 def test_every_entry_is_of_its_own_kind_and_misses_the_optimum(searched):
     _, _, found = searched
-    assert len({canonical_form(entry.group) for entry in found.entries}) == len(found.entries) > 3
+    assert len({group_kind(entry.group) for entry in found.entries}) == len(found.entries) > 3
     for entry in found.entries:
         assert not compare(entry.group, "sticky").least_imbalance
         assert run_until_stable(entry.group, "sticky").assignment == entry.assigned
