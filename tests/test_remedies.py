@@ -19,8 +19,7 @@ from kassay.experiments.kinds.streams_events import (
 from kassay.experiments.study.families.document_families import StreamsApplications
 from kassay.reference import violations
 from kassay.reference.assignors import assign
-from kassay.reference.assignors.streams.client_state import ClientState
-from kassay.reference.assignors.streams.high_availability import AssignmentConfigs
+from kassay.reference.assignors.streams import AssignmentConfigs, ClientState
 from kassay.reference.documents.kind_documents import Kind, TaskId, parse_kind_document
 from kassay.reference.model.assignment import movement
 from kassay.reference.model.metrics import sum_of_squares

@@ -9,14 +9,14 @@ from collections.abc import Callable, Sequence
 from math import lcm
 from typing import NamedTuple
 
-from kassay.reference.assignors.streams import high_availability
-from kassay.reference.assignors.streams.client_state import ClientState
-from kassay.reference.assignors.streams.high_availability import (
+from kassay.reference.assignors.streams import (
     UPSTREAM_TARGETS,
     AssignmentConfigs,
+    ClientState,
     Targets,
+    assign_application,
+    is_caught_up,
 )
-from kassay.reference.assignors.streams.task_movement import is_caught_up
 from kassay.reference.documents.kind_documents import KindDocument, TaskId
 from kassay.reference.java.hash_codes import uuid_key
 from kassay.reference.protocol.streams_messages import RUNNING
@@ -44,13 +44,13 @@ class Chain(NamedTuple):
 def assign(document: KindDocument) -> dict[str, object]:
     """Assign with targets of active and standby tasks that need the fewest state moves."""
     targets = Targets(_place_active, _place_standbys)
-    return high_availability.assign_document(document, targets=targets)
+    return assign_application(document, targets=targets)
 
 
 def assign_active(document: KindDocument) -> dict[str, object]:
     """Change the targets of active tasks only."""
     targets = UPSTREAM_TARGETS._replace(place_active=_place_active)
-    return high_availability.assign_document(document, targets=targets)
+    return assign_application(document, targets=targets)
 
 
 def _place_active(

@@ -29,7 +29,7 @@ from kassay.experiments.kinds.measures import (
     measure_level,
     unneeded_if_balanced,
 )
-from kassay.reference.assignors.connect.simulated_cluster import (
+from kassay.reference.assignors.connect_cluster import (
     DEFAULT_MAX_DELAY,
     assign_eagerly,
     assign_incrementally,

@@ -14,7 +14,7 @@ from kassay.experiments.implementations.runner import (
     run_on_document,
 )
 from kassay.experiments.kinds.group_kind import ending_without_answer
-from kassay.reference.assignors.streams.high_availability import AssignmentConfigs
+from kassay.reference.assignors.streams import AssignmentConfigs
 from kassay.reference.documents.kind_documents import KindDocument, parse_task
 from kassay.reference.model.errors import InputError
 

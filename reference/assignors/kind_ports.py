@@ -3,9 +3,12 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from kassay.reference.assignors.connect import simulated_cluster
-from kassay.reference.assignors.share import simple
-from kassay.reference.assignors.streams import high_availability
+from kassay.reference.assignors.connect_cluster import (
+    assign_eagerly,
+    assign_incrementally,
+)
+from kassay.reference.assignors.share import assign_share_group
+from kassay.reference.assignors.streams import assign_application
 from kassay.reference.documents.kind_documents import Kind, KindDocument
 
 
@@ -18,9 +21,9 @@ class KindPort:
 
 
 KIND_PORTS = {
-    "share": KindPort(Kind.SHARE, simple.assign_document),
-    "connect-incremental": KindPort(Kind.CONNECT, simulated_cluster.assign_incrementally),
-    "connect-eager": KindPort(Kind.CONNECT, simulated_cluster.assign_eagerly),
-    "streams-high-availability": KindPort(Kind.STREAMS, high_availability.assign_document),
+    "share": KindPort(Kind.SHARE, assign_share_group),
+    "connect-incremental": KindPort(Kind.CONNECT, assign_incrementally),
+    "connect-eager": KindPort(Kind.CONNECT, assign_eagerly),
+    "streams-high-availability": KindPort(Kind.STREAMS, assign_application),
 }
 """The ports by name."""

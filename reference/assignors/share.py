@@ -38,7 +38,7 @@ class ShareGroup:
     members: Sequence[ShareMember]
 
 
-def assign_document(document: KindDocument) -> dict[str, object]:
+def assign_share_group(document: KindDocument) -> dict[str, object]:
     """Return the answer for a checked document of a share group."""
     members: Any = document.content["members"]
     topics: Any = document.content["topics"]

@@ -1,20 +1,112 @@
-"""Port of ``IncrementalCooperativeAssignor``: few revocations, and a delay for lost workers.
+"""Ports of the assignors of Kafka Connect.
 
-Upstream: org.apache.kafka.connect.runtime.distributed.IncrementalCooperativeAssignor,
-connect-runtime 3.5 to 4.3. Methods keep upstream's names and order.
+Upstream: EagerAssignor and IncrementalCooperativeAssignor of
+org.apache.kafka.connect.runtime.distributed, connect-runtime 3.5 to 4.3. Methods keep
+upstream's names and order.
 """
 
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from itertools import islice
-from typing import TypeVar
+from dataclasses import dataclass, field
+from itertools import cycle, islice
+from typing import Self, TypeVar
 
-from kassay.reference.assignors.connect.connectors_and_tasks import ConnectorsAndTasks
 from kassay.reference.java.hash_codes import utf16_key
 from kassay.reference.java.hash_order import string_order
 from kassay.reference.model.assignor_result import UpstreamError
+
+Task = tuple[str, int]
+"""Connector and number of a task."""
+
+
+@dataclass(slots=True)
+class ConnectorsAndTasks:
+    """Two sets with the order of insertion, as the keys of dictionaries."""
+
+    connectors: dict[str, None] = field(default_factory=dict)
+    tasks: dict[Task, None] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, connectors: Iterable[str], tasks: Iterable[Task]) -> Self:
+        """Return the distinct connectors and tasks in the given order."""
+        return cls(dict.fromkeys(connectors), dict.fromkeys(tasks))
+
+    @classmethod
+    def configured(cls, connectors: Mapping[str, int]) -> Self:
+        """Return sorted connectors and their tasks, from numbers of tasks per connector."""
+        names = sorted(connectors, key=utf16_key)
+        return cls.of(
+            names, ((name, number) for name in names for number in range(connectors[name]))
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.connectors or self.tasks)
+
+    def __len__(self) -> int:
+        return len(self.connectors) + len(self.tasks)
+
+    def copy(self) -> Self:
+        """Return an independent copy."""
+        return type(self)(dict(self.connectors), dict(self.tasks))
+
+    def add(self, other: "ConnectorsAndTasks") -> None:
+        """Append the entries that are missing."""
+        self.connectors.update(other.connectors)
+        self.tasks.update(other.tasks)
+
+    def remove(self, other: "ConnectorsAndTasks") -> None:
+        """Remove the entries of another set."""
+        for connector in other.connectors:
+            self.connectors.pop(connector, None)
+        for task in other.tasks:
+            self.tasks.pop(task, None)
+
+    def without(self, *others: "ConnectorsAndTasks") -> Self:
+        """Return the entries that no other set contains, in the same order."""
+        left = self.copy()
+        for other in others:
+            left.remove(other)
+        return left
+
+    def common(self, other: "ConnectorsAndTasks") -> Self:
+        """Return the entries that another set contains too."""
+        return self.without(self.without(other))
+
+    def sorted(self) -> Self:
+        """Return the entries in the order of names and numbers."""
+        return self.of(sorted(self.connectors, key=utf16_key), sorted(self.tasks, key=task_key))
+
+    def document(self) -> dict[str, list[str]]:
+        """Return the JSON value of an answer."""
+        entries = self.sorted()
+        return {
+            "connectors": list(entries.connectors),
+            "tasks": [f"{connector}-{number}" for connector, number in entries.tasks],
+        }
+
+
+def task_key(task: Task) -> tuple[bytes, int]:
+    """Return a sort key that orders tasks like ``ConnectorTaskId.compareTo``."""
+    return utf16_key(task[0]), task[1]
+
+
+def assign_in_a_circle(
+    workers: Iterable[str], connectors: Mapping[str, int]
+) -> dict[str, ConnectorsAndTasks]:
+    """Assign connectors with the given numbers of tasks to the sorted workers."""
+    assigned = {worker: ConnectorsAndTasks() for worker in sorted(workers, key=utf16_key)}
+    if not assigned:
+        return {}
+    configured = ConnectorsAndTasks.configured(connectors)
+    # One circle for both lists: the first task follows the last connector.
+    circle = cycle(assigned.values())
+    for connector in configured.connectors:
+        next(circle).connectors[connector] = None
+    for task in configured.tasks:
+        next(circle).tasks[task] = None
+    return assigned
+
 
 E = TypeVar("E")
 Loads = dict[str, ConnectorsAndTasks]

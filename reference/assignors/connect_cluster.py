@@ -8,9 +8,12 @@ revocation, or without revocation and delay.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from kassay.reference.assignors.connect import eager
-from kassay.reference.assignors.connect.connectors_and_tasks import ConnectorsAndTasks, Task
-from kassay.reference.assignors.connect.incremental import IncrementalCooperativeAssignor
+from kassay.reference.assignors.connect import (
+    ConnectorsAndTasks,
+    IncrementalCooperativeAssignor,
+    Task,
+    assign_in_a_circle,
+)
 from kassay.reference.documents.kind_documents import KindDocument
 from kassay.reference.java.hash_codes import utf16_key
 from kassay.reference.java.hash_map import set_capacity
@@ -25,7 +28,7 @@ _MAX_REBALANCES = 1000
 def assign_eagerly(document: KindDocument) -> dict[str, object]:
     """Return the state after each step with the eager assignor."""
     steps: Any = document.content["steps"]
-    states = (eager.assign(step["workers"], step["connectors"]) for step in steps)
+    states = (assign_in_a_circle(step["workers"], step["connectors"]) for step in steps)
     return {"steps": [{"state": _documents(state)} for state in states]}
 
 

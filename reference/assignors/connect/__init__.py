@@ -1,1 +1,0 @@
-"""Ports of the assignors of Kafka Connect, and a cluster of workers with a simulated clock."""

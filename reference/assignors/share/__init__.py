@@ -1,1 +1,0 @@
-"""Port of the assignor of share groups, which runs in the broker."""

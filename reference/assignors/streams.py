@@ -1,0 +1,482 @@
+"""Port of ``HighAvailabilityTaskAssignor``, the default task assignor of Kafka Streams.
+
+Upstream: HighAvailabilityTaskAssignor, TaskMovement, DefaultStandbyTaskAssignor,
+ClientTagAwareStandbyTaskAssignor, ClientState and ConstrainedPrioritySet of
+org.apache.kafka.streams.processor.internals.assignment, kafka-streams 4.2 to 4.3, without the
+rack-aware strategies.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import cycle
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from kassay.reference.documents.kind_documents import KindDocument, TaskId, parse_task
+from kassay.reference.java.hash_codes import uuid_key
+from kassay.reference.java.hash_map import HashMap
+from kassay.reference.java.priority_queue import poll_order
+from kassay.reference.model.assignor_result import UpstreamError
+from kassay.reference.model.errors import InputError
+from kassay.reference.protocol.streams_messages import RUNNING
+
+
+@dataclass(slots=True)
+class ClientState:
+    """A process: its state of each stateful task, and the tasks that it is assigned.
+
+    Parameters
+    ----------
+    id
+        The 128 bits of the process id.
+    capacity
+        Number of threads.
+    lags
+        Lag per stateful task, in records; `RUNNING` for active tasks.
+    """
+
+    id: int
+    capacity: int
+    lags: Mapping[TaskId, int]
+    tags: Mapping[str, str]
+    active: set[TaskId] = field(default_factory=set)
+    standby: set[TaskId] = field(default_factory=set)
+
+    def has_assigned(self, task: TaskId) -> bool:
+        """Return whether the process has the task, active or standby."""
+        return task in self.active or task in self.standby
+
+    @property
+    def assigned_count(self) -> int:
+        """Number of active and standby tasks."""
+        return len(self.active) + len(self.standby)
+
+    @property
+    def assigned_load(self) -> float:
+        """Number of active and standby tasks per thread."""
+        return self.assigned_count / self.capacity
+
+    @property
+    def active_load(self) -> float:
+        """Number of active tasks per thread."""
+        return len(self.active) / self.capacity
+
+
+class ConstrainedPrioritySet:
+    """Processes by load. Ties are broken by process id, as signed UUIDs.
+
+    ``weight`` returns the load. ``constraint`` returns whether a process may take a task.
+    """
+
+    def __init__(
+        self,
+        constraint: Callable[[ClientState, TaskId], bool],
+        weight: Callable[[ClientState], float],
+    ) -> None:
+        self._constraint = constraint
+        self._weight = weight
+        self._clients: dict[int, ClientState] = {}
+
+    def poll(
+        self, task: TaskId, extra: Callable[[ClientState], bool] = lambda _: True
+    ) -> ClientState | None:
+        """Remove and return the allowed process with the lowest load, or return None."""
+        allowed = (c for c in self._clients.values() if self._constraint(c, task) and extra(c))
+        client = min(allowed, key=lambda c: (self._weight(c), uuid_key(c.id)), default=None)
+        if client is not None:
+            del self._clients[client.id]
+        return client
+
+    def offer_all(self, clients: Iterable[ClientState]) -> None:
+        """Add processes, each at most once."""
+        self._clients.update((client.id, client) for client in clients)
+
+
+Tag = tuple[str, str]
+"""Key and value of a client tag."""
+
+
+def assign_to_least_loaded(
+    clients: Sequence[ClientState], stateful: Iterable[TaskId], standbys: int
+) -> None:
+    """Assign each task to the least loaded processes without a copy."""
+    by_load = _least_loaded()
+    by_load.offer_all(clients)
+    for task in stateful:
+        _assign_remaining(by_load, task, standbys)
+
+
+def assign_to_different_tags(
+    clients: Sequence[ClientState], stateful: Sequence[TaskId], standbys: int, keys: Sequence[str]
+) -> None:
+    """Assign each task to processes with other values of the tags ``keys``, as far as possible."""
+    values: dict[str, dict[str, None]] = {}
+    members: dict[Tag, list[ClientState]] = {}
+    for client in clients:
+        for key, value in client.tags.items():
+            values.setdefault(key, {})[value] = None
+            members.setdefault((key, value), []).append(client)
+    by_load = _least_loaded()
+    # Upstream serves the remaining tasks in the order of a hash map.
+    remaining: HashMap[TaskId, int] = HashMap(_task_hash, sort_key=tuple)
+    for task in stateful:
+        remaining.put(task, standbys)
+    for task in stateful:
+        active = next(client for client in clients if task in client.active)
+        by_load.offer_all(clients)
+        used, missing = [active], standbys
+        excluded: dict[Tag, list[ClientState]] = {}
+        while missing > 0:
+            _exclude_used_tags(used, keys, values, members, excluded)
+            taken = [id(client) for group in excluded.values() for client in group]
+            standby = by_load.poll(task, lambda one, taken=taken: id(one) not in taken)  # type: ignore[misc]
+            if standby is None:
+                break
+            standby.standby.add(task)
+            used.append(standby)
+            missing -= 1
+        if missing > 0:
+            remaining.put(task, missing)
+        else:
+            remaining.remove(task)
+    by_load.offer_all(clients)
+    for task, missing in list(remaining.items()):
+        _assign_remaining(by_load, task, missing)
+
+
+def _exclude_used_tags(
+    used: Sequence[ClientState],
+    keys: Sequence[str],
+    values: Mapping[str, Mapping[str, None]],
+    members: Mapping[Tag, list[ClientState]],
+    excluded: dict[Tag, list[ClientState]],
+) -> None:
+    """Exclude the processes with the tags of the last used one.
+
+    A tag with no more values than used processes no longer excludes any.
+    """
+    for key, value in used[-1].tags.items():
+        if key not in keys:
+            continue
+        if len(values[key]) <= len(used):
+            for one in values[key]:
+                excluded.pop((key, one), None)
+        else:
+            excluded[key, value] = members[key, value]
+
+
+def is_allowed_movement(source: ClientState, destination: ClientState) -> bool:
+    """Return whether the destination has all tags of the source."""
+    return all(destination.tags.get(key) == value for key, value in source.tags.items())
+
+
+def _least_loaded() -> ConstrainedPrioritySet:
+    return ConstrainedPrioritySet(
+        lambda client, task: not client.has_assigned(task), lambda client: client.assigned_load
+    )
+
+
+def _assign_remaining(by_load: ConstrainedPrioritySet, task: TaskId, missing: int) -> None:
+    for _ in range(missing):
+        client = by_load.poll(task)
+        if client is None:
+            return
+        client.standby.add(task)
+        by_load.offer_all([client])
+
+
+def _task_hash(task: TaskId) -> int:
+    """Return the hash code of a ``TaskId`` without a topology name."""
+    value = (31 * (31 * (31 + task.subtopology) + task.partition)) & 0xFFFFFFFF
+    return value - (1 << 32) if value & 0x80000000 else value
+
+
+_UNBOUNDED = 2**63 - 1
+
+
+@dataclass(slots=True)
+class Movements:
+    """Processes with their lags, and the warm-up replicas that are left.
+
+    Parameters
+    ----------
+    clients
+        The processes, sorted by id.
+    acceptable_lag
+        ``acceptable.recovery.lag``: a process with at most this lag counts as caught up.
+    """
+
+    clients: Sequence[ClientState]
+    acceptable_lag: int
+    remaining_warmups: int
+    _warmups: set[tuple[int, TaskId]] = field(default_factory=set)
+
+    def assign_active_task_movements(self) -> int:
+        """Move active tasks to processes that are more caught up; return their number."""
+        by_load = self._caught_up_by_load()
+        needed = self._needed(lambda client: sorted(client.active))
+        for task, destination in needed:
+            source = by_load.poll(task, lambda client, task=task: task in client.standby)  # type: ignore[misc]
+            if source is None:
+                source = by_load.poll(task)
+            if source is None:
+                source = self._by_lag(task)[0]
+            destination.active.remove(task)
+            if task in source.standby:
+                source.standby.remove(task)
+                destination.standby.add(task)
+            elif self._take_warmup():
+                destination.standby.add(task)
+                self._warmups.add((destination.id, task))
+            source.active.add(task)
+            by_load.offer_all([source, destination])
+        return len(needed)
+
+    def assign_standby_task_movements(self) -> int:
+        """Add standby tasks on processes that are more caught up; return their number."""
+        by_load = self._caught_up_by_load()
+        moved = 0
+        for task, destination in self._needed(self._movable_standbys):
+            source = by_load.poll(task, lambda client, task=task: not client.has_assigned(task))  # type: ignore[misc]
+            if source is None:
+                source = self._most_caught_up_without(task, destination)
+            if source is None:
+                continue
+            source.standby.add(task)
+            if not self._take_warmup():
+                destination.standby.remove(task)
+            by_load.offer_all([source, destination])
+            moved += 1
+        return moved
+
+    def _movable_standbys(self, client: ClientState) -> list[TaskId]:
+        return [task for task in sorted(client.standby) if (client.id, task) not in self._warmups]
+
+    def _needed(
+        self, tasks: Callable[[ClientState], Iterable[TaskId]]
+    ) -> list[tuple[TaskId, ClientState]]:
+        """Return tasks on processes that are not caught up, fewest caught-up processes first."""
+        found = [
+            (self._number_caught_up(task), task, client)
+            for client in self.clients
+            for task in tasks(client)
+            if not self._is_caught_up(client, task)
+            and min(other.lags[task] for other in self.clients) < client.lags[task]
+        ]
+        # Two standbys of one task have equal priorities.
+        ordered = poll_order(found, key=lambda movement: movement[:2])
+        return [(task, client) for _, task, client in ordered]
+
+    def _number_caught_up(self, task: TaskId) -> int:
+        return sum(self._is_caught_up(client, task) for client in self.clients)
+
+    def _is_caught_up(self, client: ClientState, task: TaskId) -> bool:
+        return is_caught_up(client, task, self.acceptable_lag)
+
+    def _caught_up_by_load(self) -> ConstrainedPrioritySet:
+        by_load = ConstrainedPrioritySet(self._is_caught_up, lambda client: client.assigned_load)
+        by_load.offer_all(self.clients)
+        return by_load
+
+    def _by_lag(self, task: TaskId) -> list[ClientState]:
+        return sorted(self.clients, key=lambda client: (client.lags[task], uuid_key(client.id)))
+
+    def _most_caught_up_without(self, task: TaskId, destination: ClientState) -> ClientState | None:
+        for client in self._by_lag(task):
+            if client is destination:
+                return None
+            if not client.has_assigned(task):
+                return client
+        return None
+
+    def _take_warmup(self) -> bool:
+        self.remaining_warmups -= 1
+        return self.remaining_warmups >= 0
+
+
+def is_caught_up(client: ClientState, task: TaskId, acceptable_lag: int) -> bool:
+    """Return whether a process runs the task, or has an acceptable lag."""
+    lag = client.lags[task]
+    return lag == RUNNING or acceptable_lag == _UNBOUNDED or 0 <= lag <= acceptable_lag
+
+
+_TaskSet = Callable[[ClientState], set[TaskId]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssignmentConfigs:
+    """Settings of the assignor, with Kafka's names and defaults. Lags are numbers of records."""
+
+    acceptable_recovery_lag: int = 10_000
+    max_warmup_replicas: int = 2
+    num_standby_replicas: int = 0
+    rack_aware_assignment_tags: Sequence[str] = ()
+
+
+PlaceTasks = Callable[[Sequence[ClientState], Sequence[TaskId], AssignmentConfigs], None]
+
+
+class Targets(NamedTuple):
+    """The first two steps: they place stateful tasks without regard to their state."""
+
+    place_active: PlaceTasks
+    place_standbys: PlaceTasks
+
+
+def assign_application(
+    document: KindDocument, *, targets: Targets | None = None
+) -> dict[str, object]:
+    """Return the answer for a checked document of a Streams application.
+
+    ``targets`` replaces upstream's first two steps, `UPSTREAM_TARGETS`.
+
+    Raises
+    ------
+    InputError
+        If the document has a rack-aware strategy.
+    UpstreamError
+        If the Java class throws an exception.
+    """
+    content: Any = document.content
+    config: Any = content.get("config", {})
+    strategy = config.get("rack_aware_assignment_strategy", "none")
+    if strategy != "none":
+        raise InputError(
+            f"config.rack_aware_assignment_strategy: the port supports 'none', got {strategy!r}; "
+            "use kafka-streams:high-availability, which runs Kafka's class"
+        )
+    names = AssignmentConfigs.__slots__
+    configs = AssignmentConfigs(**{n: config[n] for n in names if config.get(n) is not None})
+    ends: dict[TaskId, int] = {}
+    stateless: list[TaskId] = []
+    for name, fields in content["subtopologies"].items():
+        offsets = fields.get("end_offsets", [0] * fields["partitions"])
+        tasks = [TaskId(int(name), number) for number in range(fields["partitions"])]
+        if fields["stateful"]:
+            ends.update(zip(tasks, offsets, strict=True))
+        else:
+            stateless += tasks
+    clients = [_client_state(process, ends) for process in content["processes"]]
+    clients.sort(key=lambda client: uuid_key(client.id))
+    followup = _assign(
+        clients,
+        sorted(ends),
+        sorted(stateless),
+        configs,
+        targets or UPSTREAM_TARGETS,
+    )
+    processes = {
+        str(UUID(int=client.id)): {
+            "active": [str(task) for task in sorted(client.active)],
+            "standby": [str(task) for task in sorted(client.standby)],
+        }
+        for client in clients
+    }
+    return {"followup_rebalance": followup, "processes": processes}
+
+
+def _client_state(process: Any, ends: dict[TaskId, int]) -> ClientState:
+    active = [parse_task(text) for text in process.get("active", ())]
+    lags = {task: RUNNING if task in active else end for task, end in ends.items()}
+    for text, lag in process.get("lags", {}).items():
+        if parse_task(text) in ends:
+            lags[parse_task(text)] = lag
+    tags = process.get("tags", {})
+    return ClientState(UUID(process["id"]).int, process["threads"], lags, tags)
+
+
+def _assign(
+    clients: Sequence[ClientState],
+    stateful: Sequence[TaskId],
+    stateless: Sequence[TaskId],
+    configs: AssignmentConfigs,
+    targets: Targets,
+) -> bool:
+    """Assign sorted tasks to processes that are sorted by id.
+
+    Returns whether a follow-up rebalance is needed, because a task waits for its state.
+    """
+    if not clients and (stateful or stateless):
+        raise UpstreamError(
+            "NoSuchElementException" if stateful else "NullPointerException", "null"
+        )
+    targets.place_active(clients, stateful, configs)
+    targets.place_standbys(clients, stateful, configs)
+    movements = Movements(clients, configs.acceptable_recovery_lag, configs.max_warmup_replicas)
+    needed = movements.assign_active_task_movements()
+    needed += movements.assign_standby_task_movements()
+    _assign_stateless_active_tasks(clients, stateless)
+    return needed > 0
+
+
+def _assign_active_stateful_tasks(
+    clients: Sequence[ClientState], stateful: Sequence[TaskId], _: AssignmentConfigs
+) -> None:
+    # The state of the processes has no influence on this target, see `Movements`.
+    for task, client in zip(stateful, cycle(clients), strict=False):
+        client.active.add(task)
+    _balance_tasks_over_threads(clients, lambda client: client.active, lambda *_: True)
+
+
+def _assign_standby_replica_tasks(
+    clients: Sequence[ClientState], stateful: Sequence[TaskId], configs: AssignmentConfigs
+) -> None:
+    standbys, tags = configs.num_standby_replicas, configs.rack_aware_assignment_tags
+    if standbys == 0:
+        return
+    if tags:
+        assign_to_different_tags(clients, stateful, standbys, tags)
+    else:
+        assign_to_least_loaded(clients, stateful, standbys)
+    _balance_tasks_over_threads(
+        clients,
+        lambda client: client.standby,
+        is_allowed_movement if tags else lambda *_: True,
+    )
+
+
+UPSTREAM_TARGETS = Targets(_assign_active_stateful_tasks, _assign_standby_replica_tasks)
+
+
+def _balance_tasks_over_threads(
+    clients: Sequence[ClientState],
+    tasks_of: _TaskSet,
+    is_allowed: Callable[[ClientState, ClientState], bool],
+) -> None:
+    """Move tasks between pairs of processes while this makes their loads more even."""
+    has_moved = True
+    while has_moved:
+        has_moved = False
+        for source in clients:
+            for destination in clients:
+                if source is destination:
+                    continue
+                for task in sorted(tasks_of(source)):
+                    if not _should_move_a_task(source, destination):
+                        break
+                    if not destination.has_assigned(task) and is_allowed(source, destination):
+                        tasks_of(source).remove(task)
+                        tasks_of(destination).add(task)
+                        has_moved = True
+
+
+def _should_move_a_task(source: ClientState, destination: ClientState) -> bool:
+    skew = source.assigned_load - destination.assigned_load
+    if skew <= 0:
+        return False
+    proposed = (source.assigned_count - 1.0) / source.capacity - (
+        destination.assigned_count + 1.0
+    ) / destination.capacity
+    return 0 <= proposed < skew
+
+
+def _assign_stateless_active_tasks(
+    clients: Sequence[ClientState], stateless: Iterable[TaskId]
+) -> None:
+    by_load = ConstrainedPrioritySet(lambda *_: True, lambda client: client.active_load)
+    by_load.offer_all(clients)
+    for task in stateless:
+        client = by_load.poll(task)
+        if client is not None:
+            client.active.add(task)
+            by_load.offer_all([client])

@@ -1,1 +1,0 @@
-"""Port of the default task assignor of Kafka Streams."""
