@@ -57,7 +57,7 @@ def plain_solve(
     LevelValue(name='sum_of_squares', value=8, bound=8, slack=0)
     """
     start = time.monotonic()
-    budget = SearchBudget(start + limits.time, limits)
+    budget = SearchBudget.start(limits)
     problem = build_problem(group)
     best = keep_owned(problem)
     worst = [(level, level_value(problem, level, best)) for level in levels]

@@ -1,11 +1,15 @@
-"""Limits of a search: time, threads and stop event."""
+"""Limits of a search: counted work, a safety limit on the time, threads and a stop event.
+
+Searches count their work, in units of about one second of one core of a typical machine. The
+same input, options and seed therefore give the same result on any machine. This is the only
+module of the solver with a clock. It serves the safety limit and reported durations.
+"""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field, fields, replace
-from itertools import count
-from math import ceil, inf
+from math import inf
 from threading import Event, Thread
 from typing import ClassVar, Self, TypeVar
 
@@ -13,7 +17,22 @@ from kassay.reference.model.errors import UsageError
 
 _Result = TypeVar("_Result")
 _POLL_SECONDS = 0.02
-_SECONDS_PER_QUERY = 0.005  # of a reproducible budget
+
+
+def now() -> float:
+    """Return the seconds of a clock, to report durations."""
+    return time.monotonic()
+
+
+@dataclass
+class WorkCounter:
+    """Work of a running search, shared by all its parts.
+
+    ``is_interrupted`` is true if the safety limit or the stop event ended a part of the search.
+    """
+
+    spent: float = 0.0
+    is_interrupted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,16 +41,18 @@ class SearchLimits:
 
     Parameters
     ----------
+    work
+        Counted work in units of about one second of one core of a typical machine, such as
+        CP-SAT's deterministic time; 0 is allowed.
     time
-        Wall-clock seconds; 0 is allowed.
-    deterministic
-        CP-SAT's deterministic time per model, in its own unit of about a second; None for
-        no limit. With this limit, one worker, and if no search reaches its share of ``time``,
-        equal input gives equal output.
+        Safety limit: wall-clock seconds, or None for no limit. If it ends a search, the result
+        depends on the speed of the machine, and says so.
     workers
-        Threads of CP-SAT.
+        Threads of CP-SAT. With more than one, results are not reproducible.
     stop
         Event that another thread or a signal handler sets to stop the search early.
+    counter
+        Counter of a running search of which this search is a part.
 
     Raises
     ------
@@ -39,19 +60,20 @@ class SearchLimits:
         If a limit is negative, or there are fewer than 1 workers.
     """
 
-    time: float = 60.0
-    deterministic: float | None = None
+    work: float = 60.0
+    time: float | None = None
     workers: int = 1
     stop: Event | None = field(default=None, repr=False, compare=False)
+    counter: WorkCounter | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of(cls, limits: "SearchLimits | float") -> Self:
-        """Return limits of this class from other limits, or from a time limit in seconds.
+        """Return limits of this class from other limits, or from a safety limit in seconds.
 
         Examples
         --------
         >>> SearchLimits.of(5)
-        SearchLimits(time=5, deterministic=None, workers=1)
+        SearchLimits(work=60.0, time=5, workers=1)
         """
         if isinstance(limits, cls):
             return limits
@@ -69,17 +91,17 @@ class SearchLimits:
         return self.stop is not None and self.stop.is_set()
 
     def __post_init__(self) -> None:
-        for name, value in (("time", self.time), ("deterministic", self.deterministic)):
+        for name, value in (("work", self.work), ("time", self.time)):
             if value is not None and not _is_number(value):
                 raise UsageError(
                     f"{name} limit must be a number of at most 300 digits, got {value!r}"
                 )
         if not isinstance(self.workers, int):
             raise UsageError(f"workers must be an integer, got {self.workers!r}")
-        if not self.time >= 0:
+        if not self.work >= 0:
+            raise UsageError(f"work limit must be at least 0, got {self.work!r}")
+        if self.time is not None and not self.time >= 0:
             raise UsageError(f"time limit must be at least 0 seconds, got {self.time!r}")
-        if self.deterministic is not None and not self.deterministic >= 0:
-            raise UsageError(f"deterministic limit must be at least 0, got {self.deterministic!r}")
         if self.workers < 1:
             raise UsageError(f"workers must be at least 1, got {self.workers!r}")
 
@@ -90,145 +112,147 @@ def _is_number(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SearchBudget:
-    """Remaining limits of a running search. A deadline replaces the time limit.
+    """Remaining limits of a running search, or of a part of it.
 
-    `at_least` does not extend the deadline beyond ``latest``. `FlowClock` permits more seconds.
+    All parts share the counter. A loop that asks whether work is left spends some, so that it
+    ends.
     """
 
-    deadline: float  # in seconds of `time.monotonic`, or of a reproducible budget
+    deadline: float  # in units of the counter
     limits: SearchLimits = SearchLimits()
     seed: int = 0
-    queries: Iterator[int] | None = field(default=None, repr=False, compare=False)
-    latest: float = inf  # in the same seconds as the deadline
-    end: float = inf  # of the whole search with its grace, in seconds of `time.monotonic`
-    GRACE: ClassVar[float] = 0.5
-    """Maximum seconds after the deadline, to find a first result."""
+    counter: WorkCounter = field(default_factory=WorkCounter, repr=False, compare=False)
+    end: float = inf  # of the safety limit, in seconds of `now`
+    GRACE: ClassVar[float] = 1.0
+    """Maximum work after the deadline for a computation that cannot be interrupted, and maximum
+    seconds after the safety limit."""
 
     @classmethod
     def start(cls, limits: SearchLimits, seed: int = 0) -> Self:
         """Return a budget that starts now."""
         if seed < 0:
             raise UsageError(f"seed must be at least 0, got {seed!r}")
-        deadline = time.monotonic() + limits.time
-        end = deadline + cls.GRACE
-        return cls(deadline, limits, seed, latest=end, end=end)
+        counter = WorkCounter() if limits.counter is None else limits.counter
+        end = inf if limits.time is None else now() + limits.time
+        return cls(counter.spent + limits.work, limits, seed, counter, end)
 
     def rest(self) -> SearchLimits:
-        """Return the limits for a search that ends at the deadline."""
-        return replace(self.limits, time=self.seconds)
+        """Return the limits for a search that is a part of this one and counts its work here."""
+        seconds = None if self.end == inf else self.seconds
+        return replace(self.limits, work=self.left, time=seconds, counter=self.counter)
 
     @property
     def seconds(self) -> float:
-        """Return the remaining seconds, or 0 if the search is stopped."""
-        return 0.0 if self.has_ended else max(self.deadline - self._now(), 0.0)
+        """Return the seconds until the safety limit, infinite without one."""
+        return inf if self.end == inf else max(self.end - now(), 0.0)
 
     @property
-    def has_ended(self) -> bool:
-        """Return whether the search is stopped, or the whole search with its grace has no time."""
-        return self.limits.is_stopped or time.monotonic() >= self.end
+    def is_interrupted(self) -> bool:
+        """Return whether the search is stopped, or the safety limit is reached."""
+        if self.limits.is_stopped or (self.end < inf and now() >= self.end):
+            self.counter.is_interrupted = True
+            return True
+        return False
 
     @property
-    def has_time(self) -> bool:
-        """Return whether time is left."""
-        return self.seconds > 0
+    def left(self) -> float:
+        """Return the work that is left, or 0 if the search is interrupted."""
+        return 0.0 if self.is_interrupted else max(self.deadline - self.counter.spent, 0.0)
+
+    @property
+    def has_work(self) -> bool:
+        """Return whether work is left."""
+        return self.left > 0
+
+    def spend(self, units: float) -> None:
+        """Count work."""
+        self.counter.spent += units
 
     def part(self, share: float) -> "SearchBudget":
-        """Return a budget that ends after a share of the remaining time."""
-        left = self.seconds
+        """Return a budget that ends after a share of the work that is left."""
+        left = self.left
         return self if left == inf else replace(self, deadline=self.deadline - left * (1 - share))
 
-    def first_part(self, share: float) -> "SearchBudget":
-        """Return the budget of a first search: a share of the remaining time.
+    def until(self, units: float) -> "SearchBudget":
+        """Return a budget that ends after some work, or at the deadline if that is earlier."""
+        return replace(self, deadline=min(self.deadline, self.counter.spent + units))
 
-        Unlike a `part`, it is a search of its own: `continuation` permits the least steps until
-        half of the share, and ``latest`` is at most `GRACE` seconds after it.
+    def for_first_result(self, units: float) -> "SearchBudget":
+        """Return a budget with at least some work, also after a limit or a stop.
+
+        A search that has found nothing yet may exceed the safety limit by half of `GRACE`.
         """
-        first = self.part(share)
-        latest = min(self.latest, first.deadline + self.GRACE)
-        return replace(first, limits=replace(self.limits, time=first.seconds), latest=latest)
+        return replace(
+            self,
+            deadline=max(self.deadline, self.counter.spent + units),
+            limits=replace(self.limits, stop=None),
+            end=max(self.end, min(now() + units, self.end + self.GRACE / 2)),
+        )
 
-    def until(self, seconds: float) -> "SearchBudget":
-        """Return a budget that ends after ``seconds``, or at the deadline if that is earlier."""
-        return replace(self, deadline=min(self.deadline, self._now() + seconds))
+    def counted(self, units: float, most: int | None = None) -> Callable[[], bool]:
+        """Return a function that counts one step of some work, and whether it may run.
 
-    def at_least(self, seconds: float) -> "SearchBudget":
-        """Return a budget that lasts at least ``seconds`` from now, but not beyond ``latest``.
-
-        It also lasts after a stop of the search.
+        It permits at most ``most`` steps.
         """
-        end = min(self._now() + seconds, self.latest)
-        if self.limits.is_stopped:
-            return replace(self, deadline=end, limits=replace(self.limits, stop=None))
-        return replace(self, deadline=max(self.deadline, end))
+        steps = most
 
-    def reproducible(self) -> "SearchBudget":
-        """Return a budget with a clock that advances 5 ms per query, for reproducible results.
+        def may_continue() -> bool:
+            nonlocal steps
+            if steps is not None:
+                if steps <= 0:
+                    return False
+                steps -= 1
+            if not self.has_work:
+                return False
+            self.spend(units)
+            return True
 
-        Without a deterministic limit, return the budget itself.
+        return may_continue
+
+    def may_start(self, units: float) -> bool:
+        """Return whether a computation of some work, which cannot be interrupted, may start.
+
+        Count its work if so. It may exceed the limits by at most `GRACE`. Its expected seconds are
+        its work.
         """
-        if self.limits.deterministic is None:
-            return self
-        deadline = self.limits.deterministic
-        return replace(self, deadline=deadline, queries=count(), latest=inf)
+        is_late = self.end < inf and now() + units > self.end + self.GRACE
+        if self.limits.is_stopped or is_late:
+            self.counter.is_interrupted = True
+            return False
+        if self.counter.spent + units > self.deadline + self.GRACE:
+            return False
+        self.spend(units)
+        return True
 
-    def _now(self) -> float:
-        if self.queries is None:
-            return time.monotonic()
-        return next(self.queries) * _SECONDS_PER_QUERY
 
-    def continuation(self, most: int, *, least: int = 0) -> Callable[[], bool]:
-        """Return a function that reports whether the search may continue.
+@dataclass(frozen=True, slots=True)
+class FlowClock:
+    """Budget of network flows, which cannot be interrupted.
 
-        With a deterministic limit, the function permits ``most`` steps, or fewer if the limit is
-        below 1, and ignores the time until the end of the whole search. Otherwise, it permits
-        ``least`` steps until half of the time limit of the whole search, and further ones until
-        the deadline. Short searches therefore rarely depend on the load of the machine.
-        """
-        deterministic = self.limits.deterministic
-        if deterministic is None:
-            half = self.latest - self.GRACE - self.limits.time / 2
-            until_half = self if half == inf else replace(self, deadline=max(self.deadline, half))
-            first = limited_steps(least, lambda: until_half.has_time)
-            return lambda: first() or self.has_time
-        steps = ceil(most * min(deterministic, 1))
-        return limited_steps(steps, lambda: not self.has_ended)
+    Parameters
+    ----------
+    budget
+        A flow may end up to `SearchBudget.GRACE` after the limits of the budget.
+    expected
+        Expected work of one flow.
+    """
+
+    budget: SearchBudget
+    expected: float
+
+    def may_start(self) -> bool:
+        """Return whether a flow may start, and count its work if so."""
+        return self.budget.may_start(self.expected)
+
+    def is_over(self) -> bool:
+        """Return whether the limits are exceeded."""
+        return not self.budget.may_start(0)
 
 
 def limited_steps(most: int, may_continue: Callable[[], bool] = lambda: True) -> Callable[[], bool]:
     """Return a function that permits at most ``most`` steps, while the search may continue."""
     steps = iter(range(most))
     return lambda: may_continue() and next(steps, None) is not None
-
-
-@dataclass(frozen=True, slots=True)
-class FlowClock:
-    """Clock that decides by the expected run time whether a network flow may start.
-
-    The computation of a flow cannot be interrupted.
-
-    Parameters
-    ----------
-    budget
-        A flow may end up to `FlowClock.GRACE` seconds after the deadline of the budget.
-    expected
-        Expected seconds of one flow.
-    """
-
-    budget: SearchBudget
-    expected: float
-    GRACE: ClassVar[float] = 1.0
-
-    def may_start(self) -> bool:
-        """Return whether a flow is expected to end at most `GRACE` seconds after the deadline."""
-        return not self.is_over(self.expected)
-
-    def is_over(self, seconds: float = 0.0) -> bool:
-        """Return whether the search is stopped, or a computation of ``seconds`` is too long.
-
-        It is too long if it would end more than `GRACE` seconds after the deadline.
-        """
-        end = time.monotonic() + seconds
-        return self.budget.limits.is_stopped or end > self.budget.deadline + self.GRACE
 
 
 def call_until_stopped(

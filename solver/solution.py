@@ -158,9 +158,9 @@ def level_keys(names: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class ProgressPoint:
-    """Fewest moves found and greatest bound proven at one point in time of a search."""
+    """Fewest moves found and greatest bound proven at one point of a search."""
 
-    seconds: float  # since the start of the solve
+    work: float  # counted since the start of the search
     value: int
     bound: int
 
@@ -180,12 +180,16 @@ class Solution:
         Result of every level, in lexicographic order.
     seconds, timings
         Wall-clock time of the whole solve, and per part of it.
+    work
+        Counted work, see `SearchLimits`.
+    interrupted
+        Whether the safety limit or the stop event ended the search before the proof.
     certificate
         Claims and evidence that `certificate_errors` checks without a solver.
     conflict
         A small subset of the constraints that is infeasible, as text.
     progress
-        Improvements of movement in time order, if the search for few moves ran.
+        Improvements of movement in order, if the search for few moves ran.
     group
         The solved group.
     """
@@ -195,6 +199,8 @@ class Solution:
     levels: tuple[LevelValue, ...] = ()
     seconds: float = 0.0
     timings: Mapping[str, float] = field(default_factory=dict)
+    work: float = 0.0
+    interrupted: bool = False
     certificate: Certificate | None = None
     conflict: tuple[str, ...] = ()
     progress: tuple[ProgressPoint, ...] = ()

@@ -1,6 +1,5 @@
 """Find the optimal assignment of a group."""
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -25,7 +24,7 @@ from kassay.solver.lexicographic.solve_levels import (
     enumerate_levels,
     solve_levels,
 )
-from kassay.solver.limits import FlowClock, SearchBudget, SearchLimits
+from kassay.solver.limits import FlowClock, SearchBudget, SearchLimits, now
 from kassay.solver.network.level_network import check_arc_costs, has_arc_costs, price_flow
 from kassay.solver.network.subscription_network import prices_prove
 from kassay.solver.objective import (
@@ -75,7 +74,7 @@ def solve(
         levels in ``FLOW_LEVELS``. ``auto`` uses the first method that applies: flows,
         comparison of all assignments of a small group, searches.
     limits
-        Limits of all levels together, or a time limit in seconds. When one is reached, the best
+        Limits of all levels together, or a safety limit in seconds. When one is reached, the best
         assignment found so far is returned with its bounds.
 
     Raises
@@ -88,24 +87,31 @@ def solve(
     require_group(group)
     if method not in list(Method):
         raise UsageError(f"method must be one of {', '.join(Method)}, got {method!r}")
-    start = time.monotonic()
+    start = now()
     levels, limits = requested_levels(group, levels), SearchLimits.of(limits)
     budget = SearchBudget.start(limits, seed)
-    constraints = tuple(constraints)
+    constraints, work = tuple(constraints), budget.counter.spent
     rules = (*group_constraints(group), *constraints)
     _check_request(group, levels, rules, Method(method))
     problem = build_problem(group)
     rules = binding_constraints(problem, rules)
-    built = time.monotonic()
-    clock = FlowClock(budget, optimal_flow.expected_seconds(problem, built - start))
+    built = now()
+    clock = FlowClock(budget, optimal_flow.expected_seconds(problem))
     request = _Request(problem, levels, rules, Method(method), initial_assignment, clock)
     result = _run_first_method(request)
-    solved = time.monotonic()
+    solved = now()
     solution = _solution(problem, result, constraints)
-    end = time.monotonic()
+    end = now()
     timings = {"build": built - start, "search": solved - built, "read back": end - solved}
-    progress = tuple(replace(at, seconds=at.seconds - start) for at in result.progress)
-    return replace(solution, seconds=end - start, timings=timings, group=group, progress=progress)
+    return replace(
+        solution,
+        seconds=end - start,
+        timings=timings,
+        work=budget.counter.spent - work,
+        interrupted=budget.counter.is_interrupted and not solution.is_optimal,
+        group=group,
+        progress=result.progress,
+    )
 
 
 def _check_request(

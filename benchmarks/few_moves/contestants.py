@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +62,7 @@ def plain_cp_sat(instance: Instance, seconds: float) -> Entry:
     add_constraint(model, Capacity(instance.max_load))
     model.hint(keep_owned(problem))
     limits = SearchLimits(time=seconds)
-    budget = SearchBudget(time.monotonic() + seconds, limits)
+    budget = SearchBudget.start(limits)
     found = minimise(model, model.moves(movement_costs(problem, Movement())), budget, 0)
     if found.placement is None:
         return Entry(None, found.bound, "no solution")

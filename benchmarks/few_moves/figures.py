@@ -27,16 +27,16 @@ _TICKS = (1, 1.25, 1.5, 2, 4, 10, 40)
 
 
 def progress_figure(solution: Solution) -> Figure:
-    """Draw the moves found and the proven lower bound over the time of a search."""
+    """Draw the moves found and the proven lower bound over the work of a search."""
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
-    seconds = [point.seconds for point in solution.progress]
+    work = [point.work for point in solution.progress]
     for label, values in (
         ("moves", [point.value for point in solution.progress]),
         ("proven lower bound", [point.bound for point in solution.progress]),
     ):
-        axes.step([*seconds, solution.seconds], [*values, *values[-1:]], where="post", label=label)
-    axes.set_xlabel("seconds")
+        axes.step([*work, solution.work], [*values, *values[-1:]], where="post", label=label)
+    axes.set_xlabel("counted work")
     axes.set_ylim(bottom=0)
     axes.legend()
     return figure

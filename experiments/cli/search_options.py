@@ -232,31 +232,32 @@ def _parse_placement(group: Group, option: str, text: str) -> tuple[str, int | N
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitOptions:
-    """Command-line options that limit the time of each search."""
+    """Command-line options that limit each search."""
 
-    time_limit: float = option(
+    work: float = option(
         60.0,
-        "Time limit in seconds per group, for all searches together; the start of kassay and the "
-        "output are not counted. If kassay solves a group for both limits of its assumed "
-        "subscriptions, the limit applies to each of them (in kassay plan: to both together). In "
-        "kassay compare --libraries, study, history and hunt: per search.",
-        min=0,
-    )
-    deterministic_limit: float | None = option(
-        None,
-        "Limit per search in units of CP-SAT's deterministic time. With this limit and one "
-        "worker, results do not depend on the speed of the machine, unless a search reaches its "
-        "share of --time-limit first. Without this limit, such searches can give other results on "
-        "other machines.",
+        "Limit on the counted work of all searches of a group together. A unit takes about one "
+        "second on a typical machine. The same work gives the same results on any machine. If "
+        "kassay solves a group for both limits of its assumed subscriptions, the limit applies to "
+        "each of them (in kassay plan: to both together). In kassay compare --libraries, study, history and "
+        "hunt: per search.",
         min=0,
         metavar="UNITS",
+    )
+    time_limit: float | None = option(
+        None,
+        "Safety limit in seconds per group, as --work; no limit by default. The start of kassay "
+        "and the output are not counted. If it ends a search, the output says so, and the result "
+        "depends on the speed of the machine.",
+        min=0,
+        metavar="SECONDS",
     )
 
     def case_limits(self) -> "CaseLimits":
         """Return the limits for comparisons of assignors in a process that Ctrl-C ends."""
         from kassay.experiments.comparison.optimum import CaseLimits
 
-        return CaseLimits(time=self.time_limit, deterministic=self.deterministic_limit)
+        return CaseLimits(work=self.work, time=self.time_limit)
 
     def interruptible_limits(self) -> "CaseLimits":
         """Return the limits for comparisons of assignors that Ctrl-C can stop."""
@@ -273,8 +274,8 @@ class SearchOptions(LimitOptions):
     def limits(self) -> SearchLimits:
         """Return the limits for a search that Ctrl-C can stop."""
         return SearchLimits(
+            work=self.work,
             time=self.time_limit,
-            deterministic=self.deterministic_limit,
             workers=self.workers,
             stop=STOP,
         )

@@ -34,7 +34,7 @@ OPTIMUM = "optimum"
 HINDSIGHT = "hindsight"
 """Name of the results with minimum imbalance and the fewest moves over the whole stream."""
 
-_SEARCH_LIMITS = SearchLimits(time=600, deterministic=60)
+_SEARCH_LIMITS = SearchLimits(work=300)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ def hindsight_trajectory(family: EventStreamFamily, seed: int) -> Trajectories:
     """Compute the hindsight optimum of an event stream.
 
     There are no rows if `EventStreamFamily.has_hindsight` is false, or the fewest moves are not
-    proven within ``family.hindsight_seconds``.
+    proven within ``family.hindsight_work``.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def hindsight_trajectory(family: EventStreamFamily, seed: int) -> Trajectories:
         return Trajectories((), {})
     steps = list(family.stream(seed))
     groups = [Group(topics=step.topics, members=step.members) for step in steps]
-    found = optimal_trajectory(groups, limits=SearchLimits(time=family.hindsight_seconds))
+    found = optimal_trajectory(groups, limits=SearchLimits(work=family.hindsight_work))
     rows = []
     past = Assignment({})
     for number, (step, best) in enumerate(zip(steps, found.assignments, strict=True)):

@@ -6,15 +6,21 @@ from ortools.sat.python import cp_model
 
 from kassay.solver.constraints import Constraint
 from kassay.solver.cpsat.constraint_expressions import add_constraint
-from kassay.solver.cpsat.model import AssignmentModel, SearchResult, new_solver, search
+from kassay.solver.cpsat.model import (
+    WORK_PER_DETERMINISTIC_TIME,
+    AssignmentModel,
+    SearchResult,
+    new_solver,
+    search,
+)
 from kassay.solver.cpsat.model_ranges import load_scale
 from kassay.solver.cpsat.partition_classes import symmetry_classes
 from kassay.solver.evaluation import violated
-from kassay.solver.limits import SearchBudget, SearchLimits
+from kassay.solver.limits import SearchBudget
 from kassay.solver.problem import Problem
 
-# Seconds to shrink a conflict, beyond the caller's limit: infeasibility is proven by then.
-_SHRINKING_SECONDS = 1.5
+_SHRINKING_WORK = 1.5
+"""Work to shrink a conflict, whatever the limit: infeasibility is proven by then."""
 
 
 def find_any_placement(
@@ -27,7 +33,7 @@ def find_any_placement(
     """
     scale = load_scale(problem)
     for rounds_up in (False, True):
-        if not budget.has_time:
+        if not budget.has_work:
             break
         model = AssignmentModel(
             problem, symmetry_classes(problem, (), constraints), scale, rounds_up=rounds_up
@@ -50,9 +56,7 @@ def find_conflict(
     CP-SAT returns a set of assumptions that cannot hold together. Each assumption is then
     removed if the others are still infeasible. The result is minimal unless time runs out.
     """
-    limits = SearchLimits(workers=budget.limits.workers, stop=budget.limits.stop)
-    end = min(budget.deadline + _SHRINKING_SECONDS, budget.latest)
-    budget = SearchBudget(end, limits, budget.seed)
+    budget = budget.for_first_result(_SHRINKING_WORK)
     core = _sufficient_assumptions(problem, constraints, budget)
     for constraint in core:
         others = tuple(other for other in core if other is not constraint)
@@ -76,7 +80,10 @@ def _sufficient_assumptions(
     solver.parameters.catch_sigint_signal = False
     solver.parameters.random_seed = budget.seed % 2**31
     solver.parameters.max_time_in_seconds = budget.seconds
-    if solver.solve(model.cp) != cp_model.INFEASIBLE:
+    solver.parameters.max_deterministic_time = budget.left / WORK_PER_DETERMINISTIC_TIME
+    status = solver.solve(model.cp)
+    budget.spend(solver.response_proto.deterministic_time * WORK_PER_DETERMINISTIC_TIME)
+    if status != cp_model.INFEASIBLE:
         return tuple(constraints)
     core = set(solver.sufficient_assumptions_for_infeasibility())
     named = zip(constraints, literals, strict=True)

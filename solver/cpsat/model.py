@@ -21,8 +21,12 @@ Expression = cp_model.LinearExpr | int
 
 _MAX_COUNTS = 400_000
 """Maximum number of variables per model. It takes too long to build larger models."""
-_SECONDS_PER_COUNT, _SECONDS_PER_TERM = 2e-5, 8e-6
-"""Seconds to build and read a model, per variable and per constraint of a level."""
+_WORK_PER_COUNT, _WORK_PER_TERM = 2e-5, 8e-6
+"""Work to build and read a model, per variable and per constraint of a level."""
+WORK_PER_DETERMINISTIC_TIME = 2.0
+"""Work per unit of CP-SAT's deterministic time: its seconds in the models of this solver."""
+_WORK_PER_SEARCH = 0.01
+"""Work to start CP-SAT, so that searches of any number end."""
 _LARGE_COEFFICIENT = 2**24
 """Coefficient from which the presolve is restricted, far below the coefficients of known errors."""
 
@@ -172,14 +176,17 @@ class AssignmentModel:
 def is_small_enough(
     problem: Problem, classes: SymmetryClasses, levels: Iterable[Level], budget: SearchBudget
 ) -> bool:
-    """Return whether a model with some levels can be built within the remaining time."""
+    """Return whether a model with some levels is small enough; count the work to build it."""
     sizes = [len(consumers) for consumers in problem.consumer_sets]
     counts: int = sum(
         sizes[problem.consumer_set[partitions[0]]] for partitions in classes.partitions
     )
-    expected = counts * _SECONDS_PER_COUNT
-    expected += sum(_term_count(problem, level) for level in levels) * _SECONDS_PER_TERM
-    return counts <= _MAX_COUNTS and budget.seconds > expected
+    expected = counts * _WORK_PER_COUNT
+    expected += sum(_term_count(problem, level) for level in levels) * _WORK_PER_TERM
+    if counts > _MAX_COUNTS or min(budget.left, budget.seconds) <= expected:
+        return False
+    budget.spend(expected)
+    return True
 
 
 def _term_count(problem: Problem, level: Level) -> int:
@@ -228,7 +235,7 @@ def minimise(
     The expression must be at least 0: CP-SAT reports a bound of 0 if it had no time to find
     one.
     """
-    if not budget.has_time:
+    if not budget.has_work:
         return SearchResult(None, None)
     # A variable as objective has no offset, which CP-SAT would store as a float.
     most = Arithmetic.CP_SAT.value
@@ -295,12 +302,13 @@ def run_cpsat(
     solver.parameters.num_workers = budget.limits.workers
     solver.parameters.interleave_search = interleaves and budget.limits.workers == 1
     solver.parameters.random_seed = budget.seed % 2**31
-    if budget.limits.deterministic is not None:
-        solver.parameters.max_deterministic_time = budget.limits.deterministic
+    solver.parameters.max_deterministic_time = budget.left / WORK_PER_DETERMINISTIC_TIME
     stop = budget.limits.stop
     # CP-SAT would replace the signal handler that sets the event.
     solver.parameters.catch_sigint_signal = stop is None
     status = call_until_stopped(partial(solver.solve, model), stop, cancel=solver.stop_search)
+    work = solver.response_proto.deterministic_time * WORK_PER_DETERMINISTIC_TIME
+    budget.spend(_WORK_PER_SEARCH + work)
     if status is None or status == cp_model.MODEL_INVALID:
         raise InternalError(f"CP-SAT rejects the model: {model.validate()}")
     return solver, status

@@ -116,7 +116,7 @@ class MovedPartitionsModel:
         """
         limits = tuple(limits)
         worst = self._worst_value(level, limits, hint)
-        model = self._build(level, limits, worst, budget) if budget.has_time else None
+        model = self._build(level, limits, worst, budget) if budget.has_work else None
         if model is None:
             return SearchResult(None, None)
         terms = level_terms(model, level, worst)

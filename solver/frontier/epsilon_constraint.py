@@ -92,7 +92,7 @@ class EpsilonConstraint:
         for index, cap in enumerate(caps):
             if self._is_next(top, found[-1]):
                 break
-            if not self.budget.has_time:
+            if not self.budget.has_work:
                 break
             below = self._within(cap, found[-1], 1 / (len(caps) - index + 1))
             if below is not None:
@@ -126,7 +126,7 @@ class EpsilonConstraint:
         while not self._is_next(point, bottom):
             room = point.movement.value - last
             steps = room if max_points is None else max(1, max_points - len(points))
-            if not self.budget.has_time or steps == 1 < room:
+            if not self.budget.has_work or steps == 1 < room:
                 return points, False
             cap = point.movement.value - max(1, room // steps)
             complete = complete and cap == point.movement.value - 1
@@ -201,6 +201,6 @@ class EpsilonConstraint:
             levels=levels,
             constraints=(*self.constraints, *rules),
             initial_assignment=start,
-            limits=replace(self.budget.limits, time=self.budget.seconds * share),
+            limits=self.budget.part(share).rest(),
             seed=self.budget.seed,
         )

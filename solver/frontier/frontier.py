@@ -149,7 +149,7 @@ def _hull(
     problem: Problem, measure: Measure, rules: Sequence[Constraint], budget: SearchBudget
 ) -> "ConvexHull | None":
     """Find the convex hull of the frontier by network flows, if all weights are equal."""
-    if rules or measure is not Measure.SUM_OF_SQUARES or not budget.has_time:
+    if rules or measure is not Measure.SUM_OF_SQUARES or not budget.has_work:
         return None
     squares, weight = problem.total**2, problem.group.uniform_weight
     if not problem.partition_count or not weight or not Arithmetic.INT64.represents(squares):

@@ -1,7 +1,6 @@
 """Frontier of a group with different weights or speeds, from the table of lowest imbalances."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from kassay.reference.model.assignment import Assignment
 from kassay.solver.constraints import Constraint
@@ -21,7 +20,7 @@ from kassay.solver.objective import Movement
 from kassay.solver.solution import LevelValue, Solution
 from kassay.solver.solve import solve
 
-_MIN_SECONDS, _FIRST_SECONDS = 0.7, 2.0
+_MIN_WORK, _FIRST_WORK = 0.7, 2.0
 """Minimum and maximum time of the searches without integer programs."""
 _SEARCH_SHARE, _FEW_MOVES_SHARE, _OPTIMUM_SHARE, _PROOF_SHARE = 0.3, 0.2, 0.4, 0.95
 _FEW_MOVES = 5
@@ -48,8 +47,8 @@ def moves_frontier(
         few = range(min(table.top, _FEW_MOVES) + 1)
         prove_moves(table, few, budget.part(_FEW_MOVES_SHARE))
     lowest = [] if optimum is None else [optimum]
-    if optimum is None and table.values[-1] > table.lowest and budget.has_time:
-        limits = replace(budget.limits, time=budget.seconds * _OPTIMUM_SHARE)
+    if optimum is None and table.values[-1] > table.lowest and budget.has_work:
+        limits = budget.part(_OPTIMUM_SHARE).rest()
         lowest = [
             solve(
                 table.problem.group,
@@ -74,12 +73,12 @@ def moves_frontier(
 def fill_quickly(table: MovesTable, budget: SearchBudget) -> None:
     """Fill the table by the searches that need no integer program."""
     if not budget.limits.is_stopped:
-        search_moves(table, budget.at_least(_MIN_SECONDS).until(_FIRST_SECONDS))
+        search_moves(table, budget.for_first_result(_MIN_WORK).until(_FIRST_WORK))
 
 
 def search_further(table: MovesTable, budget: SearchBudget) -> None:
     """Continue the searches that need no integer program, if they did not end."""
-    if budget.has_time:
+    if budget.has_work:
         search_moves(table, budget.part(_SEARCH_SHARE))
 
 

@@ -27,7 +27,7 @@ from kassay.solver.solution import LevelValue, Solution, Status, UsedMethod
 from kassay.solver.solve import solve
 
 _SQUARES = Imbalance(Measure.SUM_OF_SQUARES)
-_SECONDS_FOR_TIES = 0.1
+_WORK_FOR_TIES = 0.1
 """Minimum time of the search for lighter moves after a search for even loads."""
 FIRST_SHARE = 0.3
 """Share of the time for the searches that need no integer program."""
@@ -108,7 +108,7 @@ class MovesPlan:
         """
         table = self.table
         is_large = not has_few_choices(table.problem)
-        if self.max_moves is not None or is_large or not budget.has_time:
+        if self.max_moves is not None or is_large or not budget.has_work:
             return None
         search_greedily(table, budget.until(0))
         if initial is not None:
@@ -141,7 +141,7 @@ class MovesPlan:
         """Search for the lowest maximum load, whatever the number of moves."""
         table = self.table
         search_further(table, budget)
-        if table.values[-1] > table.lowest and budget.has_time:
+        if table.values[-1] > table.lowest and budget.has_work:
             exact = (Imbalance(Measure.MAKESPAN), Movement())
             add_solution(table, self._solve(exact, table.top, budget.part(_OPTIMUM_SHARE)))
 
@@ -152,7 +152,7 @@ class MovesPlan:
         """
         table, limit = self.table, self._limit
         known = table.fewest_moves(limit)
-        if known is None or known[0] == known[1] or not budget.has_time:
+        if known is None or known[0] == known[1] or not budget.has_work:
             return
         within = (Imbalance(Measure.MAKESPAN, Tolerance(up_to=limit)), Movement())
         solution = self._solve(within, known[0], budget.part(share))
@@ -169,7 +169,7 @@ class MovesPlan:
             value = level_value(table.problem, _SQUARES, table.placements[moves])
             return value, Origin.ENUMERATION
         counted = level_bound(table.problem, _SQUARES)
-        if not budget.has_time:
+        if not budget.has_work:
             return counted, Origin.COUNTING
         from kassay.solver.cpsat.moved_partitions import MovedPartitionsModel  # noqa: PLC0415
 
@@ -182,7 +182,7 @@ class MovesPlan:
         )
         if found.placement is not None:
             table.replace(moves, found.placement)
-            table.even_out([moves], budget.at_least(_SECONDS_FOR_TIES))
+            table.even_out([moves], budget.for_first_result(_WORK_FOR_TIES))
         if found.bound is None or found.bound <= counted:
             return counted, Origin.COUNTING
         return found.bound, Origin.CP_SAT

@@ -22,7 +22,8 @@ from kassay.solver.problem import Ints
 
 _MAX_PRICE = 2**40
 _TOLERANCE = 1e-7
-_MAX_ITERATIONS = 100_000  # of a linear program, if the limit is deterministic
+_MAX_ITERATIONS = 100_000  # of a linear program
+_WORK_PER_PATTERN = 2e-5  # of a linear program
 _FIRST_PER_CLASS = 3  # patterns of the first linear program, per weight class
 _NEW_PATTERNS = 400  # per linear program
 _INTEGRAL = 1 - 1e-6
@@ -93,6 +94,7 @@ def cover_fractionally(
             options=_options(budget),
         )
         result = call_until_stopped(search, budget.limits.stop)
+        budget.spend(_WORK_PER_PATTERN * len(active))
         if result is None or result.status != 0:
             return found
         prices = np.zeros(held.shape[1], dtype=np.int64)
@@ -102,16 +104,14 @@ def cover_fractionally(
         found = FractionalCover(active, result.x, value, total)
         better = np.flatnonzero(value > scale * (1 + _TOLERANCE))
         following = np.union1d(active, better[np.argsort(-value[better])[:_NEW_PATTERNS]])
-        if len(following) == len(active) or found.needs_more_than(members) or not budget.has_time:
+        if len(following) == len(active) or found.needs_more_than(members) or not budget.has_work:
             return found
         active = following
 
 
 def _options(budget: SearchBudget) -> dict[str, float]:
-    """Return the limit of the linear program: iterations if the limit is deterministic."""
-    if budget.limits.deterministic is None:
-        return {"time_limit": max(budget.seconds, 0.01)}
-    return {"maxiter": _MAX_ITERATIONS}
+    """Return the limits of the linear program."""
+    return {"time_limit": max(budget.seconds, 0.01), "maxiter": _MAX_ITERATIONS}
 
 
 def _first_patterns(held: csr_matrix, wanted: Ints) -> Ints:
@@ -148,7 +148,7 @@ class PatternDive:
         """
         while self.left.any():
             self._remove_useless_patterns()
-            if not budget.has_time or not self.held[:, self.left > 0].getnnz(axis=0).all():
+            if not budget.has_work or not self.held[:, self.left > 0].getnnz(axis=0).all():
                 return None
             cover = cover_fractionally(self.held, self.left, self.active, self.members, budget)
             if cover is None or cover.needs_more_than(self.members):

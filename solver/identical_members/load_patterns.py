@@ -11,7 +11,7 @@ import numpy as np
 
 from kassay.solver.limits import SearchBudget
 
-_CHECK_TIME = 4096
+_CHECK_WORK, _WORK_PER_STEP = 4096, 1e-6
 _STEPS = 10  # per permitted pattern
 _MAX_COUNTING_WORK = 20_000_000
 
@@ -83,8 +83,10 @@ class PatternSearch:
         load, at, steps, end = 0, 0, 0, len(sizes)
         while True:
             steps += 1
-            if steps % _CHECK_TIME == 0 and not self.budget.has_time:
-                return None
+            if steps % _CHECK_WORK == 0:
+                if not self.budget.has_work:
+                    return None
+                self.budget.spend(_CHECK_WORK * _WORK_PER_STEP)
             at = bisect_left(negative, load - capacity, at)
             while at < end and not left[at]:
                 at += 1

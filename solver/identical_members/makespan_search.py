@@ -35,6 +35,7 @@ _PAIR_SHARE = 0.2
 _BOUND_SHARE = 0.4
 _REFILL_SHARE = 0.3
 _DIVE_SHARE = 0.4
+_WORK_PER_SPLIT = 1e-3
 _DIVES = 3  # per capacity
 _MAX_NOISE = 0.1  # of a dive
 _PACKING_SHARE = 0.7
@@ -85,7 +86,7 @@ class MakespanSearch:
                 step(budget.part(share))
 
     def _may_continue(self, budget: SearchBudget) -> bool:
-        return self.makespan > self.bound and budget.has_time
+        return self.makespan > self.bound and budget.has_work
 
     def offer(self, packing: Packing | None) -> None:
         """Keep a packing if it is better than the current packing."""
@@ -126,12 +127,13 @@ class MakespanSearch:
         packing = [list(weights) for weights in self.packing]
         loads = exact_integers([sum(weights) for weights in packing])
         failures = 0
-        while failures < _MAX_PAIR_FAILURES and budget.has_time:
+        while failures < _MAX_PAIR_FAILURES and budget.has_work:
             one = int(loads.argmax())
             lighter = np.flatnonzero(loads < loads[one] - 1)
             if loads[one] <= self.bound or not len(lighter):
                 break
             other = int(self.rng.choice(lighter))
+            budget.spend(_WORK_PER_SPLIT)
             both = split_evenly(packing[one], packing[other], self.rng)
             heavier = max(map(sum, both))
             failures = 0 if heavier < loads[one] else failures + 1
@@ -144,7 +146,7 @@ class MakespanSearch:
         """Raise the bound while dual prices prove that a capacity is infeasible."""
         step = 1
         infeasible, feasible = self.bound - 1, self.makespan
-        while infeasible + 1 < feasible and budget.has_time:
+        while infeasible + 1 < feasible and budget.has_work:
             middle = min(infeasible + step, (infeasible + feasible) // 2)
             packing = self._patterns_within(middle, budget)
             if packing is None and middle == self.bound:
@@ -161,7 +163,7 @@ class MakespanSearch:
     def _dive(self, budget: SearchBudget) -> None:
         """Search for a lower makespan by dives, with capacities from the lower bound upwards."""
         failed, step = self.bound - 1, 1
-        while self.has_listed_patterns and failed + 1 < self.makespan and budget.has_time:
+        while self.has_listed_patterns and failed + 1 < self.makespan and budget.has_work:
             capacity = min(failed + step, (failed + self.makespan) // 2)
             packing = self._patterns_within(capacity, budget)
             if packing is None:
@@ -199,6 +201,7 @@ class MakespanSearch:
         """Lower the makespan by repacking the weights of a few members at a time."""
         share = 2
         while self._may_continue(budget):
+            budget.spend(_WORK_PER_SPLIT)
             gap = self.makespan - self.bound
             target = self.makespan - max(gap // share, 1)
             before = self.makespan

@@ -15,6 +15,7 @@ from kassay.solver.identical_members.lower_bounds import shared_weights_bound
 from kassay.solver.limits import SearchBudget
 from kassay.solver.number_ranges import exact_integers
 
+_WORK_PER_WEIGHT = 2e-6  # of one packing
 _MAX_SPLIT = 22  # weights that are split exactly
 Packing = list[list[int]]  # weights per member
 
@@ -75,9 +76,10 @@ def multifit(
 ) -> Packing | None:
     """Find a packing with the minimum capacity at which `best_fit` succeeds, by bisection."""
     best = None
-    while low < high and budget.has_time:
+    while low < high and budget.has_work:
         middle = (low + high) // 2
         packing = best_fit(weights, members, middle)
+        budget.spend(_WORK_PER_WEIGHT * len(weights))
         if packing is None:
             low = middle + 1
         else:

@@ -24,7 +24,7 @@ from kassay.solver.identical_members.packing_heuristics import Packing
 from kassay.solver.limits import SearchBudget, call_until_stopped
 from kassay.solver.number_ranges import Arithmetic
 
-_NODES = 300  # of a search with a deterministic limit
+_NODES, _WORK_PER_PATTERN = 300, 2e-4  # of an integer program
 
 
 class Answer(Enum):
@@ -110,6 +110,7 @@ class PatternPacking:
             options=_search_options(budget),
         )
         result = call_until_stopped(search, budget.limits.stop)
+        budget.spend(_WORK_PER_PATTERN * len(useful))
         if result is not None and result.status == 2:
             return Answer.NO, []
         if result is None or result.x is None:
@@ -148,9 +149,4 @@ class PatternPacking:
 
 def _search_options(budget: SearchBudget) -> dict[str, float | bool | int]:
     # The time limit does not hold in presolve, which takes long on many patterns.
-    options: dict[str, float | bool | int] = {"presolve": False}
-    if budget.limits.deterministic is None:
-        options["time_limit"] = max(budget.seconds, 0.01)
-    else:
-        options["node_limit"] = _NODES
-    return options
+    return {"presolve": False, "time_limit": max(budget.seconds, 0.01), "node_limit": _NODES}

@@ -23,7 +23,8 @@ from kassay.solver.limits import SearchBudget
 from kassay.solver.number_ranges import Weights, exact_integers
 
 _MAX_PATTERNS = 4_000
-_SECONDS = 1.0  # per neighbourhood
+_WORK_PER_ATTEMPT = 1e-3
+_WORK = 1.0  # per neighbourhood
 _MAX_FAILURES = 12
 _SMALLEST = 3
 _GROWTH = 5  # a neighbourhood grows by this fraction of its size, at least by 1
@@ -50,7 +51,8 @@ class Repacking:
     def run(self) -> None:
         """Repack members until no load exceeds the target or too many attempts fail."""
         failures = 0
-        while failures < _MAX_FAILURES and self.budget.has_time:
+        while failures < _MAX_FAILURES and self.budget.has_work:
+            self.budget.spend(_WORK_PER_ATTEMPT)
             overloaded = np.flatnonzero(self.loads > self.target)
             if not len(overloaded):
                 return
@@ -80,7 +82,7 @@ class Repacking:
         if problem is None:
             self.size = max(self.size - 1, _SMALLEST)
             return False
-        answer, packed = problem.pack(self.budget.until(_SECONDS))
+        answer, packed = problem.pack(self.budget.until(_WORK))
         if answer is not Answer.YES:
             # It takes little time to prove that no packing exists: take more members.
             change = 1 + self.size // _GROWTH if answer is Answer.NO else -1
@@ -133,7 +135,7 @@ def _split(
         return None
     tries = rng.permutation(len(subsets.mask))[:_MAX_SUBSETS_TRIED].tolist()
     for index in tries:
-        if not budget.has_time:
+        if not budget.has_work:
             return None
         chosen = contained(subsets.mask[index], len(rest))
         others = _split(rest[~chosen], members - 1, capacity, rng, budget)

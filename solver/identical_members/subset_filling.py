@@ -18,7 +18,7 @@ _MAX_CAPACITY = 1_000_000
 _NOISE = (0.1, 0.3, 0.5)
 _SIZES = (2, 3, 4, 5, 6, 8, 12, 20, 40)  # members of a neighbourhood
 _MAX_WEIGHTS = 200  # of a neighbourhood, unless two members have more
-_CHECK_TIME = 16
+_CHECK_WORK, _WORK_PER_REFILL = 16, 1e-4
 
 
 def may_fill(weights: Sequence[int], capacity: int) -> bool:
@@ -36,8 +36,9 @@ def fill(
     packing: Packing = []
     left = list(weights)
     for _ in range(members - 1):
-        if not budget.has_time:
+        if not budget.has_work:
             return None
+        budget.spend(_WORK_PER_REFILL)
         own, left = _fullest(left, capacity, None, 0.0)
         packing.append(own)
     return [*packing, left]
@@ -93,8 +94,10 @@ class Refilling:
         """Refill members until none is overloaded, or too many attempts fail."""
         attempts = failures = 0
         while self.overload and failures < max_failures:
-            if attempts % _CHECK_TIME == 0 and not budget.has_time:
-                return
+            if attempts % _CHECK_WORK == 0:
+                if not budget.has_work:
+                    return
+                budget.spend(_CHECK_WORK * _WORK_PER_REFILL)
             before = self.overload
             self._refill()
             attempts += 1

@@ -24,19 +24,16 @@ from kassay.solver.objective import HostImbalance, Imbalance, Level, Movement
 if TYPE_CHECKING:
     from kassay.solver.weighted.bounds.movement_bound import PricedExchanges
 
-_FIRST_LIMIT, _FIRST_LIMIT_WITH_RULES, _FIRST_LIMIT_OF_CPSAT = 0.3, 3.0, 6.0
-"""Deterministic time of the first search, in CP-SAT's unit of about a second. With other
+_FIRST_LIMIT, _FIRST_LIMIT_WITH_RULES, _FIRST_LIMIT_OF_CPSAT = 0.6, 6.0, 12.0
+"""Work of the first search. With other
 constraints, prices prove weaker bounds; with hosts, speeds or several sets of consumers, the other
 searches find worse placements."""
 _SHARE, _SHARE_OF_CPSAT = 0.5, 0.9
 """Shares of the time left for all these searches, before other searches for few moves."""
-_LONG_LIMIT = 2.4
-"""Deterministic time from which searches at the bound alternate with searches among all moves."""
+_LONG_LIMIT = 4.8
+"""Work from which searches at the bound alternate with searches among all moves."""
 _MANY_MEMBERS, _MANY_CHOICES = 8, 3_000
 """Numbers of members, and of partitions and their consumers, from which prices come first."""
-_MIN_PRICE_STEPS, _MAX_PRICE_STEPS = 60, 250
-"""Numbers of steps of the column generation: before its share of the time ends it, and the maximum
-with a deterministic limit."""
 _PRICE_SHARE = 0.5
 """Share of the time left for the column generation."""
 
@@ -104,9 +101,9 @@ class FewestMoves:
         if self.priced is None and not self.prices_first and not self.has_failed:
             limit = _FIRST_LIMIT if self._has_only_limits else _FIRST_LIMIT_WITH_RULES
             limit = _FIRST_LIMIT_OF_CPSAT if self.cpsat_first else limit
-            self._search(self._limited(budget, limit), from_best=not self.cpsat_first)
-            self.has_failed = self.cpsat_first and not self.is_proven and budget.has_time
-            if self.is_proven or not budget.has_time:
+            self._search(budget.until(limit), from_best=not self.cpsat_first)
+            self.has_failed = self.cpsat_first and not self.is_proven and budget.has_work
+            if self.is_proven or not budget.has_work:
                 return
         if self.priced is None:
             self._price(budget.part(_PRICE_SHARE))
@@ -161,26 +158,18 @@ class FewestMoves:
         Long searches alternate with searches among all moves, which find better placements with
         higher costs, too. All searches do so if only the repair of overloads finds placements.
         """
-        limit, most = _FIRST_LIMIT, budget.limits.deterministic
+        limit = _FIRST_LIMIT
         is_repaired = bool(self.pool.constraints) or self.has_hosts
-        while not self.is_proven and budget.has_time:
+        while not self.is_proven and budget.has_work:
             bound, limit = self.bound, 2 * limit
             possible = None if self.priced is None else self.priced.possible_moves(bound)
             is_first = limit == 2 * _FIRST_LIMIT
-            if not self._search(self._limited(budget, limit), possible, interleaves=is_first):
+            if not self._search(budget.until(limit), possible, interleaves=is_first):
                 return
             if self.bound > bound:
                 limit = _FIRST_LIMIT
-            elif most is not None and limit >= most:
-                return
-            elif (is_repaired or limit >= _LONG_LIMIT) and not self.is_proven and budget.has_time:
-                self._search(self._limited(budget, limit))
-
-    @staticmethod
-    def _limited(budget: SearchBudget, deterministic: float) -> SearchBudget:
-        known = budget.limits.deterministic
-        least = deterministic if known is None else min(known, deterministic)
-        return replace(budget, limits=replace(budget.limits, deterministic=least))
+            elif (is_repaired or limit >= _LONG_LIMIT) and not self.is_proven and budget.has_work:
+                self._search(budget.until(limit))
 
     def _search(
         self,
@@ -225,7 +214,7 @@ class FewestMoves:
         permitted = max_loads(self.pool, self.limits)
         if permitted is None or problem.has_big_loads:
             return
-        from kassay.solver.weighted.bounds.movement_bound import price_by_weight  # noqa: PLC0415
+        from kassay.solver.weighted.bounds.movement_bound import price_by_weight, price_step  # noqa: PLC0415
 
         costs, cost = movement_costs(problem, self.level), self._cost()
         if costs.dtype == object:
@@ -235,7 +224,7 @@ class FewestMoves:
             permitted,
             costs,
             incumbent=int(costs.sum()) + 1 if cost is None else cost,
-            may_continue=budget.continuation(_MAX_PRICE_STEPS, least=_MIN_PRICE_STEPS),
+            may_continue=budget.counted(price_step(problem)),
         )
         if self.priced is not None:
             self.raise_bound(self.priced.bound, Origin.EXCHANGE)

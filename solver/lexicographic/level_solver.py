@@ -45,8 +45,10 @@ _MANY_PER_MEMBER = 4
 """Partitions per member from which subsets with the mean load are frequent."""
 _MAX_CHOICES_OF_CPSAT = 10_000
 """Partitions times members up to which CP-SAT mostly proves the fewest moves within seconds."""
-_FIRST_BALANCING_SECONDS = 0.1
-"""Time to lower the loads before the first search for the fewest moves."""
+_FIRST_BALANCING_WORK = 0.1
+"""Work to lower the loads before the first search for the fewest moves."""
+_ENUMERATION_STEP = 0.005
+"""Work of one step of the enumeration of small groups."""
 
 _Search = Callable[[int], ProvenBound]
 """Search that receives the greatest bound, adds placements to the pool, and returns a bound."""
@@ -147,7 +149,7 @@ class LevelSolver:
                 exact = exact[::-1] if has_many_per_member else exact
                 # Lower loads help only if the fewest moves depend on the minimum.
                 balance: list[_Search] = [
-                    lambda _: balance_loads(pool, level, budget.until(_FIRST_BALANCING_SECONDS)),
+                    lambda _: balance_loads(pool, level, budget.until(_FIRST_BALANCING_WORK)),
                     partial(search_moves_first, is_last=False),
                     lambda _: balance_loads(pool, level, budget),
                     search_moves_first,
@@ -179,7 +181,7 @@ class LevelSolver:
                 raise only_by_flows(level)
             case _:
                 assert_never(level)
-        return [*timed, *untimed] if budget.has_time else untimed
+        return [*timed, *untimed] if budget.has_work else untimed
 
     def _search_moves_first(
         self, index: int, bound: int, budget: SearchBudget, *, is_last: bool = True
@@ -266,7 +268,7 @@ class LevelSolver:
         return replace(known, bound=max(known.bound, bound))
 
     def _search_by_cpsat(self, level: Level, bound: int, budget: SearchBudget) -> ProvenBound:
-        if not budget.has_time:
+        if not budget.has_work:
             return ProvenBound(0, Origin.CP_SAT)
         from kassay.solver.cpsat.level_search import search_level  # noqa: PLC0415
 
@@ -292,14 +294,14 @@ class LevelSolver:
             return {}
         from kassay.solver.weighted.exact.component_optimum import solve_components  # noqa: PLC0415
 
-        within = budget.reproducible().part(1 / 2)
+        within = budget.part(1 / 2)
         first = pool.reached[0].claim if pool.reached else None
         optimum = solve_components(
             problem,
             pool.levels,
             seed=budget.seed,
             minimum=first.value if first is not None and first.value == first.bound else None,
-            may_continue=lambda: within.has_time,
+            may_continue=within.counted(_ENUMERATION_STEP),
         )
         if optimum is None:
             return {}

@@ -33,8 +33,8 @@ from kassay.solver.problem import Placement, Problem
 MIN_PARTITIONS = 12
 _BALANCING_SHARE, _BALANCING_SHARE_BEFORE_PACKING = 1 / 2, 1 / 10
 """Shares of the local search in the time of a level: in general, and of identical members."""
-_MAX_BALANCING_STEPS = 5_000
-"""Maximum number of steps of the local search with a deterministic limit."""
+_MAX_BALANCING_STEPS, _BALANCING_STEP = 5_000, 1e-4
+"""Maximum number of steps of the local search, and the work of one step."""
 
 _SHARES_ABOVE_BOUND = (0, 0.002, 0.005, 0.01, 0.02)
 """Targets of the local search within capacities: excess over the bound as shares of the bound."""
@@ -118,14 +118,13 @@ def pack_identical(
     movement.
     """
     problem = pool.problem
-    if not _may_pack(pool, level) or not budget.has_time:
+    if not _may_pack(pool, level) or not budget.has_work:
         return ProvenBound(0, Origin.PACKING)
     from kassay.solver.enumeration.subset_enumeration import MAX_ITEMS  # noqa: PLC0415
     from kassay.solver.identical_members.packing_per_component import (  # noqa: PLC0415
         minimise_makespan,
     )
 
-    budget = budget.reproducible()
     if before_enumeration and problem.partition_count <= MAX_ITEMS:
         budget = budget.part(0.5)
     rng = np.random.default_rng(budget.seed)
@@ -164,7 +163,7 @@ def balance_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -
         problem = within_pins(problem, pool.constraints)
     share = _BALANCING_SHARE_BEFORE_PACKING if _may_pack(pool, level) else _BALANCING_SHARE
     rng, within = np.random.default_rng(budget.seed), budget.part(share)
-    may_continue = within.continuation(_MAX_BALANCING_STEPS)
+    may_continue = within.counted(_BALANCING_STEP, _MAX_BALANCING_STEPS)
     # The consumers of ``problem`` meet pins and exclusions, and additional loads meet capacities.
     met = Pinned | Forbidden | Capacity if is_makespan else Pinned | Forbidden
     others = [rule for rule in pool.constraints if not isinstance(rule, met)]

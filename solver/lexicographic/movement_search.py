@@ -1,6 +1,5 @@
 """Searches for fewer moves of a weighted group within the maximum loads."""
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,17 +22,13 @@ from kassay.solver.solution import ProgressPoint
 if TYPE_CHECKING:
     from kassay.solver.weighted.search.few_moves import FewMovesSearch
 
-# The first placement with few moves may take this many seconds, whatever the limit.
-_SECONDS_FOR_FEW_MOVES = 1.0
+_WORK_FOR_FEW_MOVES, _MOVE_STEP = 1.0, 1e-4
+"""Work for the first placement with few moves, whatever the limit, and of one move."""
 _MIN_PARTITIONS = 60
 _MANY_CHOICES = 3_000
 """Number of partitions times members from which CP-SAT, which runs later, improves little."""
-_MAX_IMPROVEMENTS, _MAX_PRICE_STEPS = 60, 250
-"""Maximum numbers of steps of a search with a deterministic limit."""
 _INITIAL_SHARE = 0.6
 """Share of the time left for the first placement."""
-_SELECTION_PART = 1 / 3
-"""Share of the time left for one integer program that selects exchange patterns."""
 
 
 class _Shares(NamedTuple):
@@ -73,12 +68,12 @@ def add_few_moves(pool: IncumbentPool, budget: SearchBudget) -> None:
     from kassay.solver.weighted.search.few_moves import FewMovesSearch  # noqa: PLC0415
 
     costs = np.ones(problem.partition_count, dtype=np.int64)
-    soon = budget.at_least(_SECONDS_FOR_FEW_MOVES).until(_SECONDS_FOR_FEW_MOVES)
+    soon = budget.for_first_result(_WORK_FOR_FEW_MOVES).until(_WORK_FOR_FEW_MOVES)
     least = makespan_bound(problem)
     limit = level.tolerance.limit(least)
     for max_load in sorted({limit, best, least}, reverse=True):
         search = FewMovesSearch(problem, max_load, costs, np.random.default_rng(0))
-        placement = search.initial_solution(owned, lambda: soon.has_time)
+        placement = search.initial_solution(owned, soon.counted(_MOVE_STEP))
         if placement is not None:
             pool.add(placement)
             if max_load <= limit:
@@ -108,7 +103,7 @@ class MovementSearch:
             is_plain = all(isinstance(rule, MaxMoves) for rule in self.pool.constraints)
             if is_plain and all(_is_makespan(finished) for finished, _ in self.pool.limits()):
                 proven = self._search_and_bound(permitted, bound)
-            elif self.budget.has_time:
+            elif self.budget.has_work:
                 shares = self._shares(is_tight=True)
                 within = self.budget.part(shares.before_cpsat * shares.bound)
                 proven = self._bound_moves(permitted, within)
@@ -120,17 +115,15 @@ class MovementSearch:
 
         problem, pool = self.pool.problem, self.pool
         costs, rng = movement_costs(problem, self.level), np.random.default_rng(self.budget.seed)
-        search = FewMovesSearch(
-            problem, min(permitted), costs, rng, seconds=lambda: self.budget.seconds
-        )
+        search = FewMovesSearch(problem, min(permitted), costs, rng, self.budget)
         shares = self._shares(is_tight=search.is_tight)
         start = self._initial_placement(search)
-        if not self.budget.has_time:
+        if not self.budget.has_work:
             return 0
         self._record(search.cost(start), bound)
         self._improve(search, start, bound, self.budget.part(shares.improvement))
         rest = self.budget.part(shares.before_cpsat)
-        if not rest.has_time:
+        if not rest.has_work:
             return 0
         proven = self._bound_moves(permitted, rest.part(shares.bound))
         bound = max(bound, proven)
@@ -144,8 +137,8 @@ class MovementSearch:
 
         It is found without search, and added to the pool in case that no time is left.
         """
-        soon = self.budget.part(_INITIAL_SHARE).at_least(_SECONDS_FOR_FEW_MOVES / 2)
-        start = search.initial_solution(keep_owned(self.pool.problem), lambda: soon.has_time)
+        soon = self.budget.part(_INITIAL_SHARE).for_first_result(_WORK_FOR_FEW_MOVES / 2)
+        start = search.initial_solution(keep_owned(self.pool.problem), soon.counted(_MOVE_STEP))
         if start is not None:
             self.pool.add(start)
         if start is None or search.cost(start) > self.pool.value(self.level):
@@ -155,22 +148,21 @@ class MovementSearch:
     def _improve(
         self, search: "FewMovesSearch", start: Placement, bound: int, within: SearchBudget
     ) -> None:
-        self.pool.add(search.improve(start, bound, within.continuation(_MAX_IMPROVEMENTS)))
+        self.pool.add(search.improve(start, bound, within.counted(_MOVE_STEP)))
         self.progress.extend(ProgressPoint(at, cost, bound) for at, cost in search.found)
         search.found.clear()
 
     def _bound_moves(self, permitted: list[int], within: SearchBudget) -> int:
         """Return a lower bound on the moves; add the placement that its patterns give."""
-        from kassay.solver.weighted.bounds.movement_bound import price_and_branch  # noqa: PLC0415
+        from kassay.solver.weighted.bounds.movement_bound import price_and_branch, price_step  # noqa: PLC0415
 
-        is_timed = within.limits.deterministic is None
         priced = price_and_branch(
             self.pool.problem,
             permitted,
             movement_costs(self.pool.problem, self.level),
             start=self.pool.incumbent(self.level),
-            may_continue=within.continuation(_MAX_PRICE_STEPS),
-            seconds=lambda: within.seconds * _SELECTION_PART if is_timed else None,
+            may_continue=within.counted(price_step(self.pool.problem)),
+            budget=within,
         )
         self.pool.add(priced.placement)
         return priced.bound
@@ -197,4 +189,4 @@ class MovementSearch:
         )
 
     def _record(self, value: int, bound: int) -> None:
-        self.progress.append(ProgressPoint(time.monotonic(), value, bound))
+        self.progress.append(ProgressPoint(self.budget.counter.spent, value, bound))

@@ -35,8 +35,8 @@ entries than a narrow one, so the widths differ.
 _COUNTED_MOVES, _COUNTED_PARTITIONS = 100, 100_000
 """Maximum number of moves for which the table has a bound from the start, and maximum product of
 this number and the partitions, which limits the time."""
-_SQUARES_STEPS = 2_000
-"""Maximum number of steps with a deterministic limit."""
+_SQUARES_STEPS, _SQUARES_STEP = 2_000, 1e-3
+"""Maximum number of steps of a search for lower sums of squares, and the work of one step."""
 
 
 @dataclass
@@ -168,7 +168,7 @@ class MovesTable:
     def even_out(self, counts: Iterable[int], budget: SearchBudget) -> None:
         """Lower the sums of squares of entries, without more moves or higher maximum loads."""
         for count in counts:
-            if budget.limits.deterministic is None and not budget.has_time:
+            if not budget.has_work:
                 return
             self.replace(count, self.evened_out(self.placements[count], budget))
 
@@ -180,7 +180,7 @@ class MovesTable:
             lower_squares_within,
         )
 
-        may_continue = budget.continuation(_SQUARES_STEPS)
+        may_continue = budget.counted(_SQUARES_STEP, _SQUARES_STEPS)
         return lower_squares_within(
             self.problem, placement, self.may_receive, may_continue, is_limited=is_limited
         )

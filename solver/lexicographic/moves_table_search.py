@@ -21,12 +21,12 @@ from kassay.solver.problem import Problem
 if TYPE_CHECKING:
     from kassay.solver.weighted.search.beam_search_by_moves import BeamSearchByMoves
 
-_MIN_SECONDS = 0.4
-"""Minimum time for the greedy moves, and for one entry of the table."""
+_MIN_WORK = 0.4
+"""Minimum work for the greedy moves, and for one entry of the table."""
 _FEW_MOVES = 40
 """Number of moves for which each beam searches, also if the greedy moves end earlier."""
-_BEAM_STEPS = 5_000
-"""Maximum number of steps with a deterministic limit."""
+_BEAM_STEP = 1e-3
+"""Work of one step of a beam search."""
 _CPSAT_SHARE = 0.6
 """Share of the time of one entry for the integer program."""
 
@@ -56,8 +56,7 @@ def search_greedily(table: MovesTable, budget: SearchBudget) -> None:
     """Compare all assignments of a small group, or run the greedy searches, at the first call.
 
     The greedy searches lower the sum of squares most, or the maximum load most. They have at least
-    `_MIN_SECONDS`, and each of the three has `_FEW_MOVES` moves within half of the time limit, also
-    on a busy machine.
+    `_MIN_WORK`.
     """
     if table.has_greedy_entries:
         return
@@ -67,8 +66,8 @@ def search_greedily(table: MovesTable, budget: SearchBudget) -> None:
         table.fill(complete)
         return
     beam = _beam_search(table)
-    first = budget.at_least(_MIN_SECONDS)
-    may_continue = first.continuation(_BEAM_STEPS, least=3 * _FEW_MOVES)
+    first = budget.for_first_result(_MIN_WORK)
+    may_continue = first.counted(_BEAM_STEP)
     table.add_until_lowest(beam.lower_squares(table.most, may_continue))
     for heaviest in _heaviest_weights(table.problem):
         most = _useful_moves(table, table.most)
@@ -79,7 +78,7 @@ def search_greedily(table: MovesTable, budget: SearchBudget) -> None:
 def _search_beams(table: MovesTable, budget: SearchBudget) -> None:
     """Run the beam searches that have not ended."""
     beam = _beam_search(table)
-    may_continue = budget.continuation(_BEAM_STEPS)
+    may_continue = budget.counted(_BEAM_STEP)
     while table.waiting and not all(map(table.is_proven, range(table.top + 1))):
         width, limit, exchanging = table.waiting[0]
         for heaviest in _heaviest_weights(table.problem):
@@ -117,7 +116,7 @@ def prove_moves(table: MovesTable, counts: Sequence[int], budget: SearchBudget) 
     """Improve and prove the entries of a table with given numbers of moves, in this order."""
     counts = [count for count in counts if count <= table.top]
     for number, count in enumerate(counts):
-        if not budget.has_time:
+        if not budget.has_work:
             return
         table.raise_bound(count, table.counted_bound(count))
         _add_neighbours(table, count)
@@ -138,9 +137,7 @@ def _add_neighbours(table: MovesTable, moves: int) -> None:
 
 
 def _part(budget: SearchBudget, share: float) -> SearchBudget:
-    if budget.limits.deterministic is not None:
-        return budget
-    return budget.part(share) if budget.seconds * share > _MIN_SECONDS else budget
+    return budget.part(share) if budget.left * share > _MIN_WORK else budget
 
 
 def _prove(table: MovesTable, moves: int, budget: SearchBudget) -> None:
@@ -160,7 +157,7 @@ def _prove(table: MovesTable, moves: int, budget: SearchBudget) -> None:
         table.add(found.placement)
     if found.bound is not None:
         table.raise_bound(moves, found.bound)
-    is_searched = table.is_proven(moves) or not budget.has_time
+    is_searched = table.is_proven(moves) or not budget.has_work
     if table.rules or is_searched or not table.has_load_limits:
         return
     rng = np.random.default_rng(budget.seed)

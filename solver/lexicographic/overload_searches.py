@@ -47,9 +47,9 @@ _SQUARES_STARTS, _NOISE = 30, 0.3
 _FIRST_ROUNDS, _LOAD_ROUNDS, _LIMITED_ROUNDS, _MOVES_ROUNDS = 20, 3, 200, 2_000
 """Number of repairs for the first placement, for one load limit without and with a limit on moves,
 and for fewer moves."""
-_MIN_REPAIR_STEPS, _MAX_REPAIR_STEPS = 2_000, 20_000
-"""Numbers of transfers and exchanges: of the first search, before its share of the time ends it,
-and of each search with a deterministic limit."""
+_MIN_REPAIR_STEPS, _MAX_REPAIR_STEPS, _REPAIR_STEP = 2_000, 20_000, 1e-4
+"""Numbers of transfers and exchanges: of the first search, before its share of the work ends it,
+and the maximum of each search; and the work of one of them."""
 
 
 def add_repaired(pool: IncumbentPool, budget: SearchBudget) -> None:
@@ -262,7 +262,9 @@ class _OverloadSearch:
         if not self.is_possible:
             return False
         search = self._repair(load_limits(self.problem, limits))
-        may_continue = within.continuation(_MAX_REPAIR_STEPS, least=least)
+        may_continue = within.for_first_result(least * _REPAIR_STEP).counted(
+            _REPAIR_STEP, _MAX_REPAIR_STEPS
+        )
         if most is not None:
             may_continue = limited_steps(most, may_continue)
         enough = 0
@@ -283,7 +285,7 @@ class _OverloadSearch:
         """
         if not self.is_possible:
             return
-        search, may_continue = self._repair([]), within.continuation(_MAX_REPAIR_STEPS)
+        search, may_continue = self._repair([]), within.counted(_REPAIR_STEP, _MAX_REPAIR_STEPS)
         start: Placement | None = self.merged(self.pool.incumbent(level))
         for number in range(1 if self.max_cost is not None else _SQUARES_STARTS):
             if not may_continue():

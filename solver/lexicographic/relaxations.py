@@ -1,10 +1,6 @@
 """Solve levels from the answers with fewer constraints and levels.
 
-With a deterministic limit, the search adds violated constraints until its answer meets all of them.
-An appended constraint that this answer meets does not change the answer, unless several constraints
-are added together, or the answer for merged colocated partitions is better. With a tolerance, or
-a third or later level, the search starts from the answer without it, so the answer does not become
-worse. Within a time limit, the searches share the time, so the answer can become worse.
+The searches share the work.
 """
 
 from collections.abc import Sequence
@@ -34,20 +30,18 @@ from kassay.solver.problem import Problem
 
 _MAX_JOINT_LEVELS = 2
 """Number of levels that are searched together, without a search with fewer levels before."""
-_MIN_SECONDS = 0.1
-"""Time left below which there is no search with fewer constraints."""
+_MIN_WORK = 0.1
+"""Work left below which there is no search with fewer constraints."""
 _FEWER_LEVELS_SHARE = 0.8
 """Share of the time left for a search with the levels up to the moves, at least the first two."""
-_QUICK_SECONDS = 0.2
-"""Time of a first search without constraints."""
+_QUICK_WORK = 0.2
+"""Work of a first search without constraints."""
 _FULL_SHARE, _RELAXED_SHARE = 0.4, 2 / 3
 """Share of the time left for the search with all constraints, and then for the search with fewer
 constraints."""
 _LOADS_TOLERANCE, _LOADS_SHARE = Tolerance(relative=Fraction(1, 1_000)), 0.3
 """Tolerance of the loads in a search for few moves before a search within a limit on moves, and its
 share of the time left."""
-_MAX_SINGLE_RULES = 10
-"""Number of constraints from which all violated constraints are added together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,62 +58,19 @@ class RelaxableSearch:
 
     def run(self) -> LexicographicResult:
         """Search with all constraints and levels, and with fewer of them."""
-        is_timed = self.budget.limits.deterministic is None
         placements = (placement for one in self.known for placement in one.placements)
         if any(not any(violated(self.problem, self.rules, one)) for one in placements):
             proven = replace(self, budget=self.budget.until(0)).search()
             if proven.conflict or _is_proven(proven):
                 return proven
-        if self.known and not is_timed:
-            without = replace(self, known=()).run()
-            if without.conflict or _is_proven(without):
-                return without
-            return self.search(*self._starts(without, has_same_levels=False))
-        return self._run_within_time() if is_timed else self._run_in_steps()
+        return self._run_in_parts()
 
-    def _run_in_steps(self) -> LexicographicResult:
-        """Add constraints one by one, until the answer meets all of them."""
-        given = []
-        if len(self.levels) > _MAX_JOINT_LEVELS:
-            fewer = replace(self, levels=self.levels[:-1]).run()
-            if fewer.conflict:
-                return fewer
-            given += self._starts(fewer, has_same_levels=True)
-        exact = [replace(level, tolerance=EXACT) for level in self.levels]
-        if exact != [*self.levels]:
-            given += self._starts(replace(self, levels=exact).run(), has_same_levels=False)
-        active, starts = replace(self, rules=()), given
-        while True:
-            result = active.search(*starts)
-            if result.conflict or len(active.rules) == len(self.rules):
-                return result
-            if result.placement is None:
-                return self.search(*given)
-            added = self._added_rules(active, result)
-            if not added:
-                return result
-            active = replace(active, rules=(*active.rules, *added))
-            starts = [*given, *self._starts(result, has_same_levels=False)]
-
-    def _added_rules(
-        self, active: "RelaxableSearch", result: LexicographicResult
-    ) -> Sequence[Constraint]:
-        """Return the next constraints that the answer with the active ones violates.
-
-        The capacities of the members are added together.
-        """
-        broken = self._violated(result)
-        implied = group_constraints(self.problem.group)
-        if broken and broken[0] in implied:
-            return [rule for rule in self.rules if rule in implied]
-        return broken[:1] if len(active.rules) < _MAX_SINGLE_RULES else broken
-
-    def _run_within_time(self) -> LexicographicResult:
+    def _run_in_parts(self) -> LexicographicResult:
         """Use shares of the time for searches with fewer levels or constraints.
 
         The levels after the moves have the time that the levels before them leave.
         """
-        if self.budget.seconds < _MIN_SECONDS:
+        if self.budget.left < _MIN_WORK:
             return self.search()
         moves = (at for at, level in enumerate(self.levels) if isinstance(level, Movement))
         first_levels = self.levels[: max(next(moves, 1) + 1, _MAX_JOINT_LEVELS)]
@@ -136,8 +87,8 @@ class RelaxableSearch:
         """
         if not self.rules:
             return self.search()
-        share = min(1.0, _QUICK_SECONDS / max(self.budget.seconds, _QUICK_SECONDS))
-        quick = replace(self, rules=(), budget=self.budget.first_part(share)).search()
+        share = min(1.0, _QUICK_WORK / max(self.budget.left, _QUICK_WORK))
+        quick = replace(self, rules=(), budget=self.budget.part(share)).search()
         if quick.conflict or (self._is_final(quick) and not self._violated(quick)):
             return quick
         # The short search may have ended its searches for few moves too early to continue them.
@@ -169,7 +120,7 @@ class RelaxableSearch:
 
     def _is_final(self, result: LexicographicResult) -> bool:
         """Return whether there is an answer that is proven, or no time is left."""
-        return result.placement is not None and (_is_proven(result) or not self.budget.has_time)
+        return result.placement is not None and (_is_proven(result) or not self.budget.has_work)
 
     def _lowest_loads_meet_rules(self) -> bool:
         """Return whether the lowest loads meet the constraints whenever any loads do.
@@ -260,11 +211,11 @@ class RelaxableSearch:
             or level.tolerance != EXACT
             or not self.problem.group.is_weighted
             or self.problem.partition_count < MIN_PARTITIONS
-            or not self.budget.has_time
+            or not self.budget.has_work
         ):
             return []
         near = (replace(level, tolerance=_LOADS_TOLERANCE), Movement())
-        budget = self.budget.first_part(_LOADS_SHARE)
+        budget = self.budget.part(_LOADS_SHARE)
         known = tuple(replace(one, bounds=one.bounds[:1]) for one in self.known)
         found = replace(self, levels=near, rules=others, budget=budget, known=known).search()
         return [RelaxedStart(found.placements(self.problem), ())]

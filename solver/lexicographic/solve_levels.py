@@ -45,14 +45,14 @@ from kassay.solver.objective import (
 from kassay.solver.problem import Placement, Problem
 from kassay.solver.solution import ProgressPoint, UsedMethod
 
-_MIN_SECONDS = 1.0
-"""Minimum time to find any placement, at most until `SearchBudget.GRACE` after the deadline."""
-_MODEL_SECONDS_PER_CHOICE = 1.5e-5
-"""Time to build a CP-SAT model per partition and member."""
+_MIN_WORK = 1.0
+"""Minimum work to find any placement."""
+_MODEL_WORK_PER_CHOICE = 1.5e-5
+"""Work to build a CP-SAT model per partition and member."""
 _MAX_CHOICES = 200_000
 """Partitions times members up to which a greedy rule for constraints or racks takes a second."""
-_SECONDS_PER_CHOICE = 1e-5
-"""Time of this rule per choice on a busy machine."""
+_WORK_PER_CHOICE = 1e-5
+"""Work of this rule per choice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class LexicographicResult:
     node_prices: tuple[int, ...] = ()
     conflict: tuple[Constraint, ...] = ()
     conflict_origin: Origin = Origin.CP_SAT
-    progress: tuple[ProgressPoint, ...] = ()  # seconds of `time.monotonic`
+    progress: tuple[ProgressPoint, ...] = ()
     method: UsedMethod = UsedMethod.CP_SAT
     moves_searches: tuple[FewestMoves, ...] = ()
 
@@ -172,7 +172,8 @@ def _add_any_placement(pool: IncumbentPool, budget: SearchBudget) -> Lexicograph
     )
 
     problem, constraints = pool.problem, pool.constraints
-    within, choices = budget.at_least(_MIN_SECONDS), problem.partition_count * problem.member_count
+    within = budget.for_first_result(_MIN_WORK)
+    choices = problem.partition_count * problem.member_count
     conflict = _conflict_of_numbers(problem, constraints, within)
     if conflict:
         return LexicographicResult(
@@ -181,7 +182,7 @@ def _add_any_placement(pool: IncumbentPool, budget: SearchBudget) -> Lexicograph
     add_any_repaired(pool, within)
     if pool.placements:
         return None
-    if choices * _MODEL_SECONDS_PER_CHOICE > within.seconds + _MIN_SECONDS:
+    if choices * _MODEL_WORK_PER_CHOICE > within.left + _MIN_WORK:
         return LexicographicResult(None)
     result = find_any_placement(problem, constraints, within)
     if result.infeasible:
@@ -242,7 +243,7 @@ def _initial_placements(
         constraints
         and choices <= _MAX_CHOICES
         and (
-            budget.seconds > choices * _SECONDS_PER_CHOICE
+            budget.left > choices * _WORK_PER_CHOICE
             or all(any(violated(problem, constraints, one)) for one in placements)
         )
     ):

@@ -15,7 +15,7 @@ from kassay.solver.problem import build_problem
 from kassay.solver.solution import LevelValue, value_and_bound
 from kassay.solver.solve import solve
 
-_SPLIT_SECONDS = 2.0
+_SPLIT_WORK = 2.0
 """Maximum time to solve the group with split partitions."""
 _NOUNS = {WeightSource.RATE: "traffic", WeightSource.LAG: "lag", WeightSource.SIZE: "data"}
 
@@ -99,7 +99,7 @@ def limiting_partition(
     solution = solve(
         _split(group, heaviest),
         levels=(Imbalance(Measure.MAKESPAN),),
-        limits=replace(limits, time=min(limits.time, _SPLIT_SECONDS)),
+        limits=replace(limits, work=min(limits.work, _SPLIT_WORK)),
         seed=seed,
     )
     if solution.assignment is None:

@@ -233,7 +233,7 @@ class _LadderSearch:
 
     def _may_continue(self, budget: SearchBudget) -> bool:
         """Return whether time is left; fast flows have some more time to find all rungs."""
-        return budget.has_time or (self._has_fast_flows and not budget.has_ended)
+        return budget.has_work or (self._has_fast_flows and not budget.is_interrupted)
 
     @property
     def _has_fast_flows(self) -> bool:
@@ -241,11 +241,8 @@ class _LadderSearch:
         return bool(self.search.current.uniform_weight)
 
     def _limited(self, share: float) -> SearchBudget:
-        """Return a budget with a share of the time limit, unless it is deterministic."""
-        limits = self.budget.limits
-        if limits.deterministic is not None:
-            return self.budget
-        return self.budget.until(limits.time * share)
+        """Return a budget with a share of the limit on work."""
+        return self.budget.until(self.budget.limits.work * share)
 
     def _value(self, number: int) -> int | None:
         """Return the lowest makespan found with at most this number of members.

@@ -101,7 +101,7 @@ def member_loss(
         if budget.limits.is_stopped:
             break
         name = group.members[problem.members[lost]].id
-        if not budget.has_time:
+        if not budget.has_work:
             losses.append(_without_search(problem, placement, lost))
             continue
         rest, unserved = _after_loss(problem, placement, lost)

@@ -182,8 +182,8 @@ class _MembersSearch:
     def _solve_all(self, numbers: list[int], *, are_requested: bool) -> None:
         """Solve numbers of members; those that are not requested with a short time limit."""
         budget = self.budget
-        if not are_requested and budget.limits.deterministic is None:
-            budget = budget.until(budget.limits.time * _NEIGHBOURS_SHARE)
+        if not are_requested:
+            budget = budget.until(budget.limits.work * _NEIGHBOURS_SHARE)
             if self.search.current.is_weighted:
                 current = len(self.search.current.members)
                 self._solve(current, budget.part(1 / 2))

@@ -23,7 +23,7 @@ from kassay.solver.trajectory.program_solvers import (
 
 # Variables of the first windows, and seconds per linear program and per integer program.
 _WINDOW_SIZE = 1_500
-_LINEAR_SECONDS, _INTEGER_SECONDS = 30.0, 3.0
+_LINEAR_WORK, _INTEGER_WORK = 30.0, 3.0
 # Maximum number of variables of an integer program. HiGHS ran for minutes beyond its limit of three
 # seconds with 14,000 variables.
 _MAX_BRANCHING = 8_000
@@ -46,7 +46,7 @@ def improved_counts(
     while objective.of(moves) > bound:
         windows = list(_windows(stream, size))
         for first, end in windows:
-            if objective.of(moves) <= bound or not budget.has_time:
+            if objective.of(moves) <= bound or not budget.has_work:
                 return best
             value = objective.of(moves[first : end + 1])
             if objective.of(moves) > value and objective is TrajectoryObjective.LARGEST:
@@ -94,7 +94,7 @@ def _optimal_counts(
     The solution of the linear program is often integer. Otherwise, branch and bound is used if the
     value can fall and the program is small.
     """
-    solved = exact_duals(program, budget.until(_LINEAR_SECONDS).seconds)
+    solved = exact_duals(program, budget.until(_LINEAR_WORK))
     if solved is None:
         return None
     if is_integral(solved[0][: program.counts]):
@@ -102,7 +102,7 @@ def _optimal_counts(
     can_fall = program.cost @ solved[0] + program.constant <= value - 1 + INTEGRALITY
     if not can_fall or len(program.cost) > _MAX_BRANCHING:
         return None
-    return integer_programs.counts(program, budget, seconds=_INTEGER_SECONDS)[0]
+    return integer_programs.counts(program, budget.until(_INTEGER_WORK))[0]
 
 
 def _windows(stream: Stream, size: int) -> Iterator[tuple[int, int]]:

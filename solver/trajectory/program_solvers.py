@@ -31,9 +31,12 @@ INTEGRALITY = 1e-6
 _PRICE_BITS = 20
 _WEIGHTED_PRICE_BITS = 40
 _MAX_PRICE_IN_MOVES = 2**19
-# Expected seconds of HiGHS after its time limit, per variable. The interior point method in the
-# root node does not check the limit.
-_EXCESS = 1.5e-4
+_WORK_OF_SIMPLEX = 5e-5
+"""Work of the simplex method, per variable."""
+_WORK_OF_PDLP = 1e-8
+"""Work of one iteration of PDLP, per coefficient."""
+_WORK_OF_NODES, _NODES = 3e-4, 500
+"""Work of an integer program, per variable, and its maximum number of nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +92,15 @@ def _scale(stream: Stream) -> int:
     return min(1 << bits, greatest_price(stream))
 
 
-def exact_duals(program: LinearProgram, seconds: float) -> tuple[Floats, Floats] | None:
+def exact_duals(program: LinearProgram, budget: SearchBudget) -> tuple[Floats, Floats] | None:
     """Solve a linear program by the simplex method; return its variables and dual values.
 
-    The result is None if the time limit is reached.
+    The result is None if the expected work is not left, or the limits are reached.
     """
+    work = _WORK_OF_SIMPLEX * len(program.cost)
+    if budget.left < work:
+        return None
+    budget.spend(work)
     middle = program.equations
     row_scale, matrix = _scaled(program)
     limit = program.limit / row_scale
@@ -105,7 +112,7 @@ def exact_duals(program: LinearProgram, seconds: float) -> tuple[Floats, Floats]
         b_ub=limit[middle:],
         bounds=np.column_stack([program.lower, program.upper]),
         method="highs-ds",
-        options={"time_limit": max(seconds, 0.01)},
+        options={"time_limit": max(budget.seconds, 0.01)},
     )
     if result.status != 0:
         return None
@@ -125,7 +132,7 @@ def is_integral(values: Floats) -> bool:
 
 
 def approximate_solution(
-    program: LinearProgram, seconds: float, *, precision: float, workers: int
+    program: LinearProgram, budget: SearchBudget, *, precision: float
 ) -> tuple[Floats, Floats]:
     """Solve a linear program approximately; return its variables and dual values."""
     from ortools.pdlp import solvers_pb2  # noqa: PLC0415
@@ -141,20 +148,21 @@ def approximate_solution(
     lower[program.equations :] = -np.inf
     model.constraint_lower_bounds, model.constraint_upper_bounds = lower, limit
     model.variable_lower_bounds, model.variable_upper_bounds = program.lower, program.upper
-    settings = solvers_pb2.PrimalDualHybridGradientParams(num_threads=workers)
+    settings = solvers_pb2.PrimalDualHybridGradientParams(num_threads=budget.limits.workers)
     criteria = settings.termination_criteria
     criteria.simple_optimality_criteria.eps_optimal_absolute = precision
     criteria.simple_optimality_criteria.eps_optimal_relative = precision
-    criteria.time_sec_limit = max(seconds, 0.01)
+    work = _WORK_OF_PDLP * max(model.constraint_matrix.nnz, 1)
+    criteria.iteration_limit = max(int(budget.left / work), 1)
+    if budget.seconds < inf:
+        criteria.time_sec_limit = max(budget.seconds, 0.01)
     result = pdlp.primal_dual_hybrid_gradient(model, settings)
+    budget.spend(work * result.solve_log.iteration_count)
     return np.asarray(result.primal_solution), np.asarray(result.dual_solution) / row_scale
 
 
 class IntegerPrograms:
     """Solver of the integer programs of one search.
-
-    HiGHS can exceed its time limit. A program is not started if its expected excess is longer than
-    the remaining time. The expected excess per variable is the greatest one of earlier programs.
 
     Parameters
     ----------
@@ -164,26 +172,19 @@ class IntegerPrograms:
 
     def __init__(self, *, is_exact: bool) -> None:
         self.is_exact = is_exact
-        self.excess = _EXCESS
 
-    def counts(
-        self, program: LinearProgram, budget: SearchBudget, *, seconds: float = inf
-    ) -> tuple[list[Ints] | None, int]:
+    def counts(self, program: LinearProgram, budget: SearchBudget) -> tuple[list[Ints] | None, int]:
         """Return the counts of each rebalance and a lower bound.
 
-        The counts are None if no solution is found within the time of the budget and ``seconds``.
+        The counts are None if no solution is found within the budget.
         """
         if self.is_exact:
-            limited = budget.until(seconds)
-            return _by_cpsat(program, limited) if limited.has_time else (None, 0)
-        size = len(program.cost)
-        limit = min(budget.seconds - self.excess * size, seconds)
-        if limit <= 0:
+            return _by_cpsat(program, budget) if budget.has_work else (None, 0)
+        work = _WORK_OF_NODES * len(program.cost)
+        if budget.left < work or budget.seconds < work:
             return None, 0
-        start = budget.seconds
-        found = _by_highs(program, limit)
-        self.excess = max(self.excess, (start - budget.seconds - limit) / size)
-        return found
+        budget.spend(work)
+        return _by_highs(program, budget.seconds)
 
 
 def _by_highs(program: LinearProgram, seconds: float) -> tuple[list[Ints] | None, int]:
@@ -197,7 +198,7 @@ def _by_highs(program: LinearProgram, seconds: float) -> tuple[list[Ints] | None
         integrality=is_count,
         bounds=Bounds(program.lower, program.upper),
         constraints=LinearConstraint(program.matrix, lower, program.limit),
-        options={"time_limit": max(seconds, 0.01)},
+        options={"time_limit": max(seconds, 0.01), "node_limit": _NODES},
     )
     bound = getattr(result, "mip_dual_bound", None)
     proven = 0 if bound is None or not np.isfinite(bound) else int(np.ceil(bound - 1e-4))

@@ -16,6 +16,7 @@ from kassay.solver.problem import Ints
 from kassay.solver.trajectory.linear_program import Floats, total_moves
 
 _SWEEPS = 40
+_WORK_PER_REBALANCE = 0.002
 _MOVE = 1_000  # cost of a move
 # Cost of one partition of distance to the fractional counts, in the first sweep and in the last.
 _FIRST_DISTANCE, _LAST_DISTANCE = 700, 30
@@ -73,10 +74,11 @@ def counts_near(
     rng = np.random.default_rng(budget.seed)
     end, now = len(counts), [stream.start, *counts]
     best, value = list(counts), sum(total_moves(stream, counts))
+    may_continue = budget.counted(_WORK_PER_REBALANCE)
     orders = (range(end), range(end - 1, -1, -1))
     for number, distance in enumerate(np.geomspace(_FIRST_DISTANCE, _LAST_DISTANCE, _SWEEPS)):
         for at in orders[number % 2]:
-            if not budget.has_time:
+            if not may_continue():
                 return best
             now[at + 1] = _cheapest_counts(
                 stream, at, now, fractions[at], distance=distance, rng=rng

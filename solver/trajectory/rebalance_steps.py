@@ -115,7 +115,7 @@ class _EqualStep:
     def fewest_moves(self, past: Assignment | None, budget: SearchBudget) -> Assignment:
         group = self.group if past is None else rejoin(self.group, past)
         if self.level.measure is Measure.MAKESPAN:
-            limits = replace(budget.limits, time=budget.seconds)
+            limits = budget.rest()
             found = solve(group, levels=(self.level, Movement()), limits=limits).assignment
             return found or self.any_assignment()
         network = replace(self.network, problem=build_problem(group))
@@ -165,7 +165,7 @@ class _WeightedStep:
     ) -> RebalanceEvidence:
         names = build_problem(self.group).member_index
         free = rejoin(self.group, Assignment({}))
-        least = certify(free, self.solution) if budget.has_time else None
+        least = certify(free, self.solution) if budget.has_work else None
         own = {name: prices[name] for name in names}
         return RebalanceEvidence((), own, best=self.best, least=least)
 

@@ -6,6 +6,7 @@ basis. If the value rises, other flows are tried.
 """
 
 from collections.abc import Iterator
+from math import inf
 from random import Random
 
 import numpy as np
@@ -18,6 +19,7 @@ from kassay.solver.trajectory.program_solvers import INTEGRALITY, is_integral
 from kassay.solver.trajectory.rebalance_flows import cheapest_flow
 
 _TRIES = 4
+_WORK_PER_VARIABLE = 1e-5  # of one solution from the last basis
 _COST = 1_000  # of a whole unit of distance to the fractional count
 
 
@@ -64,10 +66,12 @@ class RoundedProgram:
 
     def solve(self, budget: SearchBudget) -> bool:
         """Solve the program with the fixed counts, and return whether the optimum was found."""
-        if not budget.has_time:
+        if not budget.has_work:
             return False
-        self.solver.SetTimeLimit(max(1, int(1000 * budget.seconds)))
+        if budget.seconds < inf:
+            self.solver.SetTimeLimit(max(1, int(1000 * budget.seconds)))
         is_optimal = bool(self.solver.Solve(self.settings) == pywraplp.Solver.OPTIMAL)
+        budget.spend(_WORK_PER_VARIABLE * len(self.variables))
         if is_optimal:  # OR-Tools prints an error for a value without a solution
             self.value = float(self.solver.Objective().Value())
         return is_optimal

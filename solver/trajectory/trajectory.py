@@ -1,6 +1,5 @@
 """Find the assignments of a sequence of rebalances with the fewest moves in total."""
 
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -20,7 +19,7 @@ from kassay.solver.certificate.trajectory_certificate import (
     TrajectoryCertificate,
     TrajectoryObjective,
 )
-from kassay.solver.limits import SearchBudget, SearchLimits
+from kassay.solver.limits import SearchBudget, SearchLimits, now
 from kassay.solver.objective import EXACT, Imbalance, Level, Movement, Tolerance
 from kassay.solver.problem import Ints
 from kassay.solver.solution import LevelValue
@@ -137,7 +136,7 @@ def optimal_trajectory(
     >>> result.moves, result.bound, result.per_rebalance
     (2, 2, (0, 0, 2))
     """
-    start = time.monotonic()
+    start = now()
     groups = tuple(groups)
     for group in groups:
         require_group(group)
@@ -173,7 +172,7 @@ def optimal_trajectory(
         one_after_the_other=tuple(total_moves(stream, counts)),
         certificate=certificate,
         load_limits=tuple(step.limit for step in steps if step.limit is not None),
-        seconds=time.monotonic() - start,
+        seconds=now() - start,
     )
 
 

@@ -103,7 +103,7 @@ class TrajectorySearch:
         return values
 
     def _is_over(self) -> bool:
-        return self.value <= self.bound or not self.budget.has_time
+        return self.value <= self.bound or not self.budget.has_work
 
     def _offer(self, counts: Sequence[Ints] | None) -> None:
         if counts is None or not is_permitted(self.stream, 0, counts):
@@ -113,7 +113,7 @@ class TrajectorySearch:
             self.counts, self.value = list(counts), value
 
     def _by_simplex(self, program: LinearProgram) -> None:
-        solved = exact_duals(program, self.budget.seconds)
+        solved = exact_duals(program, self.budget)
         if solved is None:
             return
         values, duals = solved
@@ -123,10 +123,7 @@ class TrajectorySearch:
 
     def _by_pdlp(self, program: LinearProgram) -> Floats:
         """Solve the program approximately, and return the solution."""
-        seconds, workers = self.budget.part(0.4).seconds, self.budget.limits.workers
-        values, duals = approximate_solution(
-            program, seconds, precision=_PRECISION, workers=workers
-        )
+        values, duals = approximate_solution(program, self.budget.part(0.4), precision=_PRECISION)
         self._prove(program, duals)
         return values
 

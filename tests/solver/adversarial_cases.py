@@ -28,8 +28,8 @@ from tests.solver.random_cases import (
 MAX_PLACEMENTS = 3_000
 """Maximum number of placements that brute force compares."""
 _LIMITS = {
-    "auto": SearchLimits(time=600, deterministic=0.5),
-    "cp-sat": SearchLimits(time=2, deterministic=0.5),
+    "auto": SearchLimits(work=5),
+    "cp-sat": SearchLimits(work=5),
 }
 """Limits per method. CP-SAT does not count all of its work on large weights as steps."""
 METHODS = tuple(_LIMITS)

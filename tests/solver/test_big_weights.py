@@ -107,7 +107,7 @@ def test_large_groups_with_totals_beyond_64_bits_have_a_value_and_a_bound(constr
         group,
         levels=[Imbalance(measure), Movement()],
         constraints=[constraint],
-        limits=SearchLimits(time=60, deterministic=0.005),
+        limits=SearchLimits(work=0.05),
     )
     assert solution.status in {"feasible", "optimal"}
     assert list(violations(group, solution.assignment)) == []
@@ -121,7 +121,7 @@ def test_a_capacity_below_the_mean_load_of_a_large_group_is_infeasible():
     solution = solve(
         forty_partitions(),
         constraints=[Capacity(2**59), MaxMoves(40)],
-        limits=SearchLimits(time=60, deterministic=0.005),
+        limits=SearchLimits(work=0.05),
     )
     assert solution.status == "infeasible"
     assert solution.conflict == ("the load of every member is at most 576460752303423488",)

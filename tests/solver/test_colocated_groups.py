@@ -265,6 +265,6 @@ def test_loads_of_colocated_partitions_within_numbers_are_lower_than_by_a_greedy
     greedy = greedy_sets(problem, sets, 36)
     assert not any(violated(problem, rules, greedy))
     pool, bound = IncumbentPool(problem, (level,), rules, [greedy]), level_bound(problem, level)
-    repair_overloads(pool, level, bound, SearchBudget.start(SearchLimits(deterministic=1)))
+    repair_overloads(pool, level, bound, SearchBudget.start(SearchLimits(work=10)))
     assert pool.value(level) < level_value(problem, level, greedy)
     assert pool.value(level) <= 1.0001 * bound

@@ -110,6 +110,6 @@ def test_costs_of_moves_beyond_64_bits_are_accepted(rules):
     costs = {(name, at): 2**80 + at for name in "tu" for at in range(12)}
     levels = (Imbalance("makespan"), Movement(costs))
     for group in (Group(topics, members), Group(topics, members[:2])):
-        limits = SearchLimits(deterministic=0.05)
+        limits = SearchLimits(work=0.5)
         solution = solve(group, levels=levels, constraints=rules, limits=limits)
         assert solution.assignment is None or solution.levels[0].bound > 0

@@ -101,7 +101,6 @@ def test_capacities_of_members_always_apply():
 def test_the_same_input_and_seed_give_the_same_assignment():
     group = random_group(random.Random(3), weighted=True)
     answers = {
-        solve(group, method="cp-sat", limits=SearchLimits(deterministic=1)).assignment
-        for _ in range(3)
+        solve(group, method="cp-sat", limits=SearchLimits(work=10)).assignment for _ in range(3)
     }
     assert len(answers) == 1

@@ -94,7 +94,7 @@ def test_a_tolerance_of_two_per_cent_saves_most_moves_of_a_large_group(seed):
     group = large_group(seed)
     tolerance = Tolerance(relative=0.02)
     levels = (HostImbalance("makespan", tolerance), Imbalance("makespan", tolerance), Movement())
-    solution = solve(group, levels=levels, limits=SearchLimits(deterministic=0.2))
+    solution = solve(group, levels=levels, limits=SearchLimits(work=2))
     hosts, members, moves = solution.levels
     assert hosts.gap <= hosts.slack
     assert members.gap <= 2 * members.slack
@@ -117,7 +117,7 @@ def test_the_first_placement_has_few_moves(added):
     problem = build_problem(group)
     units = (problem.host_units, problem.member_units)
     pool = IncumbentPool(problem, levels, rules, [longest_processing_time(problem, units)])
-    add_repaired(pool, SearchBudget.start(SearchLimits(deterministic=1)))
+    add_repaired(pool, SearchBudget.start(SearchLimits(work=10)))
     limits = [(level, level.tolerance.limit(level_bound(problem, level))) for level in levels[:2]]
     # The longest-processing-time rule makes 112 moves.
     assert level_value(problem, levels[2], pool.best(levels[2], limits)) <= 40

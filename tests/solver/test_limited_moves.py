@@ -84,7 +84,7 @@ def test_max_moves_and_the_frontier_agree(found, moves):
         assert solution.imbalance.value == point.imbalance.value
 
 
-STEPS = SearchLimits(time=600, deterministic=1)
+STEPS = SearchLimits(work=10)
 
 
 def violating_call(seed):

@@ -129,6 +129,6 @@ def test_different_subscriptions_are_balanced_nearly_to_the_bound(measure, share
             for at in range(10)
         ),
     )
-    limits = SearchLimits(deterministic=2)
+    limits = SearchLimits(work=20)
     solution = solve(group, levels=[Imbalance(measure)], limits=limits)
     assert solution.imbalance.gap <= solution.imbalance.bound // share

@@ -1,7 +1,6 @@
 """CP-SAT model with variables for moves only, compared with brute force."""
 
 import random
-import time
 from dataclasses import replace
 from itertools import product
 
@@ -26,7 +25,7 @@ from tests.tiers import short_and_long
 
 
 def _budget(seconds: float = 60.0) -> SearchBudget:
-    return SearchBudget(time.monotonic() + seconds, SearchLimits())
+    return SearchBudget.start(SearchLimits())
 
 
 @pytest.mark.parametrize("seed", range(3))

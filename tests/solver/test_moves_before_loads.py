@@ -248,7 +248,7 @@ def test_searches_with_prices_end_at_a_deterministic_limit():
     )
     search = FewestMoves(IncumbentPool(problem, (Movement(),), (), []), Movement(), limits)
     search.priced = priced
-    search.run(SearchBudget.start(SearchLimits(time=1e6, deterministic=1e-6)))
+    search.run(SearchBudget.start(SearchLimits(work=1e-05)))
     assert not search.is_proven
 
 

@@ -1,7 +1,6 @@
 """The table of lowest maximum loads is not worse than simple searches, and its bounds hold."""
 
 import random
-import time
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations, product
@@ -96,8 +95,8 @@ def test_a_heavy_partition_raises_the_bound_on_moves():
 def test_no_simple_search_finds_a_lower_maximum_load(groups, partitions, most):
     for group in seeded_groups(groups, most_partitions=partitions):
         problem, table = build_problem(group), moves_table(group)
-        limits = SearchLimits(time=600, deterministic=0.1)
-        budget = SearchBudget(time.monotonic() + 600, limits)
+        limits = SearchLimits(work=1)
+        budget = SearchBudget.start(limits)
         search_moves(table, budget)
         table.extend(most)
         judges = [judge(problem, most) for judge in (by_maximum, by_squares, beam)]
@@ -113,9 +112,9 @@ def test_no_simple_search_finds_a_lower_maximum_load(groups, partitions, most):
 def test_members_below_the_mean_receive_before_members_far_above_it(count):
     for group in groups_with_a_heavy_partition(count):
         table = moves_table(group)
-        limits = SearchLimits(time=600, deterministic=0.1)
+        limits = SearchLimits(work=1)
         planned = MovesPlan(table, Tolerance(relative=Fraction(1, 50)), None, ())
-        planned.start(SearchBudget(time.monotonic() + 600, limits))
+        planned.start(SearchBudget.start(limits))
         assert planned.moves > 0
         assert badly_received(table.problem, table.placements[planned.moves]) == []
 
@@ -184,7 +183,7 @@ def test_few_moves_are_optimal_for_each_measure_and_for_different_speeds(measure
     members = [replace(one, speed=own) for one, own in zip(group.members, speeds, strict=True)]
     group = replace(group, members=tuple(members))
     table = moves_table(group, measure=measure)
-    budget = SearchBudget(time.monotonic() + 600, SearchLimits(time=600, deterministic=0.1))
+    budget = SearchBudget.start(SearchLimits(work=1))
     search_moves(table, budget)
     prove_moves(table, [0, 1, 2], budget)
     assert not table.is_complete
@@ -233,7 +232,7 @@ def test_few_moves_are_proven_before_the_search_for_the_lowest_load(monkeypatch)
         return solve(*arguments, **settings)
 
     monkeypatch.setattr(moves_frontier_module, "solve", record_entries)
-    budget = SearchBudget.start(SearchLimits(time=600, deterministic=0.2))
+    budget = SearchBudget.start(SearchLimits(work=2))
     moves_frontier(table, (), max_points=None, optimum=None, known=(), budget=budget)
     assert proven == [True] * 4
 
@@ -242,7 +241,7 @@ def test_few_moves_are_proven_before_the_search_for_the_lowest_load(monkeypatch)
 def test_a_proven_number_of_moves_is_not_changed_by_further_searches(seed):
     group = zipf_group(random.Random(seed), 60, 5, 0.6)
     search = moves_plan(group, planning_levels(group))
-    budget = SearchBudget.start(SearchLimits(time=600, deterministic=0.5))
+    budget = SearchBudget.start(SearchLimits(work=5))
     search.start(budget)
     search.find_fewest_moves(budget, share=1.0)
     moves, is_proven = search.moves, search.is_proven

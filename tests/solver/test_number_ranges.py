@@ -40,7 +40,7 @@ from tests.solver.adversarial_cases import (
 from tests.solver.test_weighted import even_group
 from tests.tiers import short_and_long
 
-LIMITS = SearchLimits(time=600, deterministic=0.1)
+LIMITS = SearchLimits(work=1)
 
 
 def group_of(topics: dict[str, tuple[int, ...]], *subscriptions: tuple[str, ...]) -> Group:
@@ -112,13 +112,13 @@ def test_a_capacity_below_a_total_beyond_60_bits_has_a_value_and_a_bound(method)
     group = big_group(3, 20)
     problem = build_problem(group)
     rules = [Capacity(problem.total // 2)]
-    limits = SearchLimits(time=600, deterministic=0.02)
+    limits = SearchLimits(work=0.2)
     assert_valid(solve(group, constraints=rules, method=method, limits=limits))
 
 
 @pytest.mark.long
 def test_a_frontier_of_loads_beyond_64_bits_has_values_and_bounds():
-    points = frontier(big_group(3, 14), limits=SearchLimits(time=3, deterministic=0.02)).points
+    points = frontier(big_group(3, 14), limits=SearchLimits(work=0.2)).points
     assert points
     for better, worse in pairwise(points):
         assert better.imbalance.value != worse.imbalance.value

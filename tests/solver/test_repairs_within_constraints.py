@@ -20,7 +20,7 @@ from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.problem import build_problem
 from tests.solver.void_additions import LIMITS
 
-STEPS = SearchLimits(time=600, deterministic=1)
+STEPS = SearchLimits(work=10)
 SQUARES = solver.Imbalance(Measure.SUM_OF_SQUARES)
 MAKESPAN = solver.Imbalance(Measure.MAKESPAN)
 

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from math import inf
 
 import numpy as np
 import pytest
@@ -160,20 +159,31 @@ def test_a_small_weighted_group_needs_no_large_library():
     subprocess.run([sys.executable, "-c", SMALL_GROUP], check=True)
 
 
-def test_a_reproducible_budget_ends_after_a_number_of_questions():
-    budget = SearchBudget(inf, SearchLimits(deterministic=0.02)).reproducible()
-    assert [budget.has_time for _ in range(5)] == [True, True, True, True, False]
-    assert SearchBudget(inf).reproducible().part(0.5).has_time
+def test_a_budget_ends_when_its_work_is_spent():
+    budget = SearchBudget.start(SearchLimits(work=2))
+    may_continue = budget.counted(0.5)
+    assert [may_continue() for _ in range(5)] == [True, True, True, True, False]
+    assert not budget.counter.is_interrupted
+    few = SearchBudget.start(SearchLimits(work=2)).counted(0.5, 2)
+    assert [few() for _ in range(3)] == [True, True, False]
 
 
-def test_the_first_steps_continue_after_a_share_of_the_time_until_half_of_the_limit():
-    shared = SearchBudget.start(SearchLimits(time=1e6)).until(0)
-    may_continue = shared.continuation(99, least=3)
-    assert [may_continue() for _ in range(5)] == [True, True, True, False, False]
-    assert not shared.continuation(99)()
-    assert not SearchBudget.start(SearchLimits(time=0)).continuation(99, least=3)()
-    late = replace(shared, latest=time.monotonic() + 0.4e6)
-    assert not late.continuation(99, least=3)()
+def test_parts_of_a_budget_share_its_work():
+    budget = SearchBudget.start(SearchLimits(work=8))
+    part = budget.part(1 / 4)
+    part.spend(1)
+    assert (part.left, budget.left, budget.part(1 / 2).left) == (1, 7, 3.5)
+    limits = part.rest()
+    SearchBudget.start(limits).spend(0.5)
+    assert (limits.work, budget.left) == (1, 6.5)
+
+
+def test_a_reached_safety_limit_is_reported():
+    budget = SearchBudget.start(SearchLimits(time=0))
+    assert (budget.left, budget.counter.is_interrupted) == (0, True)
+    assert not budget.may_start(2.0)
+    assert not solve(megabytes(), limits=SearchLimits(work=0)).interrupted
+    assert solve(megabytes(), limits=SearchLimits(time=0)).interrupted
 
 
 def test_only_owned_partitions_have_rows_in_the_knapsacks():
@@ -187,19 +197,13 @@ def test_only_owned_partitions_have_rows_in_the_knapsacks():
     assert sum(step.chosen.size for step in knapsacks.giving) == 160 * exchange.width
 
 
-def test_a_deterministic_limit_does_not_extend_the_time_limit():
-    budget = SearchBudget.start(SearchLimits(time=0, deterministic=1))
-    late = replace(budget, end=0.0).reproducible()
-    assert (late.seconds, late.continuation(50)()) == (0.0, False)
-
-
 def test_a_negative_seed_is_refused():
     with pytest.raises(UsageError, match="seed must be at least 0, got -1"):
         SearchBudget.start(SearchLimits(), -1)
 
 
 def test_a_time_limit_is_a_number_of_seconds():
-    for limits in ({"time": 10**400}, {"time": "5"}, {"deterministic": "x"}):
+    for limits in ({"time": 10**400}, {"time": "5"}, {"work": "x"}):
         with pytest.raises(UsageError, match="limit must be a number"):
             SearchLimits(**limits)
     with pytest.raises(UsageError, match="workers must be an integer, got '2'"):

@@ -118,7 +118,7 @@ def test_the_local_search_balances_loads_within_capacities_and_pins(seed):
     group = even_group(weights, 8)
     one, *_, last = (member.id for member in group.members)
     rules = (Capacity(sum(weights) // 11, one), Pinned("t", 7, last), Forbidden(last, "t", 8))
-    levels, limits = [Imbalance(Measure.MAKESPAN)], SearchLimits(deterministic=0.1)
+    levels, limits = [Imbalance(Measure.MAKESPAN)], SearchLimits(work=1)
     level = solve(group, levels=levels, constraints=rules, limits=limits).imbalance
     assert (sum(weights) - sum(weights) // 11) / 7 <= level.bound
     assert level.value <= 1.001 * level.bound
@@ -131,7 +131,7 @@ def test_the_local_search_balances_loads_within_other_constraints(measure):
     group = even_group(weights, 8)
     heaviest = sorted(range(60), key=lambda at: -weights[at])[:3]
     rules = (Separated([("t", at) for at in heaviest]), MaxPartitions(9), MaxMoves(50))
-    limits = SearchLimits(deterministic=0.1)
+    limits = SearchLimits(work=1)
     level = solve(group, levels=[Imbalance(measure)], constraints=rules, limits=limits).imbalance
     assert level.value <= 1.0001 * level.bound
 
@@ -206,7 +206,7 @@ def test_the_heaviest_partition_lies_beside_those_for_which_others_have_no_room(
 def test_moves_within_a_tolerance_are_not_more_than_greedy_moves(measure):
     group = zipf_group(random.Random(1), 120, 6, 1.0)
     level = Imbalance(measure, Tolerance(relative=0.05))
-    solution = solve(group, levels=[level, Movement()], limits=SearchLimits(deterministic=0.01))
+    solution = solve(group, levels=[level, Movement()], limits=SearchLimits(work=0.1))
     problem = build_problem(group)
     placement, moves = problem.owner.copy(), 0
     limit = solution.imbalance.bound + solution.imbalance.slack
@@ -231,7 +231,7 @@ def test_a_greedy_rule_keeps_partitions_in_their_racks():
     racks = tuple((f"r{rng.randrange(3)}",) for _ in weights)
     members = tuple(replace(one, rack=f"r{at % 3}") for at, one in enumerate(group.members))
     group = replace(group, topics=(replace(group.topics[0], racks=racks),), members=members)
-    solution = solve(group, levels=[CrossRack()], limits=SearchLimits(deterministic=0))
+    solution = solve(group, levels=[CrossRack()], limits=SearchLimits(work=0))
     assert solution.levels[0].value == solution.levels[0].bound == 0
 
 

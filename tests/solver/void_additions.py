@@ -13,7 +13,7 @@ from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Level
 from tests import brute_force
 
-LIMITS = SearchLimits(time=600, deterministic=0.0005)
+LIMITS = SearchLimits(work=0.005)
 """Limits that do not depend on the speed of the machine."""
 FURTHER = (
     solver.CrossRack(),

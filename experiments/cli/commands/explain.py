@@ -66,7 +66,7 @@ class ExplainOptions(TableOptions):
 def explain(
     options: ExplainOptions,
     source: GroupSource,
-    search: SearchOptions = SearchOptions(time_limit=20.0),
+    search: SearchOptions = SearchOptions(work=20.0),
 ) -> None:
     """Explain why an assignment is not optimal, as chains of transfers.
 

@@ -100,10 +100,17 @@ class EventOptions:
         "Directory to write events.html to, or GROUP/events.html if the source has several groups.",
         default=None,
     )
-    time_limit: float = option(
+    work: float = option(
         60.0,
-        "Time limit in seconds of the search for the fewest moves, per group.",
+        "Limit on the counted work of the search for the fewest moves, per group.",
         min=0,
+        metavar="UNITS",
+    )
+    time_limit: float | None = option(
+        None,
+        "Safety limit in seconds of this search; no limit by default.",
+        min=0,
+        metavar="SECONDS",
     )
 
 
@@ -148,7 +155,7 @@ def forecast(options: ForecastOptions, planned: EventOptions, source: SelectedGr
         downtime_ms=settings.downtime,
         pause_ms=settings.pause,
         assignors=options.assignor or (),
-        limits=SearchLimits(time=planned.time_limit, stop=STOP),
+        limits=SearchLimits(work=planned.work, time=planned.time_limit, stop=STOP),
     )
     groups = consumer_groups(
         source.file,
@@ -265,7 +272,7 @@ def _forecast_events(
         )
     )
     names = iter(directory_names(id for id, _ in groups) if len(groups) > 1 else ["."])
-    limits = SearchLimits(time=planned.time_limit, stop=STOP)
+    limits = SearchLimits(work=planned.work, time=planned.time_limit, stop=STOP)
 
     def process(group: Group) -> GroupResult:
         rebalances = planned_rebalances(group, load_planned_events(file, group))

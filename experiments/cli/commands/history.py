@@ -81,7 +81,7 @@ def history(
     cluster: ClusterOptions,
     following: FollowOptions,
     spark: SparkOptions,
-    limits: LimitOptions = LimitOptions(deterministic_limit=2.0),
+    limits: LimitOptions = LimitOptions(work=10.0),
 ) -> None:
     """Reconstruct past rebalances from __consumer_offsets, with Spark.
 
@@ -102,7 +102,7 @@ def history(
     description = {
         "kind": "history",
         "paths": sorted(PurePath(path).name for path in options.paths or ()),
-        "limits": {"time": limits.time_limit, "deterministic": limits.deterministic_limit},
+        "limits": {"work": limits.work, "time": limits.time_limit},
     }
     conf = RECORD_SETTINGS | spark.settings()
     with spark_session(master=spark.master, settings=conf, quiet=following.follow) as session:

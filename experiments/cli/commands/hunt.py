@@ -116,7 +116,7 @@ def hunt(
     options: HuntOptions,
     custom: CustomAssignors,
     spark: SparkOptions,
-    limits: LimitOptions = LimitOptions(deterministic_limit=2.0),
+    limits: LimitOptions = LimitOptions(work=10.0),
 ) -> None:
     """Search for the smallest groups on which an assignor has a shortcoming.
 

@@ -113,7 +113,7 @@ def ladder(
     which this is not proven. The output also shows these numbers for each topic alone, the moves
     from the current owners and from the line before, and, with --consume-rate, the time to read the
     current lag. --autoscaler prints a manifest for KEDA or the HorizontalPodAutoscaler (HPA) of
-    Kubernetes. If weights or speeds differ and no --deterministic-limit is given, the search for
+    Kubernetes. If weights or speeds differ, the search for
     the group's maximum loads takes at most 1/30 of the time limit, the search for the fewest moves
     1/50, and the search for the current number of members 1/20. The searches for each topic alone
     are additional. A number after ≤ is not proven minimal; – means that the search had no result in

@@ -54,7 +54,7 @@ def members(
     Without --from and --to, the output shows the minimum number of members, the numbers next to the
     minimum, and the current number. For a number below the current number, the last members of the
     group leave. Without --from and --to, the searches for the lowest maximum loads and the fewest
-    moves have at most 1/16 of the time limit, unless --deterministic-limit is given. Exits with 1
+    moves have at most 1/16 of the work. Exits with 1
     if no number of members is sufficient, or if none is found within the time limit.
 
     Example: `kassay members groups.jsonl --maximum-load 100 --from 2 --to 12 --format table`

@@ -99,17 +99,17 @@ def plan(
     options: PlanOptions,
     source_data: SourceOptions,
     objective: ObjectiveOptions,
-    limits: LimitOptions = LimitOptions(time_limit=30.0),
+    limits: LimitOptions = LimitOptions(work=30.0),
 ) -> None:
     """Plan the moves from the current to the optimal assignment of each group.
 
     For a weighted group, the imbalance after the plan may exceed the lowest value found by 2 % or
     less, because this saves many moves. The report also shows a plan with at most ten moves and a
-    plan with the lowest imbalance found, if these differ from the plan. The time limit applies to
-    all searches of a group together. For a weighted group with the default levels, kassay prints a
+    plan with the lowest imbalance found, if these differ from the plan. The limits apply to all
+    searches of a group together. For a weighted group with the default levels, kassay prints a
     first plan to standard error, and writes its files, before it searches for better plans and for
-    bounds. If the number of moves is proven, the further searches have as much time as the search
-    until then, but at least 3 seconds (without a deterministic limit).
+    bounds. If the number of moves is proven, the further searches have as much work as the search
+    until then, but at least 3 units.
 
     Prints a summary. With --output, writes report.html, plan.json, moves.csv, loads.csv, ticket.md,
     static-assignment.json (partition lists for `KafkaConsumer.assign()`) and after.jsonl (group

@@ -82,8 +82,9 @@ def solve(
 
 def _rows(record: Record) -> Iterator[Sequence[object]]:
     imbalance, movement = record["imbalance"] or {}, record["movement"] or {}
+    interrupted = ", interrupted" if record.get("interrupted") else ""
     yield (
-        record["status"],
+        record["status"] + interrupted,
         weakest_proof(Proof(proof) for proof in record["proof"].values()),
         record["method"],
         imbalance.get("measure", "; ".join(record.get("conflict", ()))),
@@ -108,6 +109,8 @@ def solution_record(group: Group, solution: Solution, *, certified: bool = False
         "status": str(solution.status),
         "method": solution.method,
     }
+    if solution.interrupted:
+        record["interrupted"] = True
     assignment = solution.assignment
     if assignment is None:
         record |= {"imbalance": None, "movement": None, "loads": None, "assignment": None}

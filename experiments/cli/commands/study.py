@@ -96,7 +96,7 @@ def study(
     context: typer.Context,
     custom: CustomAssignors,
     spark: SparkOptions,
-    studied: StudiedGroups = StudiedGroups(deterministic_limit=2.0),
+    studied: StudiedGroups = StudiedGroups(work=10.0),
 ) -> None:
     """Compare assignors with the proven optimum on many groups, with Spark.
 

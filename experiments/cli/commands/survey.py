@@ -115,12 +115,12 @@ def parse_condition(text: str) -> Condition:
     return Condition(text.strip(), quantity, comparison, limit)
 
 
-_MIN_SECONDS, _SECONDS_PER_GROUP = 45.0, 0.5
-"""Default time limit of a survey, and of each of its groups. Most groups take less time."""
+_MIN_WORK, _WORK_PER_GROUP = 45.0, 0.5
+"""Default work of a survey, and of each of its groups. Most groups take less time."""
 _SEARCHES = 8
 """Maximum number of searches for a document of another kind."""
-_PLAN_SECONDS = 20.0
-"""Time limit in seconds for each plan that the survey writes."""
+_PLAN_WORK = 20.0
+"""Work for each plan that the survey writes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,16 +154,23 @@ class SurveyOptions(TableOptions):
     plans: int = option(
         10,
         "Number of groups, from the top of the ranking, for which kassay writes a plan to the "
-        "directory of --output, each within 20 s. survey.html also links plans that kassay plan "
-        "wrote to the same directory.",
+        "directory of --output, each within 20 units of work. survey.html also links plans that "
+        "kassay plan wrote to the same directory.",
         min=0,
     )
     metrics: Path | None = option(None, "File for the results in the text format of Prometheus.")
+    work: float | None = option(
+        None,
+        "Limit on the counted work for all groups together, without the plans of --plans.",
+        min=0,
+        metavar="UNITS",
+        show_default="45, or 0.5 per group if that is more",
+    )
     time_limit: float | None = option(
         None,
-        "Time limit in seconds for all groups together, without the plans of --plans.",
+        "Safety limit in seconds for all groups together; no limit by default.",
         min=0,
-        show_default="45, or 0.5 per group if that is more",
+        metavar="SECONDS",
     )
     seed: int = option(0, "Random seed of the searches.")
     output_format: Format | None = option(
@@ -174,11 +181,10 @@ class SurveyOptions(TableOptions):
         show_default="table on a terminal, else jsonl",
     )
 
-    def seconds(self, groups: int) -> float:
-        """Return the time limit in seconds for a number of groups."""
-        if self.time_limit is not None:
-            return self.time_limit
-        return max(_MIN_SECONDS, _SECONDS_PER_GROUP * groups)
+    def limits(self, groups: int) -> SearchLimits:
+        """Return the limits for a number of groups."""
+        work = max(_MIN_WORK, _WORK_PER_GROUP * groups) if self.work is None else self.work
+        return SearchLimits(work=work, time=self.time_limit, stop=STOP)
 
 
 def survey(
@@ -218,10 +224,10 @@ def survey(
         processes=os.cpu_count() or 1,
         seed=options.seed,
     )
-    seconds = options.seconds(len(groups) + len(documents))
+    limits = options.limits(len(groups) + len(documents))
     survey_others = partial(_survey_documents, documents, waiting=len(groups))
     result = call_interruptibly(
-        lambda: _survey(survey_all, survey_others, others, seconds), lost="no group is surveyed"
+        lambda: _survey(survey_all, survey_others, others, limits), lost="no group is surveyed"
     )
     if options.metrics is not None:
         replace_file(options.metrics, metrics_text(metric_rows(result), SURVEY_METRICS))
@@ -288,12 +294,12 @@ def _survey(
     survey_all: Callable[..., Iterator[SurveyResult]],
     survey_others: Callable[[SearchBudget], Iterator[SurveyResult]],
     others: Sequence[SurveyResult],
-    seconds: float,
+    limits: SearchLimits,
 ) -> Survey:
     def progress(done: int, total: int) -> None:
         PROGRESS(f"{done} of {total} groups")
 
-    budget = SearchBudget.start(SearchLimits(time=seconds, stop=STOP))
+    budget = SearchBudget.start(limits)
     with PROGRESS.shown("survey"):
         states = list(survey_others(budget))
         found = survey_all(limits=budget.rest(), progress=progress)
@@ -309,8 +315,8 @@ def _survey_documents(
         if STOP.is_set():
             return
         PROGRESS(f"{number} of {len(documents)} documents of other kinds")
-        seconds = budget.seconds / (len(documents) - number + waiting) / _SEARCHES
-        yield survey_other_kind(document, limits=SearchLimits(time=seconds, stop=STOP))
+        within = budget.part(1 / (len(documents) - number + waiting) / _SEARCHES)
+        yield survey_other_kind(document, limits=within.rest())
 
 
 def _write_pages(
@@ -321,7 +327,7 @@ def _write_pages(
         zip((one.id for one in groups), directory_names(one.id for one in groups), strict=True)
     )
     documents = {group.id: group for group in groups}
-    limits = CaseLimits(time=_PLAN_SECONDS, stop=STOP)
+    limits = CaseLimits(work=_PLAN_WORK, stop=STOP)
     planned_groups = [one for one in result.groups if one.members][:count]
     for rank, one in enumerate(planned_groups, 1):
         if STOP.is_set():

@@ -69,7 +69,10 @@ class TrajectoryOptions(TableOptions):
         "rebalance (largest).",
         metavar="NAME",
     )
-    time_limit: float = option(60.0, "Time limit in seconds.", min=0)
+    work: float = option(60.0, "Limit on the counted work of the search.", min=0, metavar="UNITS")
+    time_limit: float | None = option(
+        None, "Safety limit in seconds; no limit by default.", min=0, metavar="SECONDS"
+    )
     workers: int = option(1, "Number of threads.", min=1)
     require_optimal: bool = option(
         False, "Exit with code 1 if the value of --objective is not proven minimal."
@@ -106,7 +109,9 @@ def trajectory(options: TrajectoryOptions) -> None:
                 "--maximum-load cannot be combined with --tolerance or another measure"
             )
         measure, tolerance = Measure.MAKESPAN, Tolerance(up_to=options.maximum_load)
-    limits = SearchLimits(time=options.time_limit, workers=options.workers, stop=STOP)
+    limits = SearchLimits(
+        work=options.work, time=options.time_limit, workers=options.workers, stop=STOP
+    )
     with stop_on_interrupt():
         found = optimal_trajectory(
             groups,

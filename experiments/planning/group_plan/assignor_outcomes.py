@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from kassay.experiments.comparison.optimum import CaseLimits, fewest_moves_within
 from kassay.experiments.implementations.runner import Ending, run_until_stable
 from kassay.experiments.planning.group_plan.rack_locality import (
-    SECONDARY_SECONDS,
+    SECONDARY_WORK,
     cross_rack_partitions,
 )
 from kassay.reference.assignors import ASSIGNORS, Release
@@ -140,5 +140,5 @@ def _minimum_movement(
     if optimum.imbalance.gap or optimum.movement.gap or not is_measured:
         return None
     imbalance = metrics.measures[optimum.imbalance.name]
-    brief = replace(limits, time=min(limits.time, SECONDARY_SECONDS))
+    brief = replace(limits, work=min(limits.work, SECONDARY_WORK))
     return fewest_moves_within(group, imbalance, optimum=optimum, limits=brief)

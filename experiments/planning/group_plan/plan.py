@@ -1,6 +1,5 @@
 """Plan the moves of one group. All searches of the plan share one time limit."""
 
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -34,7 +33,7 @@ from kassay.reference.model.metrics import member_units, participants
 from kassay.reference.model.ownership import NO_OWNER, ownership, rejoin
 from kassay.solver.constraints import Constraint, group_constraints
 from kassay.solver.frontier.moves_plan import without_move_limit
-from kassay.solver.limits import SearchLimits
+from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import Level, Movement, requested_levels
 from kassay.solver.sizing.limiting_partition import LimitingPartition, limiting_partition
 from kassay.solver.sizing.member_loss import MemberLosses, member_loss
@@ -43,8 +42,8 @@ from kassay.solver.solution import LevelValue
 
 GROWTH = (Fraction(1), Fraction(5, 4), Fraction(3, 2), Fraction(2))
 """Default traffic growth factors for which the plan computes the number of members."""
-_CONTENT_SECONDS = 1.2e-4
-"""Time per partition for the content of a plan, after its searches."""
+_CONTENT_WORK = 1.2e-4
+"""Work per partition for the content of a plan, after its searches."""
 
 
 def plan(
@@ -103,11 +102,12 @@ def plan(
         raise UsageError(f"the levels of a plan must include movement, got {names}")
     limits = CaseLimits.of(limits)
     assignors = () if client is None else client_assignors(client)
-    content = min(_CONTENT_SECONDS * group.partition_count, limits.time / 2)
-    start = time.monotonic()
-    clock = PlanningTime(
-        limits, start, start + limits.time - content, seed, progress, member_units(group)
-    )
+    content = _CONTENT_WORK * group.partition_count
+    searched = replace(limits, work=limits.work - min(content, limits.work / 2))
+    if limits.time is not None:
+        searched = replace(searched, time=limits.time - min(content, limits.time / 2))
+    budget = SearchBudget.start(searched, seed)
+    clock = PlanningTime(budget.limits, budget, seed, progress, member_units(group))
     found = PlannedSolution(group, levels, tuple(constraints), clock)
     request = PlanRequest(batch_size=batch_size, growth=tuple(growth))
     planner = _Planner(found, request, assignors)
@@ -183,7 +183,7 @@ class _Planner:
             ),
             growth_sizings=self._growth_sizings(planned.makespan),
             member_losses=self._member_losses(assignment),
-            interrupted=self.found.time.is_stopped,
+            interrupted=self.found.time.is_interrupted,
             is_first=self.found.is_first,
             limiting_partition=self._limiting_partition(),
             other_reading=other,
@@ -191,7 +191,7 @@ class _Planner:
 
     def _racks(self, current: Assignment) -> RackLocality | None:
         if self.found.is_first:
-            limits = replace(self.found.time.limits, time=0.0)
+            limits = replace(self.found.time.limits, work=0.0)
         else:
             limits = self.found.time.share("reads across racks", 0.05)
         return compare_racks(
@@ -260,7 +260,7 @@ class _Planner:
     def _limiting_partition(self) -> LimitingPartition | None:
         clock = self.found.time
         if self.found.is_first:
-            limits = replace(clock.limits, time=0.0)
+            limits = replace(clock.limits, work=0.0)
         else:
             limits = clock.share("split of a partition", 0.2)
         return limiting_partition(self.found.group, limits=limits, seed=clock.seed)

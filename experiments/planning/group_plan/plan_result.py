@@ -97,7 +97,7 @@ class Plan:
     other_reading
         Result with the other limit of assumed subscriptions; None if it is the same group.
     interrupted
-        Whether the event ``stop`` of the limits ended the searches. The plan is the best one
+        Whether the safety limit or the event ``stop`` ended a search. The plan is the best one
         found until then; alternatives, assignors, sizings and losses may be missing.
     limiting_partition
         Partition whose weight is the lowest possible maximum load, or None.

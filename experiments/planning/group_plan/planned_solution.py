@@ -1,6 +1,5 @@
 """Find the assignment of a plan: by the table of lowest loads, or level by level."""
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -28,8 +27,8 @@ from kassay.solver.solve import solve
 
 _MAX_POINTS = 60
 """Maximum number of points of the frontier, without those up to the number of moves of the plan."""
-_FURTHER_SECONDS = 3.0
-"""Minimum time, if the limit permits it, for the parts of a plan after its moves are proven."""
+_FURTHER_WORK = 3.0
+"""Minimum work, if the limit permits it, for the parts of a plan after its moves are proven."""
 Progress = Callable[[str], None]
 """Function that is called with the name of each part of the plan when the part starts."""
 
@@ -39,8 +38,7 @@ class PlanningTime:
     """Time limit that all searches of a plan share, and report of their progress."""
 
     limits: CaseLimits
-    start: float
-    deadline: float
+    whole: SearchBudget
     seed: int
     progress: Progress | None
     units: LoadUnits
@@ -50,22 +48,25 @@ class PlanningTime:
         """Return whether the caller stopped the searches. A reached time limit does not count."""
         return self.limits.is_stopped
 
+    @property
+    def is_interrupted(self) -> bool:
+        """Return whether the caller or the safety limit ended a search."""
+        return self.whole.counter.is_interrupted
+
     def shortened(self) -> "PlanningTime":
-        """Return a planning time that ends after as long again, at least `_FURTHER_SECONDS`."""
-        now = time.monotonic()
-        end = now + max(_FURTHER_SECONDS, now - self.start)
-        return replace(self, deadline=min(self.deadline, end))
+        """Return a planning time that ends after as much work again, at least `_FURTHER_WORK`."""
+        further = max(_FURTHER_WORK, self.whole.counter.spent)
+        return replace(self, whole=self.whole.until(further))
 
     def share(self, name: str, share: float, *, parts: int = 1) -> CaseLimits:
         """Report that a part of the planning starts, and return the limits for its searches."""
         self._report(name)
-        left = max(0.0, self.deadline - time.monotonic())
-        return replace(self.limits, time=left * share / parts)
+        return CaseLimits.of(self.whole.part(share / parts).rest())
 
     def budget(self, name: str, share: float) -> SearchBudget:
         """Report that a part of the planning starts, and return its budget."""
-        limits = self.share(name, share)
-        return SearchBudget(time.monotonic() + limits.time, limits, self.seed)
+        self._report(name)
+        return self.whole.part(share)
 
     def report_entry(self, moves: int, value: int, bound: int) -> None:
         """Report the lowest maximum load found for a number of moves."""
@@ -131,11 +132,8 @@ class PlannedSolution:
         self.solution, self.optimum = search.solution(*proof), search.optimum()
 
     def _shorten(self, search: MovesPlan) -> None:
-        """Leave less time for the further parts of the plan if its number of moves is proven.
-
-        Results within a deterministic limit do not depend on the time that has passed.
-        """
-        if search.is_proven and self.time.limits.deterministic is None:
+        """Leave less work for the further parts of the plan if its number of moves is proven."""
+        if search.is_proven:
             self.time = self.time.shortened()
 
     def _solve_levels(self) -> tuple[Solution, Solution]:

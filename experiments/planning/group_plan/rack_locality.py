@@ -13,7 +13,7 @@ from kassay.solver.objective import EXACT, CrossRack, Imbalance, Tolerance
 from kassay.solver.solution import LevelValue, Solution, value_and_bound
 from kassay.solver.solve import solve
 
-SECONDARY_SECONDS = 5.0
+SECONDARY_WORK = 5.0
 """Time limit of the search for minimum cross-rack partitions."""
 
 
@@ -160,7 +160,7 @@ def _minimum(
         levels=(Imbalance(measure, tolerance), CrossRack()),
         constraints=constraints,
         initial_assignment=planned.assignment,
-        limits=replace(limits, time=min(limits.time, SECONDARY_SECONDS)),
+        limits=replace(limits, work=min(limits.work, SECONDARY_WORK)),
         seed=seed,
     )
     # The second level is valid only at the imbalance of the plan.

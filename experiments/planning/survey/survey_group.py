@@ -76,7 +76,7 @@ def _surveyed(
 ) -> SurveyResult:
     levels = planning_levels(group)
     other = other_reading(group)
-    share = limits if other is None else replace(limits, time=limits.time / 2)
+    share = limits if other is None else replace(limits, work=limits.work / 2)
     solution = solve_as_planned(group, levels=levels, limits=share, seed=seed)
     makespan = makespan_of(group, solution)
     if solution.assignment is None or makespan is None:

@@ -2,11 +2,10 @@
 
 import multiprocessing
 import signal
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 
 from kassay.experiments.planning.survey.survey_group import survey_group
@@ -28,6 +27,10 @@ _STOP_SECONDS = 0.2
 """Time between two checks of the event that stops the survey."""
 
 
+_ISOLATED_WORK = 1.0
+"""Work for a group that is surveyed again, alone in a process."""
+
+
 def survey_groups(
     groups: Sequence[Group],
     *,
@@ -40,13 +43,13 @@ def survey_groups(
     """Survey groups, and yield each result as soon as it is found.
 
     Groups with equal weights come first, because their optimum takes milliseconds. The other
-    groups share the time that is left, on several processes. A group that ends its process
+    groups share the work that is left equally, on several processes. A group that ends its process
     yields an `UnsurveyedGroup`; the survey continues with the other groups. ``limits`` apply to all
     groups together.
     """
     heavy = [group for group in groups if not _is_light(group)]
     light = [group for group in groups if _is_light(group)]
-    budget = SearchBudget(time.monotonic() + limits.time, limits, seed)
+    budget = SearchBudget.start(limits, seed)
     surveyor = _Surveyor(histories or {}, processes, budget)
     is_parallel = min(processes, len(heavy) // _MIN_GROUPS_PER_PROCESS) > 1
     survey = surveyor.in_processes if is_parallel else surveyor.in_this_process
@@ -62,33 +65,36 @@ def _is_light(group: Group) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Surveyor:
-    """Surveyor of groups, which share the time until the deadline."""
+    """Surveyor of groups, which share the work."""
 
     histories: Mapping[str, MoveHistory]
     processes: int
     budget: SearchBudget
 
     def in_this_process(self, groups: Sequence[Group]) -> Iterator[SurveyResult]:
-        stop = self.budget.limits.stop
-        for number, group in enumerate(groups):
+        share = self._share(len(groups))
+        for group in groups:
             if self.budget.limits.is_stopped:
                 return
-            limits = SearchLimits(time=self.budget.seconds / (len(groups) - number), stop=stop)
+            limits = replace(self.budget.rest(), work=share)
             yield survey_group(
                 group, history=self._history(group), limits=limits, seed=self.budget.seed
             )
 
+    def _share(self, groups: int) -> float:
+        """Return the work per group: the same for any number of processes."""
+        return self.budget.left / max(groups, 1)
+
     def in_processes(self, groups: Sequence[Group]) -> Iterator[SurveyResult]:
         """Survey groups in child processes, with at most two waiting groups per process."""
-        processes = self.processes
+        processes, share = self.processes, self._share(len(groups))
         waiting, left = iter(groups), len(groups)
         running: dict[Future[SurveyResult], Group] = {}
         pool = _new_pool(processes)
         try:
             while left and not self.budget.limits.is_stopped:
                 for group in islice(waiting, 2 * processes - len(running)):
-                    seconds = self.budget.seconds * processes / left
-                    running[self._submit(pool, group, seconds)] = group
+                    running[self._submit(pool, group, share)] = group
                 finished = wait(running, timeout=_STOP_SECONDS, return_when=FIRST_COMPLETED).done
                 lost = []
                 for task in finished:
@@ -109,17 +115,16 @@ class _Surveyor:
         """Survey one group alone in a new process, because it may have ended the previous one."""
         pool = _new_pool(1)
         try:
-            return self._submit(pool, group, 1.0).result()
+            return self._submit(pool, group, _ISOLATED_WORK).result()
         except BrokenProcessPool:
             reason = "the process that surveyed this group ended, possibly without memory"
             return UnsurveyedGroup(id=group.id, reason=reason)
         finally:
             _end(pool)
 
-    def _submit(
-        self, pool: ProcessPoolExecutor, group: Group, seconds: float
-    ) -> Future[SurveyResult]:
-        limits, history = SearchLimits(time=seconds), self._history(group)
+    def _submit(self, pool: ProcessPoolExecutor, group: Group, work: float) -> Future[SurveyResult]:
+        seconds = None if self.budget.limits.time is None else self.budget.seconds
+        limits, history = SearchLimits(work=work, time=seconds), self._history(group)
         return pool.submit(
             survey_group, group, history=history, limits=limits, seed=self.budget.seed
         )

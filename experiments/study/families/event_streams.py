@@ -64,7 +64,7 @@ class EventStreamFamily(Family):
     # at the start. The search of a stream ends after some wall-clock seconds.
     hindsight_seeds: int = 300
     hindsight_size: int = 500
-    hindsight_seconds: float = 60.0
+    hindsight_work: float = 60.0
 
     def build(self, seed: int, *, start: str | None = None) -> Group:  # noqa: ARG002
         """Build the group at the start of the stream, without owned partitions."""

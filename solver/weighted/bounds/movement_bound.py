@@ -16,7 +16,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.bounds.counting import owned_partitions
 from kassay.solver.evaluation import moves_cost
-from kassay.solver.limits import limited_steps
+from kassay.solver.limits import SearchBudget, limited_steps
 from kassay.solver.problem import Ints, Placement, Problem
 from kassay.solver.weighted.bounds.knapsack_subproblems import (
     SCALE,
@@ -30,8 +30,9 @@ _MAX_CELLS = 200_000_000
 _MIN_GRID = 400
 _MAX_GIVEN_CELLS = 50_000_000  # entries of the knapsacks of given partitions
 _MAX_PRICED = 4_000  # partitions with single prices; the linear program cannot be interrupted
+_WORK_PER_STEP, _WORK_PER_CELL = 5e-3, 6e-9  # of the linear program and of the knapsacks
 _ROUNDS = 60  # of column generation between two integer programs
-_NODES = 200  # limit of a search without a clock
+_NODES, _WORK_PER_PATTERN = 200, 5e-4  # of an integer program
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +110,12 @@ def price_and_branch(
     *,
     start: Placement,
     may_continue: Callable[[], bool],
-    seconds: Callable[[], float | None],
+    budget: SearchBudget,
 ) -> PricedMoves:
     """Find a lower bound on the cost of moves, and a better placement, by column generation.
 
     Exchange patterns are combined to better placements. Stop when the cost of the placement is
-    the bound. ``seconds`` returns the time left for an integer program, or None for a limit
-    without a clock.
+    the bound. The budget counts the integer programs.
     """
     search = _column_generation(problem, max_loads, costs)
     if search is None:
@@ -128,12 +128,18 @@ def price_and_branch(
     search.price_partitions()
     while not has_converged and search.best.bound <= (cost - 1) * SCALE and may_continue():
         has_converged = search.raise_bound((cost - 1) * SCALE, limited_steps(_ROUNDS, may_continue))
-        found = select_patterns(exchange, search.patterns_below(cost - 1), best, seconds())
+        found = select_patterns(exchange, search.patterns_below(cost - 1), best, budget)
         if found is not None:
             best, cost = found, moves_cost(problem, costs, found)
             search.add(exchange.pattern_of(best, member) for member in range(problem.member_count))
     bound = -(-search.best.bound // SCALE)
     return PricedMoves(bound, best, search.best.prices, exchange.grid)
+
+
+def price_step(problem: Problem) -> float:
+    """Return the work of one step of the column generation, which fills a knapsack per member."""
+    cells = problem.partition_count * problem.member_count
+    return _WORK_PER_STEP + _WORK_PER_CELL * cells * min(_GRID, _MAX_CELLS // max(cells, 1))
 
 
 def _column_generation(
@@ -161,12 +167,11 @@ def select_patterns(
     exchange: MemberExchange,
     patterns: Sequence[ExchangePattern],
     incumbent: Placement,
-    seconds: float | None,
+    budget: SearchBudget,
 ) -> Placement | None:
     """Combine exchange patterns to a placement that is cheaper than the incumbent.
 
-    Return None if no such placement is found. The integer program ends after some seconds, or
-    after a number of nodes if they are None.
+    Return None if no such placement is found.
     """
     problem, costs = exchange.problem, exchange.costs
     patterns = [pattern for pattern in patterns if exchange.is_feasible(pattern)]
@@ -186,8 +191,9 @@ def select_patterns(
             LinearConstraint(once, 1, 1),
             LinearConstraint(fees[None, :], 0, most),
         ],
-        options={"node_limit": _NODES} if seconds is None else {"time_limit": seconds},
+        options={"node_limit": _NODES, "time_limit": budget.seconds},
     )
+    budget.spend(_WORK_PER_PATTERN * count)
     if result.x is None:
         return None
     return _placement(exchange, [patterns[at] for at in np.flatnonzero(result.x > 0.5).tolist()])

@@ -5,10 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 from ortools.sat.python import cp_model
 
+from kassay.solver.cpsat.model import WORK_PER_DETERMINISTIC_TIME
+from kassay.solver.limits import SearchBudget
 from kassay.solver.number_ranges import Arithmetic, Scale, scale_to_fit
 from kassay.solver.problem import Ints, Placement, Problem
 
-_DETERMINISTIC_TIME = 0.25
+_WORK, _WORK_OF_MODEL = 0.5, 0.01
+"""Maximum work of one search, and work to build its model."""
 
 
 def reassign(
@@ -19,7 +22,7 @@ def reassign(
     *,
     members: Sequence[int],
     seed: int,
-    seconds: float,
+    budget: SearchBudget,
 ) -> Placement | None:
     """Reassign the partitions of some members among these members, at minimum cost of moves.
 
@@ -49,9 +52,12 @@ def reassign(
     solver.parameters.num_workers = 1
     solver.parameters.catch_sigint_signal = False  # A signal ends the caller's whole search.
     solver.parameters.random_seed = seed
-    solver.parameters.max_deterministic_time = _DETERMINISTIC_TIME
-    solver.parameters.max_time_in_seconds = seconds
-    if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+    solver.parameters.max_deterministic_time = min(_WORK, budget.left) / WORK_PER_DETERMINISTIC_TIME
+    solver.parameters.max_time_in_seconds = budget.seconds
+    status = solver.solve(model)
+    work = solver.response_proto.deterministic_time * WORK_PER_DETERMINISTIC_TIME
+    budget.spend(_WORK_OF_MODEL + work)
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return None
     reassigned = placement.copy()
     for (partition, at), variable in choice.items():

@@ -1,6 +1,5 @@
 """Minimise moves under a load limit: large neighbourhood search and annealing."""
 
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -10,10 +9,12 @@ import numpy as np
 
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.evaluation import moves_cost
+from kassay.solver.limits import SearchBudget
 from kassay.solver.problem import Ints, Placement, Problem
 from kassay.solver.weighted.search.exchange_beam import ExchangeBeam
 from kassay.solver.weighted.search.overload_annealing import OverloadAnnealing
 
+_ANNEALING_WORK = 0.01  # of one step of the annealing
 _MEMBERS = 5
 _MAX_DRAWS = 40  # random moves that choose the members; there may be fewer members
 _MAX_PARTITIONS = 260
@@ -46,10 +47,9 @@ class FewMovesSearch:
     max_load: int
     costs: Ints
     rng: np.random.Generator
-    seconds: Callable[[], float] = lambda: inf
-    """Seconds left for a step of the annealing and for CP-SAT."""
+    budget: SearchBudget = field(default_factory=lambda: SearchBudget(inf))
     found: list[tuple[float, int]] = field(init=False, default_factory=list)
-    """Seconds of `time.monotonic` and cost of each improvement."""
+    """Work spent until each improvement, and its cost."""
 
     def __post_init__(self) -> None:
         seed = int(self.rng.integers(2**31))
@@ -90,7 +90,7 @@ class FewMovesSearch:
                 continue
             if reached < cost:
                 self.gains[method] += 1
-                self.found.append((time.monotonic(), reached))
+                self.found.append((self.budget.counter.spent, reached))
             best, cost = following, reached
         return best
 
@@ -101,7 +101,8 @@ class FewMovesSearch:
         self, method: "_Method", placement: Placement, bound: int, may_continue: Callable[[], bool]
     ) -> Placement | None:
         if method is _Method.ANNEALING:
-            return self.annealing.run(placement, self.cost(placement), bound, self._has_time)
+            may_continue = self.budget.counted(_ANNEALING_WORK)
+            return self.annealing.run(placement, self.cost(placement), bound, may_continue)
         if method is _Method.EXCHANGE:
             members = self._by_load(placement, self._linked_members(placement))
             among_members = np.isin(placement, members) & np.isin(self.problem.owner, members)
@@ -122,11 +123,8 @@ class FewMovesSearch:
             placement,
             members=members,
             seed=seed,
-            seconds=self.seconds(),
+            budget=self.budget,
         )
-
-    def _has_time(self) -> bool:
-        return self.seconds() > 0
 
     def _beam(self, placement: Placement, members: list[int]) -> ExchangeBeam:
         return ExchangeBeam(self.problem, self.costs, self.max_load, members, placement, self.rng)

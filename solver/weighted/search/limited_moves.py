@@ -8,15 +8,15 @@ import numpy as np
 
 from kassay.solver.bounds.counting import makespan_bound, makespan_bound_within
 from kassay.solver.initial_solutions import keep_owned
-from kassay.solver.limits import SearchBudget, limited_steps
+from kassay.solver.limits import SearchBudget
 from kassay.solver.problem import Placement, Problem
-from kassay.solver.weighted.bounds.movement_bound import exchange_bound
+from kassay.solver.weighted.bounds.movement_bound import exchange_bound, price_step
 from kassay.solver.weighted.search.few_moves import FewMovesSearch
 
 _STEPS = 24
 """Number of load limits of each scan: geometric, then linear in the excess over the bound."""
-_SEARCHES = 150
-"""Maximum number of searches with a deterministic limit."""
+_STEP = 1e-3
+"""Work of one step, without its integer programs."""
 _NEIGHBOURHOODS = 12
 _PRICE_ROUNDS = 40
 _MAX_FAILURES = 6
@@ -33,13 +33,13 @@ def scan_load_limits(problem: Problem, budget: SearchBudget) -> list[Placement]:
     start = keep_owned(problem)
     highest, lowest = max(problem.loads(start), default=0), makespan_bound(problem)
     costs, rng = np.ones(problem.partition_count, dtype=np.int64), np.random.default_rng(0)
-    found = [start]
+    found, may_continue = [start], budget.counted(_STEP)
     for step in range(2 * _STEPS):
         limit = lowest + int((highest - lowest) * 0.86**step)
-        if not budget.has_time:
+        if not may_continue():
             break
         search = FewMovesSearch(problem, limit, costs, rng)
-        placement = search.initial_solution(start, lambda: budget.has_time)
+        placement = search.initial_solution(start, may_continue)
         if placement is not None:
             found.append(placement)
     return found
@@ -57,7 +57,7 @@ class LimitedMovesSearch:
     max_moves: int
     placement: Placement
     rng: np.random.Generator
-    seconds: Callable[[], float] = field(init=False, default=lambda: inf)
+    budget: SearchBudget = field(init=False, default_factory=lambda: SearchBudget(inf))
 
     def __post_init__(self) -> None:
         self.costs = np.ones(self.problem.partition_count, dtype=np.int64)
@@ -66,8 +66,8 @@ class LimitedMovesSearch:
 
     def run(self, budget: SearchBudget) -> None:
         """Scan load limits, then bisect between the bound and the best makespan."""
-        may_continue = budget.continuation(_SEARCHES)
-        self.seconds = lambda: budget.seconds
+        may_continue = budget.counted(_STEP)
+        self.budget = budget
         excess = self.makespan - self.bound
         for step in range(_STEPS):
             self._search(self.bound + int(excess * 0.75**step), may_continue)
@@ -94,12 +94,12 @@ class LimitedMovesSearch:
         """
         if limit >= self.makespan or not may_continue():
             return False
-        search = FewMovesSearch(self.problem, limit, self.costs, self.rng, self.seconds)
-        found = search.initial_solution(keep_owned(self.problem), self._has_time)
+        search = FewMovesSearch(self.problem, limit, self.costs, self.rng, self.budget)
+        found = search.initial_solution(keep_owned(self.problem), self.budget.counted(_STEP))
         if found is None:
             return False
         if neighbourhoods and search.cost(found) > self.max_moves:
-            steps = limited_steps(neighbourhoods, self._has_time)
+            steps = self.budget.counted(_STEP, neighbourhoods)
             found = search.improve(found, self.max_moves, steps)
         if search.cost(found) > self.max_moves:
             return False
@@ -116,12 +116,9 @@ class LimitedMovesSearch:
             [limit] * self.problem.member_count,
             self.costs,
             incumbent=self.max_moves + 1,
-            may_continue=limited_steps(_PRICE_ROUNDS, self._has_time),
+            may_continue=self.budget.counted(price_step(self.problem), _PRICE_ROUNDS),
         )
         if moves <= self.max_moves:
             return False
         self.bound = max(self.bound, min(limit + 1, self.makespan))
         return True
-
-    def _has_time(self) -> bool:
-        return self.seconds() > 0

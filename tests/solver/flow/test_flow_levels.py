@@ -68,7 +68,7 @@ def solve_without_enumeration(group, levels, constraints):
     problem = build_problem(group)
     if not problem.partition_count:
         return None
-    budget = SearchBudget(time.monotonic() + 60)
+    budget = SearchBudget(60.0)
     clock = FlowClock(SearchBudget(inf), 0)
     return solve_levels(
         problem,

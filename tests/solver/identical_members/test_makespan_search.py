@@ -45,8 +45,7 @@ def optimal_makespan(weights: list[int], members: int) -> int:
 
 
 def clock(seconds: float = 20.0) -> SearchBudget:
-    limits = SearchLimits(deterministic=seconds)
-    return SearchBudget(float("inf"), limits).reproducible()
+    return SearchBudget(seconds)
 
 
 def run(weights: list[int], members: int, seconds: float = 20.0) -> MakespanSearch:

@@ -9,7 +9,7 @@ import pytest
 
 from kassay.solver.identical_members.makespan_search import MakespanSearch
 from kassay.solver.identical_members.subset_filling import Refilling, fill, may_fill
-from kassay.solver.limits import SearchBudget, SearchLimits
+from kassay.solver.limits import SearchBudget
 
 
 def hidden_packing(members: int, load: int, each: int, seed: int) -> list[int]:
@@ -23,7 +23,7 @@ def hidden_packing(members: int, load: int, each: int, seed: int) -> list[int]:
 
 
 def clock(seconds: float = inf) -> SearchBudget:
-    return SearchBudget(inf, SearchLimits(deterministic=seconds)).reproducible()
+    return SearchBudget(seconds)
 
 
 def test_many_weights_fill_all_members_exactly():
