@@ -170,19 +170,19 @@ def test_an_unknown_member_to_copy_is_rejected():
 
 @pytest.fixture
 def searches(monkeypatch):
-    """Record the time limit of each search for an optimum."""
-    seconds = []
+    """Record the work of each search for an optimum."""
+    work = []
 
     def recorded(search):
         def run(group, **options):
-            seconds.append(options["limits"].time)
+            work.append(options["limits"].work)
             return search(group, **options)
 
         return run
 
     for name in ("solve", "solve_as_planned"):
         monkeypatch.setattr(size_search, name, recorded(getattr(size_search, name)))
-    return seconds
+    return work
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -205,14 +205,19 @@ def test_a_search_decides_if_bounds_and_greedy_rules_do_not(searches):
     assert len(searches) == 1
 
 
-def test_all_searches_of_a_sizing_share_the_time_limit(searches):
-    members_needed(team(9, 2, weights=range(1, 10)), makespan=20, sweep=range(2, 6), limits=80.0)
+def test_all_searches_of_a_sizing_share_the_work(searches):
+    members_needed(
+        team(9, 2, weights=range(1, 10)),
+        makespan=20,
+        sweep=range(2, 6),
+        limits=SearchLimits(work=80.0),
+    )
     assert len(searches) == 8
     assert max(searches[:-1]) <= 80.0 / 2
 
 
 def test_numbers_that_were_not_requested_have_a_short_search_for_moves(searches):
-    members_needed(team(9, 2, weights=range(1, 10)), makespan=20, limits=1_000.0)
+    members_needed(team(9, 2, weights=range(1, 10)), makespan=20, limits=SearchLimits(work=1_000.0))
     assert len(searches) >= 4
     assert max(searches) <= 1_000 / 12
 

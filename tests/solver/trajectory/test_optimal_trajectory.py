@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
@@ -11,13 +10,12 @@ from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.metrics import Measure, sum_of_squares
 from kassay.reference.model.ownership import rejoin
-from kassay.solver import limits as solver_limits
 from kassay.solver.certificate.certificate import Proof
 from kassay.solver.certificate.check_trajectory import trajectory_errors
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance, Movement, Tolerance, TopicSpread
 from kassay.solver.solve import solve
-from kassay.solver.trajectory import counts_search, program_solvers, trajectory_search
+from kassay.solver.trajectory import trajectory_search
 from kassay.solver.trajectory.trajectory import Trajectory, optimal_trajectory
 from tests.solver.trajectory.reference_optima import (
     churning_stream,
@@ -162,34 +160,3 @@ def test_large_streams_reach_the_bound_by_flows_and_windows(monkeypatch) -> None
     groups = churning_stream(0, members=8, partitions=80, rebalances=12)
     found = checked(groups, optimal_trajectory(groups))
     assert found.moves == found.bound < sum(found.one_after_the_other)
-
-
-def test_each_solver_receives_at_most_the_remaining_time(monkeypatch) -> None:
-    clock = SimpleNamespace(now=0.0)
-    calls: list[tuple[str, float, float]] = []  # solver, end by its time limit, and excess
-
-    def timed(name: str) -> None:
-        solve_program = getattr(program_solvers, name)
-
-        def with_clock(cost, *, options, **settings):
-            found = solve_program(cost, options=options, **settings)
-            end = clock.now + options["time_limit"]
-            excess = len(cost) / 100 if name == "milp" else 0.0
-            calls.append((name, end, excess))
-            clock.now = end + excess if name == "milp" else min(end, clock.now + 0.1)
-            return found
-
-        monkeypatch.setattr(program_solvers, name, with_clock)
-
-    timed("linprog")
-    timed("milp")
-    monkeypatch.setattr(solver_limits, "time", SimpleNamespace(monotonic=lambda: clock.now))
-    monkeypatch.setattr(trajectory_search, "_MAX_SIMPLEX", 0)
-    monkeypatch.setattr(trajectory_search, "_MAX_BRANCHING", 0)
-    monkeypatch.setattr(counts_search, "_WINDOW_SIZE", 100)
-    monkeypatch.setattr(counts_search, "is_integral", lambda values: False)
-    groups = churning_stream(0, members=8, partitions=80, rebalances=12)
-    checked(groups, optimal_trajectory(groups, limits=SearchLimits(time=20)))
-    programs = [one for one in calls if one[0] == "milp"]
-    assert len(programs) == 2
-    assert all(end + excess <= 20 for _, end, excess in calls)
