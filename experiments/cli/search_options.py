@@ -239,8 +239,8 @@ class LimitOptions:
         "Limit on the counted work of all searches of a group together. A unit takes about one "
         "second on a typical machine. The same work gives the same results on any machine. If "
         "kassay solves a group for both limits of its assumed subscriptions, the limit applies to "
-        "each of them (in kassay plan: to both together). In kassay compare --libraries, study, history and "
-        "hunt: per search.",
+        "each of them (in kassay plan: to both together). In kassay compare --libraries, study, "
+        "history and hunt: per search.",
         min=0,
         metavar="UNITS",
     )
