@@ -82,7 +82,9 @@ class IntegerSet:
     """A set of integers with the iteration order of Java's ``HashSet``.
 
     No bin of the table becomes a tree if the numbers are few or close to each other. Their order
-    then follows from the table size and the order of insertion. Other sets use a `HashMap`.
+    then follows from the table size and the order of insertion. Other sets use a `HashMap`. With a
+    `HashMap` for all sets, the uniform assignor takes 1.1 to 3 times as long for 1,000 members and
+    100,000 partitions.
 
     Parameters
     ----------

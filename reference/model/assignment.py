@@ -251,7 +251,7 @@ def _wrong_count(
 
 @dataclass(frozen=True, slots=True)
 class MovementCount:
-    """Numbers and weights of the kept, moved, placed and unassigned partitions.
+    """Numbers of the kept, moved, placed and unassigned partitions, and the moved weight.
 
     Kept partitions stay with their current owner, moved ones get another member, placed ones
     have no current owner. Unassigned ones have a current owner, but no assignee.
@@ -261,10 +261,7 @@ class MovementCount:
     moved: int
     placed: int
     unassigned: int
-    kept_weight: int
     moved_weight: int
-    placed_weight: int
-    unassigned_weight: int
 
 
 @cached_per_group
@@ -275,11 +272,10 @@ def movement_count(group: Group, assignment: Assignment) -> MovementCount:
     masks = (owned & same, owned & assigned & ~same, ~owned & assigned, owned & ~assigned)
     counts = [int(np.count_nonzero(mask)) for mask in masks]
     if all(topic.weights is None for topic in group.topics):
-        return MovementCount(*counts, *counts)
+        return MovementCount(*counts, counts[1])
     weights = [topic.weight(number) for topic in group.topics for number in range(topic.partitions)]
-    return MovementCount(
-        *counts, *(sum(weights[place] for place in np.flatnonzero(mask)) for mask in masks)
-    )
+    moved_weight = sum(weights[place] for place in np.flatnonzero(masks[1]))
+    return MovementCount(*counts, moved_weight)
 
 
 def movement(group: Group, assignment: Assignment) -> int:
