@@ -35,7 +35,7 @@ def trajectories() -> Iterator[Timing]:
 
 
 def _timing(kind: str, size: StreamSize) -> Timing:
-    groups = _services(size) if kind == "services" else _random_subscriptions(size)
+    groups = services(size) if kind == "services" else random_subscriptions(size)
     start = time.process_time()
     found = optimal_trajectory(groups, limits=SearchLimits(time=size.limit))
     return Timing(
@@ -47,7 +47,7 @@ def _timing(kind: str, size: StreamSize) -> Timing:
     )
 
 
-def _services(size: StreamSize) -> list[Group]:
+def services(size: StreamSize) -> list[Group]:
     """Return a stream of the published study's distribution of events, with 2 to 4 services."""
     family = EventStreamFamily(
         name="benchmark",
@@ -64,7 +64,7 @@ def _services(size: StreamSize) -> list[Group]:
     return [Group(topics=step.topics, members=step.members) for step in family.stream(_SEED)]
 
 
-def _random_subscriptions(size: StreamSize) -> list[Group]:
+def random_subscriptions(size: StreamSize) -> list[Group]:
     """Return a stream in which each member subscribes to random topics of its own."""
     rng = Random(f"{_SEED}/{size}")
     shares = [rng.paretovariate(1.2) for _ in range(_TOPICS)]
