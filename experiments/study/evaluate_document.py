@@ -2,12 +2,9 @@
 
 import json
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from kassay.experiments.implementations.runner import Ending
-from kassay.experiments.kinds.measures import KindMeasure
 from kassay.experiments.kinds.registry import KINDS, run_until_stable
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.families.document_families import DocumentFamily
@@ -22,17 +19,6 @@ from kassay.reference.documents.kind_documents import KindDocument
 from kassay.solver.limits import SearchLimits
 
 
-@dataclass(frozen=True, slots=True)
-class _Measured:
-    """Measures of the last stable answer of an assignor, or the reason why it has none."""
-
-    measures: Sequence[KindMeasure] = ()
-    ending: Ending = Ending.OK
-    detail: str | None = None
-    rounds: int = 1
-    seconds: float = 0.0
-
-
 def evaluate_document(
     case: Case, family: DocumentFamily, *, limits: SearchLimits, drawn: bool
 ) -> CaseRecord:
@@ -42,36 +28,31 @@ def evaluate_document(
     is compared. The record contains the document if ``drawn`` is true, so that reports can draw it.
     """
     document = family.document(case.seed)
-    found = {name: _measure(document, name, limits) for name in case.assignors}
+    assignments, timings, measures = [], [], []
+    for name in case.assignors:
+        start = time.perf_counter()
+        run = run_until_stable(document, name)
+        seconds = time.perf_counter() - start
+        timings.append(TimingRow(case=case.name, contestant=name, seconds=seconds))
+        ending, detail = run.ending, run.detail
+        if run.compare is not None:
+            compared = run.compare(limits)
+            if compared.invalid:
+                ending, detail = Ending.INVALID, compared.invalid[0]
+            else:
+                measures += [
+                    MeasureRow(name, one.name, one.value, one.minimum, one.bound)
+                    for one in (*compared.measures, *run.measures)
+                ]
+        assignments.append(
+            AssignmentRow.of(case.name, name, ending, detail=detail, rounds=run.rebalances)
+        )
     return CaseRecord(
         group=_group_row(case, document, drawn=drawn),
-        assignments=tuple(
-            AssignmentRow.of(case.name, name, one.ending, detail=one.detail, rounds=one.rounds)
-            for name, one in found.items()
-        ),
-        timings=tuple(
-            TimingRow(case=case.name, contestant=name, seconds=one.seconds)
-            for name, one in found.items()
-        ),
-        measures=tuple(
-            MeasureRow(name, measure.name, measure.value, measure.minimum, measure.bound)
-            for name, one in found.items()
-            for measure in one.measures
-        ),
+        assignments=tuple(assignments),
+        timings=tuple(timings),
+        measures=tuple(measures),
     )
-
-
-def _measure(document: KindDocument, assignor: str, limits: SearchLimits) -> _Measured:
-    start = time.perf_counter()
-    run = run_until_stable(document, assignor)
-    seconds = time.perf_counter() - start
-    if run.compare is None:
-        return _Measured((), run.ending, run.detail, run.rebalances, seconds)
-    compared = run.compare(limits)
-    if compared.invalid:
-        return _Measured((), Ending.INVALID, compared.invalid[0], run.rebalances, seconds)
-    measures = (*compared.measures, *run.measures)
-    return _Measured(measures, rounds=run.rebalances, seconds=seconds)
 
 
 def _group_row(case: Case, document: KindDocument, *, drawn: bool) -> GroupRow:

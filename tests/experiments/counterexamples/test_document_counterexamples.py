@@ -9,8 +9,7 @@ from typer.testing import CliRunner
 
 from kassay.experiments.cli.application import app
 from kassay.experiments.counterexamples import random_documents
-from kassay.experiments.counterexamples.document_hunt import DocumentHunt
-from kassay.experiments.counterexamples.document_shrinking import document_size
+from kassay.experiments.counterexamples.document_hunt import DocumentHunt, document_size
 from kassay.experiments.counterexamples.random_documents import random_case
 from kassay.experiments.implementations.runner import DocumentRunResult, run_on_document
 from kassay.experiments.kinds.measures import KindComparison
