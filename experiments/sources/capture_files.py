@@ -23,7 +23,7 @@ from kassay.experiments.sources.import_options import (
     with_hosts_and_speeds,
     with_weights,
 )
-from kassay.experiments.sources.kinds.read_kind_texts import is_kind_text, read_kind_text
+from kassay.experiments.sources.kind_texts import is_kind_text, read_kind_text
 from kassay.experiments.sources.merge_captures import (
     Capture,
     ObservedGroup,

@@ -24,7 +24,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from kassay.experiments.sources.kinds.classic_streams_groups import ThreadMember
+from kassay.experiments.sources.live_cluster.classic_streams_groups import ThreadMember
 from kassay.experiments.sources.live_cluster.cluster_interface import (
     DEAD,
     LiveGroup,

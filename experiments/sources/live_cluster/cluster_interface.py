@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from typing import Protocol as Interface
 
-from kassay.experiments.sources.kinds.classic_streams_groups import ThreadMember
+from kassay.experiments.sources.live_cluster.classic_streams_groups import ThreadMember
 from kassay.experiments.sources.merge_captures import PartitionKey
 from kassay.experiments.sources.recognise_library import library_of_subscription
 from kassay.reference.documents.kind_documents import Kind

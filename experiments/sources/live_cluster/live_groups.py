@@ -13,7 +13,7 @@ from kassay.experiments.sources.capture_files import (
     imported_group,
 )
 from kassay.experiments.sources.import_options import ImportOptions, measured_speeds
-from kassay.experiments.sources.kinds.classic_streams_groups import STREAMS_ASSIGNOR
+from kassay.experiments.sources.live_cluster.classic_streams_groups import STREAMS_ASSIGNOR
 from kassay.experiments.sources.live_cluster.cluster_interface import (
     Cluster,
     ClusterReading,

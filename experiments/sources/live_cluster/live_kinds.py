@@ -3,11 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from kassay.experiments.sources.kinds.classic_streams_groups import streams_application_document
-from kassay.experiments.sources.kinds.share_and_streams_groups import (
-    share_group_document,
-    streams_group_document,
-    topics_of_streams_group,
+from kassay.experiments.sources.kind_texts import (
+    ROLES,
+    checked_document,
+    most_copies,
+    standby_note,
+)
+from kassay.experiments.sources.live_cluster.classic_streams_groups import (
+    streams_application_document,
 )
 from kassay.experiments.sources.live_cluster.cluster_interface import Cluster, LiveTopic
 from kassay.experiments.sources.live_cluster.kafka_python import (
@@ -73,15 +76,125 @@ def _described(
 
 def _topics(kind: Kind, described: Mapping[str, Any]) -> set[str]:
     if kind is Kind.SHARE:
-        return {
-            topic
-            for member in described["members"]
-            for topic in (
-                *member["subscribed_topic_names"],
-                *(one["topic_name"] for one in member["assignment"]["topic_partitions"]),
-            )
-        }
+        return _topics_of_share_group(described)
     try:
-        return topics_of_streams_group(described)
+        return _topics_of_streams_group(described)
     except InputError:
         return set()
+
+
+def _topics_of_share_group(described: Mapping[str, Any]) -> set[str]:
+    """Return the topics that the members subscribe to or have."""
+    return {
+        topic
+        for member in described["members"]
+        for topic in (
+            *member["subscribed_topic_names"],
+            *(one["topic_name"] for one in member["assignment"]["topic_partitions"]),
+        )
+    }
+
+
+def share_group_document(
+    described: Mapping[str, Any], partition_counts: Mapping[str, int]
+) -> KindDocument:
+    """Build the document of a share group from a response to ShareGroupDescribe."""
+    members = [
+        {
+            "id": member["member_id"],
+            "topics": sorted(member["subscribed_topic_names"]),
+            "owned": [
+                [topic["topic_name"], number]
+                for topic in member["assignment"]["topic_partitions"]
+                for number in topic["partitions"]
+            ],
+            **({} if member["rack_id"] is None else {"rack": member["rack_id"]}),
+        }
+        for member in described["members"]
+    ]
+    return checked_document(
+        {
+            "kind": str(Kind.SHARE),
+            "id": described["group_id"],
+            "topics": _known_counts(described, _topics_of_share_group(described), partition_counts),
+            "members": members,
+        }
+    )
+
+
+def _topics_of_streams_group(described: Mapping[str, Any]) -> set[str]:
+    """Return the source topics of the subtopologies in a response to StreamsGroupDescribe."""
+    return {topic for one in _topology(described) for topic in _sources(one)}
+
+
+def streams_group_document(
+    described: Mapping[str, Any], partition_counts: Mapping[str, int]
+) -> KindDocument:
+    """Build the document of a Streams group from a response to StreamsGroupDescribe.
+
+    A subtopology has as many tasks as its largest source topic has partitions.
+    """
+    members = [_streams_member(member) for member in described["members"]]
+    standby = most_copies(member["standby"] for member in members)
+    counts = _known_counts(described, _topics_of_streams_group(described), partition_counts)
+    return checked_document(
+        {
+            "kind": str(Kind.STREAMS_GROUP),
+            "id": described["group_id"],
+            "notes": [standby_note(standby)],
+            "num_standby_replicas": standby,
+            "subtopologies": {
+                one["subtopology_id"]: {
+                    "partitions": max((counts[topic] for topic in _sources(one)), default=0),
+                    "stateful": bool(one["state_changelog_topics"]),
+                }
+                for one in _topology(described)
+            },
+            "members": members,
+        }
+    )
+
+
+def _known_counts(
+    described: Mapping[str, Any], topics: set[str], partition_counts: Mapping[str, int]
+) -> dict[str, int]:
+    """Return the number of partitions of each topic, if the cluster describes all of them."""
+    for name in sorted(topics - partition_counts.keys()):
+        raise InputError(
+            f"group {described['group_id']!r}: the cluster does not describe topic {name!r}"
+        )
+    return {name: partition_counts[name] for name in sorted(topics)}
+
+
+def _topology(described: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    found = (described["topology"] or {}).get("subtopologies")
+    if not found:
+        raise InputError(f"group {described['group_id']!r}: the group has no topology yet")
+    return list(found)
+
+
+def _sources(subtopology: Mapping[str, Any]) -> list[str]:
+    repartition = (topic["name"] for topic in subtopology["repartition_source_topics"])
+    return [*subtopology["source_topics"], *repartition]
+
+
+def _streams_member(member: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {"id": member["member_id"], "process": member["process_id"]}
+    for key, name in (("instance_id", "instance_id"), ("rack_id", "rack")):
+        if member[key] is not None:
+            found[name] = member[key]
+    tags = {one["key"]: one["value"] for one in member["client_tags"]}
+    if tags:
+        found["tags"] = tags
+    for role in ROLES:
+        found[role] = {
+            tasks["subtopology_id"]: sorted(tasks["partitions"])
+            for tasks in member["assignment"][f"{role}_tasks"]
+        }
+    for key, name in (("task_offsets", "offsets"), ("task_end_offsets", "end_offsets")):
+        offsets: dict[str, dict[str, int]] = {}
+        for one in member[key]:
+            offsets.setdefault(one["subtopology_id"], {})[str(one["partition"])] = one["offset"]
+        if offsets:
+            found[name] = offsets
+    return found

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kassay.experiments.sources.kinds.connect_rest import connect_document
+from kassay.experiments.sources.connect_rest import connect_document
 from tests.conftest import ROOT
 
 EXAMPLES = ROOT / "examples" / "kinds"

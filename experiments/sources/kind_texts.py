@@ -1,23 +1,69 @@
-"""Parse the members tables of ``kafka-share-groups.sh`` and ``kafka-streams-groups.sh``.
+"""Read texts that describe share groups, Streams groups and Connect clusters.
 
-Kafka 4.1 to 4.3 print them with ``--describe --members``, with and without ``--verbose``.
+``kafka-share-groups.sh`` and ``kafka-streams-groups.sh`` of Kafka 4.1 to 4.3 print tables of
+members with ``--describe --members``, with and without ``--verbose``.
 """
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from io import StringIO
 from typing import Any
 
+from kassay.experiments.sources.connect_rest import connect_document, is_connect_status
 from kassay.experiments.sources.import_options import ImportOptions
+from kassay.reference.documents.json_values import read_json_documents
 from kassay.reference.documents.kind_documents import (
     ASSUMED,
     Kind,
     KindDocument,
     parse_kind_document,
+    read_kind_documents,
 )
 from kassay.reference.documents.text_files import error_at
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group_remarks import AssumedSubscriptions
+
+_KINDS = frozenset(Kind) - {Kind.CONSUMER}
+
+
+def is_kind_text(text: str) -> bool:
+    """Return whether a text is a document with a kind, a table or a REST answer of another kind."""
+    start = text.lstrip()
+    if not start.startswith("{"):
+        return is_kind_table(text)
+    try:
+        value = json.JSONDecoder().raw_decode(start)[0]
+    except (ValueError, RecursionError):
+        return False
+    kind = value.get("kind")
+    return (isinstance(kind, str) and kind in _KINDS) or is_connect_status(value)
+
+
+def read_kind_text(
+    text: str, *, name: str, group: str | None, options: ImportOptions
+) -> Iterator[tuple[str | None, KindDocument | InputError]]:
+    """Yield the id and the document, or an error, of each group in a text.
+
+    ``name`` is the name of the file in errors, and ``group`` the id of a Connect cluster.
+    """
+    if not text.lstrip().startswith("{"):
+        rows: dict[str, list[ToolMemberRow]] = {}
+        for row in read_member_rows(text, name=name):
+            rows.setdefault(row.group, []).append(row)
+        if not rows:
+            raise InputError(f"{name}: the table has no rows")
+        for id in sorted(rows):
+            yield id, document_of_rows(id, rows[id], options)
+        return
+    first = next(read_json_documents(StringIO(text), name=name))
+    if is_connect_status(first.value):
+        document = connect_document(first.value, where=name, id=group)
+        yield document.id, document
+        return
+    yield from read_kind_documents(StringIO(text), name=name, kind=None)
+
 
 Tasks = dict[str, dict[str, list[int]]]
 """Partition numbers by topic or subtopology, by role: active, standby, warmup."""
@@ -134,7 +180,7 @@ _SUBSCRIPTIONS_NOTE = {
 _COUNTS_NOTE = f"{ASSUMED}the highest partition of each topic is assigned"
 _TASKS_NOTE = f"{ASSUMED}the highest task of each subtopology is assigned"
 _STATE_NOTE = f"{ASSUMED}every subtopology has state"
-_ROLES = ("active", "standby", "warmup")
+ROLES = ("active", "standby", "warmup")
 
 
 def document_of_rows(
@@ -146,13 +192,13 @@ def document_of_rows(
     """
     if rows[0].process is None:
         return _share_group_of_rows(group, rows, options)
-    counts = _highest(row.assigned[role] for row in rows for role in _ROLES)
-    standby = _most_copies(row.assigned["standby"] for row in rows)
-    return _checked(
+    counts = _highest(row.assigned[role] for row in rows for role in ROLES)
+    standby = most_copies(row.assigned["standby"] for row in rows)
+    return checked_document(
         {
             "kind": str(Kind.STREAMS_GROUP),
             "id": group,
-            "notes": [_STATE_NOTE, _TASKS_NOTE, _standby_note(standby)],
+            "notes": [_STATE_NOTE, _TASKS_NOTE, standby_note(standby)],
             "num_standby_replicas": standby,
             "subtopologies": {
                 name: {"partitions": count, "stateful": True}
@@ -163,113 +209,6 @@ def document_of_rows(
             ],
         }
     )
-
-
-def share_group_document(
-    described: Mapping[str, Any], partition_counts: Mapping[str, int]
-) -> KindDocument:
-    """Build the document of a share group from a response to ShareGroupDescribe."""
-    members = [
-        {
-            "id": member["member_id"],
-            "topics": sorted(member["subscribed_topic_names"]),
-            "owned": [
-                [topic["topic_name"], number]
-                for topic in member["assignment"]["topic_partitions"]
-                for number in topic["partitions"]
-            ],
-            **({} if member["rack_id"] is None else {"rack": member["rack_id"]}),
-        }
-        for member in described["members"]
-    ]
-    names = {topic for member in members for topic in member["topics"]}
-    names |= {topic for member in members for topic, _ in member["owned"]}
-    return _checked(
-        {
-            "kind": str(Kind.SHARE),
-            "id": described["group_id"],
-            "topics": _known_counts(described, names, partition_counts),
-            "members": members,
-        }
-    )
-
-
-def topics_of_streams_group(described: Mapping[str, Any]) -> set[str]:
-    """Return the source topics of the subtopologies in a response to StreamsGroupDescribe."""
-    return {topic for one in _topology(described) for topic in _sources(one)}
-
-
-def streams_group_document(
-    described: Mapping[str, Any], partition_counts: Mapping[str, int]
-) -> KindDocument:
-    """Build the document of a Streams group from a response to StreamsGroupDescribe.
-
-    A subtopology has as many tasks as its largest source topic has partitions.
-    """
-    members = [_streams_member(member) for member in described["members"]]
-    standby = _most_copies(member["standby"] for member in members)
-    counts = _known_counts(described, topics_of_streams_group(described), partition_counts)
-    return _checked(
-        {
-            "kind": str(Kind.STREAMS_GROUP),
-            "id": described["group_id"],
-            "notes": [_standby_note(standby)],
-            "num_standby_replicas": standby,
-            "subtopologies": {
-                one["subtopology_id"]: {
-                    "partitions": max((counts[topic] for topic in _sources(one)), default=0),
-                    "stateful": bool(one["state_changelog_topics"]),
-                }
-                for one in _topology(described)
-            },
-            "members": members,
-        }
-    )
-
-
-def _known_counts(
-    described: Mapping[str, Any], topics: set[str], partition_counts: Mapping[str, int]
-) -> dict[str, int]:
-    """Return the number of partitions of each topic, if the cluster describes all of them."""
-    for name in sorted(topics - partition_counts.keys()):
-        raise InputError(
-            f"group {described['group_id']!r}: the cluster does not describe topic {name!r}"
-        )
-    return {name: partition_counts[name] for name in sorted(topics)}
-
-
-def _topology(described: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    found = (described["topology"] or {}).get("subtopologies")
-    if not found:
-        raise InputError(f"group {described['group_id']!r}: the group has no topology yet")
-    return list(found)
-
-
-def _sources(subtopology: Mapping[str, Any]) -> list[str]:
-    repartition = (topic["name"] for topic in subtopology["repartition_source_topics"])
-    return [*subtopology["source_topics"], *repartition]
-
-
-def _streams_member(member: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {"id": member["member_id"], "process": member["process_id"]}
-    for key, name in (("instance_id", "instance_id"), ("rack_id", "rack")):
-        if member[key] is not None:
-            found[name] = member[key]
-    tags = {one["key"]: one["value"] for one in member["client_tags"]}
-    if tags:
-        found["tags"] = tags
-    for role in _ROLES:
-        found[role] = {
-            tasks["subtopology_id"]: sorted(tasks["partitions"])
-            for tasks in member["assignment"][f"{role}_tasks"]
-        }
-    for key, name in (("task_offsets", "offsets"), ("task_end_offsets", "end_offsets")):
-        offsets: dict[str, dict[str, int]] = {}
-        for one in member[key]:
-            offsets.setdefault(one["subtopology_id"], {})[str(one["partition"])] = one["offset"]
-        if offsets:
-            found[name] = offsets
-    return found
 
 
 def _share_group_of_rows(
@@ -303,11 +242,11 @@ def _share_group_of_rows(
             )
         counts[name] = known[name]
     content = {"kind": str(Kind.SHARE), "id": group, "notes": notes, "topics": counts}
-    return _checked({**content, "members": members})
+    return checked_document({**content, "members": members})
 
 
 def _roles(assigned: Mapping[str, Mapping[str, list[int]]]) -> dict[str, Any]:
-    return {role: dict(assigned[role]) for role in _ROLES}
+    return {role: dict(assigned[role]) for role in ROLES}
 
 
 def _highest(lists: Iterable[Mapping[str, Sequence[int]]]) -> dict[str, int]:
@@ -319,7 +258,7 @@ def _highest(lists: Iterable[Mapping[str, Sequence[int]]]) -> dict[str, int]:
     return counts
 
 
-def _most_copies(lists: Iterable[Mapping[str, Sequence[int]]]) -> int:
+def most_copies(lists: Iterable[Mapping[str, Sequence[int]]]) -> int:
     """Return the largest number of members that have the same task."""
     copies: dict[tuple[str, int], int] = {}
     for one in lists:
@@ -329,10 +268,11 @@ def _most_copies(lists: Iterable[Mapping[str, Sequence[int]]]) -> int:
     return max(copies.values(), default=0)
 
 
-def _standby_note(copies: int) -> str:
+def standby_note(copies: int) -> str:
+    """Return the note that states the assumed number of standby tasks."""
     return f"{ASSUMED}num.standby.replicas is {copies}, the most standby tasks of a task"
 
 
-def _checked(content: Mapping[str, Any]) -> KindDocument:
+def checked_document(content: Mapping[str, Any]) -> KindDocument:
     """Return the document, after a check by the rules for documents of its kind."""
     return parse_kind_document(content, kind=None, where=f"group {content['id']!r}")

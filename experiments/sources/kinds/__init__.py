@@ -1,1 +1,0 @@
-"""Import share groups, Streams applications and Connect clusters as documents of their kind."""
