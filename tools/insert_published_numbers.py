@@ -25,7 +25,6 @@ from kassay.reference.model.errors import InputError
 from tools.library_tables import library_tables
 
 BEGIN, END = "<!-- numbers: begin -->", "<!-- numbers: end -->"
-IMAGES = "images"
 TRAJECTORIES, HEADLINE = "trajectories", "headline"
 RACKS = "racks"
 """Name of the study configuration of groups with racks, and of their place on a page."""
@@ -86,15 +85,6 @@ def _fill(template: str, **values: object) -> str:
     templates = environment(_OWN_TEMPLATES, TEMPLATES, autoescape=False)
     text = templates.get_template(template).render(**values)
     return text.strip() + "\n"
-
-
-def write_drawings(results: StudySummary, directory: Path) -> None:
-    """Write the two forest plots that the page shows, as SVG files."""
-    effects = template_values(results)["effects"]
-    for plot in effects["forests"][:2] if isinstance(effects, dict) else ():
-        directory.mkdir(exist_ok=True)
-        text = plot.svg.replace("<svg", '<svg font-family="sans-serif"', 1)
-        (directory / f"{plot.name}.svg").write_text(text, encoding="utf-8")
 
 
 def render_headline(results: StudySummary) -> str:
@@ -167,8 +157,6 @@ def main(arguments: Sequence[str]) -> int:
         results = load_summary(directory)
         text = page.read_text(encoding="utf-8")
         found = render_places(results, text)
-        if _GROUPS in found:
-            write_drawings(results, page.parents[1] / IMAGES)
         for place, table in found.items():
             text = replace_numbers(text, table, where=str(page), place=place)
         page.write_text(text, encoding="utf-8")

@@ -137,35 +137,6 @@ def cumulative_shares(
         return svg_of(figure, label)
 
 
-def forest_plot(table: "pd.DataFrame", *, label: str, xlabel: str) -> str:
-    """Draw estimates with intervals, one row per family. The last family is set apart.
-
-    The columns of the table are ``series``, ``family``, ``value``, ``low`` and ``high``.
-    """
-    families = list(dict.fromkeys(table["family"]))
-    rows = {
-        name: place + (0.6 if place == len(families) - 1 else 0)
-        for place, name in enumerate(families)
-    }
-    series = list(dict.fromkeys(table["series"]))
-    with _line_figure(1.5 * _WIDTH, 0.34 * len(families) + 1.1) as (figure, axes):
-        for place, name in enumerate(series):
-            own = table[table["series"] == name]
-            y = [rows[family] + 0.22 * (place - (len(series) - 1) / 2) for family in own["family"]]
-            colour = _LINE_COLOURS[place % len(_LINE_COLOURS)]
-            axes.hlines(y, own["low"], own["high"], color=colour, alpha=0.5, linewidth=2)
-            axes.plot(own["value"], y, "osD^"[place % 4], color=colour, markersize=4, label=name)
-        axes.set_yticks(list(rows.values()), families)
-        axes.set_ylim(max(rows.values()) + 0.5, -0.5)
-        axes.axhline(len(families) - 0.9, color=RULE, linewidth=0.8)
-        axes.axvline(0, color=MUTED, linewidth=0.8)
-        axes.set_xlabel(xlabel)
-        axes.grid(visible=True, axis="x")
-        axes.set_axisbelow(True)
-        figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=8)
-        return svg_of(figure, label)
-
-
 def svg_of(figure: Figure, label: str) -> str:
     """Convert a Matplotlib figure to an SVG element without fixed font and width."""
     buffer = io.StringIO()

@@ -1,17 +1,14 @@
-"""Tables of results per assignor: by scope, subscriptions, family and weights of families."""
+"""Tables of results per assignor: by scope, subscriptions and family."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 
 import pandas as pd
 
 from kassay.experiments.plotting.page_templates import digits_in_groups
 from kassay.experiments.report.assignor_summary import AssignorSummary, Proportion
 from kassay.experiments.report.report_table import ReportTable, short_number
-from kassay.experiments.study.summary_columns import APART, SumColumn
-from kassay.reference.documents.config_nodes import read_nodes
-from kassay.reference.model.errors import InputError, UsageError
+from kassay.experiments.study.summary_columns import APART
 
 _SQUARES = "sum of squares above the minimum"
 _COLUMNS: dict[str, Callable[[AssignorSummary], object]] = {
@@ -34,21 +31,6 @@ _COLUMNS: dict[str, Callable[[AssignorSummary], object]] = {
     "groups with owned partitions": lambda found: found.with_unnecessary_moves.total,
 }
 _SUBSCRIPTIONS = ("equal", "mixed")
-# Values of a mix: numerator, denominator and factor, by title.
-_ESTIMATES = {
-    "mean excess of the maximum load, %": (SumColumn.EXCESS_PPM, SumColumn.ANSWERED, 1e-4),
-    "maximum load above the minimum, %": (SumColumn.MISSED_MAXIMUM, SumColumn.ANSWERED, 100),
-    "sum of squares above the minimum, %": (SumColumn.MISSED, SumColumn.ANSWERED, 100),
-    "unnecessary moves per rebalance": (SumColumn.UNNECESSARY_MOVES, SumColumn.KNOWN, 1),
-    "unnecessary moves per owned partition, %": (
-        SumColumn.UNNECESSARY_MOVES,
-        SumColumn.OWNED_PARTITIONS,
-        100,
-    ),
-    "with unnecessary moves, %": (SumColumn.WASTEFUL, SumColumn.KNOWN, 100),
-}
-_BY_GROUPS, _BY_FAMILIES = "by numbers of groups", "equal weight per family"
-_LOWEST, _HIGHEST, _GIVEN = "lowest family", "highest family", "given weights"
 
 
 def assignor_table(scope: str, summaries: Mapping[str, AssignorSummary]) -> ReportTable:
@@ -165,89 +147,6 @@ def _sums(summary: AssignorSummary) -> dict[str, int]:
         "moves": summary.moves,
         "unnecessary_moves": summary.unnecessary_moves,
     }
-
-
-def mix_table(
-    outcomes: pd.DataFrame, names: Sequence[str], *, weights: Mapping[str, float] | None = None
-) -> ReportTable:
-    """Create the table of results for several weightings of the families.
-
-    A mean over families is the weighted mean of their values. A family without a value, such as
-    moves of groups without owned partitions, does not count in this mean.
-
-    Parameters
-    ----------
-    outcomes
-        Counts by family and assignor, of one scope.
-    weights
-        Weight per family; the other families have the weight 0.
-
-    Raises
-    ------
-    UsageError
-        If a family with a weight has no groups in ``outcomes``.
-    """
-    families = sorted(set(outcomes["family"]))
-    unknown = sorted((weights or {}).keys() - set(families))
-    if unknown:
-        raise UsageError(
-            f"--weights: the study has no generated groups of {unknown[0]!r}; "
-            f"choose from {', '.join(families)}"
-        )
-    rows: list[tuple[str, str, list[float | None]]] = []
-    for name in names:
-        counts = outcomes[outcomes["assignor"] == name].drop(columns=["scope", "mixed", "assignor"])
-        sums = counts.groupby("family").sum().astype(float)
-        for mix in (_BY_GROUPS, _BY_FAMILIES, *((_GIVEN,) if weights else ()), _LOWEST, _HIGHEST):
-            values = [
-                _estimate(mix, sums[one], sums[total], weights or {}, factor)
-                for one, total, factor in _ESTIMATES.values()
-            ]
-            rows.append((name, mix, values))
-    columns = ("assignor", "families", *_ESTIMATES)
-    data = pd.DataFrame([(name, mix, *values) for name, mix, values in rows], columns=columns)
-    cells = ((name, mix, *map(short_number, values)) for name, mix, values in rows)
-    return ReportTable.of("assignors-by-mix", columns, cells, data=data)
-
-
-def read_weights(path: Path) -> dict[str, float]:
-    """Read a file with a weight per family, in YAML or JSON.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, if a weight is not a number of at least 0, or if all weights
-        are 0.
-    """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: {error}") from None
-    found: dict[str, float] = {}
-    for family, node in read_nodes(text, str(path)).items().items():
-        value = node.value
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e300:
-            node.fail(f"expected a weight of at least 0, got {value!r}")
-        found[family] = float(value)
-    if not any(found.values()):
-        raise InputError(f"{path}: at least one weight must be above 0")
-    return found
-
-
-def _estimate(
-    mix: str, ones: pd.Series, totals: pd.Series, weights: Mapping[str, float], factor: float
-) -> float | None:
-    known = totals > 0
-    if not known.any():
-        return None
-    values = factor * ones[known] / totals[known]
-    if mix == _BY_GROUPS:
-        return factor * float(ones[known].sum()) / float(totals[known].sum())
-    if mix in (_LOWEST, _HIGHEST):
-        return float(values.min() if mix == _LOWEST else values.max())
-    given = pd.Series({name: weights.get(name, 0.0) for name in values.index})
-    shares = given if mix == _GIVEN else given * 0 + 1
-    return float((values * shares).sum() / shares.sum()) if shares.sum() else None
 
 
 def _csv_columns(summary: AssignorSummary) -> dict[str, object]:

@@ -22,10 +22,8 @@ from kassay.experiments.report.assignor_tables import (
     assignor_table,
     family_results,
     headline_table,
-    mix_table,
     subscriptions_table,
 )
-from kassay.experiments.report.effect_tables import effect_section
 from kassay.experiments.report.family_table import family_table
 from kassay.experiments.report.measure_section import measure_section
 from kassay.experiments.report.rack_section import rack_section
@@ -72,12 +70,9 @@ class Report:
         return {item.name: item for item in _figures_and_tables(self.template_values)}
 
 
-def render(results: StudySummary, *, weights: Mapping[str, float] | None = None) -> Report:
-    """Return the report of a study as HTML and Markdown.
-
-    ``weights`` are weights of families for `mix_table`.
-    """
-    return Report(template_values(results, weights=weights))
+def render(results: StudySummary) -> Report:
+    """Return the report of a study as HTML and Markdown."""
+    return Report(template_values(results))
 
 
 def _figures_and_tables(values: object) -> Iterator[Plot | ReportTable]:
@@ -89,9 +84,7 @@ def _figures_and_tables(values: object) -> Iterator[Plot | ReportTable]:
             yield from _figures_and_tables(value)
 
 
-def template_values(
-    results: StudySummary, *, weights: Mapping[str, float] | None = None
-) -> dict[str, object]:
+def template_values(results: StudySummary) -> dict[str, object]:
     """Compute the values for the report's templates from the summary of a study."""
     trajectories = trajectory_sections(results)
     measures = measure_section(results)
@@ -120,7 +113,6 @@ def template_values(
         "assignor_tables": {scope: assignor_table(scope, found) for scope, found in scopes.items()},
         "headline": headline_table(scopes[main], halves) if main in scopes else None,
         "subscriptions_table": subscriptions_table(halves),
-        "mixes": mix_table(counted, compared, weights=weights),
         "by_subscriptions": halves,
         "by_family": family_results(
             families,
@@ -136,7 +128,6 @@ def template_values(
         "racks": rack_section(results),
         "statistics": statistics_section(results, names, compared),
         "families": family_table(results.families, described),
-        "effects": effect_section(results, described, compared),
         "worst_groups": tuple(worst_groups(results, compared)),
         "named_groups": tuple(named_groups(results)),
     }

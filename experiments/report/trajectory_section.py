@@ -1,13 +1,11 @@
 """Section of a study report on event streams: the primary analysis."""
 
 import itertools
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pandas as pd
 
-from kassay.experiments.report.effect_tables import effects_table, stream_models
 from kassay.experiments.report.report_table import ReportTable, interval_text, number_text, p_text
 from kassay.experiments.report.sensitivity_table import sensitivity_table
 from kassay.experiments.study.evaluate_event_stream import HINDSIGHT, OPTIMUM
@@ -48,16 +46,14 @@ _FEWEST = "fewest moves at each rebalance"
 
 def trajectory_sections(results: StudySummary) -> tuple[Mapping[str, object], ...]:
     """Create the tables of the event streams of a study, one section per family."""
-    tables = results.trajectories, results.events, results.cells
+    tables = results.trajectories, results.events
     return tuple(
         _section(family, *(table[table["family"] == family] for table in tables))
         for family in sorted(set(results.trajectories["family"]))
     )
 
 
-def _section(
-    family: str, rows: pd.DataFrame, events: pd.DataFrame, cells: pd.DataFrame
-) -> Mapping[str, object]:
+def _section(family: str, rows: pd.DataFrame, events: pd.DataFrame) -> Mapping[str, object]:
     streams, totals = FAMILIES[family], StreamTotals(rows)
     if not isinstance(streams, EventStreamFamily):
         raise InternalError(f"the family {family} has no event streams")
@@ -69,8 +65,6 @@ def _section(
     primary_rates = () if mixed.empty else (PRIMARY_ENDPOINT,)
     primary = compare_pairs(StreamTotals(mixed), compared, primary_rates)
     pairs = compare_pairs(totals, compared)
-    models = stream_models(cells, compared)
-    effects = [effect.p_value for model in models for effect in model.effects]
     tables = {
         "balance": _rate_table("balance", totals, names, _BALANCE),
         "moves": _rate_table("moves", totals, (*names, OPTIMUM), _MOVES),
@@ -78,7 +72,6 @@ def _section(
         "times": _rate_table("unowned-time", totals, (*names, OPTIMUM), _TIMES),
         "primary": _pair_table("primary-endpoint", *primary),
         "pairs": _pair_table("pairs", *pairs),
-        "effects": effects_table("marginal-effects", models, holm(effects)),
         "strata": _strata_table(rows, (*compared, OPTIMUM)),
         "events": _sums_table("events", events, "event", (*compared, OPTIMUM), _BY_EVENT),
         "positions": _sums_table("positions", events, "period", compared, _BY_POSITION),
@@ -90,7 +83,6 @@ def _section(
         "streams": totals.streams,
         "hindsight_size": streams.hindsight_size,
         "primary_endpoint": PRIMARY_ENDPOINT,
-        "tests": sum(not math.isnan(p_value) for p_value in effects),
         "rebalances": totals.total(OPTIMUM, "rebalances"),
         "judged": sum(totals.total(name, "rebalances") for name in names),
         "unknown": sum(

@@ -129,8 +129,8 @@ def delete_abandoned_runs(
 ) -> int:
     """Delete the runs that the manifest of a study does not list, and return their number.
 
-    Runs that other drivers are writing are deleted as well. An output on another file system
-    requires a Spark session; files of tasks that Spark did not commit remain there.
+    An output on another file system requires a Spark session; files of tasks that Spark did not
+    commit remain there.
     """
     kept = {*manifest["folders"], str(manifest["summary"]).replace(SUMMARY_FOLDER, MANIFESTS, 1)}
     directory = location(output)

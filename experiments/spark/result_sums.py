@@ -1,4 +1,4 @@
-"""Sum the results of a study on Spark: by covariates, by pair of assignors, and of fronts."""
+"""Sum the results of a study on Spark: by pair of assignors, of event streams, and of fronts."""
 
 from collections.abc import Sequence
 
@@ -6,47 +6,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
 from kassay.experiments.study.evaluate_event_stream import HINDSIGHT
-from kassay.experiments.study.summary_columns import SumColumn
 
-_CELLS = ("family", "scope", "seed", "event", "mixed", "members", "partitions", "assignor")
-_RESULTS = (
-    *("family", "scope", "seed", "event", "mixed", "assignor"),
-    "length(bin(greatest(members, 1))) - 1 AS members",
-    "length(bin(greatest(partitions, 1))) - 1 AS partitions",
-)
-_SUMS = {
-    SumColumn.ANSWERED: "1L",
-    SumColumn.ABOVE_MAXIMUM: "cast(excess > 0 AS long)",
-    SumColumn.EXCESS_PPM: "1000000 * excess div greatest(least, 1)",
-    SumColumn.KNOWN: "cast(extra IS NOT NULL AS long)",
-    SumColumn.UNNECESSARY_MOVES: "coalesce(extra, 0L)",
-    SumColumn.WASTEFUL: "cast(coalesce(extra, 0L) > 0 AS long)",
-}
 _SCOPE = ("family", "scope")
-
-
-def covariate_cells(rows: DataFrame, cases: DataFrame, compared: Sequence[str]) -> DataFrame:
-    """Sum the results of the given assignors over groups or rebalances with equal covariates.
-
-    The numbers of members and partitions are rounded down to powers of two; a cell has their
-    exponents. Cells of event streams also have the seed of the stream and the kind of event; they
-    do not contain the first assignment. ``rows`` has one row per group and assignor.
-    """
-    single = rows.where("proven AND ending = 'ok'").selectExpr(
-        *("family", "scope", "cast(null AS bigint) AS seed", "cast(null AS string) AS event"),
-        *("mixed", "assignor", "participants AS members", "partitions", "makespan_gap AS excess"),
-        *("makespan_optimum AS least", "if(owned > 0, unnecessary_moves, null) AS extra"),
-    )
-    streams = _rebalances(cases).where("ending = 'ok'")
-    repeated = streams.selectExpr(
-        *("family", "cast(null AS string) AS scope", "seed", "event", "mixed", "assignor"),
-        *("members", "partitions", "makespan - least_makespan AS excess"),
-        *("least_makespan AS least", "moves - fewest_moves_within AS extra"),
-    )
-    results = single.unionByName(repeated).where(F.col("assignor").isin(*compared))
-    values = (F.expr(formula).alias(name) for name, formula in _SUMS.items())
-    sums = (F.sum(name).alias(name) for name in _SUMS)
-    return results.select(*map(F.expr, _RESULTS), *values).groupBy(*_CELLS).agg(*sums)
 
 
 def _rebalances(cases: DataFrame) -> DataFrame:

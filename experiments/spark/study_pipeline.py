@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from math import inf
-from random import Random
 
 from pyspark import StorageLevel, TaskContext
 from pyspark.sql import DataFrame, SparkSession, Window
@@ -129,8 +128,7 @@ def evaluate_cases(
 class _StoredBatches:
     """Batches of a study in an output directory, and their complete runs.
 
-    A batch of ``merged`` has the cases of several batches of ``single``. Other drivers may write
-    to the same output, so that the runs are counted again after each change.
+    A batch of ``merged`` has the cases of several batches of ``single``.
     """
 
     spark: SparkSession
@@ -160,9 +158,7 @@ class _StoredBatches:
         return self._folders(sorted(self.runs.keys() - self._merged_parts()))
 
     def write(self, batch: Batch, frame: DataFrame) -> None:
-        """Write the rows of a batch, if no other driver wrote them."""
-        if self._complete_runs([batch]):
-            return
+        """Write the rows of a batch."""
         # Shuffle the rows, because one large file contains the rows of many tasks.
         writer = frame.repartition(-(-batch.size // _CASES_PER_FILE)).write
         folder = f"{self._root}/batch={batch.number}/run={self.run}"
@@ -209,10 +205,10 @@ def write_study(
 ) -> None:
     """Run a study: write the missing batches, the summary and then the manifest.
 
-    An interrupted study continues with the missing batches, see `complete_runs`; several drivers
-    can share an output directory. At the end, small batches are merged to larger files. The
-    function ``manifest`` builds the manifest from the number of rows per table. After the seconds
-    ``stop_after``, no batch starts, and the summary has only the cases of complete batches.
+    An interrupted study continues with the missing batches, see `complete_runs`. At the end, small
+    batches are merged to larger files. The function ``manifest`` builds the manifest from the
+    number of rows per table. After the seconds ``stop_after``, no batch starts, and the summary
+    has only the cases of complete batches.
     """
     total, digest = len(cases), study_digest(cases, settings)
     if not total:
@@ -274,8 +270,6 @@ def _run_batches(
     No batch starts after ``deadline`` on the monotonic clock.
     """
     counts = CaseCounts(total, total - sum(batch.size for batch in missing))
-    # Drivers that share an output start with different batches.
-    others = Random().sample(missing[1:], len(missing) - 1)  # noqa: S311
 
     def run(batch: Batch) -> None:
         if time.monotonic() >= deadline:
@@ -286,7 +280,7 @@ def _run_batches(
         counts.finished += batch.size
 
     with with_progress(spark, counts):
-        runs = [partial(run, batch) for batch in (missing[0], *others)]
+        runs = [partial(run, batch) for batch in missing]
         run_concurrently(spark, runs, _CONCURRENT_BATCHES)
 
 

@@ -17,7 +17,6 @@ from kassay.experiments.spark.arrow_map import Row, map_rows
 from kassay.experiments.spark.concurrent_jobs import run_concurrently
 from kassay.experiments.spark.output_files import PARQUET_OPTIONS
 from kassay.experiments.spark.result_sums import (
-    covariate_cells,
     front_sums,
     measure_sums,
     pair_counts,
@@ -48,7 +47,6 @@ _MISSED = f"{_ANSWERED} AND NOT coalesce(least_imbalance, false)"
 _KNOWN = f"{_ANSWERED} AND owned > 0 AND unnecessary_moves IS NOT NULL"
 _WASTEFUL = f"{_KNOWN} AND unnecessary_moves > 0"
 _PPM = "1000000 * makespan_gap div greatest(makespan_optimum, 1)"
-_SQUARE = f"({_PPM} div 100) * ({_PPM} div 100)"
 _KEYS = ("family", "scope")
 _CONCURRENT_TABLES = 2  # Spark plans and compiles a query on one core
 _DIGESTS = pa.schema([("family", pa.string()), ("sha256", pa.string())])
@@ -69,7 +67,6 @@ def write_summary(cases: DataFrame, uri: str) -> dict[str, int]:
         "measures": measure_sums(cases),
         "trajectories": rebalance_sums(cases, "seed", "start_members"),
         "events": rebalance_sums(cases, "event", "period"),
-        "cells": covariate_cells(rows, cases, [*{*compared, *COMPARED_ASSIGNORS}]),
     }
     writes = [partial(_written, table, f"{uri}/{name}") for name, table in tables.items()]
     run_concurrently(cases.sparkSession, writes, _CONCURRENT_TABLES)
@@ -137,7 +134,6 @@ def _outcomes(rows: DataFrame) -> DataFrame:
         SumColumn.MOVES: (_KNOWN, "movement_greedy"),
         SumColumn.UNNECESSARY_MOVES: (_KNOWN, "unnecessary_moves"),
         SumColumn.OWNED_PARTITIONS: (_KNOWN, "owned"),
-        SumColumn.EXCESS_SQUARES: (_ANSWERED, _SQUARE),
     }
     largest = {SumColumn.LARGEST_EXCESS: "makespan_gap", SumColumn.LARGEST_EXCESS_PPM: _PPM}
     return rows.groupBy(*_KEYS, "mixed", "assignor").agg(

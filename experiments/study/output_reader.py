@@ -19,7 +19,7 @@ MANIFESTS = "manifest"
 """Name of the folder with the manifests of an output directory, one per run."""
 _COUNTS = (
     *("families", "outcomes", "gaps", "pairs", "profiles"),
-    *("trajectories", "events", "cells", "fronts", "measures"),
+    *("trajectories", "events", "fronts", "measures"),
 )
 _LATER = ("fronts", "measures")  # not in the summaries of earlier versions
 _SCHEMES = ("hdfs", "viewfs", "s3a", "gs", "abfs", "abfss", "wasb", "wasbs", "o3fs", "ofs", "oss")
@@ -48,7 +48,6 @@ class StudySummary:
     profiles: pd.DataFrame
     trajectories: pd.DataFrame
     events: pd.DataFrame
-    cells: pd.DataFrame
     fronts: pd.DataFrame
     measures: pd.DataFrame
     worst: Sequence[Mapping[str, Any]]

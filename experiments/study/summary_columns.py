@@ -76,7 +76,6 @@ class SumColumn(StrEnum):
     ANSWERED = "answered"  # groups on which the assignor has a result
     MISSED = "missed"  # of them: groups with more than the minimum imbalance
     MISSED_MAXIMUM = "missed_maximum"  # of them: with more than the minimum maximum load
-    ABOVE_MAXIMUM = "above_maximum"  # the same, of the table of cells
     KNOWN = "known"  # groups on which the unnecessary moves are known
     WASTEFUL = "wasteful"  # of them: groups with unnecessary moves
     NONTERMINATING = "nonterminating"
@@ -84,7 +83,6 @@ class SumColumn(StrEnum):
     INVALID = "invalid"
     CRASHED = "crashed"
     EXCESS_PPM = "excess_ppm"  # maximum load above its minimum, in millionths of the minimum
-    EXCESS_SQUARES = "excess_squares"  # the squares of the excess in units of 100 millionths
     LARGEST_EXCESS = "largest_excess"  # in partitions, or in units of weight
     LARGEST_EXCESS_PPM = "largest_excess_ppm"
     MOVES = "moves"  # in the groups of `KNOWN`, like the next two

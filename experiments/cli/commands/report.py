@@ -12,7 +12,6 @@ from kassay.experiments.cli.output import write_text
 from kassay.experiments.cli.spark_options import SparkOptions
 from kassay.experiments.plotting.page_figures import Plot
 from kassay.experiments.report import history_report
-from kassay.experiments.report.assignor_tables import read_weights
 from kassay.experiments.report.report_table import ReportTable
 from kassay.experiments.report.study_report import render
 from kassay.experiments.study.output_reader import (
@@ -51,12 +50,6 @@ class ReportOptions:
         "Write only this figure (CSV and SVG) or table (CSV) of a study; repeatable.",
         metavar="NAME",
     )
-    weights: Path | None = option(
-        None,
-        "YAML or JSON file with a weight per family, such as `mixed-join: 2`. The table of mixes "
-        "then also shows the means with these weights. Other families have the weight 0.",
-        metavar="FILE",
-    )
     partial: bool = option(
         False,
         "Write the report even if the results of single cases are damaged. The summary must be "
@@ -72,7 +65,7 @@ def report(options: ReportOptions, spark: SparkOptions) -> None:
 
     Example: `kassay report out/study -o report.html`
 
-    Example: `kassay report out/study --only effect-within-families`
+    Example: `kassay report out/study --only migration`
     """
     directory = location(options.source)
     if directory is None and options.output is None:
@@ -88,15 +81,13 @@ def report(options: ReportOptions, spark: SparkOptions) -> None:
     with _opened(options.source, directory, spark) as (opened, found):
         manifest = verified_manifest(opened, found=found, partial=options.partial)
         if history_report.is_history(manifest):
-            for option, value in (("--only", options.only), ("--weights", options.weights)):
-                if value:
-                    raise typer.BadParameter(
-                        f"{option} requires the output of kassay study, not of kassay history"
-                    )
+            if options.only:
+                raise typer.BadParameter(
+                    "--only requires the output of kassay study, not of kassay history"
+                )
             texts = history_report.render(opened, manifest)
         else:
-            given = None if options.weights is None else read_weights(options.weights)
-            study_report = render(load_summary(opened, manifest), weights=given)
+            study_report = render(load_summary(opened, manifest))
             _write_data(study_report.items, page.with_name(f"{page.stem}-data"), options.only)
             if options.only:
                 return

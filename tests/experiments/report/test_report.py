@@ -14,7 +14,6 @@ from kassay.experiments.cli import main
 from kassay.experiments.plotting.assignment_figure import draw_assignment
 from kassay.experiments.report import assignor_summary as summary
 from kassay.experiments.report.assignor_summary import Proportion
-from kassay.experiments.report.assignor_tables import mix_table, read_weights
 from kassay.experiments.report.study_figures import GAP_BINS, distributions
 from kassay.experiments.report.study_report import render
 from kassay.experiments.report.worst_groups import named_groups, worst_groups
@@ -26,7 +25,6 @@ from kassay.experiments.study.output_reader import load_summary
 from kassay.reference import Assignment, InputError
 from kassay.reference.assignors import assign
 from kassay.reference.documents.json_codec import parse_group
-from kassay.reference.model.errors import UsageError
 from kassay.solver.network.improving_chains import explain
 
 pytestmark = pytest.mark.spark
@@ -183,58 +181,6 @@ def _counts(**changes):
     }
 
 
-def test_mixes_weight_the_families():
-    rows = pd.concat(
-        [
-            pd.DataFrame({"family": ["a"], "scope": ["generated"], **_counts()}),
-            pd.DataFrame({"family": ["b"], "scope": ["generated"], **_counts(missed=0)}),
-            pd.DataFrame({"family": ["b"], "scope": ["generated"], **_counts(missed=0)}),
-        ]
-    )
-    table = pd.read_csv(io.StringIO(mix_table(rows, ["x"], weights={"a": 3, "b": 1}).csv))
-    shares = dict(zip(table["families"], table["sum of squares above the minimum, %"], strict=True))
-    assert shares == pytest.approx(
-        {
-            "by numbers of groups": 100 * 6 / 36,
-            "equal weight per family": 25,
-            "given weights": 37.5,
-            "lowest family": 0,
-            "highest family": 50,
-        }
-    )
-    with pytest.raises(UsageError, match="no generated groups of 'c'; choose from a, b"):
-        mix_table(rows, ["x"], weights={"c": 1})
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("mixed-join: -1", "expected a weight of at least 0, got -1"),
-        ("mixed-join: many", "expected a weight of at least 0, got 'many'"),
-        ("mixed-join: 0", "at least one weight must be above 0"),
-        ("- 3", "a mapping"),
-    ],
-)
-def test_bad_weights_of_families_are_input_errors(tmp_path, text, message):
-    file = tmp_path / "weights.yaml"
-    file.write_text(text)
-    with pytest.raises(InputError, match=re.escape(message)):
-        read_weights(file)
-
-
-def test_the_report_reweights_families(study_directory, tmp_path, capsys):
-    weights = tmp_path / "weights.yaml"
-    options = ["report", str(study_directory), "-o", str(tmp_path / "mine.html")]
-    options += ["--weights", str(weights), "--only", "assignors-by-mix"]
-    for text, code in (("mixed-join: 2\nequal-join: 1\n", 0), ("weights-zipf: 2\n", 2)):
-        weights.write_text(text)
-        with pytest.raises(SystemExit) as leaving:
-            main(options)
-        assert leaving.value.code == code
-    assert "given weights" in (tmp_path / "mine-data" / "assignors-by-mix.csv").read_text()
-    assert "no generated groups of 'weights-zipf'" in capsys.readouterr().err
-
-
 def test_every_gap_is_in_one_bin():
     rows = pd.DataFrame({"gap": "gap", "family": "equal-join", "assignor": "range"}, range(100))
     rows = rows.assign(value=pd.array([None, *range(1, 100)], dtype="Int64"), groups=2)
@@ -341,16 +287,6 @@ def test_the_page_shows_the_parameters_of_the_families(results, comparisons, fac
     assert int(churn[2]) <= int(churn[3]) <= int(churn[1])
     cases = {row["case"] for row in comparisons if row["family"] == "equal-join"}
     assert int(counts["equal-join"]) == len(cases)
-
-
-def test_the_page_shows_differences_between_families_and_effects_of_covariates(facts, page):
-    effects = facts["effects"]
-    [excess, *_] = [row for row in effects["families"].rows if row[1] == "range"]
-    assert excess[:3] == ("excess of the maximum load, %", "range", "3 of 3")
-    assert "mixed-join" in effects["forests"][0].svg
-    changes = {row[1] for row in effects["effects"].rows}
-    assert {"members doubled", "partitions doubled"} <= changes
-    assert f"for {effects['tests']} tests" in page
 
 
 def test_results_by_family_have_the_digest_of_the_family(results, facts):

@@ -41,20 +41,9 @@ def summary(rows):
         KEYS | {"assignor": name, "event": "loss", "period": 0} | counts
         for name, counts in rows.items()
     ]
-    cells = [
-        KEYS
-        | {"assignor": name, "event": event, "seed": seed, "members": 2, "partitions": size}
-        | {"answered": 10, "above_maximum": 1, "excess_ppm": 9, "known": 8, "wasteful": 2}
-        | {"unnecessary_moves": 4 * size}
-        for name in rows
-        for event in ("loss", "scale-out")
-        for seed in range(5)
-        for size in (3, 4)
-    ]
     return SimpleNamespace(
         trajectories=pd.DataFrame(streams),
         events=pd.DataFrame(events),
-        cells=pd.DataFrame(cells),
     )
 
 
@@ -90,15 +79,6 @@ def test_pairs_are_compared_by_stream(section):
     assert rows["sticky → uniform", "moves"] == moves
 
 
-def test_marginal_effects_name_the_rebalances_of_their_model(section):
-    rows = {row[:2]: row[2:] for row in section["effects"].rows}
-    rate = "unnecessary moves per rebalance"
-    assert rows[rate, "number in the model"] == ("160 of 160", "160 of 160")
-    assert rows[rate, "mean in the model"] == ("1.75", "1.75")
-    assert rows[rate, "partitions doubled"][0].startswith("+0.583 (")
-    assert section["tests"] > 0
-
-
 def test_a_section_starts_with_its_findings(section):
     assert section["findings"][0] == (
         "sticky makes 0.500 unnecessary moves per rebalance. The maximum load is above its minimum "
@@ -127,7 +107,7 @@ def test_the_primary_endpoint_has_only_rebalances_with_mixed_subscriptions():
     rows = {"sticky": COUNTS, "uniform": COUNTS | {"unnecessary_moves": 0}, "optimum": OPTIMAL}
     equal, mixed = summary(rows), summary({**rows, "uniform": COUNTS})
     both = pd.concat([equal.trajectories, mixed.trajectories.assign(mixed=True)])
-    found = SimpleNamespace(trajectories=both, events=equal.events, cells=equal.cells)
+    found = SimpleNamespace(trajectories=both, events=equal.events)
     [section] = trajectory_sections(found)
     [row] = section["primary"].rows
     assert row[:7] == ("sticky → uniform", "unnecessary moves", "2", "0", "2", "0", "0")
@@ -183,7 +163,7 @@ def test_other_assumptions_select_the_rebalances_that_they_name():
 
 def test_a_study_without_streams_has_no_section():
     empty = summary({"sticky": COUNTS}).trajectories.iloc[:0]
-    assert trajectory_sections(SimpleNamespace(trajectories=empty, events=empty, cells=empty)) == ()
+    assert trajectory_sections(SimpleNamespace(trajectories=empty, events=empty)) == ()
 
 
 def test_moves_above_hindsight_are_summed_over_the_streams_that_have_one():

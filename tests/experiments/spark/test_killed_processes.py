@@ -112,18 +112,6 @@ def test_a_read_only_output_is_one_message(config, tmp_path):
         assert messages_of(disk / "out") == [f"kassay: {disk / 'out'}: read-only file system"]
 
 
-def test_two_drivers_share_the_batches(config, uninterrupted, tmp_path):
-    drivers = [start(config, tmp_path, "--master", "local[1]") for _ in range(2)]
-    for driver in drivers:
-        finish(driver, tmp_path)
-    assert rows_of(tmp_path) == uninterrupted
-    runs = {path.parent.name for path in tmp_path.glob("cases/*/batch=*/run=*/part-*.parquet")}
-    assert len(runs) == 2
-    numbers = {path.name for path in tmp_path.glob("cases/*/batch=*")}
-    both = [n for n in numbers if len(list(tmp_path.glob(f"cases/*/{n}/run=*"))) == 2]
-    assert len(both) < len(numbers)
-
-
 def test_a_cluster_that_loses_a_worker_gives_the_same_rows(config, uninterrupted, tmp_path):
     with cluster(tmp_path / "spark") as (url, workers):
         out = tmp_path / "out"

@@ -27,7 +27,6 @@ def generated(table):
 
 def test_outcomes_are_counted_per_family_and_assignor(results, comparisons):
     counts = ("answered", "missed", "missed_maximum", "wasteful", "excess_ppm", "owned_partitions")
-    counts += ("excess_squares",)
     expected = {name: Counter() for name in counts}
     for row in comparisons:
         key = (row["family"], row["mixed"], row["assignor"])
@@ -38,7 +37,6 @@ def test_outcomes_are_counted_per_family_and_assignor(results, comparisons):
             *(answered, answered and not row["least_imbalance"], answered and gap > 0),
             *(known and row["unnecessary_moves"] > 0, gap * 1_000_000 // least if answered else 0),
             row["owned"] if known else 0,
-            (gap * 1_000_000 // least // 100) ** 2 if answered else 0,
         )
         for name, value in zip(counts, values, strict=True):
             expected[name][key] += value
@@ -61,34 +59,6 @@ def test_digests_of_families_are_those_of_the_rows(results, study_directory):
         expected.setdefault(record.group.family, []).append(case_digest(record))
     found = dict(zip(results.families["family"], results.families["sha256"], strict=True))
     assert found == {family: family_digest(digests) for family, digests in expected.items()}
-
-
-def test_cells_have_the_sums_of_their_groups(results, counted):
-    expected = Counter()
-    for row in counted:
-        if row["ending"] == "ok":
-            key = (row["family"], row["mixed"], row["assignor"])
-            sizes = [row[name].bit_length() - 1 for name in ("participants", "partitions")]
-            extra = row["unnecessary_moves"] if row["owned"] else None
-            for name, value in (
-                ("answered", 1),
-                ("above_maximum", row["makespan_gap"] > 0),
-                ("known", extra is not None),
-                ("unnecessary_moves", extra or 0),
-                ("wasteful", bool(extra)),
-            ):
-                expected[*key, *sizes, name] += int(value)
-    columns = ["family", "mixed", "assignor", "members", "partitions"]
-    cells = generated(results.cells)
-    found = Counter(
-        {
-            (*(row[column] for column in columns), name): row[name]
-            for row in cells.to_dict("records")
-            for name in ("answered", "above_maximum", "known", "unnecessary_moves", "wasteful")
-        }
-    )
-    assert +found == +expected
-    assert cells["event"].isna().all()
 
 
 def test_hand_written_groups_are_apart(results):
