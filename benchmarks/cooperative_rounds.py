@@ -13,7 +13,7 @@ from kassay.experiments.implementations.runner import Ending, run_until_stable
 from kassay.experiments.simulation.policies import POLICIES
 from kassay.experiments.simulation.simulation import simulate
 from kassay.experiments.simulation.simulation_result import SimulatedRebalance
-from kassay.experiments.study.families.registry import FAMILIES, USUAL
+from kassay.experiments.study.families.all_families import FAMILIES, USUAL
 from kassay.reference.model.group import Group
 from tests.experiments.simulation.random_scripts import random_script
 

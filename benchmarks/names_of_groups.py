@@ -11,7 +11,7 @@ from collections import Counter
 
 from kassay.experiments.comparison.optimum import solve_optimum
 from kassay.experiments.counterexamples.namings import namings
-from kassay.experiments.study.families.registry import FAMILIES
+from kassay.experiments.study.families.all_families import FAMILIES
 from kassay.reference.assignors import run_assignor
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.group import Group

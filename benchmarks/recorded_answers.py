@@ -22,7 +22,7 @@ from kassay.experiments.kinds.streams_comparison import (
     read_answer,
     read_application,
 )
-from kassay.experiments.report.assignor_summary import Proportion
+from kassay.experiments.report.assignor_results import Proportion
 from kassay.reference.documents.kind_documents import Kind, KindDocument, parse_kind_document
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.metrics import spread

@@ -17,7 +17,7 @@ from time import process_time
 from benchmarks.network_shapes import build_group
 from kassay.experiments.comparison.optimum import fewest_moves_within, solve_optimum
 from kassay.experiments.implementations.callable_server import load_callable
-from kassay.experiments.study.families.registry import FAMILIES
+from kassay.experiments.study.families.all_families import FAMILIES
 from kassay.reference.assignors import run_assignor
 from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.errors import InternalError

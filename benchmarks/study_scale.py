@@ -24,13 +24,11 @@ from kassay.experiments.report.study_report import render
 from kassay.experiments.spark.output_files import CASES_FOLDER, new_run
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.spark.study_pipeline import evaluate_cases, study_digest, write_study
-from kassay.experiments.study.batches import Batch, batches_of
-from kassay.experiments.study.case import ImportedCases, Stratum, cases_of
-from kassay.experiments.study.configuration import StudyConfig, StudySettings
-from kassay.experiments.study.families.registry import USUAL
-from kassay.experiments.study.manifest import manifest
+from kassay.experiments.study.cases import Batch, ImportedCases, Stratum, batches_of, cases_of
+from kassay.experiments.study.configuration import StudyConfig, StudySettings, manifest
+from kassay.experiments.study.families.all_families import USUAL
 from kassay.experiments.study.output_reader import load_summary
-from kassay.experiments.study.summary_columns import NAMED_FAMILY
+from kassay.experiments.study.tables import NAMED_FAMILY
 from kassay.reference.assignors import ASSIGNORS
 
 GROUPS = 10_000_000

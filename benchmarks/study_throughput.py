@@ -16,10 +16,9 @@ from benchmarks.timing import KASSAY, Timing, best_seconds
 from kassay.experiments.spark.output_files import PARQUET_OPTIONS
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.spark.study_pipeline import evaluate_cases
-from kassay.experiments.spark.study_schemas import case_row
-from kassay.experiments.study.batches import Batch
-from kassay.experiments.study.case import Case, Cases, family_cases
+from kassay.experiments.study.cases import Batch, Case, Cases, family_cases
 from kassay.experiments.study.evaluate_case import evaluate_case
+from kassay.experiments.study.tables import case_row
 
 GROUPS = 4_000
 PROCESSES = 2

@@ -14,7 +14,7 @@ from itertools import chain
 
 from rich.progress import track
 
-from kassay.experiments.study.families.exhaustive_groups import exhaustive_groups
+from kassay.experiments.study.families.fixed_groups import exhaustive_groups
 from kassay.reference import Group, violations
 from kassay.reference.documents.json_codec import group_document
 from kassay.solver import Method, solve

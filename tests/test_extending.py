@@ -196,7 +196,7 @@ def test_each_missing_step_of_a_constraint_is_an_error_that_names_it(copied, lef
 def test_a_new_family_is_studied(extend):
     # Without Spark: the command of the page evaluates the same cases on workers.
     script = (
-        "from kassay.experiments.study.case import family_cases\n"
+        "from kassay.experiments.study.cases import family_cases\n"
         "from kassay.experiments.study.evaluate_case import evaluate_case\n"
         "for case in family_cases({'staircase': 5}, assignors=['sticky']):\n"
         "    record = evaluate_case(case)\n"

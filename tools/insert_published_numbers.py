@@ -15,12 +15,12 @@ from pathlib import Path
 
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.report import TEMPLATES
-from kassay.experiments.report.family_table import family_table
+from kassay.experiments.report.assignor_results import family_table
 from kassay.experiments.report.measure_section import measure_section
 from kassay.experiments.report.report_table import ReportTable
 from kassay.experiments.report.study_report import described_families, group_counts, template_values
 from kassay.experiments.study.output_reader import StudySummary, load_summary
-from kassay.experiments.study.summary_columns import NAMED_FAMILY
+from kassay.experiments.study.tables import NAMED_FAMILY
 from kassay.reference.model.errors import InputError
 from tools.library_tables import library_tables
 

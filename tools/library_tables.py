@@ -7,7 +7,7 @@ from kassay.experiments.implementations.library_catalogue import (
     parse_library_assignor,
     version_key,
 )
-from kassay.experiments.report.assignor_summary import (
+from kassay.experiments.report.assignor_results import (
     AssignorSummary,
     by_assignor,
     by_family,

@@ -10,7 +10,7 @@ import json
 from kassay.experiments.simulation.policies import POLICIES, Policy
 from kassay.experiments.simulation.script import BUILT_IN_SCRIPTS, load_script
 from kassay.experiments.simulation.simulation import simulate
-from kassay.experiments.study.families.simulated_groups import GROUPS_PER_SCRIPT, RECORDED_GROUPS
+from kassay.experiments.study.families.fixed_groups import GROUPS_PER_SCRIPT, RECORDED_GROUPS
 from kassay.reference.assignors import ASSIGNORS, RebalanceProtocol
 from kassay.reference.documents.json_codec import group_document
 

@@ -116,7 +116,7 @@ def _command(arguments: list[str]) -> Callable[[], object]:
 
 
 def _study_case(name: str, *assignors: str) -> Callable[[], object]:
-    from kassay.experiments.study.case import Case  # noqa: PLC0415
+    from kassay.experiments.study.cases import Case  # noqa: PLC0415
     from kassay.experiments.study.evaluate_case import evaluate_case  # noqa: PLC0415
 
     family, seed = name.split("/")

@@ -71,7 +71,7 @@ class Runs:
 
         Examples
         --------
-        >>> from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
+        >>> from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
         >>> group = NAMED_GROUPS["A"].group
         >>> [[m.id for m in one.members] for one in Runs(orders=2).groups(group, "sticky")]
         [['c0', 'c1', 'c2'], ['c2', 'c0', 'c1']]
@@ -130,7 +130,7 @@ def compare_with_reference(
 
     Examples
     --------
-    >>> from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
+    >>> from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
     >>> group = NAMED_GROUPS["A"].group
     >>> [str(one.agreement) for one in compare_with_reference(group, ["sticky", "range"])]
     ['identical', 'identical']

@@ -13,8 +13,8 @@ from kassay.experiments.counterexamples.namings import group_kind, namings
 from kassay.experiments.counterexamples.shrinking import shrink
 from kassay.experiments.implementations.library_catalogue import is_custom_assignor, repetitions_of
 from kassay.experiments.implementations.runner import Ending, StableResult, run, run_until_stable
-from kassay.experiments.study.case import Case
-from kassay.experiments.study.families.exhaustive_groups import exhaustive_groups_up_to
+from kassay.experiments.study.cases import Case
+from kassay.experiments.study.families.fixed_groups import exhaustive_groups_up_to
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
@@ -78,7 +78,7 @@ def measure_shortfall(
 
     Examples
     --------
-    >>> from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
+    >>> from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
     >>> options = CounterexampleOptions(assignor="sticky", shortcoming=Shortcoming.RATIO)
     >>> measure_shortfall(NAMED_GROUPS["A"].group, options).severity
     Fraction(1, 1)

@@ -108,7 +108,7 @@ def namings(group: Group) -> Iterator[Group]:
 
     Examples
     --------
-    >>> from kassay.experiments.study.families.exhaustive_groups import exhaustive_groups
+    >>> from kassay.experiments.study.families.fixed_groups import exhaustive_groups
     >>> [sum(1 for _ in namings(g)) for g in exhaustive_groups(members=2, partitions=1)]
     [1, 2]
     """

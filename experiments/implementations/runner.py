@@ -51,7 +51,7 @@ def run(group: Group, assignor: str) -> RunResult:
 
     Examples
     --------
-    >>> from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
+    >>> from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
     >>> run(NAMED_GROUPS["A"].group, "sticky").assignment.loads()
     {'c0': 2, 'c1': 1, 'c2': 0}
     >>> run(NAMED_GROUPS["A"].group, "cmd:false").failed

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from kassay.experiments.plotting.page_templates import digits_in_groups
-from kassay.experiments.report.assignor_summary import Proportion
+from kassay.experiments.report.assignor_results import Proportion
 from kassay.experiments.report.report_table import ReportTable, number_text
-from kassay.experiments.study.families.registry import DOCUMENT_FAMILIES
+from kassay.experiments.study.families.all_families import DOCUMENT_FAMILIES
 from kassay.experiments.study.output_reader import StudySummary
 
 MAIN_MEASURES = (

@@ -1,48 +1,45 @@
 """Report of a study as a self-contained HTML page and a Markdown summary."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import pandas as pd
 
 from kassay.experiments.plotting.page_figures import STEPS, Plot
-from kassay.experiments.plotting.page_templates import environment
+from kassay.experiments.plotting.page_templates import digits_in_groups, environment
 from kassay.experiments.report import TEMPLATES
-from kassay.experiments.report.assignor_summary import (
+from kassay.experiments.report.assignor_results import (
     AssignorSummary,
     Proportion,
+    assignor_table,
     by_family,
     by_scope,
     by_subscriptions,
+    family_results,
+    family_table,
+    headline_table,
     main_scope,
     scope_rows,
-)
-from kassay.experiments.report.assignor_tables import (
-    assignor_table,
-    family_results,
-    headline_table,
     subscriptions_table,
 )
-from kassay.experiments.report.family_table import family_table
+from kassay.experiments.report.event_stream_section import trajectory_sections
 from kassay.experiments.report.measure_section import measure_section
-from kassay.experiments.report.rack_section import rack_section
-from kassay.experiments.report.report_table import ReportTable
-from kassay.experiments.report.statistics_section import statistics_section
-from kassay.experiments.report.study_figures import (
+from kassay.experiments.report.report_table import ReportTable, short_number
+from kassay.experiments.report.study_sections import (
     GAP_BINS,
     MOVE_BINS,
     distributions,
     family_plots,
+    rack_section,
+    statistics_section,
     subscription_plots,
 )
-from kassay.experiments.report.study_findings import study_findings
-from kassay.experiments.report.trajectory_section import trajectory_sections
 from kassay.experiments.report.worst_groups import named_groups, worst_groups
-from kassay.experiments.study.case import IMPORTED
-from kassay.experiments.study.families.registry import DOCUMENT_FAMILIES
+from kassay.experiments.study.cases import IMPORTED
+from kassay.experiments.study.families.all_families import DOCUMENT_FAMILIES
 from kassay.experiments.study.output_reader import StudySummary
-from kassay.experiments.study.summary_columns import APART, assignors_of, compared_assignors
+from kassay.experiments.study.tables import APART, assignors_of, compared_assignors
 
 
 @dataclass(frozen=True)
@@ -196,3 +193,57 @@ def _tint(share: Proportion, higher_is_better: bool) -> str:
         return "transparent"
     shortfall = 1 - share.value if higher_is_better else share.value
     return f"rgb(194 82 27 / {0.55 * shortfall**0.6:.3f})" if shortfall else "transparent"
+
+
+Halves = Mapping[str, tuple[AssignorSummary, AssignorSummary]]
+"""Results on the groups with equal and with mixed subscriptions, by assignor."""
+
+
+def study_findings(
+    summaries: Mapping[str, AssignorSummary], halves: Halves, compared: Sequence[str]
+) -> tuple[str, ...]:
+    """Describe the results of the compared assignors, one sentence per assignor and measure."""
+    found = [(name, summaries[name]) for name in compared if name in summaries]
+    sentences = [sentence for name, one in found for sentence in _sentences(name, one, halves)]
+    return (*sentences, *_limits(found))
+
+
+def _sentences(name: str, found: AssignorSummary, halves: Halves) -> Iterator[str]:
+    above = found.missed_maximum
+    parts = " ".join(
+        f"{kind} subscriptions: {half.missed_maximum.percent_with_interval}."
+        for kind, half in zip(("Equal", "Mixed"), halves[name], strict=True)
+        if half.answered
+    )
+    yield (
+        f"{name}: the maximum load is above its minimum in {digits_in_groups(above.count)} of "
+        f"{digits_in_groups(above.total)} groups, {above.percent_with_interval}. {parts} "
+        f"The mean excess is {short_number(found.mean_excess)}\u00a0% of the minimum."
+    )
+    if found.unnecessary_moves_per_rebalance is not None:
+        moves = found.with_unnecessary_moves
+        yield (
+            f"{name} makes {short_number(found.unnecessary_moves_per_rebalance)} unnecessary moves "
+            f"per rebalance, in {moves.percent_with_interval} of {digits_in_groups(moves.total)} "
+            "groups with owned partitions."
+        )
+    if found.nonterminating:
+        yield f"{name} does not terminate on {digits_in_groups(found.nonterminating)} groups."
+    if found.failed:
+        yield f"{name} fails on {digits_in_groups(found.failed)} groups."
+
+
+def _limits(found: Sequence[tuple[str, AssignorSummary]]) -> Iterator[str]:
+    """Explain a share of 0 % in a sample."""
+    shares = [share for _, one in found for share in (one.missed_maximum, one.missed)]
+    zeros = [share for share in shares if share.interval is not None and not share.count]
+    if zeros:
+        yield _zero_share_sentence(min(zeros, key=lambda share: share.total))
+
+
+def _zero_share_sentence(share: Proportion) -> str:
+    return (
+        f"0\u00a0% of {digits_in_groups(share.total)} groups does not prove that no such group "
+        f"exists: the 95\u00a0% interval is {share.interval_text}\u00a0% of the groups of these "
+        "families."
+    )

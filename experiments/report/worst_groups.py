@@ -9,9 +9,9 @@ from typing import Any
 from kassay.experiments.comparison.optimum import CaseLimits, solve_optimum
 from kassay.experiments.implementations.runner import run, run_until_stable
 from kassay.experiments.plotting.assignment_figure import AssignmentPanel, assignment_panels, plural
-from kassay.experiments.study.case import Case
+from kassay.experiments.study.cases import Case
 from kassay.experiments.study.output_reader import StudySummary
-from kassay.experiments.study.summary_columns import COMPARED_ASSIGNORS
+from kassay.experiments.study.tables import COMPARED_ASSIGNORS
 from kassay.reference.documents.json_codec import group_document, parse_assignment, parse_group
 from kassay.reference.model.assignment import Assignment, movement, violations
 from kassay.reference.model.assignor_result import LivelockError

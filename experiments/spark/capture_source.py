@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 
 from kassay.experiments.sources.capture_files import ImportedGroup, import_groups, load_metadata
 from kassay.experiments.sources.import_options import ImportOptions
-from kassay.experiments.spark.study_schemas import schema_of
+from kassay.experiments.study.tables import schema_of
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.documents.text_files import is_capture
 from kassay.reference.model.errors import InputError

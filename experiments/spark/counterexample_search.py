@@ -12,11 +12,10 @@ from kassay.experiments.counterexamples.find_counterexample import (
     find_counterexample,
 )
 from kassay.experiments.spark.arrow_map import map_rows
-from kassay.experiments.spark.progress import CaseCounts, with_progress
+from kassay.experiments.spark.jobs import CaseCounts, with_progress
 from kassay.experiments.spark.session import cores_of
-from kassay.experiments.spark.study_schemas import schema_of
-from kassay.experiments.study.batches import case_index
-from kassay.experiments.study.case import Cases
+from kassay.experiments.study.cases import Cases, case_index
+from kassay.experiments.study.tables import schema_of
 
 _MAX_JOBS = 200
 _MIN_CASES = 10

@@ -1,18 +1,20 @@
-"""Reconstruct and write the rebalance history of groups from ``__consumer_offsets``, on Spark."""
+"""Arrow schemas of ``__consumer_offsets`` records and of the history tables."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 
 import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
+from kassay.experiments.comparison.comparison_row import ComparisonRow
 from kassay.experiments.comparison.optimum import LIMITS, CaseLimits
-from kassay.experiments.history.hindsight import hindsight_rows
+from kassay.experiments.history.hindsight import HindsightRow, hindsight_rows
 from kassay.experiments.history.history_rows import (
+    RecordedRebalanceRow,
     compared_row,
     generation_rows,
     last_document,
@@ -20,18 +22,66 @@ from kassay.experiments.history.history_rows import (
 )
 from kassay.experiments.history.record_batches import decode_batches
 from kassay.experiments.spark.arrow_map import Row, map_batches, map_rows
-from kassay.experiments.spark.history_schemas import (
-    COMMITS,
-    ERRORS,
-    GENERATIONS,
-    HINDSIGHT,
-    REBALANCE_FACTS,
-    REBALANCES,
-    RECORDS,
-)
 from kassay.experiments.spark.output_files import PARQUET_OPTIONS, new_run, uri_of, write_manifest
 from kassay.experiments.study.output_reader import location
+from kassay.experiments.study.tables import schema_of
 from kassay.reference.protocol.record_schemas import OFFSET_COMMIT_KINDS, RecordType
+
+_INT, _TEXT, _TEXTS = pa.int64(), pa.string(), pa.list_(pa.string())
+_required = partial(pa.field, nullable=False)
+_POSITION = [("partition", _INT), ("offset", _INT)]
+# Raw records, the same for every source.
+RAW = pa.schema([("key", pa.binary()), ("value", pa.binary()), *_POSITION, ("timestamp", _INT)])
+
+# A record about a group, the newest commit of a partition, or an error.
+RECORDS = pa.schema(
+    [
+        *(("group", _TEXT), ("kind", _INT), *_POSITION, ("timestamp", _INT)),
+        *(("topic", _TEXT), ("topic_partition", _INT), ("payload", _TEXT)),
+        *(_required("records", _INT), ("error", _TEXT)),
+    ]
+)
+
+_NUMBERS = pa.list_(pa.struct([("topic", _TEXT), ("partitions", pa.list_(_INT))]))
+_COUNTS = pa.list_(pa.struct([("topic", _TEXT), ("partitions", _INT)]))
+_MEMBER = pa.struct(
+    [
+        *((name, _TEXT) for name in ("id", "instance_id", "client_id", "host", "rack")),
+        *(("subscription", _TEXTS), ("assigned", _NUMBERS), ("claimed", _NUMBERS)),
+        ("claimed_generation", _INT),
+    ]
+)
+GENERATIONS = pa.schema(
+    [
+        *(_required("group", _TEXT), _required("incarnation", _INT), _required("number", _INT)),
+        *(_required("protocol", _TEXT), ("assignor", _TEXT), ("timestamp", _INT), *_POSITION),
+        *(_required("members", pa.list_(_MEMBER)), _required("partition_counts", _COUNTS)),
+        *(_required("skipped_epochs", _INT), _required("cooperative", pa.bool_())),
+    ]
+)
+
+COMMITS = pa.schema(
+    [
+        *(_required("group", _TEXT), _required("topic", _TEXT), _required("topic_partition", _INT)),
+        *(("committed", _INT), ("metadata", _TEXT), ("commit_timestamp", _INT)),
+        _required("records", _INT),
+    ]
+)
+
+_REBALANCE = schema_of(RecordedRebalanceRow)
+REBALANCES = pa.schema(
+    [*_REBALANCE, *(f for f in schema_of(ComparisonRow) if f.name not in _REBALANCE.names)]
+)
+# Columns that are known before a rebalance is solved.
+REBALANCE_FACTS = pa.schema(
+    [*_REBALANCE, *(REBALANCES.field(name) for name in ("case", "assignor", "rounds"))]
+)
+
+ERRORS = pa.schema([*_POSITION, _required("error", _TEXT)])
+
+# Moves of a group over all of its rebalances.
+HINDSIGHT = schema_of(HindsightRow)
+
 
 RECORD_SETTINGS = {"spark.sql.execution.arrow.maxRecordsPerBatch": "8192"}
 """Spark settings for small records: more rows per Arrow batch."""

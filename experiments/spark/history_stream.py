@@ -16,12 +16,13 @@ from kassay.experiments.history.group_records import from_row
 from kassay.experiments.history.history_rows import FOLLOWED
 from kassay.experiments.history.prometheus_metrics import metrics_text, replace_file
 from kassay.experiments.spark.history_pipeline import (
+    REBALANCE_FACTS,
+    REBALANCES,
     ClusterMetadata,
     compare_rebalances,
     decode_records,
     group_records,
 )
-from kassay.experiments.spark.history_schemas import REBALANCE_FACTS, REBALANCES
 from kassay.experiments.spark.output_files import PARQUET_OPTIONS, uri_of
 
 _CHECKPOINT_FOLDER = "checkpoint"

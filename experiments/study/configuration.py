@@ -1,6 +1,9 @@
-"""Read and check the configuration file of a study."""
+"""Read the configuration of a study, and describe it in the manifest of its output."""
 
 import hashlib
+import importlib.metadata
+import platform
+import subprocess
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -11,9 +14,8 @@ from kassay.experiments.implementations.library_catalogue import (
     is_library_assignor,
     parse_library_assignor,
 )
-from kassay.experiments.study.batches import BATCH_CASES
-from kassay.experiments.study.case import IMPORTED, Cases, ImportedCases, family_cases
-from kassay.experiments.study.families.registry import STUDIED
+from kassay.experiments.study.cases import BATCH_CASES, IMPORTED, Cases, ImportedCases, family_cases
+from kassay.experiments.study.families.all_families import STUDIED
 from kassay.reference.assignors import ASSIGNORS
 from kassay.reference.assignors.kind_ports import KIND_PORTS
 from kassay.reference.documents.config_nodes import ConfigNode, read_nodes
@@ -207,3 +209,53 @@ def _seconds(node: ConfigNode) -> float:
     if not 0 < value < float("inf"):
         node.fail(f"must be above 0, got {value!r}")
     return float(value)
+
+
+_PACKAGES = ("kassay", "ortools", "networkx", "numpy", "pandas", "pyarrow", "pyspark", "pyyaml")
+
+
+def manifest(
+    described: Mapping[str, object], *, rows: Mapping[str, int], run: Mapping[str, object]
+) -> dict[str, object]:
+    """Return the manifest of a study as a JSON object.
+
+    ``run`` contains the facts that differ between runs.
+    """
+    return {
+        "configuration": dict(described),
+        "versions": {"python": platform.python_version()}
+        | {name: importlib.metadata.version(name) for name in _PACKAGES},
+        "commit": commit(),
+        "tags": tags(),
+        "rows": dict(rows),
+        "run": dict(run),
+    }
+
+
+def commit() -> str | None:
+    """Return the Git commit of this checkout, with ``+`` for uncommitted changes."""
+    try:
+        head = _git("rev-parse", "HEAD")
+        changed = _git("status", "--porcelain", "--untracked-files=no")
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return head + ("+" if changed else "")
+
+
+def tags() -> list[str]:
+    """Return the Git tags of the commit of this checkout."""
+    try:
+        return _git("tag", "--points-at", "HEAD").split()
+    except (OSError, subprocess.SubprocessError):
+        return []
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(  # noqa: S603 - fixed arguments
+        ["git", "-C", str(Path(__file__).parents[2]), *arguments],  # noqa: S607
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=10,
+    )
+    return done.stdout.strip()

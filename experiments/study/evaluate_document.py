@@ -6,9 +6,9 @@ from typing import Any
 
 from kassay.experiments.implementations.runner import Ending
 from kassay.experiments.kinds.registry import KINDS, run_until_stable
-from kassay.experiments.study.case import Case
+from kassay.experiments.study.cases import Case
 from kassay.experiments.study.families.document_families import DocumentFamily
-from kassay.experiments.study.table_rows import (
+from kassay.experiments.study.tables import (
     AssignmentRow,
     CaseRecord,
     GroupRow,

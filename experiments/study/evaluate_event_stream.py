@@ -8,8 +8,8 @@ from random import Random
 
 from kassay.experiments.implementations.runner import Ending, StableResult, run_until_stable
 from kassay.experiments.study.families.event_streams import EventStreamFamily, StreamStep
-from kassay.experiments.study.families.seeded_groups import random_even_assignment
-from kassay.experiments.study.table_rows import RebalanceRow
+from kassay.experiments.study.families.random_groups import random_even_assignment
+from kassay.experiments.study.tables import RebalanceRow
 from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.group import NO_GENERATION, Group

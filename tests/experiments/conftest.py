@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from kassay.experiments.report.study_report import Report, render
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.spark.study_pipeline import write_study
-from kassay.experiments.study.case import (
+from kassay.experiments.study.cases import (
     Case,
     Cases,
     ImportedCases,
@@ -19,8 +19,7 @@ from kassay.experiments.study.case import (
     ListedCases,
     cases_of,
 )
-from kassay.experiments.study.configuration import StudyConfig, StudySettings
-from kassay.experiments.study.manifest import manifest
+from kassay.experiments.study.configuration import StudyConfig, StudySettings, manifest
 from kassay.experiments.study.output_reader import StudySummary, load_summary, read_manifest
 
 ASSIGNORS = ("range", "roundrobin")

@@ -34,8 +34,8 @@ from kassay.experiments.comparison.optimum import CaseLimits
 from kassay.experiments.comparison.release_results import ReleaseResult, run_releases
 from kassay.experiments.implementations.installation import installed_versions
 from kassay.experiments.implementations.library_catalogue import Library, parse_library_assignor
-from kassay.experiments.study.case import cases_of
-from kassay.experiments.study.families.registry import USUAL
+from kassay.experiments.study.cases import cases_of
+from kassay.experiments.study.families.all_families import USUAL
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.documents.text_files import STDIN
 from kassay.reference.model.assignment import movement

@@ -12,7 +12,7 @@ from pathlib import Path
 import typer
 
 from kassay.experiments.cli.run_control import NOT_REACHED
-from kassay.experiments.spark.java_runtime import find_java
+from kassay.experiments.spark.session import find_java
 from kassay.reference.model.errors import RunError
 
 MODULES = ["ortools.sat.python.cp_model", "networkx", "matplotlib.figure", "confluent_kafka.admin"]

@@ -28,7 +28,7 @@ from kassay.experiments.spark.history_pipeline import (
 )
 from kassay.experiments.spark.history_stream import follow
 from kassay.experiments.spark.session import CONNECT, spark_session
-from kassay.experiments.study.manifest import manifest
+from kassay.experiments.study.configuration import manifest
 from kassay.experiments.study.output_reader import check_writable
 
 

@@ -49,8 +49,8 @@ from kassay.experiments.implementations.library_catalogue import (
 )
 from kassay.experiments.spark.counterexample_search import search_cases
 from kassay.experiments.spark.session import spark_session
-from kassay.experiments.study.case import Cases, JoinedCases, ListedCases, cases_of, imported_cases
-from kassay.experiments.study.families.registry import FAMILIES
+from kassay.experiments.study.cases import Cases, JoinedCases, ListedCases, cases_of, imported_cases
+from kassay.experiments.study.families.all_families import FAMILIES
 from kassay.experiments.study.output_reader import check_writable
 from kassay.reference.documents.json_codec import group_document, parse_group
 from kassay.reference.documents.kind_documents import Kind

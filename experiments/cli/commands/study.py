@@ -20,15 +20,14 @@ from kassay.experiments.cli.run_control import BAD_INPUT, note_on_interrupt
 from kassay.experiments.cli.search_options import LimitOptions
 from kassay.experiments.cli.source_options import read_group_documents
 from kassay.experiments.cli.spark_options import SparkOptions, tasks_option
-from kassay.experiments.report.assignor_summary import by_scope
+from kassay.experiments.report.assignor_results import by_scope
 from kassay.experiments.report.measure_section import measure_section
 from kassay.experiments.spark.output_files import delete_abandoned_runs, read_summary
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.spark.study_pipeline import read_documents, study_digest, write_study
-from kassay.experiments.study.case import ImportedCases, JoinedCases, divided_seeds
-from kassay.experiments.study.configuration import StudyConfig, read_config
-from kassay.experiments.study.families.registry import STUDIED, USUAL
-from kassay.experiments.study.manifest import manifest
+from kassay.experiments.study.cases import ImportedCases, JoinedCases, divided_seeds
+from kassay.experiments.study.configuration import StudyConfig, manifest, read_config
+from kassay.experiments.study.families.all_families import STUDIED, USUAL
 from kassay.experiments.study.output_reader import (
     StudySummary,
     check_writable,
@@ -36,7 +35,7 @@ from kassay.experiments.study.output_reader import (
     location,
     read_manifest,
 )
-from kassay.experiments.study.statistics.event_stream_rates import RATES, StreamTotals
+from kassay.experiments.study.result_statistics import RATES, StreamTotals
 from kassay.reference.documents.text_files import name_of, open_text
 from kassay.reference.model.errors import InputError, UsageError
 

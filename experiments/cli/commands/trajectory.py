@@ -16,7 +16,7 @@ from kassay.experiments.cli.run_control import (
     print_note,
     stop_on_interrupt,
 )
-from kassay.experiments.study.statistics.unowned_time import unowned_seconds
+from kassay.experiments.study.unowned_time import unowned_seconds
 from kassay.reference.documents.json_codec import assignment_document, parse_group, read_groups
 from kassay.reference.documents.json_values import as_array, parse_json
 from kassay.reference.documents.text_files import STDIN, name_of, read_text

@@ -89,7 +89,7 @@ def plan(
 
     Examples
     --------
-    >>> from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
+    >>> from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
     >>> result = plan(NAMED_GROUPS["E"].group)
     >>> result.current.makespan, result.makespan.value, result.movement
     (11, 10, 2)

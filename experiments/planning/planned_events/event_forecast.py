@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from kassay.experiments.implementations.runner import run_until_stable
 from kassay.experiments.planning.moves.move_schedule import moves_between
 from kassay.experiments.planning.planned_events.planned_rebalances import PlannedRebalance
-from kassay.experiments.study.statistics.unowned_time import UNOWNED_SECONDS, unowned_seconds
+from kassay.experiments.study.unowned_time import UNOWNED_SECONDS, unowned_seconds
 from kassay.reference.assignors import ASSIGNORS, NEWEST_ASSIGNORS
 from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.group import Group

@@ -44,7 +44,7 @@ def survey_group(
 
     Examples
     --------
-    >>> from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
+    >>> from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
     >>> result = survey_group(NAMED_GROUPS["E"].group)
     >>> result.current.makespan, result.planned.makespan, float(result.gap)
     (11, 10, 0.1)

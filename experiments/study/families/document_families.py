@@ -18,7 +18,7 @@ from kassay.experiments.kinds.streams_events import (
     restart_process,
     run_application_until_stable,
 )
-from kassay.experiments.study.families.family import SeededCases
+from kassay.experiments.study.families.random_groups import SeededCases
 from kassay.reference.assignors.connect_cluster import DEFAULT_MAX_DELAY
 from kassay.reference.documents.kind_documents import (
     Kind,

@@ -2,7 +2,7 @@ import pytest
 
 from kassay.experiments.cli.commands import compare as command
 from kassay.experiments.comparison.optimum import solve_optimum
-from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
+from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from kassay.reference.documents.json_codec import group_document
 
 

@@ -8,7 +8,7 @@ from kassay.experiments.counterexamples.find_counterexample import (
     check_deterministic,
     find_counterexample,
 )
-from kassay.experiments.study.case import imported_cases
+from kassay.experiments.study.cases import imported_cases
 from kassay.reference.model.errors import UsageError
 
 GROUP = '{"id": "mine", "topics": {"t": 1}, "members": [{"id": "a", "topics": ["t"]}]}\n'

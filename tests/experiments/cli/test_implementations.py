@@ -6,7 +6,7 @@ import pytest
 
 from kassay.experiments.cli.assignor_options import CustomAssignors
 from kassay.experiments.implementations import installation
-from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
+from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from kassay.reference.documents.json_codec import group_document
 from tests.experiments.cli.conftest import LOPSIDED_GROUP
 

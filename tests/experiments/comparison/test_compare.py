@@ -8,7 +8,7 @@ from kassay.experiments.comparison.compare import compare
 from kassay.experiments.comparison.comparison_result import ComparedValue
 from kassay.experiments.comparison.optimum import CaseLimits, keep_owners, solve_optimum
 from kassay.experiments.implementations.runner import Ending, StableResult
-from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
+from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from kassay.reference import Assignment, Group, Member, Topic, movement, violations
 from tests import brute_force
 from tests.strategies import groups, valid_assignments

@@ -19,7 +19,7 @@ from kassay.experiments.implementations import runner
 from kassay.experiments.implementations.library_catalogue import libraries
 from kassay.experiments.implementations.runner import Ending, StableResult
 from kassay.experiments.implementations.subprocess_assignor import close_processes
-from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
+from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from kassay.reference import Assignment, Group, Member, Topic
 
 GROUPS = [NAMED_GROUPS[name].group for name in "ABC"]

@@ -24,9 +24,8 @@ from kassay.experiments.counterexamples.namings import (
 )
 from kassay.experiments.counterexamples.shrinking import size_of, smaller_groups
 from kassay.experiments.implementations.runner import Ending, StableResult, run_until_stable
-from kassay.experiments.study.case import Case
-from kassay.experiments.study.families.exhaustive_groups import exhaustive_groups_up_to
-from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
+from kassay.experiments.study.cases import Case
+from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS, exhaustive_groups_up_to
 from kassay.reference import Assignment, Group
 from kassay.reference.documents.json_codec import group_document, parse_group
 

@@ -13,9 +13,9 @@ from kassay.experiments.implementations.library_catalogue import (
 )
 from kassay.experiments.implementations.runner import Ending, run, run_until_stable
 from kassay.experiments.implementations.subprocess_assignor import AssignorProcess, NoAnswerError
-from kassay.experiments.study.case import Case
+from kassay.experiments.study.cases import Case
 from kassay.experiments.study.evaluate_case import evaluate_case
-from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
+from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from kassay.reference import Group, InputError
 from kassay.reference.assignors import assign
 

@@ -10,8 +10,8 @@ from kassay.experiments.implementations.library_catalogue import (
     parse_library_assignor,
 )
 from kassay.experiments.implementations.runner import Ending, run, run_until_stable
-from kassay.experiments.study.case import cases_of
-from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
+from kassay.experiments.study.cases import cases_of
+from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from kassay.reference import Group, Member, Topic
 from tests.installed_library import require_library
 

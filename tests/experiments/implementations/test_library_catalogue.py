@@ -17,7 +17,7 @@ from kassay.experiments.implementations.library_catalogue import (
 )
 from kassay.experiments.implementations.runner import Ending, run, run_until_stable
 from kassay.experiments.implementations.subprocess_assignor import NotReadyError, close_processes
-from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
+from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from kassay.reference.model.errors import InputError, RunError
 
 GROUP = NAMED_GROUPS["A"].group

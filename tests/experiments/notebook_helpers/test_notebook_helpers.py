@@ -8,7 +8,7 @@ import pytest
 
 import kassay
 from kassay import Group, InputError, Member, Topic, UsageError
-from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
+from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 
 GROUP = NAMED_GROUPS["E"].group
 CAPTURE = Path(__file__).parents[3] / "examples" / "captures" / "billing-roundrobin"

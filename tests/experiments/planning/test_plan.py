@@ -18,7 +18,7 @@ from kassay.experiments.planning.plan_output.render_plan import (
     render_ticket,
     short_names,
 )
-from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
+from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from kassay.reference import Group, Member, Topic
 from kassay.reference.documents.json_codec import parse_group
 from kassay.reference.model.assignment import movement, violations

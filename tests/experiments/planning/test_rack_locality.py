@@ -12,8 +12,8 @@ from kassay.experiments.planning.group_plan.rack_locality import cross_rack_part
 from kassay.experiments.planning.plan_output import plan_files
 from kassay.experiments.planning.plan_output.plan_files import plan_document
 from kassay.experiments.planning.plan_output.render_plan import render_html, render_ticket
-from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
-from kassay.experiments.study.families.weights_and_racks import RACKS
+from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
+from kassay.experiments.study.families.random_groups import RACKS
 from kassay.reference import Group, Member, Topic
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.metrics import has_racks

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from kassay.experiments.report.assignor_summary import by_assignor, by_scope
-from kassay.experiments.study.summary_columns import NAMED_FAMILY
+from kassay.experiments.report.assignor_results import by_assignor, by_scope
+from kassay.experiments.study.tables import NAMED_FAMILY
 from tools.insert_published_numbers import (
     BEGIN,
     END,

@@ -8,12 +8,11 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from kassay.experiments.report.rack_section import rack_section
 from kassay.experiments.report.study_report import render
+from kassay.experiments.report.study_sections import rack_section
 from kassay.experiments.spark.study_pipeline import write_study
-from kassay.experiments.study.case import ImportedCases, cases_of
-from kassay.experiments.study.configuration import StudyConfig
-from kassay.experiments.study.manifest import manifest
+from kassay.experiments.study.cases import ImportedCases, cases_of
+from kassay.experiments.study.configuration import StudyConfig, manifest
 from kassay.experiments.study.output_reader import load_summary, read_manifest
 from tests.experiments.conftest import stored_rows
 from tools.insert_published_numbers import render_places
@@ -91,7 +90,7 @@ def report(summary):
 def test_groups_with_racks_are_in_no_total_of_two_criteria(summary, report):
     totals = pd.read_csv(io.StringIO(report.items["assignors"].csv))
     assert set(totals["groups"]) == {4}
-    for name in ("headline", "assignors-by-mix", "assignors-by-subscriptions", "migration"):
+    for name in ("headline", "assignors-by-subscriptions", "migration"):
         assert "racks" not in report.items[name].csv
     assert set(summary.outcomes.loc[summary.outcomes["scope"] == "racks", "family"]) == {
         "racks-equal",

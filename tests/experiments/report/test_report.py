@@ -12,16 +12,15 @@ import pytest
 
 from kassay.experiments.cli import main
 from kassay.experiments.plotting.assignment_figure import draw_assignment
-from kassay.experiments.report import assignor_summary as summary
-from kassay.experiments.report.assignor_summary import Proportion
-from kassay.experiments.report.study_figures import GAP_BINS, distributions
+from kassay.experiments.report.assignor_results import Proportion, summarise_rows
 from kassay.experiments.report.study_report import render
+from kassay.experiments.report.study_sections import GAP_BINS, distributions
 from kassay.experiments.report.worst_groups import named_groups, worst_groups
-from kassay.experiments.study import summary_columns
-from kassay.experiments.study.case import Case
+from kassay.experiments.study.cases import Case
 from kassay.experiments.study.evaluate_case import evaluate_case
-from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
+from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from kassay.experiments.study.output_reader import load_summary
+from kassay.experiments.study.tables import families_of
 from kassay.reference import Assignment, InputError
 from kassay.reference.assignors import assign
 from kassay.reference.documents.json_codec import parse_group
@@ -155,14 +154,14 @@ def test_intervals_contain_the_shown_proportion():
 
 def test_finite_families_have_no_intervals():
     rows = pd.DataFrame({"family": ["worlds-3x3"], "scope": ["finite families"], **_counts()})
-    assert summary.summarise_rows(rows).missed.percent_with_interval == "50\u00a0%"
-    sample = summary.summarise_rows(rows.assign(scope="generated"))
+    assert summarise_rows(rows).missed.percent_with_interval == "50\u00a0%"
+    sample = summarise_rows(rows.assign(scope="generated"))
     assert sample.missed.percent_with_interval == "50\u00a0% (25.4 to 74.6)"
 
 
 def test_groups_without_a_result_are_a_category_of_their_own():
     rows = pd.DataFrame({"family": ["a"], "scope": ["weights"], **_counts()})
-    found = summary.summarise_rows(rows)
+    found = summarise_rows(rows)
     assert (found.groups, found.answered, found.failed, found.nonterminating) == (20, 12, 5, 3)
     assert (found.missed.count, found.missed.total) == (6, 12)
     assert (found.minimum_imbalance.count, found.minimum_imbalance.total) == (6, 20)
@@ -298,7 +297,7 @@ def test_results_by_family_have_the_digest_of_the_family(results, facts):
 
 def test_each_kind_has_a_figure(comparisons, facts):
     shown = [plot.title for plot in facts["family_plots"]]
-    assert shown == list(summary_columns.families_of(row["family"] for row in comparisons))
+    assert shown == list(families_of(row["family"] for row in comparisons))
 
 
 def test_the_command_writes_the_same_page_and_one_csv_per_figure_and_table(

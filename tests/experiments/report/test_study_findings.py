@@ -1,8 +1,8 @@
 import pandas as pd
 import pytest
 
-from kassay.experiments.report.assignor_summary import summarise_rows
-from kassay.experiments.report.study_findings import study_findings
+from kassay.experiments.report.assignor_results import summarise_rows
+from kassay.experiments.report.study_report import study_findings
 
 COUNTS = {
     "groups": 30,

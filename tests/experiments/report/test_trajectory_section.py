@@ -3,10 +3,13 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
+from kassay.experiments.report.event_stream_section import (
+    compare_pairs,
+    sensitivity_table,
+    trajectory_sections,
+)
 from kassay.experiments.report.report_table import ReportTable
-from kassay.experiments.report.sensitivity_table import sensitivity_table
 from kassay.experiments.report.study_report import Report
-from kassay.experiments.report.trajectory_section import compare_pairs, trajectory_sections
 
 COUNTS = {
     "rebalances": 10,

@@ -3,7 +3,7 @@
 import pytest
 
 from kassay.experiments.spark.study_pipeline import write_study
-from kassay.experiments.study.case import ImportedCases, JoinedCases
+from kassay.experiments.study.cases import ImportedCases, JoinedCases
 from kassay.experiments.study.configuration import StudySettings, read_config
 from kassay.experiments.study.output_reader import load_summary, read_manifest
 from tests.experiments.cli.conftest import kassay

@@ -18,7 +18,7 @@ from urllib.parse import quote
 import pyspark
 import pytest
 
-from kassay.experiments.spark.java_runtime import find_java
+from kassay.experiments.spark.session import find_java
 from tests.conformance.jars import JarsUnavailableError, classpath
 
 ROOT = Path(__file__).parents[3]

@@ -7,7 +7,7 @@ from kassay.experiments.counterexamples.find_counterexample import (
     find_counterexample,
 )
 from kassay.experiments.spark.counterexample_search import search_cases
-from kassay.experiments.study.case import Case, ListedCases
+from kassay.experiments.study.cases import Case, ListedCases
 from tests.tiers import short_and_long
 
 pytestmark = pytest.mark.spark

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kassay.experiments.history.history_rows import generation_rows, rebalance_rows
-from kassay.experiments.spark.history_schemas import RAW
+from kassay.experiments.spark.history_pipeline import RAW
 from kassay.experiments.study.output_reader import read_manifest
 from tests.experiments.history.sample_records import PARTITION_COUNTS, decode_rows, sample_rows
 from tests.experiments.spark.conftest import tables_of

@@ -2,7 +2,7 @@ import subprocess
 
 import pytest
 
-from kassay.experiments.spark.java_runtime import (
+from kassay.experiments.spark.session import (
     REQUIRED_MODULES,
     NoJavaError,
     find_java,

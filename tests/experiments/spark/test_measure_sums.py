@@ -2,10 +2,9 @@
 
 import pytest
 
-from kassay.experiments.spark.result_sums import measure_sums
 from kassay.experiments.spark.study_pipeline import evaluate_cases
-from kassay.experiments.study.batches import Batch
-from kassay.experiments.study.case import family_cases
+from kassay.experiments.spark.study_summary import measure_sums
+from kassay.experiments.study.cases import Batch, family_cases
 from kassay.experiments.study.evaluate_case import evaluate_case
 
 FAMILIES = {"share-mixed-join": 2, "streams-join": 2, "connect-restart-40s": 2}

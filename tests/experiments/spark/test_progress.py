@@ -1,17 +1,17 @@
 import time
 from unittest.mock import MagicMock
 
-from kassay.experiments.spark import progress
+from kassay.experiments.spark.jobs import CaseCounts, with_progress
 
 
 def test_a_log_shows_finished_groups_speed_and_remaining_time(monkeypatch, capsys):
-    monkeypatch.setattr(progress, "_POLL_SECONDS", 0.01)
-    monkeypatch.setattr(progress, "_LOG_SECONDS", 0.0)
+    monkeypatch.setattr("kassay.experiments.spark.jobs._POLL_SECONDS", 0.01)
+    monkeypatch.setattr("kassay.experiments.spark.jobs._LOG_SECONDS", 0.0)
     spark = MagicMock()
     spark.sparkContext.statusTracker().getActiveStageIds.return_value = []
     text = ""
-    counts = progress.CaseCounts(10_000, finished=100)
-    with progress.with_progress(spark, counts):
+    counts = CaseCounts(10_000, finished=100)
+    with with_progress(spark, counts):
         deadline = time.monotonic() + 30
         while "left" not in text and time.monotonic() < deadline:
             counts.finished += 1

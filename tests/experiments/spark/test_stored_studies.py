@@ -7,12 +7,9 @@ from functools import partial
 import pytest
 
 from kassay.experiments.spark.output_files import delete_abandoned_runs
-from kassay.experiments.spark.study_pipeline import write_study
-from kassay.experiments.spark.study_tables import complete_runs
-from kassay.experiments.study.batches import batches_of
-from kassay.experiments.study.case import ImportedCases, cases_of
-from kassay.experiments.study.configuration import StudyConfig, StudySettings
-from kassay.experiments.study.manifest import manifest
+from kassay.experiments.spark.study_pipeline import complete_runs, write_study
+from kassay.experiments.study.cases import ImportedCases, batches_of, cases_of
+from kassay.experiments.study.configuration import StudyConfig, StudySettings, manifest
 from kassay.experiments.study.output_reader import load_summary, read_manifest
 from tests.experiments.conftest import stored_rows
 from tests.tiers import short_and_long

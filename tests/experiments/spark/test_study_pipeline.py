@@ -8,17 +8,16 @@ import pytest
 from pyspark.errors import PySparkException
 
 from kassay.experiments.comparison.optimum import CaseLimits
-from kassay.experiments.spark.code_distribution import code_identity
 from kassay.experiments.spark.output_files import delete_abandoned_runs
+from kassay.experiments.spark.session import code_identity
 from kassay.experiments.spark.study_pipeline import evaluate_cases, read_documents, write_study
-from kassay.experiments.spark.study_schemas import CASES as CASE_SCHEMA
-from kassay.experiments.spark.study_schemas import case_row
-from kassay.experiments.study.batches import Batch, case_index
-from kassay.experiments.study.case import (
+from kassay.experiments.study.cases import (
+    Batch,
     Case,
     ImportedCases,
     JoinedCases,
     ListedCases,
+    case_index,
     cases_of,
     document_id,
     imported_cases,
@@ -26,6 +25,8 @@ from kassay.experiments.study.case import (
 from kassay.experiments.study.configuration import StudySettings
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.output_reader import load_summary, read_manifest
+from kassay.experiments.study.tables import CASES as CASE_SCHEMA
+from kassay.experiments.study.tables import case_row
 from kassay.reference.model.errors import InputError, RunError
 from tests.experiments.conftest import stored_rows
 from tests.experiments.spark import crashing_evaluations as faults

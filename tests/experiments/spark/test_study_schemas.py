@@ -3,10 +3,16 @@ from dataclasses import make_dataclass
 import pyarrow as pa
 import pytest
 
-from kassay.experiments.spark.study_schemas import CASES, case_row, schema_of
-from kassay.experiments.study.case import Case
+from kassay.experiments.study.cases import Case
 from kassay.experiments.study.evaluate_case import evaluate_case
-from kassay.experiments.study.table_rows import CaseRecord, OptimumRow, TimingRow
+from kassay.experiments.study.tables import (
+    CASES,
+    CaseRecord,
+    OptimumRow,
+    TimingRow,
+    case_row,
+    schema_of,
+)
 
 
 def test_columns_are_the_fields_of_the_row_type():

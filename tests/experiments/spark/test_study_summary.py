@@ -5,11 +5,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from kassay.experiments.spark.study_tables import study_tables
-from kassay.experiments.study.case_digests import GROUP_FIELDS, case_digest, family_digest
+from kassay.experiments.spark.study_pipeline import study_tables
+from kassay.experiments.study.digests import GROUP_FIELDS, case_digest, family_digest
 from kassay.experiments.study.output_reader import read_manifest
-from kassay.experiments.study.statistics.performance_profiles import RATIOS
-from kassay.experiments.study.table_rows import CaseRecord, GroupRow
+from kassay.experiments.study.result_statistics import RATIOS
+from kassay.experiments.study.tables import CaseRecord, GroupRow
 from tests.experiments.conftest import stored_rows
 
 pytestmark = pytest.mark.spark

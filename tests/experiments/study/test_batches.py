@@ -1,7 +1,6 @@
 import pytest
 
-from kassay.experiments.study.batches import batches_of, case_index
-from kassay.experiments.study.case import cases_of
+from kassay.experiments.study.cases import batches_of, case_index, cases_of
 
 
 @pytest.mark.parametrize("total", [1, 2, 3, 12, 997, 1000, 2048])

@@ -1,6 +1,6 @@
 import pytest
 
-from kassay.experiments.study.case import (
+from kassay.experiments.study.cases import (
     JoinedCases,
     Stratum,
     cases_of,

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from kassay.experiments.study.case import Case, family_cases
-from kassay.experiments.study.case_digests import case_digest, family_digest
+from kassay.experiments.study.cases import Case, family_cases
 from kassay.experiments.study.configuration import read_config
+from kassay.experiments.study.digests import case_digest, family_digest
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.evaluate_event_stream import HINDSIGHT
-from kassay.experiments.study.table_rows import RebalanceRow
+from kassay.experiments.study.tables import RebalanceRow
 from tools.published_tables import cell
 
 STUDY = Path(__file__).parents[3] / "experiments" / "study"

@@ -3,12 +3,12 @@ from pathlib import Path
 import pytest
 
 from kassay.experiments.implementations.library_catalogue import parse_library_assignor
-from kassay.experiments.report.trajectory_section import PRIMARY_ENDPOINT
-from kassay.experiments.study.case import IMPORTED
+from kassay.experiments.report.event_stream_section import PRIMARY_ENDPOINT
+from kassay.experiments.study.cases import IMPORTED
 from kassay.experiments.study.configuration import read_config
+from kassay.experiments.study.families.all_families import FAMILIES
 from kassay.experiments.study.families.event_streams import EVENT_STREAMS
-from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
-from kassay.experiments.study.families.registry import FAMILIES
+from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from kassay.reference import InputError
 from kassay.reference.assignors import ASSIGNORS
 

@@ -5,9 +5,8 @@ import pytest
 from kassay.experiments.comparison.optimum import CaseLimits
 from kassay.experiments.implementations import installation
 from kassay.experiments.implementations.runner import run_until_stable
-from kassay.experiments.study.case import Case
-from kassay.experiments.study.evaluate_case import evaluate_case
-from kassay.experiments.study.isolation import run_isolated
+from kassay.experiments.study.cases import Case
+from kassay.experiments.study.evaluate_case import evaluate_case, run_isolated
 from kassay.reference.model.errors import KassayError
 
 CASE = Case(family="mixed-join", seed=1, assignors=("range", "roundrobin"))

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from kassay.experiments.report.measure_section import MAIN_MEASURES
-from kassay.experiments.study.case import family_cases
+from kassay.experiments.study.cases import family_cases
 from kassay.experiments.study.configuration import read_config
 from kassay.experiments.study.evaluate_case import evaluate_case
-from kassay.experiments.study.families.registry import DOCUMENT_FAMILIES
+from kassay.experiments.study.families.all_families import DOCUMENT_FAMILIES
 from kassay.reference.assignors.kind_ports import KIND_PORTS, KindPort
 from kassay.reference.documents.kind_documents import Kind
 from kassay.reference.model.errors import InputError, UsageError

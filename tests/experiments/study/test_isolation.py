@@ -6,9 +6,13 @@ import time
 import pytest
 
 from kassay.experiments.comparison.optimum import CaseLimits
-from kassay.experiments.study.case import Case
-from kassay.experiments.study.evaluate_case import evaluate_case
-from kassay.experiments.study.isolation import memory_limit, run_isolated, time_limit
+from kassay.experiments.study.cases import Case
+from kassay.experiments.study.evaluate_case import (
+    evaluate_case,
+    memory_limit,
+    run_isolated,
+    time_limit,
+)
 
 CASE = Case(family="named", seed=2, assignors=("range", "sticky"))
 

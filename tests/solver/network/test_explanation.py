@@ -2,7 +2,7 @@
 
 import pytest
 
-from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
+from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from kassay.reference import Assignment, loads
 from kassay.reference.assignors import assign
 from kassay.solver import Method, solve

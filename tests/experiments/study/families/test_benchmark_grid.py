@@ -8,7 +8,7 @@ import pytest
 from kassay.experiments.comparison.compare import Comparer
 from kassay.experiments.comparison.optimum import solve_optimum
 from kassay.experiments.implementations.runner import run_until_stable
-from kassay.experiments.study.families.benchmark_grid import (
+from kassay.experiments.study.families.fixed_groups import (
     JMH,
     JMH_SMALL,
     WINDOWS_SMALL,

@@ -1,7 +1,7 @@
 from itertools import permutations
 
-from kassay.experiments.study.families.exhaustive_groups import exhaustive_groups
-from kassay.experiments.study.families.registry import FAMILIES
+from kassay.experiments.study.families.all_families import FAMILIES
+from kassay.experiments.study.families.fixed_groups import exhaustive_groups
 from kassay.reference import Group
 
 

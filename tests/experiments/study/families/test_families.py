@@ -5,12 +5,11 @@ from dataclasses import replace
 import pytest
 
 from kassay.experiments.implementations.runner import Ending, StableResult
-from kassay.experiments.study.case import Case, cases_of, imported_cases
-from kassay.experiments.study.families.family import Range
-from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
-from kassay.experiments.study.families.registry import FAMILIES, USUAL
-from kassay.experiments.study.families.seeded_groups import MembershipEvent, SeededFamily
-from kassay.experiments.study.renaming_hash import renaming_hash
+from kassay.experiments.study.cases import Case, cases_of, imported_cases
+from kassay.experiments.study.digests import renaming_hash
+from kassay.experiments.study.families.all_families import FAMILIES, USUAL
+from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
+from kassay.experiments.study.families.random_groups import MembershipEvent, Range, SeededFamily
 from kassay.reference import InputError, violations
 from kassay.reference.assignors import assign
 from kassay.reference.documents.json_codec import group_document, parse_group
@@ -140,7 +139,7 @@ def test_churn_events_do_not_depend_on_the_assignor():
 def test_a_history_ends_if_its_assignor_fails(monkeypatch):
     group = FAMILIES["mixed-churn"].build(0, start="range")
     monkeypatch.setattr(
-        "kassay.experiments.study.families.seeded_groups.run_until_stable",
+        "kassay.experiments.study.families.random_groups.run_until_stable",
         lambda *_: StableResult(ending=Ending.FAILED, assignment=None, rounds=1),
     )
     first = FAMILIES["mixed-churn"].build(0, start="range")

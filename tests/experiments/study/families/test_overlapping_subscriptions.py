@@ -1,6 +1,6 @@
 from itertools import pairwise
 
-from kassay.experiments.study.families.overlapping_subscriptions import OverlapFamily, OverlapShape
+from kassay.experiments.study.families.random_groups import OverlapFamily, OverlapShape
 from kassay.reference.model.ownership import ownership
 
 

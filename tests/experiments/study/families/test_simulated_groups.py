@@ -3,8 +3,8 @@ import json
 import pytest
 
 from kassay.experiments.simulation.script import BUILT_IN_SCRIPTS
-from kassay.experiments.study.families.registry import FAMILIES
-from kassay.experiments.study.families.simulated_groups import RECORDED_GROUPS
+from kassay.experiments.study.families.all_families import FAMILIES
+from kassay.experiments.study.families.fixed_groups import RECORDED_GROUPS
 from kassay.reference.assignors import ASSIGNORS
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.errors import UsageError

@@ -1,7 +1,7 @@
 import pytest
 
-from kassay.experiments.study.families.registry import FAMILIES
-from kassay.experiments.study.families.weights_and_racks import WEIGHTED
+from kassay.experiments.study.families.all_families import FAMILIES
+from kassay.experiments.study.families.random_groups import WEIGHTED
 
 SEEDS = range(6)
 

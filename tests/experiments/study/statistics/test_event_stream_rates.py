@@ -10,8 +10,8 @@ from kassay.experiments.simulation.script import (
     TopicPlan,
 )
 from kassay.experiments.simulation.simulation import simulate
-from kassay.experiments.study.statistics.event_stream_rates import RATES, Rate, StreamTotals
-from kassay.experiments.study.statistics.unowned_time import UNOWNED_SECONDS
+from kassay.experiments.study.result_statistics import RATES, Rate, StreamTotals
+from kassay.experiments.study.unowned_time import UNOWNED_SECONDS
 
 MOVES, ABOVE = Rate("moves", "rebalances"), Rate("moves", "rebalances", minus="optimal_moves")
 ZERO = dict.fromkeys({rate.column for rate in RATES.values()} | {"known", "known_owned"}, 0)

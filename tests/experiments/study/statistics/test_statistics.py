@@ -2,16 +2,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kassay.experiments.study.statistics.paired_comparison import (
-    compare_pairs,
-    mean_interval,
-)
-from kassay.experiments.study.statistics.performance_profiles import (
+from kassay.experiments.study.result_statistics import (
     RATIOS,
+    compare_pairs,
     distribution,
+    holm,
+    mean_interval,
     profile,
 )
-from kassay.experiments.study.statistics.significance import holm
 
 PAIRS = pd.DataFrame(
     [

@@ -1,7 +1,16 @@
-"""Row types of a study's tables. docs/formats.md documents each column."""
+"""Tables of studies: row types, Arrow schemas, and columns of the summary.
 
-from dataclasses import dataclass
+docs/formats.md documents each column.
+"""
+
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
 from typing import Any, Self
+
+import pyarrow as pa
 
 from kassay.experiments.comparison.comparison_result import (
     ComparedValue,
@@ -9,6 +18,7 @@ from kassay.experiments.comparison.comparison_result import (
 )
 from kassay.experiments.comparison.comparison_row import ComparisonRow
 from kassay.experiments.implementations.runner import Ending
+from kassay.reference.assignors import ASSIGNORS, Goal, Release
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,3 +204,165 @@ class CaseRecord:
     rebalances: tuple[RebalanceRow, ...] = ()
     front_distances: tuple[FrontDistanceRow, ...] = ()
     measures: tuple[MeasureRow, ...] = ()
+
+
+_ARROW = {int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str: pa.string()}
+_INT64 = range(-(2**63), 2**63)
+
+
+def schema_of(row: type) -> pa.Schema:
+    """Derive an Arrow schema from a dataclass. Optional fields become nullable columns."""
+    hints = typing.get_type_hints(row)
+    return pa.schema([_field(field.name, hints[field.name]) for field in fields(row)])
+
+
+def _field(name: str, hint: object) -> pa.Field:
+    options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    nullable = type(None) in options
+    (kind,) = (option for option in options if option is not type(None))
+    if kind not in _ARROW:
+        raise TypeError(f"column {name!r}: no column type for {hint!r}")
+    return pa.field(name, _ARROW[kind], nullable=nullable)
+
+
+TABLES: Mapping[str, pa.Schema] = {
+    "groups": schema_of(GroupRow),
+    "assignments": schema_of(AssignmentRow),
+    "optima": schema_of(OptimumRow),
+    "comparisons": schema_of(ComparisonRow),
+    "timings": schema_of(TimingRow),
+    "rebalances": schema_of(RebalanceRow),
+    "front_distances": schema_of(FrontDistanceRow),
+    "measures": schema_of(MeasureRow),
+}
+
+LISTS = ("assignments", "comparisons", "timings", "rebalances", "front_distances", "measures")
+"""Tables with any number of rows per case."""
+
+KEY = "case"
+POSITION, STUDY = "position", "study"
+
+
+def _nested(name: str) -> pa.Field:
+    """Return the nested column that contains a table's rows for one case.
+
+    Only the table ``groups`` keeps the key.
+    """
+    # A nullable struct, such as an optimum, must have nullable fields.
+    fields = [
+        field.with_nullable(True) for field in TABLES[name] if name == "groups" or field.name != KEY
+    ]
+    struct = pa.struct(fields)
+    return pa.field(name, pa.list_(struct) if name in LISTS else struct)
+
+
+CASES = pa.schema(
+    [
+        pa.field(POSITION, pa.int64(), nullable=False),
+        pa.field(STUDY, pa.string(), nullable=False),
+        *map(_nested, TABLES),
+    ]
+)
+"""One row per case: its position, the digest of the study, and the rows of all tables."""
+
+
+def case_row(record: CaseRecord, *, position: int, study: str) -> dict[str, object]:
+    """Convert the record of an evaluated case to a row of the case table."""
+    return {
+        POSITION: position,
+        STUDY: study,
+        "groups": _columns(record.group),
+        "optima": record.optimum and _columns(record.optimum),
+        **{name: [_columns(row) for row in getattr(record, name)] for name in LISTS},
+    }
+
+
+def _columns(row: Any) -> dict[str, object]:
+    """Convert a row dataclass to a dictionary. Integers above 64 bits become None."""
+    columns: dict[str, object] = {}
+    for name in row.__slots__:
+        value = getattr(row, name)
+        columns[name] = None if type(value) is int and value not in _INT64 else value
+    return columns
+
+
+COMPARED_ASSIGNORS = tuple(
+    name
+    for name, port in ASSIGNORS.items()
+    if port.goal is Goal.BALANCE_AND_FEW_MOVES and port.release is Release.NEWEST
+)
+"""Assignors of the newest Kafka release that aim at balance and at few moves."""
+NAMED_FAMILY = "named"
+"""Name of the family of hand-written groups, which are excluded from all statistics."""
+GENERATED = "generated"
+"""Scope of the random groups with equal weights and without racks: the groups of all totals."""
+APART = {
+    "weights": "weights",
+    "racks": "racks",
+    "imported": "imported",
+    "finite": "finite families",
+    "named": "hand-written",
+}
+"""Scopes of the other groups. Each scope has results of its own, and groups of one unit."""
+WORST_CANDIDATES = 16
+"""Number of stored candidates for the worst groups, per assignor and kind of shortcoming."""
+_ASSIGNOR_ORDER = tuple(
+    sorted(
+        ASSIGNORS,
+        key=lambda name: (
+            ASSIGNORS[name].release is Release.ZOOKEEPER_CONSUMER,
+            ASSIGNORS[name].goal,
+        ),
+    )
+)
+_FAMILY_ORDER = tuple(
+    f"{subscriptions}-{event}"
+    for subscriptions in ("equal", "mixed")
+    for event in ("fresh", "join", "leave", "resubscribe", "grow", "churn")
+)
+
+
+def assignors_of(names: Iterable[str]) -> tuple[str, ...]:
+    """Remove duplicate assignor names, and sort the names for tables of the report."""
+    return _ordered(names, _ASSIGNOR_ORDER)
+
+
+def compared_assignors(names: Iterable[str]) -> tuple[str, ...]:
+    """Select, from the assignors of a study, those that the report compares in pairs."""
+    ordered = assignors_of(names)
+    return tuple(name for name in COMPARED_ASSIGNORS if name in ordered) or ordered[:3]
+
+
+def families_of(names: Iterable[str]) -> tuple[str, ...]:
+    """Remove duplicate family names, and sort the names: equal-* first, then mixed-*."""
+    return _ordered(names, _FAMILY_ORDER)
+
+
+def _ordered(names: Iterable[str], order: tuple[str, ...]) -> tuple[str, ...]:
+    rank = {name: position for position, name in enumerate(order)}
+    return tuple(sorted(set(names), key=lambda name: (rank.get(name, len(rank)), name)))
+
+
+class SumColumn(StrEnum):
+    """Number of groups, or sum over groups, of an assignor.
+
+    The optimum of all groups is proven. Unnecessary moves are known in groups with owned
+    partitions in which the fewest moves within the assignor's imbalance are proven.
+    """
+
+    GROUPS = "groups"
+    ANSWERED = "answered"  # groups on which the assignor has a result
+    MISSED = "missed"  # of them: groups with more than the minimum imbalance
+    MISSED_MAXIMUM = "missed_maximum"  # of them: with more than the minimum maximum load
+    KNOWN = "known"  # groups on which the unnecessary moves are known
+    WASTEFUL = "wasteful"  # of them: groups with unnecessary moves
+    NONTERMINATING = "nonterminating"
+    FAILED = "failed"  # groups with an exception or an invalid assignment
+    INVALID = "invalid"
+    CRASHED = "crashed"
+    EXCESS_PPM = "excess_ppm"  # maximum load above its minimum, in millionths of the minimum
+    LARGEST_EXCESS = "largest_excess"  # in partitions, or in units of weight
+    LARGEST_EXCESS_PPM = "largest_excess_ppm"
+    MOVES = "moves"  # in the groups of `KNOWN`, like the next two
+    UNNECESSARY_MOVES = "unnecessary_moves"
+    OWNED_PARTITIONS = "owned_partitions"

@@ -2,16 +2,27 @@
 
 from dataclasses import replace
 
-from kassay.experiments.study.families.benchmark_grid import JMH, JMH_SMALL, WINDOWS_SMALL
 from kassay.experiments.study.families.document_families import DOCUMENTS, DocumentFamily
 from kassay.experiments.study.families.event_streams import EVENT_STREAMS, RANDOM_PAST
-from kassay.experiments.study.families.exhaustive_groups import EXHAUSTIVE_FAMILIES
-from kassay.experiments.study.families.family import Family, Range, SeededCases
-from kassay.experiments.study.families.hand_written_groups import NamedFamily
-from kassay.experiments.study.families.overlapping_subscriptions import OVERLAPS
-from kassay.experiments.study.families.seeded_groups import LARGE, MembershipEvent, SeededFamily
-from kassay.experiments.study.families.simulated_groups import SimulatedFamily
-from kassay.experiments.study.families.weights_and_racks import RACKS, WEIGHTED
+from kassay.experiments.study.families.fixed_groups import (
+    EXHAUSTIVE_FAMILIES,
+    JMH,
+    JMH_SMALL,
+    WINDOWS_SMALL,
+    NamedFamily,
+    SimulatedFamily,
+)
+from kassay.experiments.study.families.random_groups import (
+    LARGE,
+    OVERLAPS,
+    RACKS,
+    WEIGHTED,
+    Family,
+    MembershipEvent,
+    Range,
+    SeededCases,
+    SeededFamily,
+)
 
 
 def _seeded(prefix: str, *, mixed: bool) -> tuple[SeededFamily, ...]:

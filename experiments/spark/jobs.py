@@ -1,8 +1,9 @@
-"""Show the progress of a study or search as a bar in a terminal, or as log lines."""
+"""Run Spark jobs of one session at the same time, and show their progress."""
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -12,7 +13,30 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, ProgressColumn, Task, TimeElapsedColumn
 from rich.text import Text
 
-from kassay.experiments.spark.code_distribution import uses_connect
+from kassay.experiments.spark.session import uses_connect
+
+
+def run_concurrently(spark: SparkSession, calls: Iterable[Callable[[], object]], most: int) -> None:
+    """Run functions that start Spark jobs, ``most`` at the same time, until all have ended.
+
+    After an exception or Ctrl-C, no further function starts, and the running jobs are stopped.
+    """
+    with ThreadPoolExecutor(most) as pool:
+        futures = [pool.submit(call) for call in calls]
+        try:
+            for future in futures:
+                future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            started = [future for future in futures if not future.cancelled()]
+            unfinished = True
+            while unfinished:
+                with suppress(Exception):  # the Java process may be dead
+                    spark.interruptAll()
+                # A function may start its job after the interruption.
+                unfinished = bool(wait(started, timeout=1).not_done)
+            raise
+
 
 _POLL_SECONDS = 0.5
 _LOG_SECONDS = 60.0

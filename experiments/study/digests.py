@@ -1,10 +1,19 @@
-"""Hash of a group that does not depend on names and order."""
+"""Digests of results and of groups, which are equal on all machines."""
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 from zlib import crc32
 
+from kassay.experiments.comparison.comparison_row import ComparisonRow
+from kassay.experiments.study.evaluate_event_stream import HINDSIGHT
+from kassay.experiments.study.tables import (
+    CaseRecord,
+    FrontDistanceRow,
+    MeasureRow,
+    RebalanceRow,
+)
 from kassay.reference.model.group import Group, Topic
 
 _Place = tuple[str, int]  # topic and number of a partition
@@ -21,7 +30,7 @@ def renaming_hash(group: Group) -> int | None:
 
     Examples
     --------
-    >>> from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
+    >>> from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
     >>> group = NAMED_GROUPS["A"].group
     >>> turned = Group(topics=group.topics[::-1], members=group.members[::-1])
     >>> renaming_hash(group) == renaming_hash(turned)
@@ -110,3 +119,50 @@ def _rack_colour(rack: str | None) -> int:
 def _sorted(colours: Any, keys: Iterable[Any]) -> tuple[int, ...]:
     """Return the colours of some neighbours in an order that does not depend on names."""
     return tuple(sorted(colours[key] for key in keys))
+
+
+GROUP_FIELDS = ("family", "seed", "start", "renaming_hash")
+RESULT_FIELDS = {
+    table: tuple(field.name for field in fields(row) if field.name not in ("case", "detail"))
+    for table, row in (
+        ("comparisons", ComparisonRow),
+        ("rebalances", RebalanceRow),
+        ("front_distances", FrontDistanceRow),
+        ("measures", MeasureRow),
+    )
+}
+"""Fields of the results in a digest, by table."""
+
+
+def case_digest(record: CaseRecord) -> str:
+    """Return the SHA-256 of the sorted result rows of a case."""
+    rows = (
+        _text(row, names)
+        for table, names in RESULT_FIELDS.items()
+        for row in getattr(record, table)
+        if row.assignor != HINDSIGHT
+    )
+    return sha256_of_lines([_text(record.group, GROUP_FIELDS), *sorted(rows)])
+
+
+def family_digest(digests: Iterable[str]) -> str:
+    """Return the SHA-256 of the sorted digests of the cases of a family."""
+    return sha256_of_lines(sorted(digests))
+
+
+def _text(row: object, names: Iterable[str]) -> str:
+    """Write a row like Spark: values separated by tabs, and nothing for None."""
+    values = (getattr(row, name) for name in names)
+    return "\t".join(
+        "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+        for value in values
+    )
+
+
+def sha256_of_lines(lines: Iterable[str]) -> str:
+    """Return the SHA-256 of lines, without a line break after the last line."""
+    digest, separator = hashlib.sha256(), ""
+    for line in lines:
+        digest.update(f"{separator}{line}".encode())
+        separator = "\n"
+    return digest.hexdigest()

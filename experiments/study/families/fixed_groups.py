@@ -1,0 +1,453 @@
+"""Families of fixed size: hand-written, exhaustive, benchmark and simulated groups."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from functools import cache, cached_property
+from itertools import combinations, combinations_with_replacement, permutations, product
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+from kassay.experiments.implementations.runner import run_until_stable
+from kassay.experiments.study.families.random_groups import Family, random_even_assignment
+from kassay.reference.documents.json_codec import parse_group
+from kassay.reference.model.errors import UsageError
+from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
+from kassay.reference.model.ownership import rejoin
+from kassay.reference.model.topic_partitions import Partitions
+
+_Owned = dict[str, list[int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedGroup:
+    """Hand-written group with its optimum and the property of an assignor that it shows."""
+
+    group: Group
+    shows: str
+    loads: tuple[int, ...]  # of assignments with minimum imbalance, in descending order
+    moves: int  # fewest moves to such an assignment
+
+
+def _named_group(
+    name: str,
+    topics: dict[str, int],
+    *members: tuple[str, list[str], _Owned],
+    shows: str,
+    loads: tuple[int, ...],
+    moves: int,
+) -> tuple[str, NamedGroup]:
+    documents = [
+        {"id": member, "topics": subscription, "owned": owned, "generation": 7 if owned else -1}
+        for member, subscription, owned in members
+    ]
+    group = parse_group({"id": name, "topics": topics, "members": documents})
+    return name, NamedGroup(group=group, shows=shows, loads=loads, moves=moves)
+
+
+NAMED_GROUPS = dict(
+    [
+        _named_group(
+            "A",
+            {"t0": 1, "t1": 2},
+            ("c0", ["t1"], {}),
+            ("c1", ["t0", "t1"], {}),
+            ("c2", ["t0"], {}),
+            shows="sticky assigns nothing to c2: only a chain of two transfers improves it",
+            loads=(1, 1, 1),
+            moves=0,
+        ),
+        _named_group(
+            "B",
+            {"t0": 1, "t1": 1, "t2": 1},
+            ("c0", ["t0"], {}),
+            ("c1", ["t0", "t1", "t2"], {"t0": [0]}),
+            ("c2", ["t0", "t1", "t2"], {"t1": [0], "t2": [0]}),
+            shows="sticky moves nothing and assigns nothing to c0; two moves balance the group",
+            loads=(1, 1, 1),
+            moves=2,
+        ),
+        _named_group(
+            "C",
+            {"t0": 1, "t1": 1, "t2": 1, "t3": 1},
+            ("c0", ["t0", "t1"], {}),
+            ("c1", ["t0", "t2", "t3"], {"t0": [0], "t2": [0], "t3": [0]}),
+            ("c2", ["t0", "t1", "t2", "t3"], {"t1": [0]}),
+            shows="sticky makes two moves where one is enough",
+            loads=(2, 1, 1),
+            moves=1,
+        ),
+        _named_group(
+            "D",
+            {"t0": 5, "t13": 3, "t2": 5, "t5": 2, "t6": 6},
+            ("c01", ["t13", "t6"], {"t6": [0, 1, 3, 5]}),
+            ("c02", ["t0", "t5"], {"t0": [0, 2, 4]}),
+            ("c07", ["t2", "t6"], {"t6": [2, 4]}),
+            ("c08", ["t0", "t5"], {"t0": [1, 3]}),
+            ("cNEW", ["t0", "t6"], {}),
+            shows="sticky does not terminate: it moves the same partitions in a cycle",
+            loads=(5, 5, 4, 4, 3),
+            moves=4,
+        ),
+        _named_group(
+            "E",
+            {"T1": 15, "T2": 15},
+            ("M1", ["T1"], {"T1": list(range(9))}),
+            ("M2", ["T1", "T2"], {"T1": list(range(9, 15)), "T2": list(range(4))}),
+            ("M3", ["T2"], {"T2": list(range(4, 15))}),
+            shows="uniform leaves loads 11/10/9, as documented; two moves balance the group",
+            loads=(10, 10, 10),
+            moves=2,
+        ),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedFamily(Family):
+    """Family of the hand-written groups. The seed is the position in `NAMED_GROUPS`."""
+
+    name: str = "named"
+
+    @property
+    def size(self) -> int:
+        """Return the number of groups in the family."""
+        return len(NAMED_GROUPS)
+
+    def parameters(self) -> dict[str, object]:
+        """Return the parameters of the family, for the manifest of a study."""
+        return {"name": self.name, "groups": list(NAMED_GROUPS)}
+
+    def build(self, seed: int, *, start: str | None = None) -> Group:  # noqa: ARG002
+        """Return the group at position ``seed`` of `NAMED_GROUPS`."""
+        name, named = list(NAMED_GROUPS.items())[seed]
+        return replace(named.group, id=f"{self.name}/{name}")
+
+
+# A topic as one number per member, its owned partitions or _NOT_SUBSCRIBED, and the number of
+# partitions without an owner.
+_Topic = tuple[tuple[int, ...], int]
+_NOT_SUBSCRIBED = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExhaustiveFamily(Family):
+    """Family of all groups with up to ``members`` members and ``partitions`` partitions."""
+
+    members: int
+    partitions: int
+
+    @property
+    def size(self) -> int:
+        """Return the number of groups in the family."""
+        return len(_family_groups(self.members, self.partitions))
+
+    def parameters(self) -> dict[str, object]:
+        """Return the parameters of the family, for the manifest of a study."""
+        return asdict(self) | {"groups": self.size}
+
+    def build(self, seed: int, *, start: str | None = None) -> Group:  # noqa: ARG002
+        """Return the group at position ``seed`` of the family."""
+        group = _family_groups(self.members, self.partitions)[seed]
+        return replace(group, id=f"{self.name}/{seed}")
+
+
+@cache
+def _family_groups(members: int, partitions: int) -> tuple[Group, ...]:
+    return tuple(exhaustive_groups_up_to(members=members, partitions=partitions))
+
+
+EXHAUSTIVE_FAMILIES: tuple[ExhaustiveFamily, ...] = (
+    ExhaustiveFamily(name="worlds-3x3", members=3, partitions=3),
+    ExhaustiveFamily(name="worlds-3x4", members=3, partitions=4),
+)
+
+
+def exhaustive_groups_up_to(*, members: int, partitions: int) -> Iterator[Group]:
+    """Yield all groups with 1 to ``members`` members and 1 to ``partitions`` partitions."""
+    for partition_count in range(1, partitions + 1):
+        for member_count in range(1, members + 1):
+            yield from exhaustive_groups(members=member_count, partitions=partition_count)
+
+
+def exhaustive_groups(*, members: int, partitions: int) -> Iterator[Group]:
+    """Yield all groups with the given numbers of members and partitions, up to symmetry.
+
+    Every topic has a subscriber, and every member has a subscription.
+
+    Examples
+    --------
+    >>> sum(1 for _ in exhaustive_groups(members=2, partitions=2))
+    17
+    """
+    for sizes in _descending_sums(partitions, partitions):
+        for topics in _topic_combinations(sizes, members):
+            if _all_subscribed(topics, members) and _is_canonical(topics, members):
+                yield _group(topics, members)
+
+
+def _descending_sums(total: int, largest: int) -> Iterator[tuple[int, ...]]:
+    """Yield all non-increasing sequences of positive integers with the given sum."""
+    if total == 0:
+        yield ()
+        return
+    for part in range(min(total, largest), 0, -1):
+        for rest in _descending_sums(total - part, part):
+            yield (part, *rest)
+
+
+def _topic_combinations(sizes: tuple[int, ...], members: int) -> Iterator[tuple[_Topic, ...]]:
+    """Yield all combinations of topics with the given partition counts."""
+    by_size = [
+        combinations_with_replacement(tuple(_topics(size, members)), sizes.count(size))
+        for size in dict.fromkeys(sizes)
+    ]
+    for chosen in product(*by_size):
+        yield tuple(topic for topics in chosen for topic in topics)
+
+
+def _topics(size: int, members: int) -> Iterator[_Topic]:
+    for count in range(1, members + 1):
+        for subscribers in combinations(range(members), count):
+            for owned in product(range(size + 1), repeat=count):
+                if sum(owned) <= size:
+                    row = [_NOT_SUBSCRIBED] * members
+                    for member, number in zip(subscribers, owned, strict=True):
+                        row[member] = number
+                    yield tuple(row), size - sum(owned)
+
+
+def _all_subscribed(topics: tuple[_Topic, ...], members: int) -> bool:
+    return all(
+        any(row[member] != _NOT_SUBSCRIBED for row, _ in topics) for member in range(members)
+    )
+
+
+def _is_canonical(topics: tuple[_Topic, ...], members: int) -> bool:
+    """Return whether no reordering of the members gives a smaller description of the topics."""
+    own = _sorted(topics)
+    return all(
+        own <= _sorted(tuple((tuple(row[m] for m in order), rest) for row, rest in topics))
+        for order in permutations(range(members))
+    )
+
+
+def _sorted(topics: tuple[_Topic, ...]) -> tuple[tuple[int, _Topic], ...]:
+    sized = ((_size(topic), topic) for topic in topics)
+    return tuple(sorted(sized, key=lambda pair: (-pair[0], pair[1])))
+
+
+def _size(topic: _Topic) -> int:
+    row, unowned = topic
+    return unowned + sum(number for number in row if number != _NOT_SUBSCRIBED)
+
+
+def _group(topics: tuple[_Topic, ...], members: int) -> Group:
+    owned: list[list[tuple[str, int]]] = [[] for _ in range(members)]
+    subscriptions: list[list[str]] = [[] for _ in range(members)]
+    for index, (row, _) in enumerate(topics):
+        name, start = f"t{index}", 0
+        for member, number in enumerate(row):
+            if number == _NOT_SUBSCRIBED:
+                continue
+            subscriptions[member].append(name)
+            owned[member].extend((name, start + offset) for offset in range(number))
+            start += number
+    return Group(
+        topics=tuple(
+            Topic(name=f"t{index}", partitions=_size(topic)) for index, topic in enumerate(topics)
+        ),
+        members=tuple(
+            Member(
+                id=f"c{index}",
+                subscription=tuple(subscriptions[index]),
+                owned=Partitions.of(owned[index]),
+                generation=1 if owned[index] else -1,
+            )
+            for index in range(members)
+        ),
+    )
+
+
+_BUCKETS = 5
+_DEFAULT_ASSIGNOR = "sticky"
+
+
+class GridPoint(NamedTuple):
+    """Point of a parameter grid: the parameters of one group of a family."""
+
+    members: int
+    partitions_per_member: int
+    topics: int
+    mixed: bool
+    incremental: bool
+
+    @property
+    def partitions_per_topic(self) -> int:
+        """Return the number of partitions of each topic."""
+        return self.members * self.partitions_per_member // self.topics
+
+
+@dataclass(frozen=True, kw_only=True)
+class GridFamily(Family):
+    """Family with one group per point of a parameter grid. The seed selects the point."""
+
+    members: tuple[int, ...] = (100, 500, 1_000, 5_000, 10_000)
+    partitions_per_member: tuple[int, ...] = (5, 10, 50)
+    topics: tuple[int, ...] = (10, 100, 1_000)
+    mixed: tuple[bool, ...] = (False, True)
+    incremental: tuple[bool, ...] = (False, True)  # a member joins; else no member owns partitions
+    largest: int = 10_000_000  # members times topics; larger points are skipped
+
+    @cached_property
+    def points(self) -> tuple[GridPoint, ...]:
+        """Return the points with partitions and at most ``largest`` members times topics."""
+        axes = (self.members, self.partitions_per_member, self.topics)
+        points = (GridPoint(*point) for point in product(*axes, self.mixed, self.incremental))
+        return tuple(
+            point
+            for point in points
+            if point.partitions_per_topic and point.members * point.topics <= self.largest
+        )
+
+    @property
+    def size(self) -> int:
+        """Return the number of groups in the family."""
+        return len(self.points)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchmarkFamily(GridFamily):
+    """Family of the groups of Kafka's ``ServerSideAssignorBenchmark`` without racks.
+
+    With mixed subscriptions, five buckets of members subscribe to disjoint sets of topics. If
+    the rebalance is incremental, the members own the result of the studied assignor, and a new
+    member joins the last bucket.
+    """
+
+    @property
+    def own_history(self) -> bool:
+        """Return True: the owned partitions are an earlier result of the studied assignor."""
+        return True
+
+    def build(self, seed: int, *, start: str | None = None) -> Group:
+        """Build the group at position ``seed`` of the grid, with the past of ``start``."""
+        point = self.points[seed]
+        names = [f"topic{index}" for index in range(point.topics)]
+        topics = tuple(Topic(name=n, partitions=point.partitions_per_topic) for n in names)
+        present = point.members - point.incremental
+        buckets = min(_BUCKETS, present, point.topics) if point.mixed else 1
+        size, width = -(-present // buckets), -(-point.topics // buckets)
+        subscriptions = [tuple(sorted(names[b * width : (b + 1) * width])) for b in range(buckets)]
+        members = tuple(
+            Member(id=f"member{index}", subscription=subscriptions[index // size])
+            for index in range(present)
+        )
+        group = Group(topics=topics, members=members)
+        if point.incremental:
+            past = run_until_stable(group, start or _DEFAULT_ASSIGNOR).assignment
+            after = group if past is None else rejoin(group, past)
+            joined = replace(members[-1], id="newMember", generation=NO_GENERATION)
+            group = replace(after, members=(*after.members, joined))
+        return replace(group, id=f"{self.name}/{seed}" + (f"@{start}" if start else ""))
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowFamily(GridFamily):
+    """Family in which the subscriptions of members are sliding windows of half of the topics.
+
+    If the rebalance is incremental, the members own a random balanced assignment, and a new
+    member joins. ``deal`` is the prefix of the seeds of these assignments.
+    """
+
+    deal: str
+
+    def build(self, seed: int, *, start: str | None = None) -> Group:  # noqa: ARG002
+        """Build the group at position ``seed`` of the grid."""
+        point = self.points[seed]
+        names = [f"topic-{index:04}" for index in range(point.topics)]
+        total = point.members * point.partitions_per_member
+        topics = tuple(
+            Topic(name=name, partitions=max(1, (total + index) // point.topics))
+            for index, name in enumerate(names)
+        )
+        members = []
+        for index in range(point.members):
+            first = index * point.topics // point.members if point.mixed else 0
+            width = max(1, point.topics // 2) if point.mixed else point.topics
+            window = (names[(first + offset) % point.topics] for offset in range(width))
+            members.append(Member(id=f"member-{index:05}", subscription=tuple(sorted(window))))
+        group = Group(topics=topics, members=tuple(members), id=f"{self.name}/{seed}")
+        if not point.incremental or point.members < 2:
+            return group
+        before = replace(group, members=group.members[:-1])
+        rng = Random(f"{self.deal}/{seed}")  # noqa: S311
+        after = rejoin(before, random_even_assignment(before, rng))
+        new_member = replace(group.members[-1], generation=NO_GENERATION)
+        return replace(after, members=(*after.members, new_member))
+
+
+JMH = BenchmarkFamily(name="jmh", largest=1_000_000)
+JMH_SMALL = BenchmarkFamily(
+    name="jmh-small", members=(10, 20, 50), partitions_per_member=(5, 10), topics=(10, 50)
+)
+WINDOWS_SMALL = WindowFamily(
+    name="windows-small",
+    members=(10, 20, 50),
+    partitions_per_member=(5, 10),
+    topics=(10, 50),
+    deal="jmh-small",  # the groups of this family had this name
+)
+
+
+RECORDED_GROUPS = Path(__file__).with_name("simulated_groups.json")
+GROUPS_PER_SCRIPT = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedFamily(Family):
+    """Family of groups that were recorded in simulations as input of the assignor."""
+
+    @property
+    def size(self) -> int:
+        """Return the number of groups in the family."""
+        return GROUPS_PER_SCRIPT * len(_scripts())
+
+    @property
+    def own_history(self) -> bool:
+        """Return True: the owned partitions are earlier results of the studied assignor."""
+        return True
+
+    def parameters(self) -> dict[str, object]:
+        """Return the parameters of the family, for the manifest of a study."""
+        return {"name": self.name, "rebalances": GROUPS_PER_SCRIPT, "scripts": [*_scripts()]}
+
+    def build(self, seed: int, *, start: str | None = None) -> Group:
+        """Return a recorded group of a simulation that used the assignor ``start``.
+
+        Examples
+        --------
+        >>> group = SimulatedFamily(name="demo").build(3, start="range")
+        >>> group.id, group.members[0].generation >= 0
+        ('demo/3@range', True)
+        """
+        script = _scripts()[seed // GROUPS_PER_SCRIPT]
+        key = f"{script}/{start or _DEFAULT_ASSIGNOR}"
+        if key not in _documents():
+            raise UsageError(f"family {self.name!r} has no recorded groups of assignor {start!r}")
+        group = parse_group(_documents()[key][seed % GROUPS_PER_SCRIPT])
+        return replace(group, id=f"{self.name}/{seed}" + (f"@{start}" if start else ""))
+
+
+@cache
+def _documents() -> dict[str, list[dict[str, object]]]:
+    documents: dict[str, list[dict[str, object]]] = json.loads(
+        RECORDED_GROUPS.read_text(encoding="utf-8")
+    )
+    return documents
+
+
+@cache
+def _scripts() -> tuple[str, ...]:
+    return tuple(dict.fromkeys(key.rpartition("/")[0] for key in _documents()))

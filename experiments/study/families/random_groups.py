@@ -1,0 +1,543 @@
+"""Families of random groups, and the base class of all families."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from functools import partial
+from random import Random
+from typing import NamedTuple
+
+from kassay.experiments.implementations.runner import run_until_stable
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
+from kassay.reference.model.ownership import rejoin
+
+
+class Range(NamedTuple):
+    """Range of integers that includes both ends."""
+
+    low: int
+    high: int
+
+    def draw(self, rng: Random) -> int:
+        """Draw a number from the range with a log-uniform distribution."""
+        return min(self.high, int(self.low * ((self.high + 1) / self.low) ** rng.random()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeededCases(ABC):
+    """Base class of families. A family generates one group or document per seed."""
+
+    name: str
+
+    @property
+    def size(self) -> int | None:
+        """Return the number of groups in the family, or None if every seed gives a group."""
+        return None
+
+    @property
+    def is_finite(self) -> bool:
+        """Return whether the family has a fixed number of groups, so that none is a sample."""
+        return type(self).size is not SeededCases.size
+
+    @property
+    def own_history(self) -> bool:
+        """Return whether the owned partitions are earlier results of the studied assignor."""
+        return False
+
+    def parameters(self) -> dict[str, object]:
+        """Return the parameters of the family, for the manifest of a study."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family(SeededCases):
+    """Base class of families of consumer groups."""
+
+    @abstractmethod
+    def build(self, seed: int, *, start: str | None = None) -> Group:
+        """Build the group of a seed. If the family has a size, the seed is a position.
+
+        With ``own_history``, members own earlier results of the assignor ``start``.
+        """
+
+
+_MEMBERS, _TOPICS, _PARTITIONS = Range(3, 20), Range(1, 10), Range(1, 30)
+_MIN_MEMBER_NAMES = 100  # over the whole history of a group
+DrawSubscription = Callable[[Random], tuple[str, ...]]
+
+
+class MembershipEvent(StrEnum):
+    """Cause of a rebalance. ``fresh`` means that no member owns a partition."""
+
+    FRESH = "fresh"
+    JOIN = "join"
+    LEAVE = "leave"
+    RESUBSCRIBE = "resubscribe"
+    GROW = "grow"
+
+
+CHURN = (
+    MembershipEvent.JOIN,
+    MembershipEvent.LEAVE,
+    MembershipEvent.RESUBSCRIBE,
+    MembershipEvent.GROW,
+)
+
+
+def join(
+    group: Group, rng: Random, draw_subscription: DrawSubscription, unused_names: list[str]
+) -> Group:
+    """Add members to a group: at least one, at most a quarter of the current number."""
+    count = rng.randint(1, max(1, len(group.members) // 4))
+    joined = tuple(
+        Member(id=unused_names.pop(), subscription=draw_subscription(rng), generation=NO_GENERATION)
+        for _ in range(min(count, len(unused_names)))
+    )
+    return replace(group, members=group.members + joined)
+
+
+def leave(group: Group, rng: Random) -> Group:
+    """Remove random members from a group, at most a quarter of all members.
+
+    Groups with fewer than 3 members are not changed.
+    """
+    if len(group.members) < 3:
+        return group
+    count = rng.randint(1, max(1, len(group.members) // 4))
+    leaving = frozenset(rng.sample(range(len(group.members)), count))
+    remaining = tuple(m for index, m in enumerate(group.members) if index not in leaving)
+    return replace(group, members=remaining)
+
+
+def resubscribe(group: Group, rng: Random, draw_subscription: DrawSubscription) -> Group:
+    """Change the subscriptions of random members: at least one, at most a quarter.
+
+    These members still claim their old partitions, so that claims to unsubscribed topics become
+    stale.
+    """
+    count = rng.randint(1, max(1, len(group.members) // 4))
+    changed = frozenset(rng.sample(range(len(group.members)), min(count, len(group.members))))
+    members = tuple(
+        replace(member, subscription=_draw_different(member.subscription, rng, draw_subscription))
+        if index in changed
+        else member
+        for index, member in enumerate(group.members)
+    )
+    return replace(group, members=members)
+
+
+def resubscribe_all(group: Group, rng: Random) -> Group:
+    """Add a random topic to the common subscription of all members, or remove one from it."""
+    subscription = group.members[0].subscription
+    other_topics = [topic.name for topic in group.topics if topic.name not in subscription]
+    if other_topics and (len(subscription) < 2 or rng.random() < 0.5):
+        subscription = (*subscription, rng.choice(other_topics))
+    elif len(subscription) > 1:
+        removed = rng.choice(subscription)
+        subscription = tuple(topic for topic in subscription if topic != removed)
+    members = tuple(
+        replace(member, subscription=tuple(sorted(subscription))) for member in group.members
+    )
+    return replace(group, members=members)
+
+
+def grow(group: Group, rng: Random) -> Group:
+    """Add at most 50 % more partitions, but at least one, to a random subscribed topic."""
+    subscribers = group.subscribers()
+    index = rng.choice([i for i, topic in enumerate(group.topics) if subscribers.get(topic.name)])
+    topic = group.topics[index]
+    partitions = topic.partitions + rng.randint(1, max(1, topic.partitions // 2))
+    larger = replace(topic, partitions=partitions)
+    return replace(group, topics=(*group.topics[:index], larger, *group.topics[index + 1 :]))
+
+
+def _draw_different(
+    subscription: tuple[str, ...], rng: Random, draw_subscription: DrawSubscription
+) -> tuple[str, ...]:
+    """Draw a subscription that differs from the current one, with at most 8 attempts."""
+    for _ in range(8):
+        drawn = draw_subscription(rng)
+        if drawn != subscription:
+            return drawn
+    return subscription
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeededFamily(Family):
+    """Family with one random group per seed."""
+
+    mixed: bool  # heterogeneous: each member draws its own topics
+    event: MembershipEvent | None = None  # before the rebalance; None draws `steps` events
+    steps: int = 1  # number of events; a rebalance follows each event except the last
+    # Members own earlier results of the studied assignor, or a random even assignment.
+    own_history: bool = False
+    members: Range = _MEMBERS
+    topics: Range = _TOPICS
+    partitions: Range = _PARTITIONS
+
+    def build(
+        self,
+        seed: int,
+        *,
+        start: str | None = None,
+        complete: Callable[[Group], Group] = lambda group: group,
+    ) -> Group:
+        """Build the random group of a seed. Equal seeds give equal groups in every process.
+
+        ``start`` does not affect the events. If this assignor fails on a group, the history ends
+        with that group. ``complete`` adds data, such as racks, to the group and to the earlier
+        groups that ``start`` assigns; it does not change partitions, members or subscriptions.
+
+        Examples
+        --------
+        >>> family = SeededFamily(name="demo", mixed=False, event=MembershipEvent.JOIN)
+        >>> family.build(3) == family.build(3)
+        True
+        """
+        rng = Random(f"{self.name}/{seed}")  # noqa: S311
+        # A join adds at most a quarter of the members, at least one.
+        most = self.members.high
+        for _ in range(self.steps):
+            most += max(1, most // 4)
+        names = [f"c{number:02}" for number in range(max(_MIN_MEMBER_NAMES, most))]
+        rng.shuffle(names)
+        group, draw_subscription = self._initial_group(rng, names)
+        for step, event in enumerate(self._events(rng)):
+            rejoined = self._rebalance(group, f"{self.name}/{seed}/{step}", start, complete)
+            if rejoined is None:
+                break
+            group = self._apply(event, rejoined, rng, draw_subscription, names)
+        suffix = f"@{start}" if start else ""
+        return replace(complete(group), id=f"{self.name}/{seed}{suffix}")
+
+    def _initial_group(self, rng: Random, names: list[str]) -> tuple[Group, DrawSubscription]:
+        count = self.topics.draw(rng)
+        topics = tuple(
+            Topic(name=f"t{index}", partitions=self.partitions.draw(rng)) for index in range(count)
+        )
+        all_topics = tuple(topic.name for topic in topics)
+        density = rng.uniform(0.2, 0.9)
+        common = tuple(sorted(rng.sample(all_topics, rng.randint((count + 1) // 2, count))))
+
+        def draw_subscription(rng: Random) -> tuple[str, ...]:
+            if not self.mixed:
+                return common
+            drawn = tuple(name for name in all_topics if rng.random() < density)
+            return drawn or (rng.choice(all_topics),)
+
+        members = tuple(
+            Member(id=names.pop(), subscription=draw_subscription(rng))
+            for _ in range(self.members.draw(rng))
+        )
+        return Group(topics=topics, members=members), draw_subscription
+
+    def _events(self, rng: Random) -> tuple[MembershipEvent, ...]:
+        if self.event is MembershipEvent.FRESH:
+            return ()
+        if self.event is not None:
+            return (self.event,) * self.steps
+        return tuple(rng.choice(CHURN) for _ in range(self.steps))
+
+    def _rebalance(
+        self, group: Group, seed: str, start: str | None, complete: Callable[[Group], Group]
+    ) -> Group | None:
+        if start is None or not self.own_history:
+            return rejoin(group, random_even_assignment(group, Random(seed)))  # noqa: S311
+        assignment = run_until_stable(complete(group), start).assignment
+        return None if assignment is None else rejoin(group, assignment)
+
+    def _apply(
+        self,
+        event: MembershipEvent,
+        group: Group,
+        rng: Random,
+        draw_subscription: DrawSubscription,
+        names: list[str],
+    ) -> Group:
+        match event:
+            case MembershipEvent.JOIN:
+                if not self.mixed:  # the common subscription may have changed
+                    draw_subscription = lambda _: group.members[0].subscription  # noqa: E731
+                return join(group, rng, draw_subscription, names)
+            case MembershipEvent.LEAVE:
+                return leave(group, rng)
+            case MembershipEvent.RESUBSCRIBE if self.mixed:
+                return resubscribe(group, rng, draw_subscription)
+            case MembershipEvent.RESUBSCRIBE:
+                return resubscribe_all(group, rng)
+            case MembershipEvent.GROW:
+                return grow(group, rng)
+            case MembershipEvent.FRESH:
+                return group
+
+
+def random_even_assignment(group: Group, rng: Random) -> Assignment:
+    """Assign partitions in random order, each to a random member with minimum load."""
+    subscribers = group.subscribers()
+    partitions = [
+        (topic.name, number)
+        for topic in group.topics
+        if subscribers.get(topic.name)
+        for number in range(topic.partitions)
+    ]
+    rng.shuffle(partitions)
+    lists: list[list[tuple[str, int]]] = [[] for _ in group.members]
+    for partition in partitions:
+        candidates = subscribers[partition[0]]
+        least = min(len(lists[member]) for member in candidates)
+        lists[rng.choice([m for m in candidates if len(lists[m]) == least])].append(partition)
+    return Assignment(
+        {member.id: sorted(tps) for member, tps in zip(group.members, lists, strict=True)}
+    )
+
+
+LARGE: tuple[SeededFamily, ...] = tuple(
+    SeededFamily(
+        name=f"{kind}-large",
+        mixed=kind == "mixed",
+        steps=2,
+        own_history=True,
+        members=Range(32, 1000),
+        topics=Range(2, 20),
+        partitions=Range(10, 200),
+    )
+    for kind in ("equal", "mixed")
+)
+
+
+_OVERLAP_MEMBERS, _OVERLAP_TOPICS, _OVERLAP_PARTITIONS = Range(3, 16), Range(2, 12), Range(1, 12)
+_BLOCKS = 3
+_ATTEMPTS = 100
+
+
+class OverlapShape(StrEnum):
+    """Pattern in which the subscriptions of members overlap."""
+
+    NESTED = "nested"  # each member subscribes to the first topics, later members to more
+    CHAINS = "chains"  # each member subscribes to two neighbouring topics
+    BLOCKS = "blocks"  # disjoint blocks of topics; one member subscribes to two blocks
+    RANDOM = "random"  # members subscribe to each topic with the same probability
+    SKEWED = "skewed"  # the popularity of topics follows Zipf's law
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverlapFamily(Family):
+    """Family of groups with overlapping subscriptions of one shape."""
+
+    shape: OverlapShape
+    members: Range = _OVERLAP_MEMBERS
+    topics: Range = _OVERLAP_TOPICS
+    partitions: Range = _OVERLAP_PARTITIONS
+
+    def build(self, seed: int, *, start: str | None = None) -> Group:  # noqa: ARG002
+        """Build the group that the family generates from ``seed``.
+
+        If all members have equal subscriptions, the group is drawn again.
+        """
+        for attempt in range(_ATTEMPTS):
+            suffix = f"/{attempt}" if attempt else ""
+            group = self._draw(Random(f"{self.name}/{seed}{suffix}"))  # noqa: S311
+            if len({member.subscription for member in group.members}) > 1:
+                break
+        return replace(group, id=f"{self.name}/{seed}")
+
+    def _draw(self, rng: Random) -> Group:
+        count = self.topics.draw(rng)
+        topics = tuple(
+            Topic(name=f"t{index:02}", partitions=self.partitions.draw(rng))
+            for index in range(count)
+        )
+        members = self.members.draw(rng)
+        names = [f"c{number:02}" for number in range(2 * members + 2)]
+        rng.shuffle(names)
+        subscriptions = [
+            tuple(topics[t].name for t in sorted(self._draw_topics(index, members, count, rng)))
+            for index in range(members)
+        ]
+        group = Group(
+            topics=topics,
+            members=tuple(
+                Member(id=names.pop(), subscription=subscription) for subscription in subscriptions
+            ),
+        )
+        event = rng.randrange(3)
+        if event:
+            group = rejoin(group, random_even_assignment(group, rng))
+            group = (
+                join(group, rng, lambda draw: draw.choice(subscriptions), names)
+                if event == 1
+                else leave(group, rng)
+            )
+        return group
+
+    def _draw_topics(self, member: int, members: int, topics: int, rng: Random) -> set[int]:
+        match self.shape:
+            case OverlapShape.NESTED:
+                return set(range(1 + member * topics // members))
+            case OverlapShape.CHAINS:
+                first = member * topics // members
+                return {first, (first + 1) % topics}
+            case OverlapShape.BLOCKS:
+                size = max(1, topics // _BLOCKS)
+                block = member % min(_BLOCKS, topics)
+                drawn = {(block * size + offset) % topics for offset in range(size)}
+                return drawn | {(block + 1) * size % topics} if member == 0 else drawn
+            case OverlapShape.RANDOM:
+                return {t for t in range(topics) if rng.random() < 0.4} or {rng.randrange(topics)}
+            case OverlapShape.SKEWED:
+                drawn = {t for t in range(topics) if rng.random() < 1 / (1 + t)}
+                return drawn or {rng.randrange(topics)}
+
+
+OVERLAPS: tuple[OverlapFamily, ...] = tuple(
+    OverlapFamily(name=f"overlap-{shape}", shape=shape) for shape in OverlapShape
+)
+
+
+_MAX_WEIGHT = 1_000
+_SEEDS = 10**12  # above all seeds of a study
+
+
+class WeightDistribution(StrEnum):
+    """Distribution of the weights of partitions."""
+
+    LOG_NORMAL = "log-normal"
+    ZIPF = "zipf"
+    TWO_SPEED = "two-speed"
+
+    def draw(self, rank: int, rng: Random) -> int:
+        """Draw the random weight of a partition. Only Zipf weights depend on ``rank``."""
+        match self:
+            case WeightDistribution.LOG_NORMAL:
+                return max(1, min(_MAX_WEIGHT, round(rng.lognormvariate(3, 1))))
+            case WeightDistribution.ZIPF:
+                return max(1, _MAX_WEIGHT // (1 + rank))
+            case WeightDistribution.TWO_SPEED:
+                return 10 if rng.random() < 0.2 else 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightedFamily(Family):
+    """Family that adds partition weights to the groups of another family.
+
+    Kafka's assignors ignore weights; the optimum balances them.
+    """
+
+    weights: WeightDistribution
+    base: SeededFamily
+
+    def build(self, seed: int, *, start: str | None = None) -> Group:  # noqa: ARG002
+        """Build the group that the family generates from ``seed``.
+
+        If all weights are equal, the group and its weights are drawn again.
+        """
+        for attempt in range(_ATTEMPTS):
+            group = self._draw(seed + attempt * _SEEDS)
+            if group.is_weighted:
+                break
+        return replace(group, id=f"{self.name}/{seed}")
+
+    def _draw(self, seed: int) -> Group:
+        group = self.base.build(seed)
+        rng = Random(f"{self.name}/{seed}/weights")  # noqa: S311
+        ranks = list(range(sum(topic.partitions for topic in group.topics)))
+        rng.shuffle(ranks)
+        topics = tuple(
+            replace(
+                topic,
+                weights=tuple(self.weights.draw(ranks.pop(), rng) for _ in range(topic.partitions)),
+            )
+            for topic in group.topics
+        )
+        return replace(group, topics=topics)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RackFamily(Family):
+    """Family that adds random racks of members and replicas to the groups of another family.
+
+    Families with one ``base.name`` and different pasts have the same members, topics and racks.
+    """
+
+    base: SeededFamily
+    racks: int = 3
+    replicas: int = 2
+
+    @property
+    def own_history(self) -> bool:
+        """Return whether the owned partitions are earlier results of the studied assignor."""
+        return self.base.own_history
+
+    def build(self, seed: int, *, start: str | None = None) -> Group:
+        """Build the group that the family generates from ``seed``."""
+        complete = partial(self._add_racks, self._draw_racks(seed), seed)
+        group = self.base.build(seed, start=start, complete=complete)
+        suffix = f"@{start}" if start else ""
+        return replace(group, id=f"{self.name}/{seed}{suffix}")
+
+    def _draw_racks(self, seed: int) -> "_Racks":
+        """Draw the racks of all replicas, and of all members of the final group."""
+        group = self.base.build(seed)
+        rng = Random(f"{self.base.name}/{seed}/racks")  # noqa: S311
+        names = [f"r{index}" for index in range(self.racks)]
+        replicas = {
+            topic.name: tuple(
+                tuple(sorted(rng.sample(names, self.replicas))) for _ in range(topic.partitions)
+            )
+            for topic in group.topics
+        }
+        return _Racks(replicas, {member.id: rng.choice(names) for member in group.members})
+
+    def _add_racks(self, racks: "_Racks", seed: int, group: Group) -> Group:
+        topics = tuple(
+            replace(topic, racks=racks.replicas[topic.name][: topic.partitions])
+            for topic in group.topics
+        )
+        members = tuple(
+            replace(member, rack=racks.members.get(member.id) or self._rack_of(member.id, seed))
+            for member in group.members
+        )
+        return replace(group, topics=topics, members=members)
+
+    def _rack_of(self, left: str, seed: int) -> str:
+        """Draw the rack of a member that has left the group."""
+        rng = Random(f"{self.base.name}/{seed}/racks/{left}")  # noqa: S311
+        return f"r{rng.randrange(self.racks)}"
+
+
+class _Racks(NamedTuple):
+    """Racks of the replicas of each topic's partitions, and rack of each member."""
+
+    replicas: Mapping[str, tuple[tuple[str, ...], ...]]
+    members: Mapping[str, str]
+
+
+WEIGHTED: tuple[WeightedFamily, ...] = tuple(
+    WeightedFamily(
+        name=f"weights-{distribution}",
+        weights=distribution,
+        base=SeededFamily(
+            name=f"weights-{distribution}",
+            mixed=True,
+            members=Range(2, 5),
+            topics=Range(1, 4),
+            partitions=Range(1, 5),
+        ),
+    )
+    for distribution in WeightDistribution
+)
+RACKS: tuple[RackFamily, ...] = tuple(
+    RackFamily(
+        name=f"racks-{kind}{past}",
+        base=SeededFamily(
+            name=f"racks-{kind}",
+            mixed=kind == "mixed",
+            own_history=bool(past),
+            topics=Range(2, 6),
+        ),
+    )
+    for past in ("", "-own-past")
+    for kind in ("equal", "mixed")
+)

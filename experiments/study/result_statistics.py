@@ -1,0 +1,341 @@
+"""Statistics of reports: paired differences, rates of event streams, performance profiles."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from kassay.experiments.study.evaluate_event_stream import OPTIMUM
+from kassay.experiments.study.unowned_time import UNOWNED_SECONDS
+from kassay.reference.assignors import RebalanceProtocol
+
+CONFIDENCE = 0.95
+UPPER_QUANTILE = (1 + CONFIDENCE) / 2
+"""Probability below the upper end of a confidence interval."""
+SIGNIFICANT = 0.05
+"""Adjusted p-values below this level are marked."""
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjust p-values for the number of tests, by Holm's method. NaN stays NaN.
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    adjusted = [math.nan] * len(p_values)
+    largest = 0.0
+    tests = [index for index, p_value in enumerate(p_values) if not math.isnan(p_value)]
+    for rank, index in enumerate(sorted(tests, key=p_values.__getitem__)):
+        largest = max(largest, min(1.0, (len(tests) - rank) * p_values[index]))
+        adjusted[index] = largest
+    return adjusted
+
+
+_GROUP_RESAMPLES = 5000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairedComparison:
+    """Comparison of two assignors: numbers of groups and of families with better results.
+
+    A test over all groups has no meaning, because the mix of families is chosen. The numbers of
+    families show whether the families agree.
+    """
+
+    before: str
+    after: str
+    groups: int
+    # Groups in which the assignors reach the minimum imbalance:
+    both: int
+    only_before: int
+    only_after: int
+    neither: int
+    # Families in which the second assignor reaches the minimum imbalance in more or fewer groups:
+    families_better: int
+    families_worse: int
+    moves_known: int  # groups with owned partitions and known unnecessary moves of both
+    # Groups of `moves_known`, by the unnecessary moves of `after` relative to `before`:
+    fewer: int
+    same: int
+    more: int
+    mean_difference: float | None
+    interval: tuple[float, float] | None  # 95 % bootstrap interval of the mean
+
+
+def compare_pairs(
+    pairs: pd.DataFrame, before: str, after: str, *, seed: int = 0
+) -> PairedComparison:
+    """Compare the results of two assignors on the same groups.
+
+    ``pairs`` counts groups by ``family``, ``before``, ``after``, ``least_before``, ``least_after``
+    and ``difference``, the unnecessary moves of the second assignor minus those of the first.
+    """
+    own = pairs[(pairs["before"] == before) & (pairs["after"] == after)]
+
+    def groups(*, first: bool, second: bool) -> int:
+        rows = own[(own["least_before"] == first) & (own["least_after"] == second)]
+        return int(rows["groups"].sum())
+
+    counts = own.dropna(subset=["difference"]).groupby("difference")["groups"].sum()
+    values = counts.index.to_numpy(np.int64)
+    numbers = counts.to_numpy(np.int64)
+    known = int(numbers.sum())
+    only_before, only_after = groups(first=True, second=False), groups(first=False, second=True)
+    won = (own["least_after"].astype(int) - own["least_before"].astype(int)) * own["groups"]
+    by_family = won.groupby(own["family"]).sum()
+    return PairedComparison(
+        before=before,
+        after=after,
+        groups=int(own["groups"].sum()),
+        both=groups(first=True, second=True),
+        only_before=only_before,
+        only_after=only_after,
+        neither=groups(first=False, second=False),
+        families_better=int((by_family > 0).sum()),
+        families_worse=int((by_family < 0).sum()),
+        moves_known=known,
+        fewer=int(numbers[values < 0].sum()),
+        same=int(numbers[values == 0].sum()),
+        more=int(numbers[values > 0].sum()),
+        mean_difference=float(values @ numbers / known) if known else None,
+        interval=mean_interval(values, numbers, seed=seed) if known else None,
+    )
+
+
+def mean_interval(
+    values: np.typing.NDArray[np.int64], counts: np.typing.NDArray[np.int64], *, seed: int
+) -> tuple[float, float]:
+    """Return the bootstrap confidence interval of the mean of values with given counts.
+
+    Resampling the counts of distinct values is equivalent to resampling the values.
+    """
+    total = int(counts.sum())
+    resampled = np.random.default_rng(seed).multinomial(
+        total, counts / total, size=_GROUP_RESAMPLES
+    )
+    low, high = np.quantile(resampled @ values / total, [1 - UPPER_QUANTILE, UPPER_QUANTILE])
+    return float(low), float(high)
+
+
+_STREAM_RESAMPLES = 2000
+OPTIMAL_MOVES = "optimal_moves"
+"""Moves on the same streams, with the fewest moves at each rebalance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Ratio of two sums over streams, times a factor.
+
+    The numerator is the sum of a column minus the sum of another column, if there is one.
+    """
+
+    column: str
+    per: str
+    factor: float = 1.0
+    minus: str | None = None
+
+    def of(self, sums: "pd.Series[float]") -> float:
+        """Return the rate for given sums of columns, NaN if the denominator is 0.
+
+        Examples
+        --------
+        >>> Rate("moves", "rebalances", 100).of(pd.Series({"moves": 3, "rebalances": 4}))
+        75.0
+        """
+        above = float(sums[self.column]) - (0.0 if self.minus is None else float(sums[self.minus]))
+        below = float(sums[self.per])
+        return self.factor * above / below if below else math.nan
+
+
+ABOVE_HINDSIGHT = "moves above hindsight, relative"
+"""Name of the rate in per cent of the moves of the hindsight optimum."""
+
+RATES: Mapping[str, Rate] = {
+    "fullest member above the minimum": Rate("above_least_makespan", "rebalances", 100),
+    "sum of squares above the minimum": Rate("above_least_squares", "rebalances", 100),
+    "excess of the fullest member": Rate("excess", "least_makespan", 100),
+    "owned": Rate("owned", "rebalances"),
+    "moves": Rate("moves", "rebalances"),
+    "unnecessary moves": Rate("unnecessary_moves", "known"),
+    "unnecessary moves per owned partition": Rate("unnecessary_moves", "known_owned", 100),
+    "with unnecessary moves": Rate("with_unnecessary_moves", "known", 100),
+    "moves above the fewest at each rebalance": Rate("moves", "rebalances", minus=OPTIMAL_MOVES),
+    "moves above hindsight": Rate("above_hindsight", "with_hindsight"),
+    ABOVE_HINDSIGHT: Rate("above_hindsight", "hindsight_moves", 100),
+    "unowned time, eager": Rate("owned", "rebalances", UNOWNED_SECONDS[RebalanceProtocol.EAGER]),
+    "unowned time, cooperative": Rate(
+        "moves", "rebalances", UNOWNED_SECONDS[RebalanceProtocol.COOPERATIVE]
+    ),
+    "unowned time, KIP-848": Rate(
+        "moves", "rebalances", UNOWNED_SECONDS[RebalanceProtocol.CONSUMER]
+    ),
+}
+"""Rates of the report: percentages, or numbers and seconds per rebalance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Value of a rate or of a difference of rates, with a 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamPair:
+    """Comparison of two assignors on the same streams by one rate."""
+
+    before: str
+    after: str
+    rate: str
+    streams: int
+    lower: int  # streams in which the second assignor has the lower value
+    equal: int
+    higher: int
+    difference: Estimate
+    p_value: float  # of equal rates, from the standard error of the bootstrap; NaN if it is 0
+
+
+class StreamTotals:
+    """Sums per stream and assignor, with the weights of the bootstrap."""
+
+    def __init__(self, rows: pd.DataFrame, *, seed: int = 0) -> None:
+        """Index the rows of the summary table ``trajectories``."""
+        keys = ["family", "seed", "assignor"]
+        sums = rows.drop(columns=["mixed", "start_members"]).groupby(keys, sort=True).sum()
+        self._streams = sums.index.droplevel("assignor").unique()
+        self._columns = {
+            str(name): part.droplevel("assignor").reindex(self._streams, fill_value=0)
+            for name, part in sums.groupby("assignor")
+        }
+        self.assignors = tuple(self._columns)
+        if OPTIMUM in self._columns:
+            optimal = self._columns[OPTIMUM]["moves"]
+            for part in self._columns.values():
+                part[OPTIMAL_MOVES] = optimal
+        count = len(self._streams)
+        shares = np.full(count, 1 / max(count, 1))
+        self._weights = np.zeros((_STREAM_RESAMPLES, count))
+        if count:
+            self._weights += np.random.default_rng(seed).multinomial(
+                count, shares, _STREAM_RESAMPLES
+            )
+
+    @property
+    def streams(self) -> int:
+        """Number of event streams."""
+        return len(self._streams)
+
+    def total(self, assignor: str, column: str) -> int:
+        """Return the sum of a column over all streams."""
+        return int(self._columns[assignor][column].sum())
+
+    def estimate(self, assignor: str, rate: Rate) -> Estimate | None:
+        """Estimate a rate of an assignor. Return None if the denominator is 0."""
+        above, below = self._parts(assignor, rate)
+        if not below.sum():
+            return None
+        return _estimate(
+            rate.factor * above.sum() / below.sum(), self._resampled(rate, above, below)
+        )
+
+    def compare(self, before: str, after: str, name: str) -> StreamPair:
+        """Compare two assignors by a rate of `RATES` on the same streams."""
+        rate = RATES[name]
+        parts = [self._parts(assignor, rate) for assignor in (before, after)]
+        (above, below), (above_after, below_after) = parts
+        # Products instead of quotients: a stream can have the denominator 0.
+        sign = np.sign(above_after * below - above * below_after)
+        value = above_after.sum() / below_after.sum() - above.sum() / below.sum()
+        one, two = (self._resampled(rate, *part) for part in parts)
+        error = float(np.nanstd(two - one))
+        return StreamPair(
+            before=before,
+            after=after,
+            rate=name,
+            streams=self.streams,
+            lower=int((sign < 0).sum()),
+            equal=int((sign == 0).sum()),
+            higher=int((sign > 0).sum()),
+            difference=_estimate(rate.factor * value, two - one),
+            p_value=float(2 * norm.sf(abs(rate.factor * value) / error)) if error else math.nan,
+        )
+
+    def _parts(self, assignor: str, rate: Rate) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        columns = self._columns[assignor]
+        above = columns[rate.column].to_numpy(np.float64)
+        if rate.minus is not None:
+            above = above - columns[rate.minus].to_numpy(np.float64)
+        return above, columns[rate.per].to_numpy(np.float64)
+
+    def _resampled(
+        self, rate: Rate, above: NDArray[np.float64], below: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        divisor = self._weights @ below
+        ratios = np.full(len(divisor), np.nan)
+        np.divide(rate.factor * (self._weights @ above), divisor, out=ratios, where=divisor > 0)
+        return ratios
+
+
+def _estimate(value: float, resampled: NDArray[np.float64]) -> Estimate:
+    low, high = np.nanquantile(resampled, [1 - UPPER_QUANTILE, UPPER_QUANTILE])
+    return Estimate(float(value), float(low), float(high))
+
+
+PROFILED = ("sum_of_squares", "makespan", "movement")
+"""Measures with a performance profile."""
+RATIOS = (1.0, 1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0)
+
+
+def profile(profiles: pd.DataFrame, measure: str, *, assignors: Sequence[str]) -> pd.DataFrame:
+    """Return the fraction of groups on which each assignor is within a ratio of the optimum.
+
+    Both sides of the ratio are increased by one, because the optimum of most measures can be 0.
+    A group counts if its optimum is known, even if the assignor has no result; then it is
+    within no ratio. For movement, only groups with owned partitions count, and the optimum is the
+    minimum at the imbalance of the assignor. ``profiles`` has the number of ``groups`` and the
+    groups ``within_0``, ``within_1``, … of `RATIOS`, by ``measure`` and ``assignor``.
+
+    References
+    ----------
+    Dolan, Moré. "Benchmarking optimization software with performance profiles".
+    Mathematical Programming 91, 2002.
+    """
+    within = [f"within_{place}" for place in range(len(RATIOS))]
+    own = profiles[profiles["measure"] == measure].groupby("assignor")[["groups", *within]].sum()
+    counts = own[within].astype(float)
+    shares = counts.div(own["groups"].astype(float), axis="index").T.reindex(
+        columns=list(assignors)
+    )
+    return shares.set_axis(pd.Index(RATIOS, name="ratio"), axis="index").rename_axis(columns=None)
+
+
+def distribution(gaps: pd.DataFrame, column: str, *, assignors: Sequence[str]) -> pd.DataFrame:
+    """Return the empirical distribution function of a heuristic gap, per assignor.
+
+    ``gaps`` counts ``groups`` by ``gap``, ``assignor`` and ``value``. The value is missing for
+    groups without a result: they count in the total, so that the shares end below 1.
+
+    Examples
+    --------
+    >>> gaps = pd.DataFrame({"gap": "moves", "assignor": "range", "value": [0, 2]})
+    >>> distribution(gaps.assign(groups=[3, 1]), "moves", assignors=["range"])["share"].tolist()
+    [0.75, 1.0]
+    """
+    own = gaps[gaps["gap"] == column]
+    parts = [pd.DataFrame(columns=["assignor", column, "share"])]
+    for name in assignors:
+        rows = own[own["assignor"] == name]
+        counts = rows.dropna(subset=["value"]).groupby("value")["groups"].sum()
+        if len(counts):
+            shares = (counts.cumsum() / rows["groups"].sum()).astype(float).to_numpy()
+            values = counts.index.astype(int)
+            parts.append(pd.DataFrame({"assignor": name, column: values, "share": shares}))
+    return pd.concat(parts[1:] or parts, ignore_index=True)

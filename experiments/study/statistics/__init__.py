@@ -1,1 +1,0 @@
-"""Statistics computed from the tables of a study."""
