@@ -41,6 +41,8 @@ from kassay.reference.model.topic_partitions import Partitions
 
 CONSUMER_PROTOCOL = "uniform"
 """Default assignor of the broker under the consumer protocol."""
+DEFAULT_CHANGES = ("sticky", "cooperative-sticky", CONSUMER_PROTOCOL)
+"""Assignors to change to if none is given, as far as the client libraries offer them."""
 _SETTLE = 120_000
 """Time in ms after the last restart until a group is stable, above all default timeouts."""
 
@@ -56,6 +58,14 @@ class RestartSettings:
     pause: int = 30_000
     session: int = 45_000  # session.timeout.ms, group.consumer.session.timeout.ms
     seed: int = 0
+
+    @classmethod
+    def of_seconds(
+        cls, *, downtime: float, pause: float, session: float, seed: int
+    ) -> "RestartSettings":
+        """Convert times in seconds."""
+        downtime, pause, session = (round(1000 * one) for one in (downtime, pause, session))
+        return cls(downtime=downtime, pause=pause, session=session, seed=seed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +104,17 @@ class Forecast:
     change: SegmentCost | None
     restart: SegmentCost
     makespan: int
+
+    def record(self) -> dict[str, object]:
+        """Return the forecast as a JSON object."""
+        return {
+            "configuration": self.configuration.name,
+            "at_once": self.batch_size,
+            "rolling_restarts": len(self.configuration.steps),
+            "change": None if self.change is None else self.change.record(),
+            "restart": self.restart.record(),
+            "maximum_partitions": self.makespan,
+        }
 
 
 def forecast(
@@ -160,10 +181,9 @@ def _configurations(
         yield Configuration(name=f"{own}, static members", steps=((own,),), is_static=True)
     identified = identify_assignor(group)
     if assignors is None:
-        names = ("sticky", "cooperative-sticky", CONSUMER_PROTOCOL)
         # A change from the consumer protocol to the classic protocol needs a stop of the group.
         is_classic = protocol is not RebalanceProtocol.CONSUMER
-        assignors = [name for name in names if is_classic and identified.offers(name)]
+        assignors = [name for name in DEFAULT_CHANGES if is_classic and identified.offers(name)]
     for name in assignors:
         if name not in ASSIGNORS or name not in POLICIES:
             known = ", ".join(name for name in POLICIES if name in ASSIGNORS)

@@ -4,11 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kassay.experiments.planning.configuration_forecast import Forecast
+from kassay.experiments.planning.configuration_forecast import (
+    Forecast,
+    RestartSettings,
+    current_assignor,
+    forecast,
+)
+from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
 from kassay.experiments.planning.preparation.plan_verdict import count_of
 from kassay.experiments.simulation.policies import POLICIES
 from kassay.experiments.simulation.simulation import SegmentCost
 from kassay.reference.assignors import RebalanceProtocol
+from kassay.reference.model.group import Group
 
 _UNOWNED = "partition-seconds without an owner"
 
@@ -28,6 +35,36 @@ class Recommendation:
     configuration: str
     batch_size: int
     reason: str
+
+    def record(self) -> dict[str, object]:
+        """Return the recommendation as a JSON object."""
+        return {
+            "configuration": self.configuration,
+            "at_once": self.batch_size,
+            "reason": self.reason,
+        }
+
+
+def forecast_record(
+    group: Group,
+    *,
+    assignors: Sequence[str] | None,
+    current: str | None,
+    batch_sizes: Sequence[int],
+    settings: RestartSettings,
+    criterion: Criterion,
+) -> dict[str, object]:
+    """Return the forecasts of a group and the recommended configuration as a JSON object."""
+    found = forecast(
+        group, assignors=assignors, current=current, batch_sizes=batch_sizes, settings=settings
+    )
+    return {
+        "id": group.id,
+        "current": current_assignor(group, current),
+        "own_assignor": identify_assignor(group).record(),
+        "forecasts": [one.record() for one in found],
+        "recommendation": recommend(found, criterion).record(),
+    }
 
 
 def recommend(

@@ -45,6 +45,14 @@ class SegmentCost:
     moves: int
     unowned_ms: int
 
+    def record(self) -> dict[str, object]:
+        """Return the cost as a JSON object."""
+        return {
+            "rebalances": self.rebalances,
+            "moves": self.moves,
+            "partition_seconds_without_owner": round(self.unowned_ms / 1000, 1),
+        }
+
 
 class Simulation:
     """Simulation of a script under one policy.

@@ -4,7 +4,7 @@ import random
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from kassay.experiments.cli.commands.verify import Question
+from kassay.experiments.comparison.solution_check import Question
 from kassay.reference import Group
 from kassay.solver import Imbalance, Measure, Movement, Tolerance
 from kassay.solver.constraints import Constraint, group_constraints

@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from kassay.experiments.cli.commands.solve import solution_record
-from kassay.experiments.cli.commands.verify import Question, check_solution, parse_solution
+from kassay.experiments.comparison.solution_check import Question, check_solution, parse_solution
 from kassay.reference import InputError
 from kassay.reference.documents.json_values import LocatedDocument
 from kassay.solver import Certificate, certificate_errors, solve

@@ -1,6 +1,6 @@
 """``kassay compare``: compare imbalance and moves of assignors with the optimum."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import typer
@@ -17,26 +17,17 @@ from kassay.experiments.cli.process_each_group import GroupResult, process_each_
 from kassay.experiments.cli.run_control import PROGRESS
 from kassay.experiments.cli.search_options import LimitOptions, ObjectiveOptions
 from kassay.experiments.cli.source_options import GroupSource
-from kassay.experiments.comparison.compare import compare as compare_with_optimum
 from kassay.experiments.comparison.compare import compare_levels
+from kassay.experiments.comparison.compare_assignors import compare_assignors
 from kassay.experiments.comparison.comparison_result import Comparison
-from kassay.experiments.comparison.optimum import CaseLimits, solve_optimum, without_capacities
+from kassay.experiments.comparison.optimum import CaseLimits, solve_optimum
 from kassay.experiments.implementations.library_catalogue import (
     is_custom_assignor,
 )
-from kassay.experiments.implementations.runner import StableResult, run_until_stable
 from kassay.experiments.planning.preparation.planning_levels import level_words
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import Measure, leximax, loads, measures
-from kassay.solver.initial_solutions import longest_processing_time
-from kassay.solver.limits import SearchBudget
-from kassay.solver.problem import build_problem
+from kassay.reference.model.metrics import Measure, loads
 from kassay.solver.solution import Status
-
-_OPTIMUM_SHARE = 0.5
-"""Share of the time limit for the optimum, before the searches for unnecessary moves."""
-_SHARE_IF_MISSED = 1 / 15
-"""Share of the time limit for the optimum if a greedy assignment is better than all assignors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +106,7 @@ def compare(
     def process(group: Group) -> GroupResult:
         if not objective.is_default:
             return _level_result(group, names, objective, case_limits)
-        return GroupResult(_record(group, names, case_limits))
+        return GroupResult(compare_assignors(group, names, case_limits, progress=PROGRESS))
 
     layout = TableLayout(
         first=("assignor", "measure"),
@@ -132,58 +123,6 @@ def compare(
             rows=_level_rows,
         )
     process_each_group(source, process, options.output_format, layout, groups=groups)
-
-
-def _record(group: Group, names: Sequence[str], limits: CaseLimits) -> dict[str, object]:
-    budget = SearchBudget.start(limits)
-    results = {name: _run(group, name) for name in names if not limits.is_stopped}
-    PROGRESS("optimum")
-    share = 1 if not names else _OPTIMUM_SHARE
-    if group.is_weighted and not _may_be_optimal(group, results.values()):
-        share = _SHARE_IF_MISSED
-    optimum = solve_optimum(group, limits=budget.part(share).rest())
-    vector = () if optimum.assignment is None else loads(group, optimum.assignment).values()
-    comparisons = []
-    for index, (name, result) in enumerate(results.items()):
-        if limits.is_stopped:
-            break
-        PROGRESS(f"unnecessary moves of {name}")
-        within = CaseLimits.of(budget.part(1 / (len(results) - index)).rest())
-        comparisons.append(
-            compare_with_optimum(
-                group, name, optimum=optimum, result=result, limits=within, needs_proof=False
-            )
-        )
-    return {
-        "id": group.id,
-        "optimum": {
-            "status": str(optimum.status),
-            "measure": optimum.imbalance.name,
-            "imbalance": optimum.imbalance.value,
-            "imbalance_bound": optimum.imbalance.bound,
-            "movement": optimum.movement.value,
-            "loads": list(leximax(vector)) if vector else [],
-        },
-        "comparisons": [_entry(comparison) for comparison in comparisons],
-        "proof": optimum.proof_by_level(),
-    }
-
-
-def _run(group: Group, name: str) -> StableResult:
-    PROGRESS(name)
-    return run_until_stable(group, name)
-
-
-def _may_be_optimal(group: Group, results: Iterable[StableResult]) -> bool:
-    """Return whether a result may have the minimum makespan.
-
-    It does not if a greedy assignment has a lower makespan.
-    """
-    problem = build_problem(without_capacities(group))
-    placement = longest_processing_time(problem)
-    greedy = measures(group, problem.to_assignment(placement))[Measure.MAKESPAN]
-    assignments = [one.assignment for one in results if one.assignment is not None]
-    return any(measures(group, one)[Measure.MAKESPAN] <= greedy for one in assignments)
 
 
 def _level_result(
@@ -231,24 +170,6 @@ def _level_rows(record: Record) -> Iterator[Sequence[object]]:
         for index, (key, values) in enumerate(entry["levels"].items()):
             numbers = ["–" if number is None else number for number in values.values()]
             yield (entry["assignor"] if index == 0 else "", key, *numbers, "" if index else result)
-
-
-def _entry(comparison: Comparison) -> dict[str, object]:
-    """Convert a comparison to JSON, with one object per measure and no null values."""
-    names = ("assignor", "ending", "detail", "rounds", "measure", "proven")
-    results = ("least_imbalance", "movement_within", "unnecessary_moves")
-    entry = {name: getattr(comparison, name) for name in (*names, *results)}
-    for measure, values in comparison.imbalance.items():
-        if values.value is not None:
-            entry[measure] = {"value": values.value, "optimum": values.optimum, "gap": values.gap}
-    moves = comparison.movement
-    if moves.value is not None:
-        entry["movement"] = {
-            "value": moves.value,
-            "optimum": moves.optimum,
-            "gap": comparison.movement_gap,
-        }
-    return {key: value for key, value in entry.items() if value is not None}
 
 
 def _rows(record: Record) -> Iterator[Sequence[object]]:

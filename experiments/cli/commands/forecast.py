@@ -3,11 +3,10 @@
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import ClassVar
 
 import typer
 
+from kassay.experiments.cli.commands.forecast_events import EventOptions, print_event_forecast
 from kassay.experiments.cli.kind_results import consumer_groups, forecasts_of_documents
 from kassay.experiments.cli.option_groups import given_options, option
 from kassay.experiments.cli.output import (
@@ -15,9 +14,7 @@ from kassay.experiments.cli.output import (
     Record,
     TableLayout,
     TableOptions,
-    directory_option,
     format_option,
-    write_text,
 )
 from kassay.experiments.cli.planning_options import downtime_option, pause_option
 from kassay.experiments.cli.process_each_group import (
@@ -28,27 +25,17 @@ from kassay.experiments.cli.run_control import STOP, print_note
 from kassay.experiments.cli.source_options import SelectedGroups
 from kassay.experiments.kinds.group_kind import ForecastRequest
 from kassay.experiments.planning.configuration_forecast import (
-    Forecast,
+    DEFAULT_CHANGES,
     RestartSettings,
-    current_assignor,
 )
-from kassay.experiments.planning.configuration_forecast import forecast as forecast_changes
-from kassay.experiments.planning.forecast_recommendation import Criterion, Recommendation, recommend
-from kassay.experiments.planning.plan_output.plan_files import directory_names
-from kassay.experiments.planning.planned_events.event_forecast import EventForecast, forecast_events
-from kassay.experiments.planning.planned_events.planned_rebalances import (
-    load_planned_events,
-    planned_rebalances,
-)
-from kassay.experiments.planning.planned_events.render_events import render_events
-from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
-from kassay.experiments.simulation.simulation import SegmentCost
-from kassay.reference.assignors import ASSIGNORS, NEWEST_ASSIGNORS
-from kassay.reference.documents.json_codec import assignment_document
+from kassay.experiments.planning.forecast_recommendation import Criterion, forecast_record
+from kassay.reference.assignors import ASSIGNORS, NEWEST_ASSIGNORS, RebalanceProtocol
 from kassay.reference.model.group import Group
 from kassay.solver.limits import SearchLimits
 
-_ONE_BY_ONE = "fewest at each"
+_BROKER_ASSIGNORS = [
+    name for name in NEWEST_ASSIGNORS if ASSIGNORS[name].protocol is RebalanceProtocol.CONSUMER
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +44,9 @@ class ForecastOptions(TableOptions):
 
     assignor: list[str] | None = option(
         None,
-        "Assignor to change to, repeatable. uniform and server-range run on the broker and "
-        "require the consumer protocol.",
-        show_default="sticky, cooperative-sticky, uniform",
+        f"Assignor to change to, repeatable. {' and '.join(_BROKER_ASSIGNORS)} run on the broker "
+        "and require the consumer protocol.",
+        show_default=", ".join(DEFAULT_CHANGES),
     )
     current: str | None = option(
         None, "Current assignor of groups for which the source does not show it."
@@ -81,37 +68,6 @@ class ForecastOptions(TableOptions):
     )
     seed: int = option(0, "Random seed of the delays of heartbeats.")
     output_format: Format = format_option(Format.JSONL)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventOptions:
-    """Command-line options for planned events."""
-
-    panel: ClassVar[str] = "Options for planned events"
-
-    events: Path | None = option(
-        None,
-        "Planned events, as in a simulation script: a YAML or JSON file with the key events, and "
-        "optionally topics (new topics) and settings. kassay then finds the fewest moves over all "
-        "rebalances of the events, and the moves of each assignor.",
-        metavar="FILE",
-    )
-    output: Path | None = directory_option(
-        "Directory to write events.html to, or GROUP/events.html if the source has several groups.",
-        default=None,
-    )
-    work: float = option(
-        60.0,
-        "Limit on the counted work of the search for the fewest moves, per group.",
-        min=0,
-        metavar="UNITS",
-    )
-    time_limit: float | None = option(
-        None,
-        "Safety limit in seconds of this search; no limit by default.",
-        min=0,
-        metavar="SECONDS",
-    )
 
 
 def forecast(options: ForecastOptions, planned: EventOptions, source: SelectedGroups) -> None:
@@ -140,17 +96,23 @@ def forecast(options: ForecastOptions, planned: EventOptions, source: SelectedGr
     Example: `kassay forecast connect-status.json --downtime 30 --format table`
     """
     if planned.events is not None:
-        _forecast_events(options, planned, source, planned.events)
+        print_event_forecast(
+            planned.events,
+            planned,
+            source,
+            assignors=options.assignor,
+            current=options.current,
+            output_format=options.output_format,
+        )
         return
     if planned.output is not None:
         raise typer.BadParameter("--output requires --events")
-    settings = RestartSettings(
-        downtime=round(1000 * options.downtime),
-        pause=round(1000 * options.pause),
-        session=round(1000 * options.session_timeout),
+    settings = RestartSettings.of_seconds(
+        downtime=options.downtime,
+        pause=options.pause,
+        session=options.session_timeout,
         seed=options.seed,
     )
-    sizes = options.at_once or [1]
     request = ForecastRequest(
         downtime_ms=settings.downtime,
         pause_ms=settings.pause,
@@ -164,28 +126,22 @@ def forecast(options: ForecastOptions, planned: EventOptions, source: SelectedGr
         options.output_format,
         selected=source.group,
     )
-    given = given_options(source, without=["--file", "--group"])
-    plan = ["kassay", "plan", str(source.file), *given]
 
     def process(group: Group) -> GroupResult:
-        found = forecast_changes(
+        record = forecast_record(
             group,
             assignors=options.assignor,
             current=options.current,
-            batch_sizes=sizes,
+            batch_sizes=options.at_once or [1],
             settings=settings,
-        )
-        record = _record(
-            group,
-            found,
-            current_assignor(group, options.current),
-            recommend(found, options.criterion),
+            criterion=options.criterion,
         )
         if options.output_format is Format.TABLE:
             print_note(f"{group.id}: {_text(record)}")
-            ids = source.group or [] if source.together else [group.id or ""]
-            command = shlex.join([*plan, *(part for id in ids for part in ("--group", id))])
-            print_note(f"{group.id}: loads and moves per assignor in one rebalance: {command}")
+            print_note(
+                f"{group.id}: loads and moves per assignor in one rebalance: "
+                f"{_plan_command(group, source)}"
+            )
         return GroupResult(record)
 
     layout = TableLayout(
@@ -199,38 +155,12 @@ def forecast(options: ForecastOptions, planned: EventOptions, source: SelectedGr
     process_each_group(source, process, options.output_format, layout, groups=groups)
 
 
-def _record(
-    group: Group, forecasts: Sequence[Forecast], current: str, best: Recommendation
-) -> dict[str, object]:
-    return {
-        "id": group.id,
-        "current": current,
-        "own_assignor": identify_assignor(group).record(),
-        "forecasts": [
-            {
-                "configuration": one.configuration.name,
-                "at_once": one.batch_size,
-                "rolling_restarts": len(one.configuration.steps),
-                "change": None if one.change is None else _cost(one.change),
-                "restart": _cost(one.restart),
-                "maximum_partitions": one.makespan,
-            }
-            for one in forecasts
-        ],
-        "recommendation": {
-            "configuration": best.configuration,
-            "at_once": best.batch_size,
-            "reason": best.reason,
-        },
-    }
-
-
-def _cost(cost: SegmentCost) -> dict[str, object]:
-    return {
-        "rebalances": cost.rebalances,
-        "moves": cost.moves,
-        "partition_seconds_without_owner": round(cost.unowned_ms / 1000, 1),
-    }
+def _plan_command(group: Group, source: SelectedGroups) -> str:
+    """Return the command that plans the same group, or the same joined groups."""
+    given = given_options(source, without=["--file", "--group"])
+    ids = source.group or [] if source.together else [group.id or ""]
+    selected = [part for id in ids for part in ("--group", id)]
+    return shlex.join(["kassay", "plan", str(source.file), *given, *selected])
 
 
 def _rows(record: Record) -> Iterator[Sequence[object]]:
@@ -253,120 +183,3 @@ def _text(record: Record) -> str:
 def _cells(cost: Record | None) -> Sequence[object]:
     keys = ("rebalances", "moves", "partition_seconds_without_owner")
     return ["–"] * 3 if cost is None else [cost[key] for key in keys]
-
-
-def _forecast_events(
-    options: ForecastOptions, planned: EventOptions, source: SelectedGroups, file: Path
-) -> None:
-    assignors = tuple(options.assignor or NEWEST_ASSIGNORS)
-    unknown = [name for name in assignors if name not in ASSIGNORS]
-    if unknown:
-        raise typer.BadParameter(f"--assignor: unknown assignor {unknown[0]!r}")
-    groups = list(
-        consumer_groups(
-            source.file,
-            source.import_options(),
-            None,
-            options.output_format,
-            selected=source.group,
-        )
-    )
-    names = iter(directory_names(id for id, _ in groups) if len(groups) > 1 else ["."])
-    limits = SearchLimits(work=planned.work, time=planned.time_limit, stop=STOP)
-
-    def process(group: Group) -> GroupResult:
-        rebalances = planned_rebalances(group, load_planned_events(file, group))
-        found = forecast_events(rebalances, assignors=assignors, limits=limits)
-        current = identify_assignor(group).name or options.current
-        if planned.output is not None:
-            page = planned.output / directories[group.id] / "events.html"
-            write_text(page, render_events(found, group, current=current))
-            print_note(f"wrote {page}")
-        return GroupResult(_events_record(group, found, current))
-
-    directories = dict(zip((id for id, _ in groups), names, strict=True))
-    layout = TableLayout(
-        first=("minute", "events"),
-        numbers=("members", "fewest in total", _ONE_BY_ONE, *assignors),
-        rows=_events_rows,
-    )
-    process_each_group(
-        source,
-        process,
-        options.output_format,
-        layout,
-        groups=groups,
-        both_readings=planned.output is None,
-    )
-
-
-def _events_record(group: Group, found: EventForecast, current: str | None) -> dict[str, object]:
-    fewest, hindsight = found.fewest, next(found.all_courses())
-    return {
-        "id": group.id,
-        "current": current,
-        "moves": {"value": fewest.moves, "bound": fewest.bound},
-        "partition_seconds_without_owner": found.unowned_seconds(hindsight),
-        "rule": found.rule,
-        "one_after_the_other": sum(fewest.one_after_the_other),
-        "assignors": {
-            one.name: {
-                "moves": one.moves,
-                "partition_seconds_without_owner": found.unowned_seconds(one),
-                "uneven_rebalances": one.uneven,
-                **({} if one.failure is None else {"failed": one.failure}),
-            }
-            for one in found.courses
-        },
-        "rebalances": [
-            {
-                "at": one.at / 1000,
-                "events": list(one.events),
-                "members": len(one.clients),
-                "partitions": one.group.partition_count,
-                "moves": fewest.per_rebalance[number],
-                "one_after_the_other": fewest.one_after_the_other[number],
-                "assignors": {
-                    course.name: course.per_rebalance[number]
-                    for course in found.courses
-                    if number < len(course.per_rebalance)
-                },
-                "clients": dict(one.clients),
-                "assignments": {
-                    course.name: assignment_document(course.assignments[number])
-                    for course in found.all_courses()
-                    if number < len(course.assignments)
-                },
-            }
-            for number, one in enumerate(found.rebalances)
-        ],
-    }
-
-
-def _events_rows(record: Record) -> Iterator[Sequence[object]]:
-    names = list(record["assignors"])
-    for one in record["rebalances"]:
-        yield (
-            f"{one['at'] / 60:.1f}",
-            _events_text(one["events"]),
-            *(one["members"], one["moves"], one["one_after_the_other"]),
-            *(one["assignors"].get(name, "–") for name in names),
-        )
-    totals = record["assignors"]
-    yield (
-        "total",
-        f"at least {record['moves']['bound']}",
-        *("", record["moves"]["value"], record["one_after_the_other"]),
-        *("failed" if (moves := totals[name]["moves"]) is None else moves for name in names),
-    )
-    for protocol, seconds in record["partition_seconds_without_owner"].items():
-        own = (totals[name]["partition_seconds_without_owner"] for name in names)
-        text = f"{protocol} protocol"
-        yield ("unowned s", text, "", seconds, "", *(one.get(protocol, "–") for one in own))
-    uneven = [totals[name]["uneven_rebalances"] for name in names]
-    yield ("uneven", f"rebalances without {record['rule']}", "", 0, 0, *uneven)
-
-
-def _events_text(events: Sequence[str]) -> str:
-    more = len(events) - 1
-    return events[0] if not more else f"{events[0]}, {more} more"

@@ -1,13 +1,10 @@
 """``kassay survey``: rank many groups by the gain of a plan."""
 
-import operator
 import os
-import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
@@ -53,6 +50,7 @@ from kassay.experiments.planning.plan_output.plan_files import (
     write_plan,
 )
 from kassay.experiments.planning.survey.render_survey import render_survey
+from kassay.experiments.planning.survey.survey_condition import Condition, parse_condition
 from kassay.experiments.planning.survey.survey_group import survey_other_kind
 from kassay.experiments.planning.survey.survey_processes import survey_groups
 from kassay.experiments.planning.survey.survey_result import (
@@ -68,52 +66,6 @@ from kassay.reference.documents.text_files import name_of
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.solver.limits import SearchBudget, SearchLimits
-
-QUANTITIES = (
-    *("gap", "maximum-load", "spread", "idle", "hot", "moves", "placed"),
-    "unnecessary-moves",
-)
-"""Names of the quantities of a group that a condition can compare."""
-_COMPARISONS = {">": operator.gt, ">=": operator.ge}
-_CONDITION = re.compile(r"\s*([a-z-]+)\s*(>=|>)\s*(\d+(?:\.\d+)?)\s*(%?)\s*")
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """Condition on one quantity of a surveyed group.
-
-    Examples
-    --------
-    >>> parse_condition("gap > 10%")
-    Condition(text='gap > 10%', quantity='gap', comparison='>', limit=Fraction(1, 10))
-    """
-
-    text: str
-    quantity: str
-    comparison: str
-    limit: Fraction
-
-    def is_met_by(self, group: SurveyedGroup) -> bool:
-        """Return whether the group's quantity is above the limit or, for ``>=``, equal to it."""
-        value = group.values()[self.quantity.replace("-", "_")] or 0
-        return bool(_COMPARISONS[self.comparison](value, self.limit))
-
-
-def parse_condition(text: str) -> Condition:
-    """Parse a condition. The limit of the gap is a percentage, all other limits are numbers."""
-    match = _CONDITION.fullmatch(text)
-    if match is None or match[1] not in QUANTITIES:
-        raise typer.BadParameter(
-            f"--fail-on must be QUANTITY>LIMIT or QUANTITY>=LIMIT, where QUANTITY is one of "
-            f"{', '.join(QUANTITIES)}, got {text!r}"
-        )
-    quantity, comparison, number, percent = match.groups()
-    if bool(percent) is not (quantity == "gap"):
-        rule = "must be a percentage" if quantity == "gap" else "must not be a percentage"
-        raise typer.BadParameter(f"--fail-on: the limit of {quantity} {rule}, got {text!r}")
-    limit = Fraction(number) / (100 if percent else 1)
-    return Condition(text.strip(), quantity, comparison, limit)
-
 
 _MIN_WORK, _WORK_PER_GROUP = 45.0, 0.5
 """Default work of a survey, and of each of its groups. Most groups take less time."""
@@ -230,7 +182,7 @@ def survey(
         lambda: _survey(survey_all, survey_others, others, limits), lost="no group is surveyed"
     )
     if options.metrics is not None:
-        replace_file(options.metrics, metrics_text(metric_rows(result), SURVEY_METRICS))
+        replace_file(options.metrics, metrics_text(result.metric_rows(), SURVEY_METRICS))
     print_survey(result, options.output_format)
     if options.output is not None:
         write = partial(
@@ -339,7 +291,7 @@ def _write_pages(
     pages = {id: f"{name}/{PLAN_PAGE}" for id, name in names.items()}
     written = {id: page for id, page in pages.items() if (directory / page).is_file()}
     write_text(directory / "survey.html", render_survey(result, source=source, plans=written))
-    write_text(directory / "survey.json", to_json(survey_document(result)))
+    write_text(directory / "survey.json", to_json(result.record()))
 
 
 def _exit(result: Survey, conditions: Sequence[Condition]) -> None:
@@ -366,42 +318,15 @@ _TOTALS = {
 """Explanations of totals."""
 
 
-def survey_document(result: Survey) -> dict[str, object]:
-    """Return a survey as JSON, with its totals."""
-    return {
-        **({"interrupted": True} if result.interrupted else {}),
-        "totals": result.totals(),
-        "groups": list(_records(result)),
-    }
-
-
-def _records(result: Survey) -> Iterator[dict[str, object]]:
-    for rank, group in enumerate(result.groups, 1):
-        yield {"rank": rank, **group.record()}
-    for state in result.states:
-        yield state.record()
-    for failed in result.unsurveyed:
-        yield failed.record()
-
-
-def metric_rows(result: Survey) -> Iterator[dict[str, object]]:
-    """Yield the values of each group for `SURVEY_METRICS`."""
-    for group in result.groups:
-        values = group.values() | {"gap": round(float(group.gap), 6)}
-        yield {"group": group.id, **values, "failed": 0}
-    for failed in result.errors:
-        yield {"group": failed.id, "failed": 1}
-
-
 def print_survey(result: Survey, output_format: Format | None) -> None:
     """Print the groups of a survey. The default is a table on a terminal, else JSON lines."""
     default = Format.TABLE if sys.stdout.isatty() else Format.JSONL
     chosen = output_format or default
     if chosen is Format.JSONL:
-        for record in _records(result):
+        for record in result.records():
             typer.echo(json_line(record))
     elif chosen is Format.JSON:
-        print_json([survey_document(result)])
+        print_json([result.record()])
     else:
         _print_table(result)
     for failed in result.unsurveyed:

@@ -32,7 +32,7 @@ from kassay.experiments.cli.process_each_group import (
     GroupResult,
     process_each_group,
 )
-from kassay.experiments.cli.run_control import PROGRESS, STOP, print_note
+from kassay.experiments.cli.run_control import PROGRESS, print_note
 from kassay.experiments.cli.search_options import ObjectiveOptions, SearchOptions
 from kassay.experiments.cli.source_options import SelectedGroups
 from kassay.experiments.kinds.group_kind import ForecastRequest
@@ -44,14 +44,12 @@ from kassay.experiments.planning.preparation.planning_start import (
 from kassay.experiments.planning.scenarios.group_changes import mean_weight
 from kassay.experiments.planning.scenarios.scenario_spec import ScenarioSpec
 from kassay.experiments.planning.scenarios.what_if import (
-    Scenario,
     ScenarioResult,
     current_state,
     scenarios,
+    solve_scenarios,
 )
-from kassay.experiments.planning.scenarios.what_if import what_if as solve_scenario
 from kassay.reference.model.group import Group
-from kassay.solver.limits import SearchBudget
 from kassay.solver.solution import LevelValue, Status
 
 
@@ -146,7 +144,16 @@ def what_if(
             return GroupResult(error_record(group.id, error, options.output_format), reached=False)
         changed = scenarios(group, alternatives) if alternatives else ()
         all_scenarios = [*scenarios(group, ()), *changed]
-        results = _solve_scenarios(group, all_scenarios, options.assignor, objective, search)
+        results = solve_scenarios(
+            group,
+            all_scenarios,
+            levels=objective.planning_levels,
+            constraints=objective.constraints,
+            assignor=options.assignor,
+            limits=search.limits(),
+            seed=search.seed,
+            progress=PROGRESS,
+        )
         if options.plot is not None:
             _plot(results, next(files), group.id)
         # A group with assumed subscriptions is processed twice.
@@ -175,38 +182,6 @@ def what_if(
         both_readings=options.plot is None,
         has_input_units=True,
     )
-
-
-def _solve_scenarios(
-    group: Group,
-    alternatives: Sequence[Scenario],
-    assignor: str | None,
-    objective: ObjectiveOptions,
-    search: SearchOptions,
-) -> list[ScenarioResult]:
-    """Solve the scenarios of a group within one time limit, until Ctrl-C."""
-    budget = SearchBudget.start(search.limits(), search.seed)
-    results: list[ScenarioResult] = []
-    for index, scenario in enumerate(alternatives):
-        if STOP.is_set():
-            break
-        PROGRESS(scenario.name)
-        known = [one for one in results if one.scenario.group == scenario.group]
-        if known:
-            results.append(replace(known[0], scenario=scenario, seconds=0.0))
-            continue
-        results.append(
-            solve_scenario(
-                scenario,
-                before=group,
-                levels=objective.planning_levels(scenario.group),
-                constraints=objective.constraints(scenario.group),
-                assignor=assignor,
-                limits=budget.part(1 / (len(alternatives) - index)).rest(),
-                seed=search.seed,
-            )
-        )
-    return results
 
 
 def _result(group: Group, results: Sequence[ScenarioResult]) -> GroupResult:

@@ -8,6 +8,7 @@ from kassay.experiments.planning.moves.move_schedule import moves_between
 from kassay.experiments.planning.planned_events.planned_rebalances import PlannedRebalance
 from kassay.experiments.study.unowned_time import UNOWNED_SECONDS, unowned_seconds
 from kassay.reference.assignors import ASSIGNORS, NEWEST_ASSIGNORS
+from kassay.reference.documents.json_codec import assignment_document
 from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import loads as member_loads
@@ -87,6 +88,49 @@ class EventForecast:
         groups = rejoin_each([one.group for one in self.rebalances], course.assignments)
         own = [ASSIGNORS[course.name].protocol] if course.name in ASSIGNORS else UNOWNED_SECONDS
         return unowned_seconds(groups, course.moves, protocols=own)
+
+    def record(self, group: Group, *, current: str | None) -> dict[str, object]:
+        """Return the forecast as a JSON object. ``current`` is the assignor of the group."""
+        fewest, hindsight = self.fewest, next(self.all_courses())
+        return {
+            "id": group.id,
+            "current": current,
+            "moves": {"value": fewest.moves, "bound": fewest.bound},
+            "partition_seconds_without_owner": self.unowned_seconds(hindsight),
+            "rule": self.rule,
+            "one_after_the_other": sum(fewest.one_after_the_other),
+            "assignors": {
+                one.name: {
+                    "moves": one.moves,
+                    "partition_seconds_without_owner": self.unowned_seconds(one),
+                    "uneven_rebalances": one.uneven,
+                    **({} if one.failure is None else {"failed": one.failure}),
+                }
+                for one in self.courses
+            },
+            "rebalances": [
+                {
+                    "at": one.at / 1000,
+                    "events": list(one.events),
+                    "members": len(one.clients),
+                    "partitions": one.group.partition_count,
+                    "moves": fewest.per_rebalance[number],
+                    "one_after_the_other": fewest.one_after_the_other[number],
+                    "assignors": {
+                        course.name: course.per_rebalance[number]
+                        for course in self.courses
+                        if number < len(course.per_rebalance)
+                    },
+                    "clients": dict(one.clients),
+                    "assignments": {
+                        course.name: assignment_document(course.assignments[number])
+                        for course in self.all_courses()
+                        if number < len(course.assignments)
+                    },
+                }
+                for number, one in enumerate(self.rebalances)
+            ],
+        }
 
 
 def forecast_events(

@@ -1,7 +1,7 @@
 """Solve what-if scenarios: find the optimum of a group after changes to the group."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import reduce
 from itertools import product
@@ -22,7 +22,7 @@ from kassay.reference.model.metrics import (
 )
 from kassay.solver.constraints import Constraint
 from kassay.solver.frontier.moves_plan import solve_as_planned
-from kassay.solver.limits import SearchLimits
+from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import Level
 from kassay.solver.sizing.resized_groups import with_valid_ownership
 from kassay.solver.solution import LevelValue, Solution, Status, value_and_bound
@@ -235,3 +235,43 @@ def what_if(
         fastest=max_speed(group if before is None else before),
         rebalance=None if assignor is None else assignor_loads(group, assignor),
     )
+
+
+def solve_scenarios(
+    group: Group,
+    alternatives: Sequence[Scenario],
+    *,
+    levels: Callable[[Group], Sequence[Level]],
+    constraints: Callable[[Group], Iterable[Constraint]],
+    assignor: str | None,
+    limits: SearchLimits,
+    seed: int,
+    progress: Callable[[str], None],
+) -> list[ScenarioResult]:
+    """Solve the scenarios of a group within common limits, equal scenarios only once.
+
+    ``levels`` and ``constraints`` return those of a changed group. If the limits stop the search,
+    the further scenarios have no result.
+    """
+    budget = SearchBudget.start(limits, seed)
+    results: list[ScenarioResult] = []
+    for index, scenario in enumerate(alternatives):
+        if limits.is_stopped:
+            break
+        progress(scenario.name)
+        known = [one for one in results if one.scenario.group == scenario.group]
+        if known:
+            results.append(replace(known[0], scenario=scenario, seconds=0.0))
+            continue
+        results.append(
+            what_if(
+                scenario,
+                before=group,
+                levels=levels(scenario.group),
+                constraints=constraints(scenario.group),
+                assignor=assignor,
+                limits=budget.part(1 / (len(alternatives) - index)).rest(),
+                seed=seed,
+            )
+        )
+    return results

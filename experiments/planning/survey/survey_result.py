@@ -1,6 +1,6 @@
 """Survey of many groups: the gain of a plan per group, ranked."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 
@@ -260,6 +260,29 @@ class Survey:
     def errors(self) -> tuple[UnsurveyedGroup, ...]:
         """Return the groups of consumers without a result."""
         return tuple(one for one in self.unsurveyed if not one.is_other_type)
+
+    def record(self) -> dict[str, object]:
+        """Return the survey as JSON, with its totals."""
+        return {
+            **({"interrupted": True} if self.interrupted else {}),
+            "totals": self.totals(),
+            "groups": list(self.records()),
+        }
+
+    def records(self) -> Iterator[dict[str, object]]:
+        """Yield each result as JSON."""
+        for rank, group in enumerate(self.groups, 1):
+            yield {"rank": rank, **group.record()}
+        for one in (*self.states, *self.unsurveyed):
+            yield one.record()
+
+    def metric_rows(self) -> Iterator[dict[str, object]]:
+        """Yield the values of each group for metrics."""
+        for group in self.groups:
+            values = group.values() | {"gap": round(float(group.gap), 6)}
+            yield {"group": group.id, **values, "failed": 0}
+        for failed in self.errors:
+            yield {"group": failed.id, "failed": 1}
 
     def totals(self) -> dict[str, int]:
         """Return the sums over all groups."""

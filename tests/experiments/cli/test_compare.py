@@ -1,6 +1,6 @@
 import pytest
 
-from kassay.experiments.cli.commands import compare as command
+from kassay.experiments.comparison import compare_assignors as command
 from kassay.experiments.comparison.optimum import solve_optimum
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from kassay.reference.documents.json_codec import group_document

@@ -1,7 +1,6 @@
 import pytest
 
-from kassay.experiments.cli.commands import what_if as command
-from kassay.experiments.planning.scenarios.what_if import what_if as solve_scenario
+from kassay.experiments.planning.scenarios import what_if
 from tests.experiments.cli.conftest import LOPSIDED_GROUP
 
 WEIGHTED = {
@@ -105,11 +104,11 @@ def test_a_higher_tolerance_of_what_if_saves_moves(
 def test_equal_scenarios_are_solved_once_within_one_time_limit(kassay, write_groups, monkeypatch):
     seconds = []
 
-    def recorded(scenario, **options):
+    def recorded(scenario, solve=what_if.what_if, **options):
         seconds.append(options["limits"].time)
-        return solve_scenario(scenario, **options)
+        return solve(scenario, **options)
 
-    monkeypatch.setattr(command, "solve_scenario", recorded)
+    monkeypatch.setattr(what_if, "what_if", recorded)
     options = ("--members", "+0..+2", "--time-limit", 40)
     rows = kassay("what-if", write_groups(WEIGHTED), *options).record["scenarios"]
     assert [row["scenario"] for row in rows[1:]] == [
