@@ -101,15 +101,15 @@ def test_a_higher_tolerance_of_what_if_saves_moves(
     assert found["movement"]["value"] <= moves
 
 
-def test_equal_scenarios_are_solved_once_within_one_time_limit(kassay, write_groups, monkeypatch):
-    seconds = []
+def test_equal_scenarios_are_solved_once_within_one_limit(kassay, write_groups, monkeypatch):
+    work = []
 
     def recorded(scenario, solve=what_if.what_if, **options):
-        seconds.append(options["limits"].time)
+        work.append(options["limits"].work)
         return solve(scenario, **options)
 
     monkeypatch.setattr(what_if, "what_if", recorded)
-    options = ("--members", "+0..+2", "--time-limit", 40)
+    options = ("--members", "+0..+2", "--work", 40)
     rows = kassay("what-if", write_groups(WEIGHTED), *options).record["scenarios"]
     assert [row["scenario"] for row in rows[1:]] == [
         "optimum",
@@ -118,6 +118,6 @@ def test_equal_scenarios_are_solved_once_within_one_time_limit(kassay, write_gro
         "members +2",
     ]
     assert rows[1]["makespan"] == rows[2]["makespan"]
-    assert len(seconds) == 3
-    assert seconds[0] <= 40 / 4
-    assert seconds[1] <= 40 / 2
+    assert len(work) == 3
+    assert work[0] <= 40 / 4
+    assert work[1] <= 40 / 2
