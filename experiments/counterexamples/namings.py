@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from itertools import permutations, product
+from typing import Any
 
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
@@ -37,7 +38,7 @@ def group_kind(group: Group) -> str:
     """
     import networkx as nx  # noqa: PLC0415 - only a hunt needs it
 
-    graph = nx.Graph()
+    graph: nx.Graph[Any] = nx.Graph()
     for topic in group.topics:
         graph.add_node(topic.name, label="topic")
         for number in range(topic.partitions):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.experiments.cli.test_members import GROUP
-from tests.experiments.sources.test_log_dirs import TABLE, log_dirs_output, replica
+from tests.experiments.sources.test_tool_documents import TABLE, log_dirs_output, replica
 
 SIZES = log_dirs_output([replica("my-t-0", 30), replica("my-t-1", 12)])
 

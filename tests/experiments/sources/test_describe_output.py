@@ -1,0 +1,471 @@
+"""Output of kafka-consumer-groups.sh: each layout, CSV tables, damaged texts, unnamed topics."""
+
+import json
+import os
+import random
+import re
+import uuid
+from dataclasses import asdict
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kassay.experiments.sources.capture_files import import_groups
+from kassay.experiments.sources.describe_output import parse_text
+from kassay.experiments.sources.describe_rows import MemberRow, OffsetRow, StateRow
+from kassay.experiments.sources.import_options import ImportOptions
+from kassay.reference.documents.json_codec import group_document
+from kassay.reference.model.errors import InputError
+from tests.conftest import SHARED_FIXTURES
+from tests.experiments.sources import capture_texts, layouts
+from tests.experiments.sources.layouts import MemberLine, OffsetLine
+
+NAME = st.text("abcXYZ019._-", min_size=1, max_size=34).filter(lambda s: s not in ("-", ".", ".."))
+SPACED = st.builds(lambda a, b: f"{a} {b}", NAME, NAME)
+OFFSET = st.none() | st.integers(0, 10**13)
+HOST = st.integers(0, 255).map(lambda n: f"/10.0.{n}.1")
+NUMBERS = st.lists(st.integers(0, 300), min_size=1, max_size=5, unique=True).map(sorted)
+
+
+@st.composite
+def lines(draw, *, names=NAME, idle=False, one_group=False):
+    group = draw(names)
+    rows = []
+    for index in range(draw(st.integers(1, 6))):
+        client, host = draw(names), draw(HOST)
+        ours = group if one_group else draw(st.sampled_from([group, group + "2"]))
+        member = f"{client}-{uuid.UUID(int=draw(st.integers(0, 2**128 - 1)))}-{index}"[:-2]
+        owned = draw(st.booleans())
+        consumer = (member, host, client) if owned else (None, None, None)
+        rows.append(
+            OffsetLine(ours, f"{draw(NAME)}{index}", index, draw(OFFSET), draw(OFFSET), *consumer)
+        )
+        if idle and draw(st.booleans()):
+            rows.append(
+                OffsetLine(
+                    ours, None, None, None, None, f"{client}-{uuid.UUID(int=index)}", host, client
+                )
+            )
+    return rows
+
+
+@st.composite
+def members(draw):
+    group, rows = draw(SPACED | NAME), []
+    for index in range(draw(st.integers(1, 5))):
+        topics = draw(st.lists(NAME, max_size=3, unique=True))
+        current = tuple((topic, tuple(draw(NUMBERS))) for topic in topics)
+        target = tuple((topic, tuple(draw(NUMBERS))) for topic in topics)
+        instance = draw(st.none() | NAME)
+        consumer = f"{draw(NAME)}-{index}"
+        client = draw(NAME | SPACED)
+        rows.append(
+            MemberLine(
+                group,
+                consumer,
+                instance,
+                draw(HOST),
+                client,
+                current,
+                draw(st.integers(0, 99)),
+                target,
+            )
+        )
+    return rows
+
+
+def read(text):
+    return [row for table in parse_text(text, name="x").tables for row in table.rows]
+
+
+def parsed_row(row, *, group=True):
+    known = (row.topic, row.partition, row.current, row.end, row.lag)
+    return (row.group if group else None, *known, row.consumer_id, row.host, row.client_id)
+
+
+def expected_row(line, *, group=True):
+    known = (line.topic, line.partition, line.current, line.end, line.lag)
+    return (line.group if group else None, *known, line.consumer, line.host, line.client)
+
+
+def parsed_owner(row):
+    return (row.group, row.topic, row.partition, row.current, row.end, row.lag, row.owner)
+
+
+def expected_owner(line):
+    named = None if line.consumer is None else layouts.owner(line)
+    return (line.group, line.topic, line.partition, line.current, line.end, line.lag, named)
+
+
+@pytest.mark.parametrize("render", [layouts.offsets_0_9, layouts.offsets_0_10_0])
+@given(rows=lines())
+def test_tables_with_owners_are_parsed(render, rows):
+    assert [parsed_owner(row) for row in read(render(rows))] == [
+        expected_owner(line) for line in rows
+    ]
+
+
+@given(rows=lines(idle=True, one_group=True))
+def test_ids_joined_to_hosts_are_parsed(rows):
+    found = [parsed_row(row) for row in read(layouts.offsets_0_10_2(rows))]
+    assert found == [expected_row(line, group=False) for line in rows]
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+@pytest.mark.parametrize("group", [False, True])
+@given(rows=lines(names=NAME | SPACED))
+def test_tables_with_variable_widths_are_parsed(rows, group, verbose):
+    text = layouts.offsets_adaptive(rows, group=group, verbose=verbose)
+    assert [parsed_row(row) for row in read(text)] == [
+        expected_row(line, group=group) for line in rows
+    ]
+
+
+@given(rows=lines(names=NAME | SPACED, one_group=True), more=lines(one_group=True))
+def test_tables_of_different_widths_in_one_text_are_parsed(rows, more):
+    text = layouts.offsets_adaptive(rows) + layouts.offsets_adaptive(more)
+    assert [parsed_row(row) for row in read(text)] == [
+        expected_row(line) for line in [*rows, *more]
+    ]
+
+
+@given(rows=members())
+def test_members_are_parsed(rows):
+    found = [
+        (r.group, r.consumer_id, r.instance_id, r.host, r.client_id, str(r.partitions))
+        for r in read(layouts.members_plain(rows))
+    ]
+    assert found == [
+        (w.group, w.consumer, w.instance, w.host, w.client, layouts.partition_count(w))
+        for w in rows
+    ]
+
+
+@given(rows=members())
+def test_assignments_of_release_2_are_parsed(rows):
+    found = [
+        (r.consumer_id, r.instance_id, r.assignment) for r in read(layouts.members_verbose_2(rows))
+    ]
+    assert found == [(member.consumer, member.instance, member.assignment) for member in rows]
+
+
+@pytest.mark.parametrize("upgraded", [False, True])
+@given(rows=members())
+def test_epochs_and_both_assignments_of_release_4_are_parsed(rows, upgraded):
+    found = [
+        (r.consumer_id, r.instance_id, r.epoch, r.assignment, r.target)
+        for r in read(layouts.members_verbose_4(rows, upgraded=upgraded))
+    ]
+    assert found == [(w.consumer, w.instance, w.epoch, w.assignment, w.target) for w in rows]
+
+
+STATES = ("Stable", "Empty", "Dead", "PreparingRebalance", "CompletingRebalance", "Reconciling")
+STATE_LINES = st.builds(
+    layouts.StateLine,
+    group=NAME | SPACED,
+    coordinator=st.integers(1, 65_535).map(lambda port: f"10.0.0.1:{port}"),
+    node=st.integers(0, 10**6),
+    strategy=st.sampled_from(["", "range", "cooperative-sticky", "uniform"]),
+    state=st.sampled_from(STATES),
+    members=st.integers(0, 10**4),
+    epoch=st.none() | st.integers(0, 10**6),
+)
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+@given(state_lines=st.lists(STATE_LINES, min_size=1, max_size=3, unique_by=lambda line: line.group))
+def test_states_are_parsed(state_lines, verbose):
+    text = "".join(layouts.state(state_line, verbose=verbose) for state_line in state_lines)
+    assert [
+        (r.group, r.coordinator, r.coordinator_id, r.strategy or "", r.state, r.members, r.epoch)
+        for r in read(text)
+    ] == [
+        (
+            w.group,
+            w.coordinator,
+            w.node,
+            w.strategy,
+            w.state,
+            w.members,
+            w.epoch if verbose else None,
+        )
+        for w in state_lines
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("GROUP TYPE PROTOCOL STATE\ng Classic consumer Stable\n", "listing"),
+        ("TOPIC PARTITION STATUS\nt 0 Successful\n", "deletion"),
+    ],
+)
+def test_tables_of_other_commands_have_their_kind_and_cells(text, kind):
+    [table] = parse_text(text, name="x").tables
+    [row] = table.rows
+    assert (str(table.kind), list(row.cells)) == (kind, text.splitlines()[1].split())
+
+
+def rows(text):
+    (table,) = parse_text(text, name="x.csv").tables
+    return table.rows
+
+
+def test_columns_may_have_any_order_and_case():
+    (row,) = rows("partition;TOPIC;Lag;Consumer-Id\n3;orders;;c1\n")
+    assert (row.topic, row.partition, row.lag, row.consumer_id) == ("orders", 3, None, "c1")
+
+
+def test_quoted_assignments_keep_their_commas():
+    header = "GROUP,CONSUMER-ID,HOST,CLIENT-ID,#PARTITIONS,ASSIGNMENT\n"
+    (row,) = rows(header + 'g,c1,/h,app,3,"t(0,1), u(2)"\n')
+    assert isinstance(row, MemberRow)
+    assert row.assignment == (("t", (0, 1)), ("u", (2,)))
+
+
+def test_state_tables_need_no_coordinator():
+    (row,) = rows("group,state,assignment-strategy,#members\ng,Stable,range,2\n")
+    assert isinstance(row, StateRow)
+    assert (row.state, row.strategy, row.members) == ("Stable", "range", 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("topic,partition,lag\nt,0\n", "x.csv:2: a row of 2 cells under a header of 3"),
+        ("topic,partition,lag\nt,0,7\nt,1,8", "x.csv:3: the last line may be cut"),
+        ("topic,partition,day\nt,0,7\n", "x.csv:1: unknown column 'DAY'"),
+        ("topic,partition,topic\nt,0,t\n", "x.csv:1: column 'TOPIC' is repeated"),
+        (
+            "topic,lag\nt,0\n",
+            "x.csv:1: columns are missing from the table, expected TOPIC",
+        ),
+        ("topic,partition\nt,zero\n", "x.csv:2: not a complete row of the offsets table"),
+        ("topic,partition\nt,0\nt,0\n", "x.csv:3: t-0 has two rows"),
+    ],
+)
+def test_damaged_tables_are_errors_with_a_place(text, message):
+    with pytest.raises(InputError) as failed:
+        parse_text(text, name="x.csv")
+    assert str(failed.value).startswith(message)
+
+
+def test_the_comma_separated_table_of_release_0_9_is_no_csv():
+    header = "GROUP, TOPIC, PARTITION, CURRENT OFFSET, LOG END OFFSET, LAG, OWNER\n"
+    (row,) = rows(header + "g, t, 0, 4, 9, 5, app_/10.0.0.1\n")
+    assert row.owner == "app_/10.0.0.1"
+
+
+TEXTS = capture_texts.texts()
+MUTATIONS = int(os.environ.get("KASSAY_FUZZ", "800"))
+CUTS = 60
+LOCATED = re.compile(r"(x|.*/x\.txt):\d+: |group ['\"]|.*/x\.txt: ", re.DOTALL)
+
+
+def row_lines(text):
+    """Return the lines that show a partition or a member."""
+    tables = parse_text(text, name="x").tables
+    return [r.line for t in tables for r in t.rows if isinstance(r, OffsetRow | MemberRow)]
+
+
+def error_of(read, *arguments, **options):
+    """Return the message of an input error, or None."""
+    try:
+        read(*arguments, **options)
+    except InputError as error:
+        return str(error)
+    return None
+
+
+@pytest.mark.parametrize("index", range(len(TEXTS)))
+def test_cut_texts_give_complete_rows_or_an_error(index):
+    text = TEXTS[index]
+    whole = capture_texts.rows_of(text)
+    positions = random.Random(index).sample(range(len(text)), min(CUTS, len(text)))
+    for position in positions:
+        message = error_of(capture_texts.rows_of, text[:position])
+        if message is not None:
+            assert LOCATED.match(message)
+            continue
+        rows = capture_texts.rows_of(text[:position])
+        assert rows == whole[: len(rows)], text[:position][-200:]
+
+
+@pytest.mark.parametrize("index", range(len(TEXTS)))
+def test_log_lines_between_rows_are_ignored(index):
+    text = TEXTS[index]
+    lines = text.split("\n")
+    at = random.Random(index).randrange(len(lines))
+    assert capture_texts.rows_of(
+        "\n".join([*lines[:at], capture_texts.LOG_LINE, *lines[at:]])
+    ) == capture_texts.rows_of(text)
+
+
+@pytest.mark.parametrize("index", [i for i, text in enumerate(TEXTS) if row_lines(text)])
+def test_a_log_line_at_the_end_of_a_row_is_an_error(index):
+    lines = TEXTS[index].split("\n")
+    for line in (row_lines(TEXTS[index])[0], row_lines(TEXTS[index])[-1]):
+        joined = [
+            *lines[: line - 1],
+            lines[line - 1].rstrip() + capture_texts.LOG_LINE,
+            *lines[line:],
+        ]
+        assert error_of(parse_text, "\n".join(joined), name="x").startswith(f"x:{line}: ")
+
+
+@pytest.mark.parametrize("index", [i for i, text in enumerate(TEXTS) if row_lines(text)])
+def test_a_cut_row_is_an_error_with_its_line(index):
+    text = TEXTS[index]
+    rows = row_lines(text)
+    lines = text.split("\n")
+    line = rows[len(rows) // 2]
+    lines[line - 1] = lines[line - 1][: len(lines[line - 1].rstrip()) // 2]
+    with pytest.raises(InputError, match=rf"^x:{line}: "):
+        parse_text("\n".join(lines), name="x")
+
+
+def test_damaged_texts_give_groups_or_errors_with_a_place(tmp_path):
+    seeded, file = random.Random(20261121), tmp_path / "x.txt"
+    documents = 0
+    for _ in range(MUTATIONS):
+        text = capture_texts.damage(seeded.choice(TEXTS), seeded)
+        message = error_of(parse_text, text, name="x")
+        if message is not None:
+            assert LOCATED.match(message), message
+            continue
+        file.write_text(text, encoding="utf-8")
+        for imported in import_groups([file], ImportOptions()):
+            if imported.error is not None:
+                assert LOCATED.match(imported.error), imported.error
+            elif imported.group is not None:
+                documents += group_document(imported.group)["id"] is not None
+    assert documents > MUTATIONS // 20
+
+
+def test_one_changed_character_never_removes_a_row_silently():
+    seeded = random.Random(7)
+    for _ in range(MUTATIONS // 4):
+        text = seeded.choice(TEXTS)
+        parsed = parse_text(text, name="x")
+        rows = [row for table in parsed.tables for row in table.rows]
+        if not rows:
+            continue
+        line = seeded.choice(rows).line
+        lines = text.split("\n")
+        spot = seeded.randrange(len(lines[line - 1]))
+        lines[line - 1] = (
+            lines[line - 1][:spot] + seeded.choice(" -0x/,") + lines[line - 1][spot + 1 :]
+        )
+        try:
+            found = parse_text("\n".join(lines), name="x")
+        except InputError:
+            continue
+        remaining = [row for table in found.tables for row in table.rows]
+        assert [r for r in remaining if r.line != line] == [r for r in rows if r.line != line]
+        assert len(remaining) == len(rows), lines[line - 1]
+
+
+OFFSETS = """
+GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID
+g     t     0         4              9              5   c1          /h   app
+g     t     1         4              9              5   c1          /h   app
+g     u     4         -              9              -   c1          /h   app
+g     u     5         -              9              -   c2          /h   app
+"""
+MEMBERS = """
+GROUP CONSUMER-ID HOST CLIENT-ID #PARTITIONS ASSIGNMENT
+g     c1          /h   app       3           (0,1), (4)
+g     c2          /h   app       1           (5)
+g     c3          /h   app       0           -
+"""
+
+
+@pytest.fixture
+def imported(tmp_path):
+    def run(**texts):
+        for name, text in texts.items():
+            (tmp_path / f"{name}.txt").write_text(text)
+        (found,) = import_groups([tmp_path], ImportOptions())
+        return found
+
+    return run
+
+
+@pytest.mark.parametrize("separator", [", ", ","])
+def test_the_topics_follow_from_the_offsets_table_of_the_same_moment(imported, separator):
+    group = imported(members=MEMBERS.replace("), (", f"){separator}("), offsets=OFFSETS).group
+    assert {member.id: list(member.owned) for member in group.members} == {
+        "c1": [("t", 0), ("t", 1), ("u", 4)],
+        "c2": [("u", 5)],
+        "c3": [],
+    }
+
+
+def test_the_table_alone_is_an_error_that_names_the_missing_capture(imported):
+    error = imported(members=MEMBERS).error
+    assert "member 'c1' has the partitions (0,1), (4) of topics that the members table" in error
+    assert "Kafka 3.8 and 3.9 does not name; add the output of --describe --offsets" in error
+
+
+def test_an_offsets_table_of_another_moment_is_an_error(imported):
+    moved = OFFSETS.replace(
+        "c1          /h   app\ng     u     5", "c2          /h   app\ng     u     5"
+    )
+    error = imported(
+        members=MEMBERS.replace("3           (0,1), (4)", "2           (1,4)"), offsets=moved
+    )
+    assert "has the partitions (1,4) in the members table, but (0,1) in the offsets" in error.error
+
+
+def test_a_cut_row_is_an_error():
+    with pytest.raises(InputError, match="not a complete row"):
+        parse_text(MEMBERS.replace("(0,1), (4)", "(0,1), (4"), name="x")
+    with pytest.raises(InputError, match="has 3 partitions but lists 2"):
+        parse_text(MEMBERS.replace("(0,1), (4)", "(0,1)"), name="x")
+
+
+SAMPLES = sorted((SHARED_FIXTURES / "describe").glob("*.txt"))
+
+_CONSUMER_FIELDS = ("consumer_id", "host", "client_id")
+
+
+def expected_form(table):
+    kind = str(table.kind)
+    expected_table = {"kind": kind}
+    if kind in ("offsets", "members"):
+        expected_table["columns"] = list(table.columns)
+    rows = []
+    for row in table.rows:
+        fields = asdict(row)
+        fields.pop("line")
+        if kind == "offset-checker":
+            fields = {key: fields[key] for key in fields if key not in _CONSUMER_FIELDS}
+        elif isinstance(row, OffsetRow) and "OWNER" not in table.columns:
+            fields.pop("owner")
+        if isinstance(row, MemberRow):
+            fields.pop("epoch")
+            fields.pop("target")
+            fields.pop("unnamed")
+            assignment = fields.pop("assignment")
+            if assignment is not None:
+                fields["assignment"] = {topic: list(numbers) for topic, numbers in assignment}
+        if kind == "state":
+            fields.pop("epoch")
+        if kind == "reset":
+            fields = {
+                "topic": row.topic,
+                "partition": str(row.partition),
+                "new-offset": str(row.new_offset),
+            }
+        rows.append(fields)
+    return expected_table | {"rows": rows}
+
+
+@pytest.mark.skipif(not SAMPLES, reason="needs ../shared/fixtures/describe")
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
+def test_published_samples_are_parsed(sample):
+    expected = json.loads((sample.parent / "expected.json").read_text())[sample.name]
+    parsed = parse_text(sample.read_text(), name=sample.name)
+    notices = [{"kind": "notice", notice.kind: notice.group} for notice in parsed.notices]
+    assert [*notices, *map(expected_form, parsed.tables)] == expected
