@@ -157,7 +157,7 @@ def _document(content: Mapping[str, object]) -> KindDocument:
 
 
 def _compare(document: KindDocument, *answers: Mapping[str, Any]) -> tuple[KindComparison, ...]:
-    limits = SearchLimits(time=10)
+    limits = SearchLimits(work=10)
     return tuple(compare_answer(document, answer, limits=limits)[-1] for answer in answers)
 
 

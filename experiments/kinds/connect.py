@@ -127,71 +127,80 @@ def _connectors(state: Mapping[str, Any]) -> Assignment:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectEvent:
-    """Cost of the steps of a Connect cluster.
+@dataclass(frozen=True, slots=True)
+class EventCost:
+    """Cost of the steps of a Connect cluster after the first one.
 
     Parameters
     ----------
     rebalances
         Number of rebalances that start or stop something, or wait.
-    stopped_task_ms, stopped_connector_ms
-        Time in which a configured task or connector ran on no worker, summed, in milliseconds.
-    started_tasks, revoked_tasks
-        Tasks that workers started, and tasks that running workers gave up.
-    affected_tasks
-        Number of different tasks that workers started.
-    is_stable
-        Whether the last step ended without a waiting delay.
+    task_starts
+        Number of tasks that workers start.
+    stopped_ms
+        Milliseconds in which tasks have no worker, summed.
+    stopped_ms_per_task
+        The sum divided by the number of different started tasks, rounded up.
+    longest_stop_ms
+        Maximum of a task.
     """
 
     rebalances: int
-    stopped_task_ms: int
-    stopped_connector_ms: int
-    started_tasks: int
-    revoked_tasks: int
-    affected_tasks: int
-    is_stable: bool
+    task_starts: int
+    stopped_ms: int
+    stopped_ms_per_task: int
+    longest_stop_ms: int
 
 
-def measure_cluster(answer: Mapping[str, Any]) -> ConnectEvent:
+def measure_cluster(document: KindDocument, answer: Answer) -> EventCost:
     """Measure the steps of a Connect cluster after the first one.
 
-    Parameters
-    ----------
-    answer
-        Answer of ``connect-incremental`` or ``kafka-connect[@VERSION]:incremental`` for a document
-        of kind ``connect``, such as ``run_on_document(document, assignor).answer``.
+    ``answer`` is that of ``connect-incremental`` or ``kafka-connect[@VERSION]:incremental``.
     """
+    steps: Any = document.content["steps"]
     states: Sequence[Mapping[str, Any]] = answer["steps"]
-    last, before = states[-1], states[0]
     rounds = [one for state in states[1:] for one in state["rounds"]]
-
-    def passed(key: str) -> int:
-        return int(last[key] - before.get(key, 0))
-
-    def tasks(key: str) -> list[str]:
-        return [task for one in rounds for own in one[key].values() for task in own["tasks"]]
-
-    started = tasks("assigned")
-    return ConnectEvent(
-        rebalances=sum(
-            bool(one["assigned"] or one["revoked"] or one["delay_ms"]) for one in rounds
-        ),
-        stopped_task_ms=passed("task_downtime_ms"),
-        stopped_connector_ms=passed("connector_downtime_ms"),
-        started_tasks=len(started),
-        revoked_tasks=len(tasks("revoked")),
-        affected_tasks=len(set(started)),
-        is_stable=last["stable"],
+    started = [task for one in rounds for own in one["assigned"].values() for task in own["tasks"]]
+    stopped = states[-1]["task_downtime_ms"] - states[0].get("task_downtime_ms", 0)
+    return EventCost(
+        sum(bool(one["assigned"] or one["revoked"] or one["delay_ms"]) for one in rounds),
+        len(started),
+        stopped,
+        -(-stopped // max(1, len(set(started)))),
+        max(_stopped_times(steps, states).values(), default=0),
     )
 
 
-def _answer_measures(answer: Answer) -> list[KindMeasure]:
+def _stopped_times(
+    steps: Sequence[Mapping[str, Any]], states: Sequence[Mapping[str, Any]]
+) -> Counter[str]:
+    """Return the milliseconds for which each task stops after the first step."""
+    worker_of = {task: w for w, own in states[0]["state"].items() for task in own["tasks"]}
+    since: dict[str, int] = {}
+    times: Counter[str] = Counter()
+    for step, (before, state) in zip(steps[1:], pairwise(states), strict=True):
+        event = before["at_ms"] + step.get("wait_ms", 0)
+        for one in state["rounds"]:
+            # Rebalances before the event end earlier delays.
+            lost = [t for t, w in worker_of.items() if w not in step["workers"]]
+            stopped = lost if one["at_ms"] >= event else []
+            stopped += [task for own in one["revoked"].values() for task in own["tasks"]]
+            for task in stopped:
+                worker_of.pop(task, None)
+                since.setdefault(task, one["at_ms"])
+            for worker, own in one["assigned"].items():
+                for task in own["tasks"]:
+                    worker_of[task] = worker
+                    times[task] += one["at_ms"] - since.pop(task, one["at_ms"])
+    return times
+
+
+def _answer_measures(document: KindDocument, answer: Answer) -> list[KindMeasure]:
     """Return the number of tasks that workers start after the first step."""
     if "rounds" not in answer["steps"][-1]:  # the eager protocol
         return []
-    return [KindMeasure("task_starts", measure_cluster(answer).started_tasks, None, None)]
+    starts = measure_cluster(document, answer).task_starts
+    return [KindMeasure("task_starts", starts, None, None)]
 
 
 def last_step(document: KindDocument) -> Mapping[str, Any]:
@@ -236,21 +245,6 @@ def _current_state(document: KindDocument) -> CurrentState:
         worker: {key: len(entries) for key, entries in own.items()} for worker, own in state.items()
     }
     return CurrentState(replace(document, content=content), {"steps": [{"state": state}]}, loads)
-
-
-@dataclass(frozen=True, slots=True)
-class EventCost:
-    """Cost of an event: rebalances, task starts, and time in which tasks have no worker.
-
-    ``stopped_ms`` is the sum over the tasks, ``stopped_ms_per_task`` the sum divided by the number
-    of started tasks, rounded up, and ``longest_stop_ms`` the maximum of a task.
-    """
-
-    rebalances: int
-    task_starts: int
-    stopped_ms: int
-    stopped_ms_per_task: int
-    longest_stop_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,39 +375,13 @@ def _cost(
         "steps": sequence,
     }
     document = parse_kind_document(content, kind=Kind.CONNECT, where="forecast")
-    answer: Any = assign_incrementally(document)
-    event = measure_cluster(answer)
-    return EventCost(
-        event.rebalances,
-        event.started_tasks,
-        event.stopped_task_ms + alone_ms * sum(start.connectors.values()),
-        -(-event.stopped_task_ms // max(1, event.affected_tasks)) + alone_ms,
-        max(_stopped_times(sequence, answer["steps"]).values(), default=0) + alone_ms,
+    cost = measure_cluster(document, assign_incrementally(document))
+    return replace(
+        cost,
+        stopped_ms=cost.stopped_ms + alone_ms * sum(start.connectors.values()),
+        stopped_ms_per_task=cost.stopped_ms_per_task + alone_ms,
+        longest_stop_ms=cost.longest_stop_ms + alone_ms,
     )
-
-
-def _stopped_times(
-    steps: Sequence[Mapping[str, Any]], states: Sequence[Mapping[str, Any]]
-) -> Counter[str]:
-    """Return the milliseconds for which each task stops after the first step."""
-    worker_of = {task: w for w, own in states[0]["state"].items() for task in own["tasks"]}
-    since: dict[str, int] = {}
-    times: Counter[str] = Counter()
-    for step, (before, state) in zip(steps[1:], pairwise(states), strict=True):
-        event = before["at_ms"] + step["wait_ms"]
-        for one in state["rounds"]:
-            # Rebalances before the event end earlier delays.
-            lost = [t for t, w in worker_of.items() if w not in step["workers"]]
-            stopped = lost if one["at_ms"] >= event else []
-            stopped += [task for own in one["revoked"].values() for task in own["tasks"]]
-            for task in stopped:
-                worker_of.pop(task, None)
-                since.setdefault(task, one["at_ms"])
-            for worker, own in one["assigned"].items():
-                for task in own["tasks"]:
-                    worker_of[task] = worker
-                    times[task] += one["at_ms"] - since.pop(task, one["at_ms"])
-    return times
 
 
 def _restart_cost(forecast: DelayForecast) -> tuple[int, int]:

@@ -146,7 +146,7 @@ class GroupKind:
     compare: Callable[[KindDocument, Answer, SearchLimits], list[KindComparison]]
     current_state: Callable[[KindDocument], CurrentState]
     run_until_stable: Callable[[KindDocument, str], StableRun] | None = None
-    answer_measures: Callable[[Answer], Sequence[KindMeasure]] = lambda _: ()
+    answer_measures: Callable[[KindDocument, Answer], Sequence[KindMeasure]] = lambda *_: ()
     forecast: ForecastFunction | None = None
     no_forecast: str | None = None
     settings: Sequence[str] = ()

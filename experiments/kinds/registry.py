@@ -63,5 +63,5 @@ def run_until_stable(document: KindDocument, assignor: str) -> StableRun:
     return StableRun(
         Ending.OK,
         compare=lambda limits: kind.compare(document, answer, limits)[-1],
-        measures=kind.answer_measures(answer),
+        measures=kind.answer_measures(document, answer),
     )

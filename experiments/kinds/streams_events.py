@@ -38,8 +38,6 @@ class StreamsEvent:
     state_moves
         Stateful tasks that end on a process without caught-up state at the event, although
         another process had it.
-    active_moves
-        Stateful tasks that end on another process than the one that they had at the event.
     restored_copies
         Active, standby and warm-up tasks that processes built from the changelog.
     application
@@ -50,7 +48,6 @@ class StreamsEvent:
     rebalances: int
     probing_ms: int
     state_moves: int
-    active_moves: int
     restored_copies: int
     application: KindDocument
     detail: str | None = None
@@ -159,7 +156,6 @@ def run_application_until_stable(
         rebalances=rounds,
         probing_ms=now,
         state_moves=_count_moves(last, caught_up_processes(document)),
-        active_moves=_count_moves(last, _active_processes(document)),
         restored_copies=restored,
         application=last,
         detail=detail,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kassay.experiments.implementations.runner import run_on_document
-from kassay.experiments.kinds.connect import ConnectEvent, measure_cluster
+from kassay.experiments.kinds.connect import EventCost, measure_cluster
 from kassay.reference.documents.kind_documents import KindDocument
 from tests.conformance.kind_site import CONNECTORS, MAX_DELAY, KindSite
 
@@ -68,7 +68,7 @@ class StoppedWorker:
 
 def simulate_restart(
     document: KindDocument, before: Tasks, worker: str, downtime: int
-) -> tuple[Mapping[str, Any], ConnectEvent]:
+) -> tuple[Mapping[str, Any], EventCost]:
     """Return the simulated state after the restart of a worker that is not the leader."""
     content: Any = document.content
     others = sorted({*by_worker(before)} - {worker})
@@ -78,8 +78,9 @@ def simulate_restart(
         _step(content, [*others, "restarted"], wait_ms=downtime),
     ]
     delayed = {**content, DELAY: MAX_DELAY, "steps": steps}
-    answer: Any = run_on_document(replace(document, content=delayed), "connect-incremental").answer
-    return answer["steps"][-1]["state"], measure_cluster(answer)
+    restarted = replace(document, content=delayed)
+    answer: Any = run_on_document(restarted, "connect-incremental").answer
+    return answer["steps"][-1]["state"], measure_cluster(restarted, answer)
 
 
 def _step(content: Any, workers: list[str], **keys: object) -> dict[str, object]:

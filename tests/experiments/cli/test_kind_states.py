@@ -65,7 +65,7 @@ def test_a_survey_has_one_row_per_document(kassay):
     assert "connect kinds: If every worker" in table.out.replace("\n", " ")
 
 
-def test_documents_of_a_survey_share_the_time_limit(kassay, tmp_path, monkeypatch):
+def test_documents_of_a_survey_share_the_work(kassay, tmp_path, monkeypatch):
     given = []
 
     def record(document, *, limits):
@@ -75,10 +75,10 @@ def test_documents_of_a_survey_share_the_time_limit(kassay, tmp_path, monkeypatc
     monkeypatch.setattr(survey, "survey_other_kind", record)
     file = tmp_path / "share.jsonl"
     file.write_text("".join(json.dumps({**SHARE, "id": id}) + "\n" for id in "ab"))
-    done = kassay("survey", file, "--time-limit", "4")
+    done = kassay("survey", file, "--work", "4")
     assert done.code == 0, done.err
     assert len(given) == 2
-    assert all(limits.stop is STOP and limits.time <= 4 / 8 for limits in given)
+    assert all(limits.stop is STOP and limits.work <= 4 / 8 for limits in given)
 
 
 @pytest.mark.parametrize("command", ["solve", "frontier"])

@@ -12,7 +12,7 @@ from kassay.reference.documents.kind_documents import Kind, parse_kind_document
 from kassay.reference.model.errors import InputError
 from kassay.solver.limits import SearchLimits
 
-LIMITS = SearchLimits(time=10)
+LIMITS = SearchLimits(work=10)
 
 
 def forecast(document, *, limits=LIMITS, **request):
@@ -159,7 +159,7 @@ def test_a_null_setting_has_the_default():
     config = dict.fromkeys(
         ("max_warmup_replicas", "probing_rebalance_interval_ms", "num_standby_replicas")
     )
-    found, _ = forecast(application(tasks=1, **config), limits=SearchLimits(time=0))
+    found, _ = forecast(application(tasks=1, **config), limits=SearchLimits(work=0))
     assert found[0]["settings"] == {
         "max_warmup_replicas": 2,
         "probing_rebalance_interval_ms": 600_000,
@@ -171,7 +171,7 @@ def test_the_minimum_of_probing_uses_the_defaults_of_null_settings():
     config = dict.fromkeys(("max_warmup_replicas", "probing_rebalance_interval_ms"))
     document = application(**config)
     event = run_application_until_stable(document, "streams-high-availability")
-    limits = SearchLimits(time=10)
+    limits = SearchLimits(work=10)
     measure = compare_stable_application(document, event, limits).measures[-1]
     assert (measure.name, measure.minimum) == ("probing_ms", 0)
 
