@@ -8,6 +8,7 @@ import typer
 
 from kassay.experiments.cli.option_groups import check_name, option, parse_share
 from kassay.experiments.cli.run_control import STOP
+from kassay.experiments.planning.preparation.planning_levels import with_even_loads
 from kassay.experiments.planning.scenarios.group_changes import find_member
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
@@ -140,9 +141,11 @@ class ObjectiveOptions:
 
     def planning_levels(self, group: Group) -> tuple[Level, ...]:
         """Return the levels of a plan, with a default tolerance if weights differ."""
-        if self.tolerance is None:
-            return self._ordered(group, planning_tolerance(group, self.imbalance))
-        return self._ordered(group, Tolerance(relative=self.tolerance))
+        tolerance = planning_tolerance(group, self.imbalance)
+        if self.tolerance is not None:
+            tolerance = Tolerance(relative=self.tolerance)
+        levels = self._ordered(group, tolerance)
+        return levels if self.level else with_even_loads(levels)
 
     def _ordered(self, group: Group, tolerance: Tolerance) -> tuple[Level, ...]:
         """Return the levels. Load levels without their own tolerance get ``tolerance``."""

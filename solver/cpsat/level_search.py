@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from kassay.reference.model.metrics import Measure
+from kassay.solver.constraints import MaxMoves
 from kassay.solver.cpsat.constraint_expressions import add_constraint
 from kassay.solver.cpsat.level_expressions import Term, level_terms
 from kassay.solver.cpsat.model import AssignmentModel, is_small_enough, minimise
@@ -30,9 +31,15 @@ def search_level(pool: IncumbentPool, level: Level, bound: int, budget: SearchBu
 
 def _search(pool: IncumbentPool, level: Level, bound: int, budget: SearchBudget) -> int:
     limits = pool.limits()
-    if isinstance(level, Movement) and not any(map(_is_leximax, (each for each, _ in limits))):
-        moved = MovedPartitionsModel(pool.problem, pool.constraints, level)
-        found = moved.fewest_moves(limits, budget=budget, hint=pool.incumbent(level), bound=bound)
+    measured = [level, *(each for each, _ in limits)]
+    movement = next((each for each in measured if isinstance(each, Movement)), None)
+    limits_moves = any(isinstance(rule, MaxMoves) for rule in pool.constraints)
+    if (movement is not None or limits_moves) and not any(map(_is_leximax, measured)):
+        # Few partitions move, so that a model with variables for moves only is smaller.
+        moved = MovedPartitionsModel(pool.problem, pool.constraints, movement or Movement())
+        found = moved.minimise(
+            level, limits, budget=budget, hint=pool.incumbent(level), bound=bound
+        )
         if found.placement is not None:
             pool.add(found.placement)
         return found.bound or 0

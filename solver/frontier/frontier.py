@@ -1,25 +1,50 @@
-"""Find the frontier of a group: the best imbalance for each number of moves."""
+"""Find the frontier of a group: the minimum imbalance for each number of moves.
+
+The epsilon-constraint method solves the group for several limits on the number of moves. With
+equal weights, network flows give the points on the convex hull without further searches.
+"""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InternalError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import require_group, require_single_copies
 from kassay.reference.model.metrics import Measure
+from kassay.reference.model.ownership import NO_OWNER
+from kassay.solver.bounds.counting import level_bound, makespan_bound_within
 from kassay.solver.constraints import Constraint, MaxMoves, check_constraints, group_constraints
-from kassay.solver.frontier.epsilon_constraint import EpsilonConstraint
-from kassay.solver.frontier.frontier_points import Frontier, frontier_point
-from kassay.solver.frontier.moves_frontier import moves_frontier
-from kassay.solver.lexicographic.moves_table import MovesTable, Report
+from kassay.solver.evaluation import level_value, violated
+from kassay.solver.frontier.frontier_points import (
+    Frontier,
+    FrontierPoint,
+    frontier_point,
+    geometric_moves,
+    non_dominated,
+)
+from kassay.solver.initial_solutions import keep_owned, within_pins
+from kassay.solver.lexicographic.load_searches import heaviest_moved
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.number_ranges import Arithmetic
-from kassay.solver.objective import Imbalance, Movement, default_levels, default_measure
-from kassay.solver.problem import Problem, build_problem
-from kassay.solver.solution import Solution
+from kassay.solver.objective import Imbalance, Movement, default_levels
+from kassay.solver.problem import Placement, Problem, build_problem
+from kassay.solver.solution import LevelValue, Solution
+from kassay.solver.solve import solve
 
 if TYPE_CHECKING:
     from kassay.solver.flow.convex_hull import ConvexHull
+
+_OPTIMUM_SHARE, _FEWEST_SHARE = 0.4, 0.25
+"""Shares of the work left for the two ends of the frontier."""
+_BEAMS = ((8, 500), (50, 40))
+"""Width and maximum number of moves of each beam search for first points. A wide beam finds lower
+loads for few moves."""
+_FIRST_SHARE = 0.15
+"""Share of the work left for each beam."""
+_MAX_SHARE = 0.5
+"""Maximum share of the work left for one number of moves."""
 
 
 def frontier(
@@ -29,14 +54,14 @@ def frontier(
     constraints: Iterable[Constraint] = (),
     max_points: int | None = None,
     optimum: Solution | None = None,
-    known: Sequence[Solution] = (),
+    known: Iterable[Assignment] = (),
     limits: SearchLimits | float = SearchLimits(),
     seed: int = 0,
 ) -> Frontier:
     """Find non-dominated pairs of moves and imbalance, each with bounds.
 
     Points at geometric numbers of moves come first (1, 2, 3, 5, 7, 10, 15, 20, ...), then the
-    points between them as long as time is left.
+    points between them as long as work is left.
 
     Parameters
     ----------
@@ -47,9 +72,9 @@ def frontier(
     optimum
         Solution of the same measure and constraints, then movement, if it is known.
     known
-        Further solutions that meet the constraints; each one gives a point.
+        Further assignments. Each one that meets the constraints gives a point.
     limits
-        Time for all points together; the other limits apply per search.
+        Limits of all points together.
 
     Raises
     ------
@@ -74,75 +99,293 @@ def frontier(
     if max_points is not None and max_points < 2:
         raise UsageError(f"max_points must be at least 2, got {max_points!r}")
     constraints, limits = tuple(constraints), SearchLimits.of(limits)
-    budget = SearchBudget.start(limits, seed)
-    table = moves_table(group, measure=measure, constraints=constraints)
-    if table is not None:
-        return moves_frontier(
-            table,
-            constraints,
-            max_points=max_points,
-            optimum=optimum,
-            known=known,
-            budget=budget,
-        )
-    search = _epsilon_constraint(group, measure, constraints, budget)
-    return search.run(max_points, optimum, [frontier_point(one) for one in known])
-
-
-def moves_table(
-    group: Group,
-    *,
-    measure: Measure | str | None = None,
-    constraints: Iterable[Constraint] = (),
-    report: Report | None = None,
-) -> MovesTable | None:
-    """Return an empty table of the lowest imbalance per number of moves.
-
-    Return None if the table does not apply: to equal weights and speeds, to the measure leximax,
-    to a limit on moves, and if the current owners violate a constraint.
-    """
-    constraints = tuple(constraints)
     check_constraints(group, constraints)
-    measure = default_measure(group) if measure is None else Measure(measure)
-    problem, rules = build_problem(group), (*group_constraints(group), *constraints)
-    if any(isinstance(rule, MaxMoves) for rule in rules) or not MovesTable.is_applicable(
-        problem, measure, rules
-    ):
-        return None
-    return MovesTable(problem, rules, Imbalance(measure), report=report)
-
-
-def _epsilon_constraint(
-    group: Group,
-    measure: Measure | str | None,
-    constraints: tuple[Constraint, ...],
-    budget: SearchBudget,
-) -> EpsilonConstraint:
-    """Check the constraints and create the search."""
-    first, second = default_levels(group, measure=measure)
-    if not isinstance(first, Imbalance) or not isinstance(second, Movement):
-        raise InternalError("the default levels must be imbalance, then movement")
-    problem = build_problem(group)
-    check_constraints(group, constraints)
-    rules = (*group_constraints(group), *constraints)
-    return EpsilonConstraint(
-        group=group,
-        levels=(first, second),
+    first = default_levels(group, measure=measure)[0]
+    if not isinstance(first, Imbalance):
+        raise InternalError("the first default level must be imbalance")
+    problem, budget = build_problem(group), SearchBudget.start(limits, seed)
+    search = _FrontierSearch(
         problem=problem,
+        level=Imbalance(first.measure),
         constraints=constraints,
-        step=_min_step(problem, first.measure),
-        hull=_hull(problem, first.measure, rules, budget),
+        hull=_hull(problem, first.measure, (*group_constraints(group), *constraints), budget),
         budget=budget,
     )
+    return search.run(max_points, optimum, known)
 
 
-def _min_step(problem: Problem, measure: Measure) -> int:
-    """Return the minimum difference between two different imbalance values of a group."""
-    has_parity = measure is Measure.SUM_OF_SQUARES and problem.group.has_equal_speeds
-    if not has_parity or not problem.partition_count:
-        return 1
-    # The sum of squares has the parity of the sum of loads, which is fixed.
-    return 2 * max(1, problem.group.common_weight or 0) ** 2
+@dataclass
+class _FrontierSearch:
+    """Best points and bounds on the imbalance for each number of moves, from the fewest.
+
+    The imbalance and its bounds never increase with the number of moves. Index 0 is the fewest
+    moves.
+    """
+
+    problem: Problem
+    level: Imbalance
+    constraints: tuple[Constraint, ...]
+    hull: "ConvexHull | None"
+    budget: SearchBudget
+    fewest: LevelValue = field(init=False)
+    lowest: int = field(init=False)
+    """Lower bound on the imbalance with any number of moves."""
+    points: list[FrontierPoint] = field(default_factory=list)
+    bounds: list[int] = field(default_factory=list)
+
+    def run(
+        self, max_points: int | None, optimum: Solution | None, known: Iterable[Assignment]
+    ) -> Frontier:
+        """Find both ends of the frontier, then the points between them."""
+        measure = self.level.measure
+        if self.hull is not None:
+            bottom, top = (self._hull_point(self.hull.corners[at].moves) for at in (0, -1))
+            self._start(bottom)
+            self._add_end(top)
+        else:
+            unmoved = self._without_moves()
+            if unmoved is not None:
+                self._start(unmoved)
+                self._add_single_moves()
+            best = self._lowest(optimum)
+            if best is not None and best.assignment is None and not self.points:
+                return Frontier(measure, (), complete=bool(best.conflict), conflict=best.conflict)
+            if best is not None and best.assignment is not None:
+                if not self.points:
+                    fewest = self._fewest_moves(best.assignment)
+                    if fewest is None:
+                        return Frontier(measure, (frontier_point(best),), complete=False)
+                    self._start(fewest)
+                self._add_end(frontier_point(best))
+        found = [self._add_assignment(one) for one in known]
+        counts = self._shown(max_points, [moves for moves in found if moves is not None])
+        self._search(counts)
+        shown = [self._point(count) for count in counts]
+        is_complete = (
+            len(counts) == len(self.points) and self.fewest.is_proven and self._has_lowest()
+        )
+        return Frontier(
+            measure,
+            non_dominated(shown),
+            complete=is_complete and all(point.is_proven for point in shown),
+        )
+
+    def _without_moves(self) -> FrontierPoint | None:
+        """Return the point without moves, or None if it violates the constraints."""
+        problem = self.problem
+        owned = keep_owned(problem)
+        if any(violated(problem, self._rules, owned)):
+            return None
+        value = level_value(problem, self.level, owned)
+        is_fixed = bool((problem.owner != NO_OWNER).all())
+        bound = value if is_fixed else level_bound(problem, self.level)
+        return FrontierPoint(
+            LevelValue(Movement.name, 0, 0),
+            LevelValue(self.level.name, value, min(bound, value)),
+            problem.to_assignment(owned),
+        )
+
+    def _fewest_moves(self, start: Assignment) -> FrontierPoint | None:
+        """Find the point with the fewest moves, or return None if no assignment was found."""
+        still = self._solve((self.level,), _FEWEST_SHARE, start=start, most=0)
+        if still.assignment is not None:
+            moves = LevelValue(Movement.name, 0, 0)
+            return FrontierPoint(moves, still.imbalance, still.assignment)
+        fewest = self._solve((Movement(), self.level), _OPTIMUM_SHARE, start=start)
+        return None if fewest.assignment is None else frontier_point(fewest)
+
+    def _lowest(self, optimum: Solution | None) -> Solution | None:
+        """Find the minimum imbalance, or return None if a point has the lowest possible one."""
+        if optimum is not None:
+            return optimum
+        if self.points and (self._has_lowest() or not self.budget.has_work):
+            return None
+        start = self.points[-1].assignment if self.points else None
+        return self._solve((self.level, Movement()), _OPTIMUM_SHARE, start=start)
+
+    def _start(self, bottom: FrontierPoint) -> None:
+        """Create the entry of the fewest moves."""
+        self.fewest, self.points = bottom.movement, [bottom]
+        self.lowest = level_bound(self.problem, self.level)
+        self.bounds = [self.lowest]
+
+    def _add_end(self, top: FrontierPoint) -> None:
+        """Add the point with the minimum imbalance, and its bounds."""
+        bottom = self.points[0].imbalance.bound
+        self._add(top)
+        self.lowest = max(self.lowest, min(top.imbalance.bound, self.points[-1].imbalance.value))
+        self._raise_bound(len(self.points) - 1, self.lowest)
+        self._raise_bound(0, bottom)
+        # Fewer moves than the bound of the top cost at least one step of imbalance.
+        fewer = top.movement.bound - 1 - self.fewest.value
+        self._raise_bound(fewer, top.imbalance.value + self._step)
+
+    def _add_single_moves(self) -> None:
+        """Add the assignments that result from one move after the other, without a search."""
+        problem, rules = self.problem, self._rules
+        if self.level.measure is Measure.LEXIMAX or problem.has_big_loads:
+            return
+        from kassay.solver.weighted.search.moves_beam import MovesBeam  # noqa: PLC0415
+
+        within, start = within_pins(problem, rules), keep_owned(problem)
+        for width, most in _BEAMS:
+            for heaviest in heaviest_moved(problem):
+                beam = MovesBeam(within, width, heaviest)
+                may_continue = self.budget.part(_FIRST_SHARE).counted(beam.step)
+                for found in beam.search(start, most, may_continue):
+                    if not any(violated(problem, rules, found)):
+                        self._add_placement(found)
+                    if level_value(problem, self.level, found) <= self.lowest:
+                        break
+
+    @property
+    def _rules(self) -> tuple[Constraint, ...]:
+        return (*group_constraints(self.problem.group), *self.constraints)
+
+    def _search(self, counts: Sequence[int]) -> None:
+        """Solve the group within each number of moves without proof, geometric numbers first."""
+        last = len(self.points) - 1
+        first = {0, *geometric_moves(last), last}
+        order = sorted(counts, key=lambda count: (count not in first, count))
+        for number, count in enumerate(order):
+            most = self.fewest.value + count
+            if self.hull is not None:
+                self._add(self._hull_point(max(one for one in self.hull.points if one <= most)))
+                self._raise_bound(count, self._hull_bound(most))
+            self._raise_bound(count, self._counted_bound(count))
+            if self._is_proven(count):
+                continue
+            if not self.budget.has_work:
+                return
+            unproven = sum(not self._is_proven(one) for one in order[number:])
+            share = min(_MAX_SHARE, 2 / (unproven + 1))
+            start = self.points[count].assignment
+            solution = self._solve((self.level,), share, start=start, most=most)
+            if solution.assignment is not None:
+                self._add_assignment(solution.assignment)
+                self._raise_bound(count, solution.imbalance.bound)
+
+    def _counted_bound(self, count: int) -> int:
+        """Return a bound on the makespan without search, or 0."""
+        if self.level.measure is not Measure.MAKESPAN or self.problem.has_big_loads:
+            return 0
+        low, high = self.bounds[count], self.points[count].imbalance.value
+        return makespan_bound_within(self.problem, self.fewest.value + count, high=high, low=low)
+
+    def _has_lowest(self) -> bool:
+        """Return whether the point with the most moves has the lowest possible imbalance."""
+        return self.points[-1].imbalance.value < self.lowest + self._step
+
+    def _is_proven(self, count: int) -> bool:
+        return self.points[count].imbalance.value < self.bounds[count] + self._step
+
+    def _add_assignment(self, assignment: Assignment) -> int | None:
+        """Add an assignment, and return its number of moves, or None if it is not valid."""
+        placement = self.problem.to_placement(assignment)
+        if placement is None or any(violated(self.problem, self._rules, placement)):
+            return None
+        return self._add_placement(placement)
+
+    def _add_placement(self, placement: Placement) -> int:
+        """Add a valid placement, and return its number of moves."""
+        moves = level_value(self.problem, Movement(), placement)
+        value = level_value(self.problem, self.level, placement)
+        self._add(
+            FrontierPoint(
+                LevelValue(Movement.name, moves, 0),
+                LevelValue(self.level.name, value, 0),
+                self.problem.to_assignment(placement),
+            )
+        )
+        return moves
+
+    def _add(self, point: FrontierPoint) -> None:
+        """Use a point for its number of moves, and for more moves without a lower imbalance."""
+        value, count = point.imbalance.value, max(point.movement.value - self.fewest.value, 0)
+        if count >= len(self.points) and value < self.points[-1].imbalance.value:
+            further = count + 1 - len(self.points)
+            self.points += self.points[-1:] * further
+            self.bounds += self.bounds[-1:] * further
+        for more in range(count, len(self.points)):
+            if self.points[more].imbalance.value <= value:
+                return
+            self.points[more] = point
+
+    def _raise_bound(self, count: int, bound: int) -> None:
+        """Raise the bounds on the imbalance within a number of moves, and within fewer moves."""
+        for fewer in range(min(count, len(self.bounds) - 1), -1, -1):
+            if self.bounds[fewer] >= bound:
+                return
+            self.bounds[fewer] = bound
+
+    def _point(self, count: int) -> FrontierPoint:
+        """Return the point with the fewest moves that has the imbalance of an entry."""
+        value = self.points[count].imbalance.value
+        first = next(at for at, one in enumerate(self.points) if one.imbalance.value == value)
+        least = next((at for at, bound in enumerate(self.bounds) if bound <= value), first)
+        fewest = self.fewest.value + least if least else self.fewest.bound
+        moves = self.points[first].movement.value
+        # Different values of the imbalance differ by at least one step.
+        bound = value if self._is_proven(first) else self.bounds[first]
+        return FrontierPoint(
+            LevelValue(Movement.name, moves, min(fewest, moves)),
+            LevelValue(self.level.name, value, bound),
+            self.points[first].assignment,
+        )
+
+    def _shown(self, max_points: int | None, further: Sequence[int]) -> list[int]:
+        """Return the entries of the points, at most ``max_points``, and further ones."""
+        last = len(self.points) - 1
+        if max_points is None or last < max_points:
+            return list(range(last + 1))
+        shown = {0, *geometric_moves(last, max_points), last}
+        shown |= {moves - self.fewest.value for moves in further}
+        return [count for count in range(last + 1) if count in shown]
+
+    @property
+    def _step(self) -> int:
+        """Minimum difference between two different values of the imbalance."""
+        group = self.problem.group
+        has_parity = self.level.measure is Measure.SUM_OF_SQUARES and group.has_equal_speeds
+        if not has_parity or not self.problem.partition_count:
+            return 1
+        # The sum of squares has the parity of the sum of loads, which is fixed.
+        return 2 * max(1, group.common_weight or 0) ** 2
+
+    def _hull_point(self, moves: int) -> FrontierPoint:
+        if self.hull is None:
+            raise InternalError("the group has no convex hull")
+        placement = self.hull.placement(moves)
+        squares = sum(load**2 for load in self.problem.loads(placement))
+        return FrontierPoint(
+            LevelValue(Movement.name, moves, moves),
+            LevelValue(self.level.name, squares, squares),
+            self.problem.to_assignment(placement),
+        )
+
+    def _hull_bound(self, moves: int) -> int:
+        if self.hull is None:
+            raise InternalError("the group has no convex hull")
+        return self.hull.min_squares(moves) * int(self.problem.weight[0]) ** 2
+
+    def _solve(
+        self,
+        levels: Sequence[Imbalance | Movement],
+        share: float,
+        *,
+        start: Assignment | None = None,
+        most: int | None = None,
+    ) -> Solution:
+        """Solve the group with a share of the work left, within ``most`` moves."""
+        limit = () if most is None else (MaxMoves(most),)
+        return solve(
+            self.problem.group,
+            levels=levels,
+            constraints=(*self.constraints, *limit),
+            initial_assignment=start,
+            limits=self.budget.part(share).rest(),
+            seed=self.budget.seed,
+        )
 
 
 def _hull(

@@ -17,11 +17,12 @@ from kassay.solver.lexicographic.load_searches import (
     MIN_PARTITIONS,
     ProvenBound,
     balance_loads,
+    even_out,
     fill_members,
     is_large_enough,
     limit_moves,
+    limits_moves,
     pack_identical,
-    tabulate_moves,
 )
 from kassay.solver.lexicographic.movement_search import MovementSearch
 from kassay.solver.lexicographic.overload_searches import repair_overloads
@@ -45,6 +46,8 @@ _MANY_PER_MEMBER = 4
 """Partitions per member from which subsets with the mean load are frequent."""
 _MAX_CHOICES_OF_CPSAT = 10_000
 """Partitions times members up to which CP-SAT mostly proves the fewest moves within seconds."""
+_EVEN_LOADS_WORK = 1.0
+"""Work of the search for lower loads with the fewest moves. A proof is rare."""
 _FIRST_BALANCING_WORK = 0.1
 """Work to lower the loads before the first search for the fewest moves."""
 _ENUMERATION_STEP = 0.005
@@ -88,7 +91,8 @@ class LevelSolver:
         permitted = level.tolerance.up_to or 0
         # Each search starts from the best placement and bound of the searches before it.
         for search in self._searches(index, budget):
-            if pool.value(level) <= max(proven.value, permitted) or self.fewest_moves is not None:
+            is_known = self.fewest_moves is not None and not self._is_after_moves()
+            if pool.value(level) <= max(proven.value, permitted) or is_known:
                 break
             before = pool.value(level)
             found = search(proven.value)
@@ -101,9 +105,14 @@ class LevelSolver:
             self.moves_searches[-1].raise_bound(*proven)
         value = pool.value(level)
         claim = LevelClaim(level, value, min(proven.value, value), proven.origin)
-        is_open = self.fewest_moves is not None and not isinstance(level, Movement)
+        is_open = self.fewest_moves is not None and not self._is_after_moves()
+        is_open = is_open and not isinstance(level, Movement)
         limit = level.tolerance.limit(claim.bound if is_open else value)
         pool.reached.append(LevelResult(claim, limit, pool.incumbent(level)))
+
+    def _is_after_moves(self) -> bool:
+        """Return whether the number of moves is a finished level."""
+        return any(isinstance(done.claim.level, Movement) for done in self.pool.reached)
 
     def _known_bound(self, index: int) -> ProvenBound:
         """Return the greatest bound by counting, network flows or searches for the fewest moves."""
@@ -139,6 +148,18 @@ class LevelSolver:
         timed: list[_Search]
         untimed: list[_Search] = [search_by_cpsat]
         match level:
+            case Imbalance() if self._is_after_moves():
+                brief = budget.until(_EVEN_LOADS_WORK)
+                search_by_cpsat = partial(self._search_by_cpsat, level, budget=brief)
+                timed = []
+                untimed = [lambda _: even_out(pool, level, budget), search_by_cpsat]
+            case Imbalance() if limits_moves(pool):
+                # Searches for lower loads with any number of moves find nothing.
+                timed = [
+                    lambda _: fill_members(pool, level),
+                    lambda _: limit_moves(pool, level, budget),
+                    repair,
+                ]
             case Imbalance():
                 exact: list[_Search] = [
                     lambda _: pack_identical(
@@ -161,11 +182,9 @@ class LevelSolver:
                     lambda _: fill_members(pool, level),
                     repair,
                     *chain.from_iterable(in_order),
-                    lambda _: limit_moves(pool, level, budget),
                 ]
             case Movement():
                 timed = [
-                    lambda _: tabulate_moves(pool, budget),
                     lambda bound: self._search_few_choices(level, bound, budget),
                     repair,
                     enumerate_subsets,
@@ -189,12 +208,15 @@ class LevelSolver:
         """Search for the fewest moves before the minimum of loads that have a tolerance.
 
         The minima of the loads are between their bounds and the best known values. If the fewest
-        moves are equal within the tolerances of both, the minima do not matter for the last level.
+        moves are equal within the tolerances of both, the minima do not matter for the moves.
         Unless this is the last attempt, there is no search if counted bounds differ already, or if
         the search needs prices, which are better for lower loads.
         """
         pool, unproven = self.pool, ProvenBound(0, Origin.CP_SAT)
-        moves, best = pool.levels[-1], (index, pool.value(pool.levels[index]))
+        best = (index, pool.value(pool.levels[index]))
+        later = range(index, len(pool.levels))
+        last = next((at for at in later if isinstance(pool.levels[at], Movement)), index)
+        moves = pool.levels[last]
         if (
             not isinstance(moves, Movement)
             or not pool.problem.group.is_weighted
@@ -204,7 +226,7 @@ class LevelSolver:
         ):
             return unproven
         strict, loose = pool.limits(), pool.limits()
-        for level in pool.levels[index:-1]:
+        for level in pool.levels[index:last]:
             if (
                 not isinstance(level, Imbalance | HostImbalance)
                 or level.tolerance.up_to is not None

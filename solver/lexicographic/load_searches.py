@@ -4,27 +4,18 @@ Most searches add placements to the pool. Some prove a lower bound on the level.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from kassay.reference.model.metrics import Measure
-from kassay.reference.model.ownership import NO_OWNER
-from kassay.solver.bounds.counting import makespan_bound, max_loads_within
+from kassay.solver.bounds.counting import makespan_bound, makespan_bound_within, max_loads_within
 from kassay.solver.bounds.even_loads import greatest_true
 from kassay.solver.certificate.certificate import Origin
-from kassay.solver.constraint_repair import meet_constraints
 from kassay.solver.constraints import Capacity, Forbidden, MaxMoves, Pinned
 from kassay.solver.evaluation import imbalance_of, level_value, violated
 from kassay.solver.incumbent_pool import IncumbentPool
-from kassay.solver.initial_solutions import Room, keep_owned, within_pins
-from kassay.solver.lexicographic.moves_table import MovesTable
-from kassay.solver.lexicographic.moves_table_search import (
-    prove_moves,
-    search_greedily,
-    search_moves,
-)
+from kassay.solver.initial_solutions import Room, within_pins
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import Imbalance, Level, Movement
 from kassay.solver.problem import Placement, Problem
@@ -36,13 +27,17 @@ _BALANCING_SHARE, _BALANCING_SHARE_BEFORE_PACKING = 1 / 2, 1 / 10
 _MAX_BALANCING_STEPS, _BALANCING_STEP = 5_000, 1e-4
 """Maximum number of steps of the local search, and the work of one step."""
 
+_WIDE_BEAM, _FEW_MOVES, _BEAM_WIDTH = 50, 40, 8
+"""Width of the beam search for few moves, their maximum number, and the width for more moves."""
+_BEAM_SHARE = 0.2
+"""Share of the work of a level for the beam search."""
+
+_EVEN_STEP, _EVEN_STEP_PER_CHOICE, _MAX_EVEN_STEPS = 1e-4, 2e-8, 2_000
+"""Work of one change of moved partitions for lower sums of squares, in general and per partition
+and member, and the maximum number of changes."""
+
 _SHARES_ABOVE_BOUND = (0, 0.002, 0.005, 0.01, 0.02)
 """Targets of the local search within capacities: excess over the bound as shares of the bound."""
-
-_TABLE_SHARE = 0.3
-"""Share of the time left for a table of moves."""
-_FIRST_SHARE_OF_LIMITED_MOVES, _LIMITED_MOVES_SHARE = 0.25, 0.9
-"""Share of the time for searches without integer programs, then share of the rest for these."""
 
 
 class ProvenBound(NamedTuple):
@@ -198,60 +193,65 @@ def _most_even(pool: IncumbentPool, level: Imbalance) -> Placement:
     )
 
 
+def heaviest_moved(problem: Problem) -> tuple[int | None, int]:
+    """Return limits on the weights of moved partitions: none, and half of the lowest load.
+
+    Few moves of heavy partitions and several moves of light ones can each lead to lower loads.
+    """
+    fastest = min(problem.member_units.factors, default=1)
+    return None, makespan_bound(problem) // (2 * fastest)
+
+
+def limits_moves(pool: IncumbentPool) -> bool:
+    """Return whether a constraint limits the number of moves."""
+    return any(isinstance(rule, MaxMoves) for rule in pool.constraints)
+
+
 def limit_moves(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> ProvenBound:
-    """Minimise the imbalance within the maximum number of moves.
+    """Lower the loads within the maximum number of moves, and bound the makespan.
 
-    If the current owners violate other constraints, partitions first move to meet them. The search
-    for the other moves then proves no bound.
+    One move after the other is added to the assignment with the fewest moves and to the incumbent.
     """
-    problem, unproven = pool.problem, ProvenBound(0, Origin.EXCHANGE)
+    problem = pool.problem
     limits = [rule.limit for rule in pool.constraints if isinstance(rule, MaxMoves)]
-    rules = [rule for rule in pool.constraints if not isinstance(rule, MaxMoves)]
-    if not limits or pool.reached or problem.partition_count < MIN_PARTITIONS:
-        return unproven
-    start = keep_owned(problem)
-    is_valid = not any(violated(problem, rules, start))
-    repaired = start if is_valid else meet_constraints(problem, rules, start)
-    if repaired is None:
-        return unproven
-    most = min(limits) - level_value(problem, Movement(), repaired)
-    within = problem
-    if not is_valid:
-        owner = np.where(problem.owner == NO_OWNER, NO_OWNER, repaired)
-        within = replace(within_pins(problem, rules), owner=owner)
-    if most < 0 or not MovesTable.is_applicable(within, level.measure, rules):
-        return unproven
-    table = MovesTable(within, rules, Imbalance(level.measure), most=most)
-    for placement in pool.placements:
-        table.add(placement)
-    search_moves(table, budget.part(_FIRST_SHARE_OF_LIMITED_MOVES))
-    table.extend(table.most)
-    prove_moves(table, [table.most], budget.part(_LIMITED_MOVES_SHARE))
-    pool.add(table.placements[-1])
-    return ProvenBound(table.bounds[-1], Origin.EXCHANGE) if is_valid else unproven
+    is_leximax = level.measure is Measure.LEXIMAX
+    if not limits or problem.has_big_loads or is_leximax or problem.partition_count == 0:
+        return ProvenBound(0, Origin.EXCHANGE)
+    from kassay.solver.weighted.search.moves_beam import MovesBeam  # noqa: PLC0415
+
+    most, within = min(limits), within_pins(problem, pool.constraints)
+    first = budget.part(_BEAM_SHARE)
+    moves = Movement()
+    fewest = min(pool.placements, key=lambda one: level_value(problem, moves, one))
+    incumbent = pool.incumbent(level)
+    has_moves = level_value(problem, moves, incumbent) >= most - 1
+    starts = [incumbent] if has_moves else [fewest, incumbent]
+    for heaviest in heaviest_moved(problem):
+        for start in starts:
+            left = most - level_value(problem, moves, start)
+            width = _WIDE_BEAM if left <= _FEW_MOVES else _BEAM_WIDTH
+            beam = MovesBeam(within, width, heaviest)
+            for placement in beam.search(start, left, first.counted(beam.step)):
+                pool.add(placement)
+    if level.measure is not Measure.MAKESPAN:
+        return ProvenBound(0, Origin.EXCHANGE)
+    bound = makespan_bound_within(problem, most, high=pool.value(level))
+    return ProvenBound(bound, Origin.EXCHANGE)
 
 
-def tabulate_moves(pool: IncumbentPool, budget: SearchBudget) -> ProvenBound:
-    """Add placements with few moves within a limit on an imbalance, by greedy moves.
+def even_out(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> ProvenBound:
+    """Lower the sum of squared loads without more moves or a higher maximum load."""
+    problem = pool.problem
+    if level.measure is Measure.SUM_OF_SQUARES and not problem.has_big_loads:
+        from kassay.solver.weighted.search.even_receivers import (  # noqa: PLC0415
+            lower_squares_within,
+        )
 
-    The imbalance is not the makespan, for which there are other searches, and not leximax. The
-    search proves no bound.
-    """
-    problem, unproven = pool.problem, ProvenBound(0, Origin.EXCHANGE)
-    measures = [level.measure for level, _ in pool.limits() if isinstance(level, Imbalance)]
-    rules = [rule for rule in pool.constraints if not isinstance(rule, MaxMoves)]
-    if (
-        len(measures) != 1
-        or measures[0] is Measure.MAKESPAN
-        or problem.partition_count < MIN_PARTITIONS
-        or not MovesTable.is_applicable(problem, measures[0], rules)
-    ):
-        return unproven
-    table = MovesTable(problem, rules, Imbalance(measures[0]))
-    search_greedily(table, budget.part(_TABLE_SHARE))
-    for placement in table.placements:
-        pool.add(placement)
-    return unproven
+        step = _EVEN_STEP + problem.partition_count * problem.member_count * _EVEN_STEP_PER_CHOICE
+        may_continue = budget.counted(step, _MAX_EVEN_STEPS)
+        within = within_pins(problem, pool.constraints)
+        pool.add(lower_squares_within(within, pool.incumbent(level), may_continue))
+    return ProvenBound(0, Origin.COUNTING)
 
 
 def max_loads(pool: IncumbentPool, limits: Sequence[tuple[Level, int]]) -> list[int] | None:

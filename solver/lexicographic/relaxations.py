@@ -18,7 +18,6 @@ from kassay.solver.constraints import (
     group_constraints,
 )
 from kassay.solver.evaluation import violated
-from kassay.solver.lexicographic.load_searches import MIN_PARTITIONS
 from kassay.solver.lexicographic.solve_levels import (
     LexicographicResult,
     RelaxedStart,
@@ -58,6 +57,9 @@ class RelaxableSearch:
 
     def run(self) -> LexicographicResult:
         """Search with all constraints and levels, and with fewer of them."""
+        if any(isinstance(rule, MaxMoves) for rule in self.rules):
+            # Without the limit, answers have too many moves to be of use.
+            return self.search()
         placements = (placement for one in self.known for placement in one.placements)
         if any(not any(violated(self.problem, self.rules, one)) for one in placements):
             proven = replace(self, budget=self.budget.until(0)).search()
@@ -193,32 +195,8 @@ class RelaxableSearch:
             constraints=self.rules,
             initial_assignment=self.initial_assignment,
             budget=self.budget,
-            starts=(*known, *starts, *self._with_few_moves()),
+            starts=(*known, *starts),
         )
-
-    def _with_few_moves(self) -> list[RelaxedStart]:
-        """If there is a limit on moves, search without it for low loads, then for few moves.
-
-        The search within the limit starts from the result, and lowers the loads with the moves that
-        are left.
-        """
-        others = [rule for rule in self.rules if not isinstance(rule, MaxMoves)]
-        level = self.levels[0]
-        if (
-            len(others) == len(self.rules)
-            or not isinstance(level, Imbalance)
-            or level.measure is Measure.LEXIMAX
-            or level.tolerance != EXACT
-            or not self.problem.group.is_weighted
-            or self.problem.partition_count < MIN_PARTITIONS
-            or not self.budget.has_work
-        ):
-            return []
-        near = (replace(level, tolerance=_LOADS_TOLERANCE), Movement())
-        budget = self.budget.part(_LOADS_SHARE)
-        known = tuple(replace(one, bounds=one.bounds[:1]) for one in self.known)
-        found = replace(self, levels=near, rules=others, budget=budget, known=known).search()
-        return [RelaxedStart(found.placements(self.problem), ())]
 
 
 def _is_proven(result: LexicographicResult) -> bool:

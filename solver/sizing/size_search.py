@@ -9,7 +9,6 @@ from kassay.reference.model.group import Group, Member
 from kassay.reference.model.metrics import Measure, loads, sum_of_squares
 from kassay.reference.model.ownership import rejoin
 from kassay.solver.bounds.counting import makespan_bound
-from kassay.solver.frontier.moves_plan import solve_as_planned
 from kassay.solver.identical_members.lower_bounds import makespan_lower_bound
 from kassay.solver.identical_members.packing_heuristics import best_fit
 from kassay.solver.initial_solutions import longest_processing_time
@@ -234,9 +233,7 @@ class SizeSearch:
         """Minimise the moves from the owners of a group to the makespan of a known optimum."""
         group, _ = self._question(group)
         limit = 0 if best.makespan is None else best.makespan.value // self._scale(group)
-        # The searches of a plan have a minimum time, which is too long for each number of members.
-        is_current = len(group.members) == len(self.current.members)
-        return (solve_as_planned if is_current else solve)(
+        return solve(
             group,
             levels=(Imbalance(Measure.MAKESPAN, Tolerance(up_to=limit)), Movement()),
             initial_assignment=best.assignment,

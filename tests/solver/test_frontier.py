@@ -1,5 +1,4 @@
 import random
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -11,8 +10,6 @@ from kassay.reference.model.metrics import Measure, imbalance
 from kassay.solver.constraints import MaxMoves, Pinned
 from kassay.solver.frontier.frontier import frontier
 from kassay.solver.limits import SearchLimits
-from kassay.solver.solution import LevelValue
-from kassay.solver.solve import solve
 from tests import brute_force
 from tests.strategies import groups
 
@@ -147,20 +144,3 @@ def test_frontier_points_with_huge_weights_are_exact():
 def test_fewer_than_two_points_are_rejected():
     with pytest.raises(ValueError, match="max_points must be at least 2, got 1"):
         frontier(crowded(3), max_points=1)
-
-
-def test_a_known_solution_within_a_limit_on_moves_does_not_raise_the_lowest_bound():
-    rng = random.Random(5)
-    topic = Topic("t", 40, weights=tuple(rng.randint(1_000, 9_999) for _ in range(40)))
-    owners = [rng.choice((0, 0, 0, 1, 2, 3, 4)) for _ in range(40)]
-    owned = [[("t", p) for p in range(40) if owners[p] == member] for member in range(9)]
-    group = Group(
-        (topic,), tuple(Member(f"m{i}", ("t",), owned=own) for i, own in enumerate(owned))
-    )
-    first = solve(group, levels=("makespan", "movement"), limits=0)
-    quick = solve(group, levels=("makespan", "movement"), constraints=(MaxMoves(2),), limits=0)
-    value = quick.imbalance.value
-    limited = replace(quick, levels=(LevelValue("makespan", value, value), quick.movement))
-    found = frontier(group, measure="makespan", optimum=first, known=[limited], limits=0)
-    assert value > first.imbalance.value
-    assert found.points[-1].imbalance.bound <= 21_977  # the load of an assignment

@@ -102,7 +102,7 @@ class Plan:
     limiting_partition
         Partition whose weight is the lowest possible maximum load, or None.
     is_first
-        Whether this is a first plan without assignors, sizings and losses; the search continues.
+        Whether the search for alternatives, assignors, sizings and losses continues.
     """
 
     group: Group
@@ -121,14 +121,14 @@ class Plan:
     steps: tuple[MoveStep, ...]
     options: tuple[PlanOption, ...]
     frontier: Frontier
-    assignor_outcomes: tuple[AssignorOutcome, ...]
     client: str | None
-    actions: tuple[RecommendedAction, ...]
-    growth_sizings: tuple[GrowthSizing, ...]
-    member_losses: MemberLosses
     interrupted: bool
+    assignor_outcomes: tuple[AssignorOutcome, ...] = ()
+    actions: tuple[RecommendedAction, ...] = ()
+    growth_sizings: tuple[GrowthSizing, ...] = ()
+    member_losses: MemberLosses = field(default_factory=lambda: MemberLosses(()))
     other_reading: Verdict | None = None
-    is_first: bool = False
+    is_first: bool = True
     limiting_partition: LimitingPartition | None = None
 
     def __repr__(self) -> str:

@@ -86,35 +86,20 @@ def cross_rack_partitions(group: Group, assignment: Assignment) -> int | None:
 
 
 def compare_racks(
-    group: Group,
-    current: Assignment,
-    solution: Solution,
-    *,
-    optimum: Solution,
-    constraints: Sequence[Constraint],
-    limits: SearchLimits,
-    seed: int,
+    group: Group, current: Assignment, planned: Assignment, minimum: LevelValue | None = None
 ) -> RackLocality | None:
     """Compare the rack locality of the current and the planned assignment.
 
-    ``optimum`` has the minimum imbalance under the constraints. Return None for a group without
-    racks.
+    ``minimum`` is the `minimum_cross_rack`. Return None for a group without racks.
     """
-    crossing, planned = cross_rack_partitions(group, current), solution.assignment
-    if crossing is None or planned is None:
+    crossing = cross_rack_partitions(group, current)
+    if crossing is None:
         return None
     return RackLocality(
         racks=_racks(group, current, planned),
         current=crossing,
         planned=cross_rack_partitions(group, planned) or 0,
-        minimum=_minimum(
-            group,
-            solution,
-            optimum=optimum.imbalance,
-            constraints=constraints,
-            limits=limits,
-            seed=seed,
-        ),
+        minimum=minimum,
     )
 
 
@@ -140,7 +125,7 @@ def _consumed_by_rack(group: Group, assignment: Assignment) -> Counter[str | Non
     return Counter(one.rack for one in group.members for _ in assignment.get(one.id, ()))
 
 
-def _minimum(
+def minimum_cross_rack(
     group: Group,
     planned: Solution,
     *,
@@ -149,7 +134,14 @@ def _minimum(
     limits: SearchLimits,
     seed: int,
 ) -> LevelValue | None:
+    """Find the fewest reads across racks at the imbalance of a plan or less, with any movement.
+
+    ``optimum`` is the minimum imbalance under the constraints. Return None as described in
+    `RackLocality`, and for a group without racks.
+    """
     allowed = planned.imbalance
+    if not has_racks(group):
+        return None
     measure = Measure(allowed.name)
     is_minimum = optimum.gap == 0 and optimum.value == allowed.value
     if measure is Measure.LEXIMAX and not is_minimum:

@@ -18,12 +18,12 @@ from kassay.reference.model.metrics import (
 from kassay.reference.model.ownership import NO_OWNER, ownership, rejoin
 from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.solver.bounds.counting import max_unit_loads, overload_moves_bound
-from kassay.solver.frontier.moves_plan import solve_as_planned
 from kassay.solver.limits import SearchLimits
 from kassay.solver.network.improving_chains import Explanation, Transfer
 from kassay.solver.objective import Imbalance, Movement, Tolerance
 from kassay.solver.problem import build_problem
 from kassay.solver.solution import LevelValue
+from kassay.solver.solve import solve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +124,7 @@ def explain_weighted(
     """
     started = rejoin(group, assignment)
     levels = planning_levels(group, measure=Measure.MAKESPAN, tolerance=tolerance)
-    solution = solve_as_planned(started, levels=levels, limits=limits, seed=seed)
+    solution = solve(started, levels=levels, limits=limits, seed=seed)
     value = measures(group, assignment)[Measure.MAKESPAN]
     moves = _move_reasons(group, assignment, value)
     target = solution.assignment

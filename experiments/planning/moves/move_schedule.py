@@ -11,6 +11,9 @@ from kassay.reference.model.errors import InternalError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER, current_partitions, ownership
+from kassay.reference.model.topic_partitions import TopicPartition
+from kassay.solver.initial_solutions import keep_owned
+from kassay.solver.problem import build_problem
 
 _MAX_SEARCHED_MOVES = 5_000
 """Maximum number of moves with a searched order; more moves are ordered by load alone."""
@@ -252,6 +255,18 @@ def _next_move(
             "pending moves remain, but the queue contains none of their source members"
         )
     return chosen
+
+
+def after_batches(group: Group, batches: Iterable[MoveBatch]) -> Iterator[Assignment]:
+    """Yield the assignment after each batch, in which the moves of later batches are missing."""
+    problem = build_problem(group)
+    placement = keep_owned(problem)
+    for batch in batches:
+        placement = placement.copy()
+        for move in batch.moves:
+            partition = problem.partition_index[TopicPartition(move.topic, move.partition)]
+            placement[partition] = problem.member_index[move.target]
+        yield problem.to_assignment(placement)
 
 
 def owned_loads(group: Group) -> dict[str, int]:

@@ -16,6 +16,8 @@ from kassay.solver.constraints import (
 from kassay.solver.objective import (
     Imbalance,
     Level,
+    Movement,
+    MovementCost,
     Tolerance,
     default_levels,
     planning_tolerance,
@@ -45,7 +47,15 @@ def planning_levels(
     """
     if tolerance is None:
         tolerance = planning_tolerance(group, measure)
-    return default_levels(group, measure=measure, tolerance=tolerance)
+    return with_even_loads(default_levels(group, measure=measure, tolerance=tolerance))
+
+
+def with_even_loads(levels: Sequence[Level]) -> tuple[Level, ...]:
+    """Add the sum of squared loads as third level after the maximum load and the moves."""
+    match levels:
+        case (Imbalance(measure=Measure.MAKESPAN), Movement(cost=MovementCost.COUNT)):
+            return (*levels, Imbalance(Measure.SUM_OF_SQUARES))
+    return tuple(levels)
 
 
 def makespan_of(

@@ -21,11 +21,11 @@ from kassay.reference.model.metrics import (
     relative_loads,
 )
 from kassay.solver.constraints import Constraint
-from kassay.solver.frontier.moves_plan import solve_as_planned
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import Level
 from kassay.solver.sizing.resized_groups import with_valid_ownership
 from kassay.solver.solution import LevelValue, Solution, Status, value_and_bound
+from kassay.solver.solve import solve
 
 AS_IS, OPTIMUM = "current", "optimum"
 """Names of the first two scenarios: the current group, and the optimum without changes."""
@@ -204,7 +204,7 @@ def what_if(
     """
     group, constraints = scenario.group, tuple(constraints)
     begin = perf_counter()
-    solution = solve_as_planned(
+    solution = solve(
         group,
         levels=planning_levels(group) if levels is None else levels,
         constraints=constraints,

@@ -24,10 +24,10 @@ from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import other_reading, rebalance_caveat, target_assignment
 from kassay.reference.model.metrics import load_vector, member_units
 from kassay.reference.model.ownership import NO_OWNER, ownership
-from kassay.solver.frontier.moves_plan import solve_as_planned
 from kassay.solver.limits import SearchLimits
 from kassay.solver.sizing.limiting_partition import limiting_partition
 from kassay.solver.solution import LevelValue
+from kassay.solver.solve import solve
 
 
 def survey_group(
@@ -77,7 +77,7 @@ def _surveyed(
     levels = planning_levels(group)
     other = other_reading(group)
     share = limits if other is None else replace(limits, work=limits.work / 2)
-    solution = solve_as_planned(group, levels=levels, limits=share, seed=seed)
+    solution = solve(group, levels=levels, limits=share, seed=seed)
     makespan = makespan_of(group, solution)
     if solution.assignment is None or makespan is None:
         reason = "; ".join(solution.conflict) or "no assignment found within the time limit"

@@ -1,6 +1,5 @@
 """Lower the sum of squared loads without more moves and without a higher maximum load."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -11,41 +10,34 @@ from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.evaluation import level_value
 from kassay.solver.objective import Imbalance, Movement, MovementCost
 from kassay.solver.problem import Ints, Placement, Problem
-from kassay.solver.weighted.search.beam_search_by_moves import Loads, relative_scale
+from kassay.solver.weighted.search.moves_beam import Loads, relative_scale
 
 
 def lower_squares_within(
-    problem: Problem,
-    placement: Placement,
-    may_receive: NDArray[np.bool_],
-    may_continue: Callable[[], bool],
-    *,
-    is_limited: bool = True,
+    problem: Problem, placement: Placement, may_continue: Callable[[], bool]
 ) -> Placement:
     """Choose other receivers and other moves with a lower sum of squared loads.
 
     Among equal sums, lighter partitions move. The result has at most as many moves as
-    ``placement`` and, if ``is_limited``, at most its maximum load.
-    ``may_receive`` states whether a member may receive a partition, as in `BeamSearchByMoves`.
+    ``placement``, and at most its maximum load.
     """
     scale = relative_scale(problem)
     loads = np.array(problem.loads(placement), dtype=np.int64) * scale
     # Rounding must not make a move of the placement exceed the limit.
     limit = loads.max(initial=0) * (1 if problem.group.has_equal_speeds else 1 + 1e-12)
-    limit = limit if is_limited else math.inf
+    may_receive = problem.may_consume[problem.consumer_set]
     search = _EvenReceivers(problem, placement.copy(), loads, limit, may_receive, scale)
-    best, value = placement, evenness(problem, placement)
+    best, value = placement, _evenness(problem, placement)
     while may_continue():
         search.improve(may_continue)
-        found = evenness(problem, search.placement)  # exact, unlike the search
+        found = _evenness(problem, search.placement)  # exact, unlike the search
         if found >= value:
             break
         best, value = search.placement.copy(), found
     return best
 
 
-def evenness(problem: Problem, placement: Placement) -> tuple[int, int]:
-    """Return the sum of squared loads and the moved weight; lower is better."""
+def _evenness(problem: Problem, placement: Placement) -> tuple[int, int]:
     weight = Movement(MovementCost.WEIGHT)
     return level_value(problem, Imbalance(), placement), level_value(problem, weight, placement)
 

@@ -29,34 +29,32 @@ def test_the_first_plan_and_the_final_plan_have_the_proven_values(plans):
     first, final = plans
     assert (first.is_first, final.is_first) == (True, False)
     for one in plans:
-        assert (one.movement, one.planned.makespan) == (26, 9_308)
+        assert one.movement == 26
+        assert 9_308 <= one.planned.makespan <= 9_152 * 102 // 100
         assert movement(GROUP, one.assignment) == 26
         assert one.solution.movement.is_proven
     assert first.assignor_outcomes == ()
     assert final.frontier.complete
 
 
-def test_the_options_and_the_frontier_read_the_same_table(plans):
+def test_the_options_are_points_of_the_frontier(plans):
     options = {option.name: option for option in plans[-1].options}
     points = {point.movement.value: point.imbalance for point in plans[-1].frontier.points}
     assert points[1].value == 11_245
     for name, moves, load in (
         ("at most ten moves", 10, 9_938),
-        ("plan", 26, 9_308),
         ("minimum imbalance", 32, 9_152),
     ):
         option = options[name]
         assert (option.movement.value, option.imbalance.value) == (moves, load)
         assert points[moves].value == load == points[moves].bound
-    assert options["plan"].imbalance.bound == 9_308
+    assert options["plan"].movement.value == 26
 
 
 @pytest.mark.long
-def test_a_limit_on_moves_reads_the_same_table():
+def test_a_limit_on_moves_keeps_the_tolerance():
     limited = plan(GROUP, growth=(), constraints=[MaxMoves(10)], limits=15)
     assert limited.planned.makespan <= 9_938 * 102 // 100
-    lowest = {point.movement.value: point.imbalance.value for point in limited.frontier.points}
-    assert limited.planned.makespan == lowest[limited.movement]
 
 
 def test_the_least_loaded_members_receive_the_partitions(plans):
