@@ -1,11 +1,11 @@
 # The documented interface: one import per name. `kassay/__init__.py` reads the names from here.
 from kassay.experiments.comparison.compare import compare as compare
 from kassay.experiments.comparison.comparison_result import Comparison as Comparison
-from kassay.experiments.notebook_helpers.figures import plot as plot
-from kassay.experiments.notebook_helpers.frames import to_frame as to_frame
-from kassay.experiments.notebook_helpers.load_captures import load_captures as load_captures
-from kassay.experiments.notebook_helpers.networks import residual_network as residual_network
-from kassay.experiments.notebook_helpers.networks import to_networkx as to_networkx
+from kassay.experiments.notebook_helpers import load_captures as load_captures
+from kassay.experiments.notebook_helpers import plot as plot
+from kassay.experiments.notebook_helpers import residual_network as residual_network
+from kassay.experiments.notebook_helpers import to_frame as to_frame
+from kassay.experiments.notebook_helpers import to_networkx as to_networkx
 from kassay.experiments.planning.group_plan.plan import plan as plan
 from kassay.experiments.planning.group_plan.plan_result import Plan as Plan
 from kassay.reference.assignors import ASSIGNORS as ASSIGNORS

@@ -18,8 +18,8 @@ from kassay.experiments.counterexamples.find_counterexample import (
 )
 from kassay.experiments.counterexamples.shrinking import GroupSize, size_of
 from kassay.experiments.implementations.runner import run
-from kassay.experiments.plotting.assignment_figure import AssignmentPanel, assignment_panels, plural
 from kassay.experiments.plotting.page_templates import environment
+from kassay.experiments.plotting.svg_drawings import AssignmentPanel, assignment_panels, plural
 from kassay.reference.documents.json_codec import assignment_document, group_document, parse_group
 from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.assignor_result import LivelockError

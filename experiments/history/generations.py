@@ -1,10 +1,13 @@
-"""Generations of a consumer group, their table rows, and their partition counts."""
+"""Generations of a consumer group, reconstructed from the group's records."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, TypeVar
 
+from kassay.experiments.history.group_records import GroupRecord
 from kassay.reference.model.group_annotations import Protocol
+from kassay.reference.protocol.record_codec import Fields
+from kassay.reference.protocol.record_schemas import RecordType
 
 AssignedNumbers = tuple[tuple[str, tuple[int, ...]], ...]
 """Partition numbers by topic, in the order of the assignment."""
@@ -140,3 +143,243 @@ def _observe(counts: dict[str, int], generation: Generation) -> None:
         for topic, numbers in member.assigned or ():
             counts[topic] = max([counts.get(topic, 0), *(number + 1 for number in numbers)])
     counts.update(generation.partition_counts)
+
+
+_Value = TypeVar("_Value")
+
+
+@dataclass(slots=True)
+class _ConsumerGroup:
+    """State of a KIP-848 group after the records applied so far."""
+
+    epoch: int | None = None
+    target_epoch: int | None = None
+    members: dict[str, Fields] = field(default_factory=dict)
+    targets: dict[str, Fields] = field(default_factory=dict)
+    regexes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    partition_counts: dict[str, int] = field(default_factory=dict)
+    epochs_seen: set[int] = field(default_factory=set)
+
+
+def reconstruct_generations(
+    group: str, records: Iterable[GroupRecord], *, topic_names: Mapping[str, str] | None = None
+) -> Iterator[Generation]:
+    """Reconstruct the generations of a group from its records, and yield them in order.
+
+    ``records`` are in ascending order of offset. Repeated records are ignored, and the last
+    record of a generation determines it. ``topic_names`` maps topic ids to names; a topic that
+    is not in this mapping has its id as name.
+    """
+    replay = GenerationReplay(group, topic_names or {})
+    position: tuple[int | None, int | None] | None = None
+    for record in records:
+        if record.offset is not None and (record.partition, record.offset) == position:
+            continue
+        position = (record.partition, record.offset)
+        yield from replay.apply(record)
+    yield from replay.flush()
+
+
+class GenerationReplay:
+    """Replay of a group's records that yields each generation when the next generation begins.
+
+    ``topic_names`` maps ids to names; the replay also learns names from records.
+    """
+
+    def __init__(self, group: str, topic_names: Mapping[str, str]) -> None:
+        self.topic_names = topic_names
+        self._group = group
+        self._learned_names: dict[str, str] = {}
+        self._incarnation = 0
+        self._pending: Generation | None = None
+        self._state = _ConsumerGroup()
+
+    @property
+    def pending(self) -> Generation | None:
+        """Return the last generation, which later records may still change."""
+        return self._pending
+
+    def apply(self, record: GroupRecord) -> Iterator[Generation]:
+        """Apply the next record, and yield the generations that the record completes."""
+        pending, value = self._pending, record.value
+        if record.kind == RecordType.GROUP_METADATA:
+            if value is not None:
+                yield from self._replace_pending(self._classic_generation(record, value))
+            elif pending is not None and pending.protocol is Protocol.CLASSIC:
+                yield from self._delete_group()
+        elif (
+            record.kind == RecordType.CONSUMER_GROUP_METADATA
+            and value is None
+            and self._state.epoch is not None
+        ):
+            yield from self._delete_group()
+        else:
+            yield from self._apply_consumer_record(record)
+
+    def flush(self) -> Iterator[Generation]:
+        """Yield the last generation. Call this method after the last record."""
+        if self._pending is not None:
+            yield self._pending
+        self._pending = None
+
+    def _delete_group(self) -> Iterator[Generation]:
+        yield from self.flush()
+        self._incarnation += 1
+        self._state = _ConsumerGroup()
+
+    def _replace_pending(self, generation: Generation) -> Iterator[Generation]:
+        pending = self._pending
+        if not generation.number and not generation.members:
+            return
+        if pending is not None and generation.number < pending.number:
+            self._incarnation += 1
+            generation = replace(generation, incarnation=self._incarnation)
+        if pending is not None and (
+            (generation.incarnation, generation.number) != (pending.incarnation, pending.number)
+        ):
+            yield pending
+        self._pending = generation
+
+    def _classic_generation(self, record: GroupRecord, value: Fields) -> Generation:
+        timestamp = value["timestamp"]
+        members = sorted(map(_classic_member, value["members"]), key=lambda member: member.id)
+        if any(member.assigned is not None for member in members):
+            members = [replace(member, assigned=member.assigned or ()) for member in members]
+        return Generation(
+            group=self._group,
+            incarnation=self._incarnation,
+            number=value["generation"],
+            protocol=Protocol.CLASSIC,
+            assignor=value["protocol"],
+            timestamp=record.timestamp if timestamp < 0 else timestamp,
+            partition=record.partition,
+            offset=record.offset,
+            members=tuple(members),
+            cooperative=_is_cooperative(value),
+        )
+
+    def _apply_consumer_record(self, record: GroupRecord) -> Iterator[Generation]:
+        state, value = self._state, record.value
+        member = record.key.get("member_id", "")
+        match record.kind:
+            case RecordType.CONSUMER_GROUP_METADATA if value is not None:
+                state.epoch = value["epoch"]
+                state.epochs_seen.add(value["epoch"])
+                if not state.members:
+                    yield from self._replace_pending(self._snapshot(record, value["epoch"]))
+            case RecordType.CONSUMER_GROUP_PARTITION_METADATA:
+                self._learn_topics(value["topics"] if value else ())
+            case RecordType.CONSUMER_GROUP_MEMBER_METADATA:
+                _put(state.members, member, value)
+            case RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER:
+                _put(state.targets, member, value)
+                # When a static member rejoins, its target gets a new member id, but no new epoch.
+                if value and state.epoch is not None and state.epoch == state.target_epoch:
+                    yield from self._replace_pending(self._snapshot(record, state.epoch))
+            case RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA if value is not None:
+                state.target_epoch = value["epoch"]
+                yield from self._replace_pending(self._snapshot(record, value["epoch"]))
+            case RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION:
+                _put(state.regexes, record.key["regex"], tuple(value["topics"]) if value else None)
+
+    def _learn_topics(self, topics: Iterable[Fields]) -> None:
+        for topic in topics:
+            self._learned_names[str(topic["topic_id"])] = topic["topic"]
+            self._state.partition_counts[topic["topic"]] = topic["partitions"]
+
+    def _snapshot(self, record: GroupRecord, epoch: int) -> Generation:
+        state = self._state
+        previous = -1 if self._pending is None else self._pending.number
+        skipped = len(state.epochs_seen & set(range(previous + 1, epoch)))
+        state.epochs_seen = {number for number in state.epochs_seen if number >= previous}
+        assignors = {one["assignor"] for one in state.members.values() if one["assignor"]}
+        return Generation(
+            group=self._group,
+            incarnation=self._incarnation,
+            number=epoch,
+            protocol=Protocol.CONSUMER,
+            assignor=assignors.pop() if len(assignors) == 1 else None,
+            timestamp=record.timestamp,
+            partition=record.partition,
+            offset=record.offset,
+            members=tuple(self._consumer_member(id) for id in sorted(state.members)),
+            partition_counts=tuple(sorted(state.partition_counts.items())),
+            skipped_epochs=skipped,
+        )
+
+    def _consumer_member(self, id: str) -> GenerationMember:
+        metadata, target = self._state.members[id], self._state.targets.get(id)
+        matched = self._state.regexes.get(metadata["regex"] or "", ())
+        return GenerationMember(
+            id=id,
+            **_client_fields(metadata),
+            rack=metadata["rack"] or None,
+            subscription=tuple(sorted({*metadata["topics"], *matched})),
+            assigned=None
+            if target is None
+            else tuple(
+                (self._topic_name(str(each["topic_id"])), tuple(each["partitions"]))
+                for each in target["assigned"]
+            ),
+        )
+
+    def _topic_name(self, topic_id: str) -> str:
+        return self._learned_names.get(topic_id) or self.topic_names.get(topic_id, topic_id)
+
+
+def _classic_member(member: Fields) -> GenerationMember:
+    # Other applications than consumers put their own bytes here.
+    subscription, assignment = (
+        member[name] if isinstance(member[name], dict) else None
+        for name in ("subscription", "assignment")
+    )
+    claimed, generation = _claim(subscription or {})
+    return GenerationMember(
+        id=member["member_id"],
+        **_client_fields(member),
+        rack=None if subscription is None else subscription["rack"] or None,
+        subscription=None if subscription is None else tuple(subscription["topics"]),
+        assigned=None if assignment is None else assigned_numbers(assignment["assigned"]),
+        claimed=claimed,
+        claimed_generation=generation,
+    )
+
+
+def _is_cooperative(group: Fields) -> bool:
+    """Return whether members keep their partitions during a rebalance (cooperative protocol).
+
+    Under eager rebalancing, members revoke their partitions first, so that no subscription
+    contains owned partitions.
+    """
+    subscriptions = (member["subscription"] for member in group["members"])
+    return "cooperative" in (group["protocol"] or "") or any(
+        isinstance(each, dict) and each.get("owned") for each in subscriptions
+    )
+
+
+def _claim(subscription: Fields) -> tuple[AssignedNumbers | None, int | None]:
+    """Return the partitions that a joining member claimed, and the generation of the claims.
+
+    Members of sticky assignors state these partitions in the user data, cooperative members in
+    the subscription.
+    """
+    data, owned = subscription.get("user_data"), subscription.get("owned")
+    stated: int = subscription.get("generation", -1)
+    if data is None:
+        return (assigned_numbers(owned), stated) if owned else (None, None)
+    previous = data["previous_assignment"] or owned or ()
+    return assigned_numbers(previous), max(stated, data["generation"])
+
+
+def _client_fields(member: Fields) -> Fields:
+    return {name: member[name] for name in ("instance_id", "client_id")} | {
+        "host": member["client_host"]
+    }
+
+
+def _put(table: dict[str, _Value], key: str, value: _Value | None) -> None:
+    """Set the value of a key in a dict, or delete the key if the value is None (a tombstone)."""
+    if value is None:
+        table.pop(key, None)
+    else:
+        table[key] = value

@@ -1,18 +1,28 @@
-"""Matplotlib figures in SVG or PNG files: frontiers, improving chains and what-if scenarios."""
+"""Figures with Matplotlib: files of commands, and SVG elements of report pages."""
 
+import html
 import io
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from kassay.experiments.plotting.frontier_drawing import LINEAR_MOVES, MOVE_TICKS, FrontierCurve
+from kassay.experiments.plotting.page_templates import BLUE, ORANGE
+from kassay.experiments.plotting.svg_drawings import LINEAR_MOVES, MOVE_TICKS, FrontierCurve
 from kassay.solver.network.improving_chains import Explanation
 from kassay.solver.solution import LevelValue
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 _BLUE, _GREY, _ORANGE = "#1f77b4", "#8c959f", "#c2521b"
 
@@ -146,3 +156,169 @@ def draw_scenarios(
     if title:
         figure.suptitle(title, x=0.01, ha="left", fontsize=10)
     save_figure(figure, file)
+
+
+INK, MUTED, RULE = "#1f2328", "#57606a", "#d8dee4"
+# Lightness falls from step to step, so that the order survives print and colour blindness.
+STEPS = ("#e6ebf0", "#f8d9a0", "#eda24e", "#c75b2b", "#74240f", "#24292f")
+# Okabe and Ito's colours except yellow, which is too light on white paper. Dashes distinguish
+# the lines without colour.
+_LINE_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#8a6d00", "#000000")
+_DASHES = ("-", "--", "-.", ":")
+_WIDTH = 4.2  # inches: the text stays readable on a narrow screen
+_STYLE: Any = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "kassay",
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "axes.edgecolor": RULE,
+    "axes.labelcolor": MUTED,
+    "axes.linewidth": 0.8,
+    "text.color": INK,
+    "xtick.color": MUTED,
+    "ytick.color": INK,
+    "xtick.major.size": 0,
+    "ytick.major.size": 0,
+    **{f"axes.spines.{side}": False for side in ("top", "right", "left", "bottom")},
+    "grid.color": RULE,
+    "grid.linewidth": 0.6,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plot:
+    """Figure of an HTML page, with a caption and the data as CSV.
+
+    ``name`` is the name of the CSV file without the suffix. ``draw`` returns the SVG element.
+    """
+
+    name: str
+    title: str
+    caption: str
+    draw: Callable[[], str]
+    csv: str
+
+    @cached_property
+    def svg(self) -> str:
+        """SVG element, drawn when a page or a file first contains it."""
+        return self.draw()
+
+
+def dot_plot(table: "pd.DataFrame", colours: Mapping[str, str], *, label: str) -> str:
+    """Draw proportions as dots with confidence intervals, one row per assignor.
+
+    The columns of the table are ``assignor``, ``series``, and the fractions ``share``, ``low``
+    and ``high``, from 0 to 1. Proportions without interval have None.
+    """
+    names = list(dict.fromkeys(table["assignor"]))
+    with _row_figure(0.3 * len(names) + 0.5) as (figure, axes):
+        for place, (series, colour) in enumerate(colours.items()):
+            rows = table[(table["series"] == series) & table["share"].notna()]
+            y = [names.index(name) + 0.3 * (place - 0.5) for name in rows["assignor"]]
+            low, high = (rows[end].astype(float) for end in ("low", "high"))
+            axes.hlines(y, low, high, color=colour, alpha=0.35, linewidth=3)
+            axes.plot(rows["share"].astype(float), y, "os"[place], color=colour, markersize=4.5)
+        _label_rows(axes, names)
+        return svg_of(figure, label)
+
+
+def stacked_bars(counts: "pd.DataFrame", *, label: str) -> str:
+    """Draw one stacked bar per table row, with counts as percentages of the row's sum."""
+    shares = counts.div(counts.sum(axis=1), axis=0)
+    with _row_figure(0.215 * len(counts) + 0.5) as (figure, axes):
+        left = [0.0] * len(counts)
+        for colour, column in zip(STEPS, counts.columns, strict=True):
+            widths = shares[column].tolist()
+            axes.barh(range(len(counts)), widths, left=left, height=0.72, color=colour)
+            left = [start + width for start, width in zip(left, widths, strict=True)]
+        _label_rows(axes, list(counts.index))
+        return svg_of(figure, label)
+
+
+def step_lines(table: "pd.DataFrame", *, label: str, unit: str) -> str:
+    """Draw a table with two columns as two step functions of the table's index."""
+    with _line_figure(2 * _WIDTH, 2.2) as (figure, axes):
+        for place, (column, colour) in enumerate(zip(table.columns, (ORANGE, BLUE), strict=True)):
+            style: dict[str, Any] = {"color": colour, "linewidth": 1.6, "zorder": 9 - place}
+            axes.step(table.index, table[column].astype(float), where="post", **style)
+        axes.set_ylabel(unit)
+        axes.set_ylim(bottom=0)
+        axes.grid(visible=True, axis="y")
+        return svg_of(figure, label)
+
+
+def cumulative_shares(
+    series: Mapping[str, tuple[Sequence[float], Sequence[float]]],
+    *,
+    label: str,
+    xlabel: str,
+    scale: str,
+    ticks: Sequence[float],
+) -> str:
+    """Draw cumulative proportions as step functions, one line per assignor.
+
+    ``scale`` is matplotlib's name of the x scale. The x axis begins at the first tick.
+    """
+    with _line_figure(_WIDTH, 3.4) as (figure, axes):
+        for place, (name, (x, y)) in enumerate(series.items()):
+            axes.step(x, y, where="post", label=name, linewidth=1.6, **_line_style(place))
+        axes.set_xscale(scale)
+        top = max([ticks[1], *(value for x, _ in series.values() for value in x)])
+        axes.set_xlim(ticks[0], top)
+        shown = [tick for tick in ticks if tick <= top]
+        axes.set_xticks(shown, [f"{tick:g}" for tick in shown])
+        axes.set_xticks([], minor=True)
+        axes.set_ylim(0, 1.02)
+        axes.set_yticks(_QUARTERS, _PERCENTAGES)
+        axes.set_xlabel(xlabel)
+        axes.grid(visible=True)
+        if series:
+            figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=8)
+        return svg_of(figure, label)
+
+
+def svg_of(figure: Figure, label: str) -> str:
+    """Convert a Matplotlib figure to an SVG element without fixed font and width."""
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r'(<svg[^>]*?) width="[^"]*" height="[^"]*"', r"\1", text, count=1)
+    text = re.sub(r" font-family: [^;\"]*;", "", text)
+    return text.replace("<svg", f'<svg role="img" aria-label="{html.escape(label)}"', 1)
+
+
+_QUARTERS = (0, 0.25, 0.5, 0.75, 1)
+_PERCENTAGES = ("0", "25", "50", "75", "100 %")
+
+
+def _line_style(place: int) -> dict[str, Any]:
+    return {
+        "color": _LINE_COLOURS[place % len(_LINE_COLOURS)],
+        "linestyle": _DASHES[place % len(_DASHES)],
+    }
+
+
+@contextmanager
+def _line_figure(width: float, height: float) -> Iterator[tuple[Figure, Axes]]:
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        yield figure, figure.subplots()
+
+
+@contextmanager
+def _row_figure(height: float) -> Iterator[tuple[Figure, Axes]]:
+    """Create a Matplotlib figure for labelled rows. Margins do not depend on the height."""
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(_WIDTH, height))
+        yield figure, figure.add_axes((0.33, 0.32 / height, 0.635, 1 - 0.36 / height))
+
+
+def _label_rows(axes: Axes, names: Sequence[str]) -> None:
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.set_xlim(-0.015, 1.015)
+    axes.set_xticks(_QUARTERS, _PERCENTAGES)
+    axes.grid(visible=True, axis="x")
+    axes.set_axisbelow(True)

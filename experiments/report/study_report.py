@@ -6,7 +6,7 @@ from functools import cached_property
 
 import pandas as pd
 
-from kassay.experiments.plotting.page_figures import STEPS, Plot
+from kassay.experiments.plotting.matplotlib_figures import STEPS, Plot
 from kassay.experiments.plotting.page_templates import digits_in_groups, environment
 from kassay.experiments.report import TEMPLATES
 from kassay.experiments.report.assignor_results import (

@@ -10,7 +10,12 @@ from typing import Any
 
 import pandas as pd
 
-from kassay.experiments.plotting.page_figures import Plot, cumulative_shares, dot_plot, stacked_bars
+from kassay.experiments.plotting.matplotlib_figures import (
+    Plot,
+    cumulative_shares,
+    dot_plot,
+    stacked_bars,
+)
 from kassay.experiments.plotting.page_templates import BLUE, ORANGE, digits_in_groups
 from kassay.experiments.report.assignor_results import (
     AssignorSummary,

@@ -8,7 +8,7 @@ from typing import Any
 
 from kassay.experiments.comparison.optimum import CaseLimits, solve_optimum
 from kassay.experiments.implementations.runner import run, run_until_stable
-from kassay.experiments.plotting.assignment_figure import AssignmentPanel, assignment_panels, plural
+from kassay.experiments.plotting.svg_drawings import AssignmentPanel, assignment_panels, plural
 from kassay.experiments.study.cases import Case
 from kassay.experiments.study.output_reader import StudySummary
 from kassay.experiments.study.tables import COMPARED_ASSIGNORS

@@ -12,15 +12,16 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
 from kassay.experiments.comparison.comparison_row import ComparisonRow
 from kassay.experiments.comparison.optimum import LIMITS, CaseLimits
-from kassay.experiments.history.hindsight import HindsightRow, hindsight_rows
+from kassay.experiments.history.group_records import decode_batches
 from kassay.experiments.history.history_rows import (
+    HindsightRow,
     RecordedRebalanceRow,
     compared_row,
     generation_rows,
+    hindsight_rows,
     last_document,
     rebalance_rows,
 )
-from kassay.experiments.history.record_batches import decode_batches
 from kassay.experiments.spark.arrow_map import Row, map_batches, map_rows
 from kassay.experiments.spark.output_files import PARQUET_OPTIONS, new_run, uri_of, write_manifest
 from kassay.experiments.study.output_reader import location

@@ -11,9 +11,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from kassay.experiments.comparison.optimum import LIMITS, CaseLimits
-from kassay.experiments.history.group_follower import GroupFollower
 from kassay.experiments.history.group_records import from_row
-from kassay.experiments.history.history_rows import FOLLOWED
+from kassay.experiments.history.history_rows import FOLLOWED, GroupFollower
 from kassay.experiments.history.prometheus_metrics import metrics_text, replace_file
 from kassay.experiments.spark.history_pipeline import (
     REBALANCE_FACTS,

@@ -50,8 +50,8 @@ def frontier(options: FrontierOptions, source: GroupSource, search: SearchOption
             seed=search.seed,
         )
         if options.plot is not None:
-            from kassay.experiments.plotting.frontier_drawing import FrontierCurve
             from kassay.experiments.plotting.matplotlib_figures import draw_frontier
+            from kassay.experiments.plotting.svg_drawings import FrontierCurve
 
             curve = FrontierCurve.of(result)
             draw_frontier(curve, next(files), measure=str(result.measure), title=group.id)

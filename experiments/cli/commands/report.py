@@ -10,7 +10,7 @@ import typer
 from kassay.experiments.cli.option_groups import REQUIRED, argument, option
 from kassay.experiments.cli.output import write_text
 from kassay.experiments.cli.spark_options import SparkOptions
-from kassay.experiments.plotting.page_figures import Plot
+from kassay.experiments.plotting.matplotlib_figures import Plot
 from kassay.experiments.report import history_report
 from kassay.experiments.report.report_table import ReportTable
 from kassay.experiments.report.study_report import render

@@ -7,8 +7,7 @@ from markupsafe import Markup
 
 from kassay.experiments.planning.group_plan.plan_result import Plan, loads_csv, moves_csv
 from kassay.experiments.planning.preparation.planning_levels import level_words
-from kassay.experiments.plotting.assignment_figure import draw_assignment
-from kassay.experiments.plotting.frontier_drawing import FrontierCurve, frontier_svg
+from kassay.experiments.plotting.svg_drawings import FrontierCurve, draw_assignment, frontier_svg
 from kassay.reference.model.metrics import Measure, member_units, relative_loads, shown
 
 _MAX_DRAWN_PARTITIONS = 150

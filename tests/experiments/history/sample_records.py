@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from kassay.experiments.history.group_records import GroupRecord
-from kassay.experiments.history.record_batches import decode_batches
+from kassay.experiments.history.group_records import GroupRecord, decode_batches
 from kassay.experiments.spark.history_pipeline import RAW
 from kassay.reference.assignors import assign
 from kassay.reference.model.assignment import Assignment

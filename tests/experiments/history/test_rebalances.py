@@ -6,7 +6,11 @@ import random
 from dataclasses import replace
 
 from kassay.experiments.comparison.comparison_result import Comparison
-from kassay.experiments.history.generations import Generation, GenerationMember
+from kassay.experiments.history.generations import (
+    Generation,
+    GenerationMember,
+    reconstruct_generations,
+)
 from kassay.experiments.history.history_rows import (
     compared_row,
     generation_rows,
@@ -14,7 +18,6 @@ from kassay.experiments.history.history_rows import (
     rebalance_rows,
 )
 from kassay.experiments.history.rebalances import Rebalance, compare_rebalance, find_rebalances
-from kassay.experiments.history.reconstruct_generations import reconstruct_generations
 from kassay.reference.model.group_annotations import Protocol
 from kassay.reference.model.metrics import Measure
 from kassay.reference.protocol.offsets_topic import GroupMetadata

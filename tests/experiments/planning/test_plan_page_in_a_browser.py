@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kassay.experiments.comparison.optimum import CaseLimits
-from kassay.experiments.notebook_helpers.load_captures import load_captures
+from kassay.experiments.notebook_helpers import load_captures
 from kassay.experiments.planning.group_plan.plan import plan
 from kassay.experiments.planning.plan_output.render_plan import render_html
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS

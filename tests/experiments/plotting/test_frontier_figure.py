@@ -2,8 +2,8 @@ import re
 
 import pytest
 
-from kassay.experiments.plotting.frontier_drawing import FrontierCurve, frontier_svg
 from kassay.experiments.plotting.matplotlib_figures import draw_frontier
+from kassay.experiments.plotting.svg_drawings import FrontierCurve, frontier_svg
 
 
 def ticks(svg: str) -> set[str]:

@@ -4,7 +4,7 @@ import re
 
 import pandas as pd
 
-from kassay.experiments.plotting.page_figures import Plot, dot_plot
+from kassay.experiments.plotting.matplotlib_figures import Plot, dot_plot
 from kassay.experiments.plotting.page_templates import BLUE, environment
 
 SHARED = environment(autoescape=True)

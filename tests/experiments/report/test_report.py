@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from kassay.experiments.cli import main
-from kassay.experiments.plotting.assignment_figure import draw_assignment
+from kassay.experiments.plotting.svg_drawings import draw_assignment
 from kassay.experiments.report.assignor_results import Proportion, summarise_rows
 from kassay.experiments.report.study_report import render
 from kassay.experiments.report.study_sections import GAP_BINS, distributions

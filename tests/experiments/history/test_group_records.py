@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kassay.experiments.history.record_batches import Position, are_valid_commits, to_list
+from kassay.experiments.history.group_records import Position, are_valid_commits, to_list
 from kassay.reference.protocol.record_codec import (
     CorruptRecordError,
     decode,

@@ -11,7 +11,7 @@ from kassay import Group, InputError, Member, Topic, UsageError
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 
 GROUP = NAMED_GROUPS["E"].group
-CAPTURE = Path(__file__).parents[3] / "examples" / "captures" / "billing-roundrobin"
+CAPTURE = Path(__file__).parents[2] / "examples" / "captures" / "billing-roundrobin"
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,14 @@ import uuid
 
 import pytest
 
-from kassay.experiments.history.generations import generation_of, generation_row
+from kassay.experiments.history.generations import (
+    generation_of,
+    generation_row,
+    reconstruct_generations,
+)
 from kassay.experiments.history.group_records import GroupRecord
 from kassay.experiments.history.history_rows import generation_rows
 from kassay.experiments.history.rebalances import compare_rebalance, find_rebalances
-from kassay.experiments.history.reconstruct_generations import reconstruct_generations
 from kassay.reference.model.group_annotations import Protocol
 from kassay.reference.protocol.offsets_topic import (
     ConsumerRecord,

@@ -1,16 +1,26 @@
-"""Fewest moves over the recorded rebalances of a group."""
+"""Rows of histories, hindsight optima per group, and groups that are followed."""
+
+from __future__ import annotations
 
 import json
+import random
 
 import pytest
 
-from kassay.experiments.history import hindsight
-from kassay.experiments.history.hindsight import hindsight_rows
+from kassay.experiments.history import history_rows
+from kassay.experiments.history.group_records import from_row
+from kassay.experiments.history.history_rows import (
+    GroupFollower,
+    generation_rows,
+    hindsight_rows,
+    rebalance_rows,
+)
 from kassay.reference import Group, Member, Topic
 from kassay.reference.assignors import assign
 from kassay.reference.documents.json_codec import assignment_document, group_document
 from kassay.reference.model.ownership import rejoin
 from kassay.solver.limits import SearchLimits
+from tests.experiments.history.sample_records import PARTITION_COUNTS, decode_rows, sample_rows
 
 
 def group(*members: str, static: int = 0) -> Group:
@@ -77,7 +87,7 @@ def test_unknown_owners_start_a_new_sequence_from_the_recorded_owners():
 
 
 def test_long_histories_are_split(monkeypatch):
-    monkeypatch.setattr(hindsight, "_MAX_REBALANCES", 2)
+    monkeypatch.setattr(history_rows, "_MAX_REBALANCES", 2)
     row = summary(recorded(RESTART, "roundrobin"))
     assert row["hindsight_rebalances"] == 4
     assert row["hindsight"] == row["hindsight_bound"] <= row["moves_made"]
@@ -108,3 +118,29 @@ def test_a_static_member_keeps_its_partitions_under_a_new_id():
     ]
     row = summary(rows)
     assert (row["moves_made"], row["hindsight"]) == (0, 0)
+
+
+def group_rows(assignor: str, seed: int) -> list[dict]:
+    rows = decode_rows(list(sample_rows("g", assignor, seed=seed, steps=12)))
+    return sorted((row for row in rows if row["kind"] == 2), key=lambda row: row["offset"])
+
+
+@pytest.mark.parametrize("assignor", ["range", "sticky", "cooperative-sticky"])
+@pytest.mark.parametrize("seed", range(5))
+def test_each_rebalance_is_found_once_in_batches_with_repeated_records(assignor, seed):
+    rows, rng = group_rows(assignor, seed), random.Random(seed)
+    generations = generation_rows(rows, topic_names={})
+    expected = list(rebalance_rows(generations, partition_counts=PARTITION_COUNTS))
+    found, state, first = [], None, 0
+    while first < len(rows):
+        end = rng.randint(first + 1, len(rows))
+        follower = GroupFollower.of("g", state)
+        again = rng.randint(0, first)
+        found += follower.apply(map(from_row, rows[again:end]), PARTITION_COUNTS)
+        if rng.random() < 0.5:
+            found += follower.close(PARTITION_COUNTS)
+        state, first = follower.state(), end
+    follower = GroupFollower.of("g", state)
+    found += follower.close(PARTITION_COUNTS)
+    assert found == expected
+    assert list(follower.close(PARTITION_COUNTS)) == []

@@ -1,0 +1,303 @@
+"""Helpers for notebooks: load captures, and convert results to tables, graphs and figures."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import singledispatch
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kassay.experiments.comparison.comparison_result import Comparison
+from kassay.experiments.planning.group_plan.plan_result import MOVE_COLUMNS, Plan
+from kassay.experiments.planning.plan_output.page_values import frontier_curve
+from kassay.experiments.plotting.svg_drawings import FrontierCurve
+from kassay.experiments.sources.capture_files import EmptyGroups, import_groups
+from kassay.experiments.sources.import_options import ImportOptions
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.errors import InputError, UsageError
+from kassay.reference.model.group import Group
+from kassay.reference.model.group_remarks import require_group
+from kassay.reference.model.ownership import NO_OWNER, ownership
+from kassay.solver.frontier.frontier_points import Frontier
+from kassay.solver.network.subscription_network import build_network
+from kassay.solver.problem import build_problem
+from kassay.solver.solution import Solution
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+def load_captures(
+    source: Path | str,
+    *,
+    subscriptions: Path | str | None = None,
+    weights: str | Mapping[str, Sequence[int]] | None = None,
+    missing_lag: int | None = None,
+) -> tuple[Group, ...]:
+    """Load all groups from a capture, a group document or a directory with captures.
+
+    Parameters
+    ----------
+    subscriptions
+        Subscriptions that the source does not show: ``assigned`` (the default), ``equal``, or a
+        JSON file as in ``kassay import --subscriptions``.
+    weights
+        Weight of each partition. ``none``: 1, also if the source has weights; ``lag``: its lag;
+        or a table of topic to one integer per partition. Default: weights of the group document,
+        otherwise 1.
+    missing_lag
+        Lag of partitions without a lag.
+
+    Raises
+    ------
+    InputError
+        If the source does not exist, a group is not valid, or there is no group with members.
+    """
+    path = Path(source).expanduser()
+    if not path.exists():
+        raise InputError(f"{path}: no such file or directory")
+    name, table = (weights, None) if isinstance(weights, str) else (None, weights)
+    options = ImportOptions(weight_table=table, missing_lag=missing_lag).with_named_weights(name)
+    options = options.with_subscriptions(subscriptions)
+    groups = []
+    for imported in import_groups([path], options, empty=EmptyGroups.REJECT):
+        if imported.error is not None:
+            raise InputError(imported.error)
+        if imported.group is not None:
+            groups.append(imported.group)
+    if not groups:
+        raise InputError(f"{path}: the input contains no group with members")
+    return tuple(groups)
+
+
+Rows = Iterable[Mapping[str, object]]
+
+
+def to_frame(value: object) -> "pd.DataFrame":
+    """Convert a group, assignment or result to a pandas data frame.
+
+    A group has one row per partition; an assignment one row per assigned partition; a solution
+    one row per level; a comparison one row per measure; a frontier one row per point; a plan
+    one row per move. A list gives the rows of all its elements.
+
+    Raises
+    ------
+    UsageError
+        If there is no table of the value.
+
+    Examples
+    --------
+    >>> to_frame(Assignment({"a": [("t", 0), ("t", 1)]})).shape
+    (2, 3)
+    """
+    import pandas as pd  # noqa: PLC0415 - loads for a second
+
+    return pd.DataFrame(list(_rows(value)))
+
+
+@singledispatch
+def _rows(value: object) -> Rows:
+    if not isinstance(value, list | tuple):
+        raise UsageError(
+            "to_frame takes a group, assignment, solution, comparison, frontier or plan, or a "
+            f"list of them, got {type(value).__name__}"
+        )
+    return [row for element in value for row in _rows(element)]
+
+
+@_rows.register
+def _(group: Group) -> Rows:
+    subscribers, owners = group.subscribers(), ownership(group).owners
+    for topic in group.topics:
+        for number in range(topic.partitions):
+            owner = int(owners[topic.name][number])
+            yield {
+                "topic": topic.name,
+                "partition": number,
+                "weight": topic.weight(number),
+                "owner": None if owner == NO_OWNER else group.members[owner].id,
+                "subscribers": len(subscribers[topic.name]),
+            }
+
+
+@_rows.register
+def _(assignment: Assignment) -> Rows:
+    for member, partitions in assignment.items():
+        for topic, number in partitions:
+            yield {"member": member, "topic": topic, "partition": number}
+
+
+@_rows.register
+def _(solution: Solution) -> Rows:
+    for level in solution.levels:
+        yield {
+            "level": level.name,
+            "value": level.value,
+            "bound": level.bound,
+            "gap": level.gap,
+            "proven": level.is_proven,
+        }
+
+
+@_rows.register
+def _(comparison: Comparison) -> Rows:
+    for measure, gap in (*comparison.imbalance.items(), ("movement", comparison.movement)):
+        yield {
+            "case": comparison.case,
+            "assignor": comparison.assignor,
+            "measure": str(measure),
+            "greedy": gap.value,
+            "optimum": gap.optimum,
+            "gap": gap.gap,
+        }
+
+
+@_rows.register
+def _(frontier: Frontier) -> Rows:
+    measure = str(frontier.measure)
+    columns = ("moves", "moves bound", measure, f"{measure} bound", "proven")
+    return [dict(zip(columns, row, strict=True)) for row in frontier.table()]
+
+
+@_rows.register
+def _(plan: Plan) -> Rows:
+    return [dict(zip(MOVE_COLUMNS, row, strict=True)) for row in plan.move_rows()]
+
+
+def to_networkx(group: Group, assignment: Assignment | None = None) -> "nx.Graph[Any]":
+    """Return the bipartite graph between members and topics, or members and partitions.
+
+    Without an assignment, an edge connects a member with each topic that it consumes. With an
+    assignment, an edge connects a member with each of its partitions. Nodes are tuples
+    (``"member"``, id), (``"topic"``, name) and (``"partition"``, topic, number); the attribute
+    ``bipartite`` is 0 for members, else 1.
+
+    Examples
+    --------
+    >>> from kassay.reference.model.group import Member, Topic
+    >>> member = Member(id="a", subscription=("t",))
+    >>> group = Group(topics=(Topic(name="t", partitions=2),), members=(member,))
+    >>> sorted(to_networkx(group).edges)
+    [(('member', 'a'), ('topic', 't'))]
+    """
+    import networkx as nx  # noqa: PLC0415 - only graphs need it
+
+    require_group(group)
+    graph: nx.Graph[Any] = nx.Graph()
+    graph.add_nodes_from((("member", member.id) for member in group.members), bipartite=0)
+    if assignment is not None:
+        topics = group.topic_table()
+        for member_id, partitions in assignment.items():
+            for name, number in partitions:
+                node = ("partition", name, number)
+                graph.add_node(node, bipartite=1, weight=topics[name].weight(number))
+                graph.add_edge(("member", member_id), node)
+        return graph
+    for topic in group.topics:
+        graph.add_node(("topic", topic.name), bipartite=1, partitions=topic.partitions)
+    for name, indices in group.subscribers().items():
+        for index in indices:
+            graph.add_edge(("member", group.members[index].id), ("topic", name))
+    return graph
+
+
+def residual_network(group: Group, assignment: Assignment) -> "nx.MultiDiGraph[Any]":
+    """Return the residual flow network of an assignment as a networkx graph.
+
+    An edge from a member to a topic means that the member can give a partition of the topic, with
+    its number as attribute ``partitions``. An edge from a topic to a member means that the member
+    can take a partition of the topic. A path from a member to another one with a load that is
+    lower by two or more is an improving chain. Every partition has weight 1.
+
+    Raises
+    ------
+    UsageError
+        If the assignment is not valid for the group.
+    """
+    import networkx as nx  # noqa: PLC0415 - only graphs need it
+
+    require_group(group)
+    problem = build_problem(group)
+    network = build_network(problem)
+    counts = network.counts(problem.valid_placement(assignment))
+    graph: nx.MultiDiGraph[Any] = nx.MultiDiGraph()
+    loads = network.loads(counts).tolist()
+    for name, load in zip(network.member_ids, loads, strict=True):
+        graph.add_node(("member", name), load=load)
+    for tail, head, count in zip(
+        network.tail.tolist(), network.head.tolist(), counts.tolist(), strict=True
+    ):
+        topic = ("topic", network.topic_names[tail])
+        member = ("member", network.member_ids[head])
+        graph.add_edge(topic, member)
+        if count:
+            graph.add_edge(member, topic, partitions=count)
+    return graph
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """Wrapper of a Matplotlib figure that notebooks display."""
+
+    figure: "Figure"
+
+    def save(self, file: Path | str) -> None:
+        """Save the figure as SVG or PNG, depending on the file suffix."""
+        from kassay.experiments.plotting.matplotlib_figures import save_figure  # noqa: PLC0415
+
+        save_figure(self.figure, Path(file))
+
+    def _repr_svg_(self) -> str:
+        """Return the figure as SVG text, which Jupyter notebooks display."""
+        from kassay.experiments.plotting.matplotlib_figures import save_figure  # noqa: PLC0415
+
+        text = StringIO()
+        save_figure(self.figure, text)
+        return text.getvalue()
+
+
+def plot(value: Frontier | Plan | Solution | Assignment, *, title: str | None = None) -> Drawing:
+    """Draw a frontier (also that of a plan), or the loads of an assignment or solution.
+
+    The loads of an assignment are numbers of partitions.
+
+    Raises
+    ------
+    UsageError
+        If there is no figure of the value, or a solution has no assignment.
+    """
+    from kassay.experiments.plotting.matplotlib_figures import frontier_figure  # noqa: PLC0415
+
+    if isinstance(value, Plan):
+        curve, measure = frontier_curve(value), str(value.frontier.measure)
+        return Drawing(frontier_figure(curve, measure=measure, title=title or value.group.id))
+    if isinstance(value, Frontier):
+        curve = FrontierCurve.of(value)
+        return Drawing(frontier_figure(curve, measure=str(value.measure), title=title))
+    assignment = value.assignment if isinstance(value, Solution) else value
+    if not isinstance(assignment, Assignment):
+        raise UsageError(
+            "plot takes a frontier, plan, assignment or solution with an assignment, got "
+            f"{type(value).__name__}"
+        )
+    return Drawing(_loads_figure(assignment.loads(), title))
+
+
+def _loads_figure(loads: dict[str, int], title: str | None) -> "Figure":
+    from matplotlib.figure import Figure  # noqa: PLC0415 - loads for a second
+    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415
+
+    figure = Figure(figsize=(6.4, 1 + 0.26 * max(1, len(loads))), layout="constrained")
+    axes = figure.subplots()
+    axes.barh(range(len(loads)), list(map(float, loads.values())), color="#0b66a8", height=0.62)
+    axes.set_yticks(range(len(loads)), list(loads), fontsize=8)
+    axes.invert_yaxis()
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_xlabel("partitions")
+    axes.grid(axis="x", alpha=0.3)
+    axes.set_axisbelow(True)
+    if title:
+        axes.set_title(title, loc="left", fontsize=10)
+    return figure

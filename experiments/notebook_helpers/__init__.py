@@ -1,1 +1,0 @@
-"""Notebook helpers: convert groups and results to tables, graphs and figures."""
