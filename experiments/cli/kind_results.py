@@ -20,11 +20,11 @@ from kassay.experiments.cli.output import (
 from kassay.experiments.cli.process_each_group import (
     GroupResult,
     process_documents,
-    process_kind_documents,
 )
 from kassay.experiments.cli.run_control import print_note
 from kassay.experiments.cli.source_options import ParsedGroup, check_selected, read_source
 from kassay.experiments.counterexamples.document_hunt import DocumentCounterexample, DocumentHunt
+from kassay.experiments.counterexamples.random_documents import random_case
 from kassay.experiments.implementations.library_catalogue import kind_of_assignor
 from kassay.experiments.implementations.runner import run_on_document
 from kassay.experiments.kinds.current_state import PageTable, current_state, render_state_page
@@ -39,7 +39,7 @@ from kassay.reference.documents.kind_documents import (
     OtherKindError,
     read_kind_documents,
 )
-from kassay.reference.documents.text_files import name_of, open_text
+from kassay.reference.documents.text_files import STDIN, name_of, open_text
 from kassay.reference.model.errors import InputError
 from kassay.solver.limits import SearchLimits
 
@@ -90,20 +90,26 @@ def consumer_groups(
     if others is None or others.kind is Kind.CONSUMER:
         return _with_ids(file, read_source(file, options, selected=ids), options, ids)
     if others.kind is not None:
-        process_kind_documents(file, others.kind, others.process, output_format, others.layout)
+        if file != STDIN and not file.is_file():
+            raise InputError(
+                f"{file}: expected an existing file with documents of kind {others.kind}"
+            )
+        with open_text(file) as stream:
+            documents = read_kind_documents(stream, name=name_of(file), kind=others.kind)
+            process_documents(file, others.process, documents, output_format, others.layout)
         raise typer.Exit
-    found, groups = documents_of_other_kinds(read_source(file, options, selected=ids))
+    found, groups = _documents_of_other_kinds(read_source(file, options, selected=ids))
     if not found:
         return _with_ids(file, groups, options, ids)
-    documents = list(_with_ids(file, found, ImportOptions(), ids))
+    selected_documents = list(_with_ids(file, found, ImportOptions(), ids))
     process = others.process
     if others.output is not None:
-        process = _with_files(process, documents, others.output)
-    process_documents(file, process, documents, output_format, others.layout)
+        process = _with_files(process, selected_documents, others.output)
+    process_documents(file, process, selected_documents, output_format, others.layout)
     raise typer.Exit
 
 
-def documents_of_other_kinds(
+def _documents_of_other_kinds(
     groups: Iterable[ParsedGroup],
 ) -> tuple[list[ParsedDocument], Iterator[ParsedGroup]]:
     """Return the documents of a source with another kind than consumers.
@@ -430,7 +436,48 @@ _FORECAST_LAYOUT = TableLayout(
 )
 
 
-def documents_of_files(files: Iterable[Path], kind: Kind) -> Iterator[KindDocument]:
+@dataclass(frozen=True, slots=True)
+class RandomDocuments:
+    """Number of random documents, and their maximum numbers of places and tasks."""
+
+    number: int
+    places: int
+    tasks: int
+
+
+def hunt_other_kinds(
+    assignor: str,
+    *,
+    measure: str | None,
+    excess: int,
+    limits: SearchLimits,
+    files: Sequence[Path],
+    random: RandomDocuments,
+    output: Path,
+) -> None:
+    """Search documents for counterexamples of an assignor of another kind, and end the command.
+
+    The documents of files are searched, or else random ones.
+    """
+    kind = kind_of_assignor(assignor)
+    if (measure is None) is not (kind is Kind.CONSUMER):
+        raise typer.BadParameter(
+            "--measure requires an assignor of share groups, Streams or Connect, and such an "
+            "assignor requires --measure"
+        )
+    if measure is None:
+        return
+    sizes = {"places": random.places, "tasks": random.tasks}
+    documents = (
+        _documents_of_files(files, kind)
+        if files
+        else (random_case(kind, seed, assignor=assignor, **sizes) for seed in range(random.number))
+    )
+    _hunt(DocumentHunt(assignor, measure, limits, excess), documents, output)
+    raise typer.Exit
+
+
+def _documents_of_files(files: Iterable[Path], kind: Kind) -> Iterator[KindDocument]:
     """Yield the documents of files. Raise InputError for the first invalid one."""
     for file in files:
         with open_text(file) as stream:
@@ -440,9 +487,7 @@ def documents_of_files(files: Iterable[Path], kind: Kind) -> Iterator[KindDocume
                 yield document
 
 
-def hunt_documents(
-    search: DocumentHunt, documents: Iterable[KindDocument], directory: Path
-) -> None:
+def _hunt(search: DocumentHunt, documents: Iterable[KindDocument], directory: Path) -> None:
     """Write the counterexamples of a search to a directory, and print the smallest ones."""
     found: list[DocumentCounterexample] = []
     write_text(directory / "found.jsonl", "")

@@ -28,8 +28,7 @@ from kassay.experiments.cli.run_control import (
     stop_on_interrupt,
 )
 from kassay.experiments.cli.source_options import GroupSource, ParsedGroup, read_source
-from kassay.reference.documents.kind_documents import Kind, KindDocument, read_kind_documents
-from kassay.reference.documents.text_files import STDIN, name_of, open_text
+from kassay.reference.documents.text_files import name_of
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import (
@@ -112,21 +111,6 @@ def _without_time(value: object) -> object:
         case list() | tuple():
             return [_without_time(one) for one in value]
     return value
-
-
-def process_kind_documents(
-    file: Path,
-    kind: Kind,
-    process: Callable[[KindDocument], GroupResult],
-    output_format: Format,
-    layout: TableLayout,
-) -> None:
-    """Process each document of another kind than consumer groups, like `process_each_group`."""
-    if file != STDIN and not file.is_file():
-        raise InputError(f"{file}: expected an existing file with documents of kind {kind}")
-    with open_text(file) as stream:
-        documents = read_kind_documents(stream, name=name_of(file), kind=kind)
-        process_documents(file, process, documents, output_format, layout)
 
 
 def process_documents(

@@ -13,7 +13,7 @@ from kassay.experiments.cli.assignor_options import (
     assignor_option,
     cases_option,
 )
-from kassay.experiments.cli.kind_results import documents_of_files, hunt_documents
+from kassay.experiments.cli.kind_results import RandomDocuments, hunt_other_kinds
 from kassay.experiments.cli.option_groups import known_names, option
 from kassay.experiments.cli.output import (
     TableOptions,
@@ -26,7 +26,6 @@ from kassay.experiments.cli.run_control import BAD_INPUT, print_note
 from kassay.experiments.cli.search_options import LimitOptions
 from kassay.experiments.cli.source_options import read_group_documents
 from kassay.experiments.cli.spark_options import SparkOptions, tasks_option
-from kassay.experiments.counterexamples.document_hunt import DocumentHunt
 from kassay.experiments.counterexamples.find_counterexample import (
     EXHAUSTIVE,
     CaseSearch,
@@ -41,11 +40,9 @@ from kassay.experiments.counterexamples.gallery import (
     gallery,
     render_gallery,
 )
-from kassay.experiments.counterexamples.random_documents import random_case
 from kassay.experiments.counterexamples.shrinking import size_of
 from kassay.experiments.implementations.library_catalogue import (
     is_custom_assignor,
-    kind_of_assignor,
 )
 from kassay.experiments.spark.counterexample_search import search_cases
 from kassay.experiments.spark.session import spark_session
@@ -53,7 +50,6 @@ from kassay.experiments.study.cases import Cases, JoinedCases, ListedCases, case
 from kassay.experiments.study.families.all_families import FAMILIES
 from kassay.experiments.study.output_reader import check_writable
 from kassay.reference.documents.json_codec import group_document, parse_group
-from kassay.reference.documents.kind_documents import Kind
 from kassay.reference.model.errors import UsageError
 
 _FAMILIES = (EXHAUSTIVE, *FAMILIES)
@@ -136,23 +132,15 @@ def hunt(
     Example: `kassay hunt --assignor sticky --family small-worlds -o out/hunt`
     """
     name = custom.single(options.assignor)
-    kind = kind_of_assignor(name)
-    if kind is not Kind.CONSUMER or options.measure is not None:
-        if options.measure is None or kind is Kind.CONSUMER:
-            raise typer.BadParameter(
-                "--measure requires an assignor of share groups, Streams or Connect, and such an "
-                "assignor requires --measure"
-            )
-        search = DocumentHunt(name, options.measure, limits.case_limits(), options.excess)
-        sizes = {"places": options.members, "tasks": options.partitions}
-        hunt_documents(
-            search,
-            documents_of_files(options.groups, kind)
-            if options.groups
-            else (random_case(kind, n, assignor=name, **sizes) for n in range(options.cases)),
-            options.output,
-        )
-        return
+    hunt_other_kinds(
+        name,
+        measure=options.measure,
+        excess=options.excess,
+        limits=limits.case_limits(),
+        files=options.groups or (),
+        random=RandomDocuments(options.cases, places=options.members, tasks=options.partitions),
+        output=options.output,
+    )
     target = CounterexampleOptions(
         assignor=name,
         shortcoming=options.shortcoming,
