@@ -28,20 +28,15 @@ def doctor() -> None:
 
     Example: `kassay doctor`
     """
-    checks: dict[str, Callable[[], object]] = {
-        name: partial(import_module, name) for name in MODULES
-    }
-    if find_spec("pyspark"):
-        checks |= {name: partial(import_module, name) for name in SPARK_MODULES}
-        checks |= {"Java": _check_java, "memory": _check_memory}
-    problems = {name: _problem(check) for name, check in checks.items()}
-    typer.echo(f"Python {platform.python_version()}")
-    for name, problem in problems.items():
+    problems = {name: _problem(partial(import_module, name)) for name in MODULES}
+    if has_spark := find_spec("pyspark") is not None:
+        problems |= {name: _problem(partial(import_module, name)) for name in SPARK_MODULES}
+        problems |= {"Java": _problem(_check_java), "memory": _problem(_check_memory)}
+    for name, problem in {"Python " + platform.python_version(): None, **problems}.items():
         typer.echo(f"{name}: {problem or 'ok'}")
-    if "Java" not in checks:
+    if not has_spark:
         typer.echo("Spark: optional; run: pip install 'kassay[spark]'")
-    if any(problems.values()):
-        raise typer.Exit(NOT_REACHED)
+    raise typer.Exit(NOT_REACHED if any(problems.values()) else 0)
 
 
 def _problem(check: Callable[[], object]) -> str | None:
@@ -55,11 +50,11 @@ def _problem(check: Callable[[], object]) -> str | None:
 
 
 def _check_java() -> None:
-    subprocess.run([find_java() / "bin" / "java", "-version"], capture_output=True, check=True)  # noqa: S603
+    subprocess.run([find_java() / "bin/java", "-version"], capture_output=True, check=True)  # noqa: S603
 
 
 def _check_memory() -> None:
-    text = MEMORY_FILE.read_text(encoding="utf-8") if MEMORY_FILE.exists() else ""
+    text = MEMORY_FILE.read_text() if MEMORY_FILE.exists() else ""
     kilobytes = re.search(r"MemAvailable: +(\d+)", text)
     if kilobytes and int(kilobytes[1]) < 3 << 20:  # Spark's driver and two Python workers
         raise RunError("less than 3 GiB are free: free memory, or use --master 'local[1]'")

@@ -1,6 +1,5 @@
 """``kassay ladder``: list the numbers of members at which the maximum load drops."""
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -35,14 +34,12 @@ from kassay.experiments.planning.scenarios.drain_time import (
     lag_of,
     spread_backlog,
 )
+from kassay.experiments.planning.scenarios.member_ladder import ladder_record
 from kassay.reference.documents.text_files import STDIN
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_annotations import WeightSource
-from kassay.solver.limits import SearchBudget
-from kassay.solver.sizing.limiting_partition import limiting_partition
-from kassay.solver.sizing.load_by_member_count import Ladder, Rung, load_by_member_count
-from kassay.solver.solution import value_and_bound
+from kassay.solver.sizing.load_by_member_count import Ladder, load_by_member_count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,11 +90,6 @@ class LadderOptions(TableOptions):
     lag_threshold: int = option(10, "Lag per replica in the manifest, in messages.", min=1)
     output_format: Format = format_option(Format.JSONL)
 
-    @property
-    def has_all_numbers(self) -> bool:
-        """Return whether no option excludes a useful number of members."""
-        return self.first == 1 and self.last is None
-
 
 def ladder(
     options: LadderOptions,
@@ -142,27 +134,16 @@ def ladder(
     lags = _lags(source.file, drain, replace(source, weights=WeightSource.LAG.value))
 
     def process(group: Group) -> GroupResult:
-        budget = SearchBudget.start(search.limits(), search.seed)
-        within = budget.part(1 / 2).rest()
-        found = find(group, first=options.first, last=options.last, limits=within)
-        backlog = _backlog(group, drain, lags)
-        record = _record(group, found, backlog)
-        limiting = limiting_partition(group, limits=budget.rest(), seed=search.seed)
-        record["limiting_partition"] = None if limiting is None else limiting.record()
-        topics, not_proven = {}, []
-        alone = list(_topics_alone(group))
-        for index, (name, topic) in enumerate(alone):
-            if budget.limits.is_stopped:
-                break
-            rungs = found.rungs
-            if len(alone) > 1 or not options.has_all_numbers:
-                PROGRESS(f"topic {name}")
-                within = budget.part(1 / (len(alone) - index)).rest()
-                rungs = find(topic, with_moves=False, limits=within).rungs
-            topics[name] = [rung.members for rung in rungs]
-            if not all(rung.is_proven for rung in rungs):
-                not_proven.append(name)
-        record |= {"topics": topics, "topics_not_proven": not_proven}
+        record = ladder_record(
+            group,
+            find,
+            first=options.first,
+            last=options.last,
+            backlog=_backlog(group, drain, lags),
+            limits=search.limits(),
+            seed=search.seed,
+            progress=PROGRESS,
+        )
         return GroupResult(record)
 
     layout = TableLayout(
@@ -225,44 +206,6 @@ def _backlog(
         produced=Fraction(str(drain.produce_rate)),
         consumed=Fraction(str(drain.consume_rate)),
     )
-
-
-def _topics_alone(group: Group) -> Iterator[tuple[str, Group]]:
-    """Yield each consumed topic, and the group without all other topics."""
-    subscribers = group.subscribers()
-    for topic in group.topics:
-        if subscribers[topic.name] and topic.partitions:
-            yield topic.name, replace(group, topics=(topic,))
-
-
-def _record(group: Group, found: Ladder, backlog: Backlog | None) -> dict[str, object]:
-    current = len(group.members)
-    wasted = [rung for rung in found.rungs if rung.members <= current <= rung.last]
-    return {
-        "id": group.id,
-        "current": current,
-        "from": found.first,
-        "to": found.last,
-        "wasted_members": current - wasted[0].members if wasted else None,
-        "steps": [_step(rung, backlog) for rung in found.rungs],
-    }
-
-
-def _step(rung: Rung, backlog: Backlog | None) -> dict[str, object]:
-    step: dict[str, object] = {
-        "members": rung.members,
-        "equal_up_to": rung.last,
-        "makespan": value_and_bound(rung.makespan),
-        "drop_proven": rung.is_proven,
-        "movement": value_and_bound(rung.movement),
-        "placed": rung.placed,
-        "limiting_partition": rung.limiting_partition,
-        "movement_from_previous": value_and_bound(rung.moves_from_previous),
-    }
-    if backlog is not None:
-        seconds = backlog.drain_seconds(rung.group, rung.assignment)
-        step["drain_seconds"] = None if seconds is None else math.ceil(seconds)
-    return step
 
 
 def _rows(record: Record) -> Iterator[Sequence[object]]:

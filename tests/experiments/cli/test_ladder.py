@@ -42,10 +42,10 @@ def test_numbers_for_a_topic_that_are_not_proven_are_marked(kassay, write_groups
     weights = [258, 85, 77, 288, 67, 108, 126, 141, 69, 148, 112, 338, 61, 420, 71, 275, 114, 309]
     topic = {"partitions": len(weights), "weights": weights}
     path = write_groups(GROUP | {"topics": {"t": topic, "u": 2}})
-    done = kassay("ladder", path, "--format", "table", "--time-limit", 0)
+    done = kassay("ladder", path, "--format", "table", "--work", 0)
     assert "t alone (not proven): " in done.out
     assert "u alone: 1, 2" in done.out
-    assert kassay("ladder", path, "--time-limit", 0).record["topics_not_proven"] == ["t"]
+    assert kassay("ladder", path, "--work", 0).record["topics_not_proven"] == ["t"]
 
 
 def test_the_table_marks_the_current_number(run):
