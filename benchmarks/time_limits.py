@@ -20,7 +20,7 @@ from benchmarks.weighted_groups import log_normal
 from kassay.experiments.comparison.compare import compare
 from kassay.experiments.planning.group_plan.plan import plan
 from kassay.experiments.planning.scenarios.what_if import Scenario, what_if
-from kassay.experiments.planning.survey.survey_group import survey_group
+from kassay.experiments.planning.survey.survey_groups import survey_group
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
 from kassay.solver.constraints import Constraint, MaxMoves

@@ -31,7 +31,7 @@ from kassay.experiments.kinds.current_state import PageTable, current_state, ren
 from kassay.experiments.kinds.group_kind import ForecastFunction, ForecastRequest
 from kassay.experiments.kinds.measures import KindComparison
 from kassay.experiments.kinds.registry import KINDS, compare_assignor
-from kassay.experiments.planning.plan_output.plan_files import PLAN_PAGE, directory_names
+from kassay.experiments.planning.plan_output.render_plan import PLAN_PAGE, directory_names
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.reference.documents.kind_documents import (
     Kind,

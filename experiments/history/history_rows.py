@@ -8,7 +8,7 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any
 
-from kassay.experiments.comparison.comparison_row import ComparisonRow, comparison_row
+from kassay.experiments.comparison.comparison_result import ComparisonRow, comparison_row
 from kassay.experiments.comparison.optimum import LIMITS, CaseLimits
 from kassay.experiments.history.generations import (
     Generation,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 from zlib import crc32
 
-from kassay.experiments.comparison.comparison_row import ComparisonRow
+from kassay.experiments.comparison.comparison_result import ComparisonRow
 from kassay.experiments.study.evaluate_event_stream import HINDSIGHT
 from kassay.experiments.study.tables import (
     CaseRecord,

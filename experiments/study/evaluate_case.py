@@ -17,8 +17,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from kassay.experiments.comparison.compare import Comparer
-from kassay.experiments.comparison.comparison_result import Comparison
-from kassay.experiments.comparison.comparison_row import ComparisonRow, comparison_row
+from kassay.experiments.comparison.comparison_result import (
+    Comparison,
+    ComparisonRow,
+    comparison_row,
+)
 from kassay.experiments.comparison.optimum import LIMITS, CaseLimits, solve_optimum
 from kassay.experiments.implementations.installation import NotInstalledError
 from kassay.experiments.implementations.runner import Ending, StableResult, run_until_stable

@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from kassay.experiments.comparison.comparison_result import (
     ComparedValue,
+    ComparisonRow,
     FrontDistance,
 )
-from kassay.experiments.comparison.comparison_row import ComparisonRow
 from kassay.experiments.implementations.runner import Ending
 from kassay.reference.assignors import ASSIGNORS, Goal, Release
 

@@ -17,8 +17,8 @@ from kassay.experiments.planning.configuration_forecast import planned_members
 from kassay.experiments.planning.planned_events.event_forecast import (
     EventForecast,
     forecast_events,
+    planned_rebalances,
 )
-from kassay.experiments.planning.planned_events.planned_rebalances import planned_rebalances
 from kassay.experiments.simulation.script import TopicPlan, parse_planned_events
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster

@@ -11,7 +11,7 @@ from jpype import JClass
 
 from kassay.experiments.cli import main
 from kassay.experiments.planning.group_plan.plan import plan
-from kassay.experiments.planning.plan_output.plan_files import static_assignment
+from kassay.experiments.planning.plan_output.render_plan import static_assignment
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from tests.conformance.admin import administrator
 from tests.conformance.broker import running_cluster

@@ -25,13 +25,14 @@ from kassay.experiments.cli.source_options import GroupSource, read_valid_groups
 from kassay.experiments.comparison.library_agreement import (
     Agreement,
     AgreementCounts,
+    ReleaseResult,
     Runs,
     add_agreements,
     empty_counts,
+    run_releases,
     sorted_loads,
 )
 from kassay.experiments.comparison.optimum import CaseLimits
-from kassay.experiments.comparison.release_results import ReleaseResult, run_releases
 from kassay.experiments.implementations.installation import installed_versions
 from kassay.experiments.implementations.library_catalogue import Library, parse_library_assignor
 from kassay.experiments.study.cases import cases_of

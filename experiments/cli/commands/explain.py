@@ -30,7 +30,7 @@ from kassay.experiments.implementations.library_catalogue import (
     is_library_assignor,
 )
 from kassay.experiments.implementations.runner import run_until_stable
-from kassay.experiments.planning.moves.explain_weighted_assignment import (
+from kassay.experiments.planning.moves.explain_moves import (
     WeightedExplanation,
     explain_weighted,
 )

@@ -26,9 +26,10 @@ from kassay.experiments.cli.source_options import SelectedGroups
 from kassay.experiments.kinds.group_kind import ForecastRequest
 from kassay.experiments.planning.configuration_forecast import (
     DEFAULT_CHANGES,
+    Criterion,
     RestartSettings,
+    forecast_record,
 )
-from kassay.experiments.planning.forecast_recommendation import Criterion, forecast_record
 from kassay.reference.assignors import ASSIGNORS, NEWEST_ASSIGNORS, RebalanceProtocol
 from kassay.reference.model.group import Group
 from kassay.solver.limits import SearchLimits

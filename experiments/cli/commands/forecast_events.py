@@ -11,9 +11,9 @@ from kassay.experiments.cli.output import Format, Record, TableLayout, directory
 from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
 from kassay.experiments.cli.run_control import STOP, print_note
 from kassay.experiments.cli.source_options import SelectedGroups
-from kassay.experiments.planning.plan_output.plan_files import directory_names
-from kassay.experiments.planning.planned_events.event_forecast import forecast_events
-from kassay.experiments.planning.planned_events.planned_rebalances import (
+from kassay.experiments.planning.plan_output.render_plan import directory_names
+from kassay.experiments.planning.planned_events.event_forecast import (
+    forecast_events,
     load_planned_events,
     planned_rebalances,
 )

@@ -37,12 +37,11 @@ from kassay.experiments.cli.search_options import ObjectiveOptions, SearchOption
 from kassay.experiments.cli.source_options import SelectedGroups
 from kassay.experiments.kinds.group_kind import ForecastRequest
 from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
-from kassay.experiments.planning.preparation.planning_start import (
+from kassay.experiments.planning.preparation.plan_verdict import (
     UnplannableGroupError,
     check_planning_start,
 )
-from kassay.experiments.planning.scenarios.group_changes import mean_weight
-from kassay.experiments.planning.scenarios.scenario_spec import ScenarioSpec
+from kassay.experiments.planning.scenarios.group_changes import ScenarioSpec, mean_weight
 from kassay.experiments.planning.scenarios.what_if import (
     ScenarioResult,
     current_state,

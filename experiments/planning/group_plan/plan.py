@@ -6,16 +6,20 @@ from fractions import Fraction
 from itertools import islice
 
 from kassay.experiments.comparison.optimum import LIMITS, CaseLimits, keep_owners
-from kassay.experiments.planning.group_plan.actions import effective_actions
-from kassay.experiments.planning.group_plan.assignor_outcomes import (
+from kassay.experiments.planning.group_plan.actions import (
     AssignorOutcome,
     assignment_metrics,
     assignor_outcomes,
+    effective_actions,
 )
-from kassay.experiments.planning.group_plan.plan_alternatives import plan_options, scheduled_measure
-from kassay.experiments.planning.group_plan.plan_result import GrowthSizing, Plan
+from kassay.experiments.planning.group_plan.plan_result import (
+    GrowthSizing,
+    Plan,
+    plan_options,
+    scheduled_measure,
+)
 from kassay.experiments.planning.group_plan.rack_locality import compare_racks, minimum_cross_rack
-from kassay.experiments.planning.moves.explained_steps import move_steps
+from kassay.experiments.planning.moves.explain_moves import move_steps
 from kassay.experiments.planning.moves.move_schedule import (
     after_batches,
     moves_between,

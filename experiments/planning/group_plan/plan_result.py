@@ -1,30 +1,175 @@
-"""Data classes of a plan for one group: planned assignment, moves and alternatives."""
+"""Data classes of a plan: planned assignment, moves, alternatives and loads of hosts."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 
-from kassay.experiments.planning.group_plan.actions import RecommendedAction
-from kassay.experiments.planning.group_plan.assignor_outcomes import (
+from kassay.experiments.comparison.optimum import keep_owners
+from kassay.experiments.planning.group_plan.actions import (
     AssignmentMetrics,
     AssignorOutcome,
+    RecommendedAction,
+    assignment_metrics,
 )
-from kassay.experiments.planning.group_plan.plan_alternatives import PlanOption, scheduled_measure
 from kassay.experiments.planning.group_plan.rack_locality import RackLocality
-from kassay.experiments.planning.moves.explained_steps import MoveStep
-from kassay.experiments.planning.moves.move_schedule import Move, MoveBatch
+from kassay.experiments.planning.moves.explain_moves import MoveStep
+from kassay.experiments.planning.moves.move_schedule import Move, MoveBatch, schedule_moves
 from kassay.experiments.planning.preparation.plan_verdict import Verdict, plan_condition
 from kassay.reference.documents.csv_writer import write_csv
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import member_units
+from kassay.reference.model.metrics import Measure, host_units, load_vector, member_units
 from kassay.solver.constraints import Constraint
-from kassay.solver.frontier.frontier_points import Frontier
+from kassay.solver.frontier.frontier_points import Frontier, FrontierPoint
 from kassay.solver.objective import Level
 from kassay.solver.sizing.limiting_partition import LimitingPartition
 from kassay.solver.sizing.member_loss import MemberLosses
 from kassay.solver.sizing.members_needed import Sizing
 from kassay.solver.solution import LevelValue, Solution, value_and_bound
+
+FEW_MOVES = 10
+"""Maximum number of moves of the option `FEWER_MOVES`."""
+RECOMMENDED, FEWER_MOVES = "plan", "at most ten moves"
+BALANCED, ALMOST_BALANCED = "minimum imbalance", "lowest imbalance found"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanOption:
+    """Option of a plan: an assignment with its imbalance, moves and their lower bounds.
+
+    The bound on imbalance holds for the option's number of moves or fewer; the bound on moves
+    for the option's imbalance or less.
+    """
+
+    name: str
+    assignment: Assignment = field(repr=False)
+    metrics: AssignmentMetrics
+    imbalance: LevelValue
+    movement: LevelValue
+    batches: tuple[MoveBatch, ...] = field(repr=False)
+
+    def record(self) -> dict[str, object]:
+        """Return the option as a JSON object."""
+        return {
+            "option": self.name,
+            "makespan": self.metrics.makespan,
+            "imbalance": value_and_bound(self.imbalance),
+            "movement": value_and_bound(self.movement),
+            "batches": [batch.record() for batch in self.batches],
+        }
+
+
+def plan_options(
+    group: Group, solution: Solution, optimum: Solution, frontier: Frontier
+) -> tuple[PlanOption, ...]:
+    """List the planned assignment and alternatives, in ascending order of moves."""
+    measure = scheduled_measure(Measure(solution.imbalance.name))
+    values = (solution.movement.value, solution.imbalance.value)
+    chosen = next(
+        (one for one in frontier.points if (one.movement.value, one.imbalance.value) == values),
+        solution,
+    )
+    found: list[tuple[str, Solution | FrontierPoint]] = [(RECOMMENDED, chosen)]
+    few = [point for point in frontier.points if point.movement.value <= FEW_MOVES]
+    top = optimum.movement.value
+    if few and top > FEW_MOVES and few[-1].movement.value != solution.movement.value:
+        found.append((FEWER_MOVES, _within_few_moves(frontier, len(few))))
+    planned = (solution.imbalance.value, solution.movement.value)
+    if planned != (optimum.imbalance.value, top):
+        is_proven = optimum.imbalance.gap == 0
+        found.append((BALANCED if is_proven else ALMOST_BALANCED, optimum))
+    return tuple(
+        PlanOption(
+            name=name,
+            assignment=one.assignment,
+            metrics=assignment_metrics(group, one.assignment),
+            imbalance=one.imbalance,
+            movement=one.movement,
+            batches=schedule_moves(group, one.assignment, measure=measure),
+        )
+        for name, one in found
+        if one.assignment is not None
+    )
+
+
+def _within_few_moves(frontier: Frontier, count: int) -> FrontierPoint:
+    """Return the last of the first points, with a bound for `FEW_MOVES` moves.
+
+    The bound of the next point holds for more moves than these.
+    """
+    point = frontier.points[count - 1]
+    if frontier.complete or point.movement.value == FEW_MOVES:
+        return point
+    bound = min((one.imbalance.bound for one in frontier.points[count : count + 1]), default=0)
+    return replace(point, imbalance=replace(point.imbalance, bound=bound))
+
+
+def scheduled_measure(measure: Measure) -> Measure:
+    """Return the measure that the schedule shows: for leximax, the sum of squares."""
+    return Measure.SUM_OF_SQUARES if measure is Measure.LEXIMAX else measure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostLoad:
+    """Loads of one host: the sums of the loads of its members.
+
+    A relative load is the load divided by the speed of the host, which is the sum of the speeds
+    of its members; see `kassay.reference.model.metrics.LoadUnits`.
+    """
+
+    host: str
+    members: int
+    speed: int
+    current: int
+    planned: int
+    relative_current: int
+    relative_planned: int
+
+
+def host_loads(group: Group, planned: Assignment) -> tuple[HostLoad, ...]:
+    """Return the loads of each host, the highest relative load first.
+
+    Return nothing if there is only one host, or if no host has several members.
+
+    Examples
+    --------
+    >>> from kassay.reference.model.group_annotations import Client
+    >>> from kassay.reference.model.group import Member, Topic
+    >>> members = tuple(
+    ...     Member(id=id, subscription=("t",), client=Client(host=host))
+    ...     for id, host in (("a", "x"), ("b", "x"), ("c", "y"))
+    ... )
+    >>> group = Group(topics=(Topic(name="t", partitions=3),), members=members)
+    >>> plan = Assignment({"a": [("t", 0)], "b": [("t", 1)], "c": [("t", 2)]})
+    >>> [(one.host, one.members, one.planned) for one in host_loads(group, plan)]
+    [('x', 2, 2), ('y', 1, 1)]
+    """
+    hosts = host_units(group)
+    if not 1 < len(hosts.names) < len(hosts.unit_of):
+        return ()
+    speeds = [0] * len(hosts.names)
+    for unit, index in zip(hosts.unit_of, group.participant_indices, strict=True):
+        speeds[unit] += group.members[index].speed
+    before, after = (
+        hosts.loads(load_vector(group, assignment)) for assignment in (keep_owners(group), planned)
+    )
+    columns = (speeds, before, after, hosts.relative_loads(before), hosts.relative_loads(after))
+    rows = (
+        HostLoad(
+            host=name,
+            members=hosts.unit_of.count(unit),
+            speed=speed,
+            current=current,
+            planned=then,
+            relative_current=relative_current,
+            relative_planned=relative_then,
+        )
+        for unit, (name, speed, current, then, relative_current, relative_then) in enumerate(
+            zip(hosts.names, *columns, strict=True)
+        )
+    )
+    return tuple(sorted(rows, key=lambda row: (-row.relative_current, row.host)))
+
 
 MOVE_COLUMNS = ("batch", "topic", "partition", "from", "to", "weight", "maximum load after")
 """Columns of the table of moves."""

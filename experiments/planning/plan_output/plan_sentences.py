@@ -1,23 +1,35 @@
-"""Describe a plan in sentences: benefit, options and ignored objectives."""
+"""Sentences and values of a plan for pages, tickets and texts, and commands that follow it."""
 
-from collections.abc import Iterable, Iterator
+import json
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
 
 from kassay.experiments.planning.group_plan.actions import compared_measures
-from kassay.experiments.planning.group_plan.host_loads import host_loads
-from kassay.experiments.planning.group_plan.plan_alternatives import (
+from kassay.experiments.planning.group_plan.plan_result import (
     ALMOST_BALANCED,
     BALANCED,
+    FEW_MOVES,
     RECOMMENDED,
+    Plan,
     PlanOption,
+    host_loads,
+    loads_csv,
+    moves_csv,
 )
-from kassay.experiments.planning.group_plan.plan_result import Plan
-from kassay.experiments.planning.plan_output.further_commands import SHOWN_ACTIONS, has_forecast
+from kassay.experiments.planning.preparation.identify_assignor import (
+    identify_assignor,
+    runs_in_client,
+)
 from kassay.experiments.planning.preparation.plan_verdict import count_of
 from kassay.experiments.planning.preparation.planning_levels import level_words
+from kassay.experiments.plotting.svg_drawings import FrontierCurve, draw_assignment, frontier_svg
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_annotations import Assumed, WeightSource
 from kassay.reference.model.group_remarks import rebalance_caveat
-from kassay.reference.model.metrics import Measure, host_units, shown
+from kassay.reference.model.metrics import Measure, host_units, member_units, relative_loads, shown
 from kassay.solver.constraints import MaxMoves
 from kassay.solver.objective import HOST_LEVELS, Movement
 from kassay.solver.solution import LevelValue
@@ -262,3 +274,173 @@ def weight_text(plan: Plan) -> str:
     if "--weights lag" in others and "Lag is a backlog" not in text:
         text += ", but lag is a backlog, not a load"
     return text
+
+
+SHOWN_ACTIONS = 3
+"""Number of effective actions that a plan shows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanArguments:
+    """Arguments of ``kassay plan`` for a group, to be used in further commands.
+
+    ``source`` has the source and the options of its data. ``selected`` selects the group, and
+    ``objective`` has the options of the objective.
+    """
+
+    source: tuple[str, ...] = ("SOURCE",)
+    selected: tuple[str, ...] = ()
+    objective: tuple[str, ...] = ()
+
+
+NO_ARGUMENTS = PlanArguments()
+"""Arguments for a plan whose source is not known."""
+
+
+def further_commands(plan: Plan, directory: str | None, given: PlanArguments) -> Iterator[str]:
+    """Yield commands for the written plan in ``directory``, if given, and for the plan's source."""
+    group = [*given.source, *given.selected]
+    arguments = shlex.join([*group, *given.objective])
+    if directory is None:
+        yield f"kassay plan {arguments} -o plan"
+    else:
+        yield f"kassay compare {shlex.quote(f'{directory}/after.jsonl')} --format table"
+    if plan.movement > FEW_MOVES:
+        few = f"--max-moves {FEW_MOVES} -o plan-{FEW_MOVES}"
+        yield f"kassay plan {arguments} {few}"
+    if has_forecast(plan):
+        own = identify_assignor(plan.group).name
+        current = "" if own is not None else " --current ASSIGNOR"
+        yield f"kassay forecast {shlex.join(group)}{current} --format table"
+    if plan.group.weight_source is not WeightSource.LAG:
+        like = "" if plan.group.has_equal_speeds else " --like MEMBER"
+        yield f"kassay what-if {arguments} --members +0..+2{like} --format table"
+
+
+def has_forecast(plan: Plan) -> bool:
+    """Return whether an effective action is a change that ``kassay forecast`` simulates."""
+    own = identify_assignor(plan.group)
+    is_known = own.name is None or (own.port is not None and runs_in_client(own.port))
+    return is_known and any(one.changes_assignor for one in plan.actions[:SHOWN_ACTIONS])
+
+
+_MAX_DRAWN_PARTITIONS = 150
+
+
+def page_context(plan: Plan, names: Mapping[str, str]) -> dict[str, object]:
+    """Compute the template values that only the HTML page uses.
+
+    ``names`` are short names of the members.
+    """
+    is_drawn = plan.group.partition_count <= _MAX_DRAWN_PARTITIONS
+    rows = _load_rows(plan)
+    return {
+        "rows": rows,
+        "host_of": {one.id: one.client.host for one in plan.group.members},
+        "choice": _move_choice(plan, [str(row["member"]) for row in rows]),
+        "drawing": draw_assignment(
+            plan.group,
+            plan.assignment,
+            title="Planned assignment",
+            names=names,
+        )
+        if is_drawn
+        else "",
+        "frontier_svg": frontier_svg(
+            frontier_curve(plan), measure=level_words(plan.frontier.measure)
+        )
+        if len(plan.frontier.points) > 1
+        else "",
+        "has_prefixes": len(plan.imbalance_by_moves()) > 1,
+        "frontier_csv": "moves,imbalance,bound\n"
+        + "".join(
+            f"{row.moves},{row.imbalance},{row.imbalance_bound}\n" for row in plan.frontier.table()
+        ),
+        "moves_csv": moves_csv(plan),
+        "loads_csv": loads_csv(plan),
+    }
+
+
+def _move_choice(plan: Plan, members: Sequence[str]) -> Markup | None:
+    """Return the data with which the page shows the loads after any number of moves, as JSON.
+
+    ``members`` are the members in the order of the load table. The loads before the first
+    move include the partitions without an owner, which the plan assigns first. The result is None
+    for a plan without moves.
+    """
+    row_of = {member: row for row, member in enumerate(members)}
+    moves = [
+        (row_of[move.source], row_of[move.target], move.weight)
+        for batch in plan.batches
+        for move in batch.moves
+        if move.source is not None
+    ]
+    if not moves:
+        return None
+    loads = [plan.planned.loads[member] for member in members]
+    for source, target, weight in moves:
+        loads[source] += weight
+        loads[target] -= weight
+    measure, units = plan.frontier.measure, member_units(plan.group)
+    has_points = measure is Measure.MAKESPAN or (
+        measure is Measure.SUM_OF_SQUARES and units.has_equal_speeds
+    )
+    points = [
+        (
+            row.moves,
+            *(shown(measure, one, plan.group) for one in (row.imbalance, row.imbalance_bound)),
+        )
+        for row in plan.frontier.table()
+        if has_points
+    ]
+    speed_of = {member.id: member.speed for member in plan.group.members}
+    speeds = [speed_of[member] for member in members]
+    text = json.dumps(
+        {
+            "loads": loads,
+            "moves": moves,
+            "speeds": speeds,
+            "measure": str(measure),
+            "frontier": points,
+        },
+        separators=(",", ":"),
+    )
+    return Markup(text)  # noqa: S704 - only numbers and the name of a measure
+
+
+def frontier_curve(plan: Plan) -> FrontierCurve:
+    """Collect the data for drawing a plan's frontier: points, bounds and planned moves."""
+    curve, units = (
+        FrontierCurve.of(plan.frontier, plan.imbalance_by_moves()),
+        member_units(plan.group),
+    )
+    if plan.frontier.measure is not Measure.MAKESPAN or units.has_equal_speeds:
+        return curve
+    points, bounds, prefixes = (
+        [(moves, round(units.shown(load))) for moves, load in each]
+        for each in (curve.points, curve.bounds, curve.prefixes)
+    )
+    return FrontierCurve(points=points, bounds=bounds, prefixes=prefixes)
+
+
+def _load_rows(plan: Plan) -> list[dict[str, object]]:
+    """Return the rows of the load table. Percentages refer to the maximum of both assignments.
+
+    If members differ in speed, percentages and overloads are those of relative loads.
+    """
+    planned = plan.planned
+    maximum = max(plan.current.makespan, planned.makespan, 1)
+    before, after = (
+        relative_loads(plan.group, each) for each in (plan.current.loads, planned.loads)
+    )
+    return [
+        {
+            "member": member,
+            "current": load,
+            "planned": planned.loads[member],
+            "current_percent": round(100 * before[member] / maximum, 1),
+            "planned_percent": round(100 * after[member] / maximum, 1),
+            "is_overloaded": before[member] > planned.makespan,
+        }
+        for member, load in sorted(plan.current.loads.items(), key=lambda one: (-one[1], one[0]))
+    ]

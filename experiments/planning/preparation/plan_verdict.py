@@ -1,4 +1,4 @@
-"""Verdict on a plan in one sentence, with the condition under which it holds."""
+"""Determine whether a group can be planned, and state the result of a plan in one sentence."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,9 +6,15 @@ from dataclasses import dataclass
 from kassay.experiments.comparison.optimum import keep_owners
 from kassay.experiments.planning.preparation.planning_levels import level_words, makespan_of
 from kassay.reference.model.assignment import Assignment, movement
+from kassay.reference.model.errors import KassayError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_annotations import Protocol
-from kassay.reference.model.group_remarks import condition, is_rebalancing, other_reading
+from kassay.reference.model.group_remarks import (
+    condition,
+    is_rebalancing,
+    other_reading,
+    streams_caveat,
+)
 from kassay.reference.model.metrics import LoadUnits, Measure, measures, member_units
 from kassay.reference.model.ownership import ownership
 from kassay.solver.constraints import Constraint, group_constraints
@@ -26,6 +32,55 @@ from kassay.solver.objective import (
 from kassay.solver.problem import build_problem
 from kassay.solver.solution import LevelValue, Solution, Status
 from kassay.solver.solve import solve
+
+_ADVICE = "describe the group again when its state is Stable"
+
+
+class UnplannableGroupError(KassayError, LookupError):
+    """Error: a group has no plan of partitions, or its source lacks data that a plan needs."""
+
+
+class StreamsApplicationError(UnplannableGroupError):
+    """Error: the group is a Kafka Streams application."""
+
+
+def check_planning_start(group: Group) -> None:
+    """Check that the group has consumers, and that a plan can start from the current owners.
+
+    Raises
+    ------
+    UnplannableGroupError
+        If the group is rebalancing, and its source shows no owners, or members without
+        subscription and partitions.
+    StreamsApplicationError
+        If the group is a Kafka Streams application.
+
+    Examples
+    --------
+    >>> from kassay.reference.model.group import GroupStatus
+    >>> check_planning_start(Group(topics=(), members=(), status=GroupStatus(state="Assigning")))
+    Traceback (most recent call last):
+    kassay...UnplannableGroupError: group None is rebalancing (Assigning): ...
+    """
+    caveat = streams_caveat(group)
+    if caveat is not None:
+        raise StreamsApplicationError(f"group {group.id!r}: {caveat}")
+    if not is_rebalancing(group):
+        return
+    where = f"group {group.id!r} is rebalancing ({group.status.state})"
+    if not any(len(member.owned) or member.target for member in group.members):
+        raise UnplannableGroupError(f"{where}: the source shows no owners; {_ADVICE}")
+    unknown = [member.id for member in group.members if not member.subscription]
+    if unknown:
+        others = f" and of {len(unknown) - 1} more" if len(unknown) > 1 else ""
+        raise UnplannableGroupError(
+            f"{where}: the source does not show the subscription of {unknown[0]!r}{others}; "
+            f"give --subscriptions, or {_ADVICE}"
+        )
+    if group.status.protocol is Protocol.CONSUMER and group.status.state == "Assigning":
+        raise UnplannableGroupError(
+            f"{where}: the broker has not computed its target assignment; {_ADVICE}"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

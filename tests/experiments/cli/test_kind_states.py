@@ -10,7 +10,7 @@ from kassay.experiments.cli.commands import survey
 from kassay.experiments.cli.run_control import STOP
 from kassay.experiments.kinds.current_state import KindState
 from kassay.experiments.kinds.measures import KindComparison, KindMeasure
-from kassay.experiments.planning.survey.survey_group import survey_other_kind
+from kassay.experiments.planning.survey.survey_groups import survey_other_kind
 from kassay.reference.documents.kind_documents import Kind
 from tests.conftest import ROOT
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kassay.experiments.planning.preparation.planning_start import (
+from kassay.experiments.planning.preparation.plan_verdict import (
     StreamsApplicationError,
     check_planning_start,
 )

@@ -4,8 +4,7 @@ from itertools import islice
 
 import pytest
 
-from kassay.experiments.comparison.compare import compare
-from kassay.experiments.comparison.front_distance import front_distance
+from kassay.experiments.comparison.compare import compare, front_distance
 from kassay.experiments.comparison.optimum import solve_optimum, without_racks
 from kassay.experiments.implementations.runner import run_until_stable
 from kassay.reference import Assignment, Group

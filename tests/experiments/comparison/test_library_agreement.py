@@ -12,9 +12,9 @@ from kassay.experiments.comparison.library_agreement import (
     agreement_of,
     compare_with_reference,
     empty_counts,
+    run_releases,
 )
 from kassay.experiments.comparison.optimum import CaseLimits
-from kassay.experiments.comparison.release_results import run_releases
 from kassay.experiments.implementations import runner
 from kassay.experiments.implementations.library_catalogue import libraries
 from kassay.experiments.implementations.runner import Ending, StableResult

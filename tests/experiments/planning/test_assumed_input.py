@@ -10,15 +10,15 @@ import pytest
 
 from kassay.experiments.comparison.compare import compare
 from kassay.experiments.planning.group_plan.plan import plan
-from kassay.experiments.planning.plan_output.plan_files import plan_document
 from kassay.experiments.planning.plan_output.plan_sentences import verdict
 from kassay.experiments.planning.plan_output.render_plan import (
+    plan_document,
     render_html,
     render_summary,
     render_ticket,
 )
 from kassay.experiments.planning.survey.render_survey import render_survey, survey_csv
-from kassay.experiments.planning.survey.survey_group import survey_group
+from kassay.experiments.planning.survey.survey_groups import survey_group
 from kassay.experiments.planning.survey.survey_result import Survey, SurveyedGroup
 from kassay.reference import Group, Member, Topic
 from kassay.reference.documents.json_codec import group_document, parse_group

@@ -7,11 +7,12 @@ import pytest
 
 from kassay.experiments.planning.configuration_forecast import (
     Configuration,
+    Criterion,
     Forecast,
     RestartSettings,
     forecast,
+    recommend,
 )
-from kassay.experiments.planning.forecast_recommendation import Criterion, recommend
 from kassay.experiments.simulation.simulation import SegmentCost
 from kassay.reference import Group, Member, Topic
 from kassay.reference.assignors import assign

@@ -1,7 +1,7 @@
 import pytest
 
-from kassay.experiments.planning.planned_events.event_forecast import forecast_events
-from kassay.experiments.planning.planned_events.planned_rebalances import (
+from kassay.experiments.planning.planned_events.event_forecast import (
+    forecast_events,
     load_planned_events,
     planned_rebalances,
 )

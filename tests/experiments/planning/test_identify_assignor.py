@@ -5,8 +5,8 @@ import pytest
 from kassay.experiments.implementations import runner
 from kassay.experiments.implementations.runner import RunResult
 from kassay.experiments.planning.group_plan.plan import plan
-from kassay.experiments.planning.plan_output.plan_files import plan_document
 from kassay.experiments.planning.plan_output.render_plan import (
+    plan_document,
     render_html,
     render_summary,
     render_ticket,

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 
 from kassay.experiments.planning.group_plan.plan import plan
-from kassay.experiments.planning.group_plan.plan_alternatives import plan_options
-from kassay.experiments.planning.plan_output import plan_files
+from kassay.experiments.planning.group_plan.plan_result import plan_options
+from kassay.experiments.planning.plan_output import render_plan
 from kassay.experiments.planning.plan_output.render_plan import (
     render_html,
     render_ticket,
@@ -30,14 +30,14 @@ from kassay.solver.objective import Imbalance, Movement, MovementCost
 from kassay.solver.solution import LevelValue, Solution
 from tests.strategies import groups
 
-SCHEMA = json.loads((Path(plan_files.__file__).parent / "plan.schema.json").read_text())
+SCHEMA = json.loads((Path(render_plan.__file__).parent / "plan.schema.json").read_text())
 
 
 @given(groups(weighted=True))
 @settings(max_examples=settings.default.max_examples // 4)
 def test_plan_documents_match_the_schema_and_the_metrics(group):
     result = plan(group, growth=[Fraction(1)])
-    document = json.loads(json.dumps(plan_files.plan_document(result)))
+    document = json.loads(json.dumps(render_plan.plan_document(result)))
     jsonschema.validate(document, SCHEMA)
     assert not list(violations(group, result.assignment))
     assert document["planned"]["loads"] == loads(group, result.assignment)
@@ -100,12 +100,12 @@ def test_the_levels_of_a_plan_must_include_movement():
 
 def test_the_csv_and_json_files_agree_with_the_plan():
     result = plan(NAMED_GROUPS["D"].group, batch_size=3)
-    rows = list(csv.DictReader(io.StringIO(plan_files.moves_csv(result))))
+    rows = list(csv.DictReader(io.StringIO(render_plan.moves_csv(result))))
     assert len(rows) == len(result.moves)
     assert {row["batch"] for row in rows} == {str(n + 1) for n in range(len(result.batches))}
-    table = list(csv.DictReader(io.StringIO(plan_files.loads_csv(result))))
+    table = list(csv.DictReader(io.StringIO(render_plan.loads_csv(result))))
     assert {row["member"]: int(row["planned load"]) for row in table} == result.planned.loads
-    lists = plan_files.static_assignment(result)["members"]
+    lists = render_plan.static_assignment(result)["members"]
     assert {m: sum(map(len, topics.values())) for m, topics in lists.items()} == (
         result.assignment.loads()
     )
@@ -113,7 +113,7 @@ def test_the_csv_and_json_files_agree_with_the_plan():
 
 def test_the_group_after_the_plan_is_optimal():
     result = plan(NAMED_GROUPS["D"].group)
-    again = plan(parse_group(plan_files.group_after(result)))
+    again = plan(parse_group(render_plan.group_after(result)))
     assert (again.moves, again.steps) == ((), ())
     assert "Nothing to do" in render_ticket(again)
     assert "Nothing to do" in render_html(again)
@@ -200,11 +200,11 @@ def test_a_member_name_that_is_a_formula_is_text_in_the_csv_files():
         Member(id="b", subscription=("@t",), generation=1),
     )
     result = plan(Group(topics=(Topic(name="@t", partitions=2),), members=members))
-    (move,) = csv.DictReader(io.StringIO(plan_files.moves_csv(result)))
+    (move,) = csv.DictReader(io.StringIO(render_plan.moves_csv(result)))
     assert (move["topic"], move["from"], move["to"]) == ("'@t", "'=1+1", "b")
-    rows = csv.DictReader(io.StringIO(plan_files.loads_csv(result)))
+    rows = csv.DictReader(io.StringIO(render_plan.loads_csv(result)))
     assert [row["member"] for row in rows] == ["'=1+1", "b"]
-    assert plan_files.plan_document(result)["current"]["loads"] == {"=1+1": 2, "b": 0}
+    assert render_plan.plan_document(result)["current"]["loads"] == {"=1+1": 2, "b": 0}
 
 
 def test_the_progress_names_the_parts_of_a_plan():

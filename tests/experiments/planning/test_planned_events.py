@@ -6,10 +6,8 @@ import pytest
 
 from kassay.experiments.planning.planned_events.event_forecast import (
     forecast_events,
-    member_states,
-)
-from kassay.experiments.planning.planned_events.planned_rebalances import (
     load_planned_events,
+    member_states,
     planned_rebalances,
 )
 from kassay.experiments.planning.planned_events.render_events import render_events

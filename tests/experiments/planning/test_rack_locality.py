@@ -9,9 +9,12 @@ from hypothesis import strategies as st
 
 from kassay.experiments.planning.group_plan.plan import plan
 from kassay.experiments.planning.group_plan.rack_locality import cross_rack_partitions
-from kassay.experiments.planning.plan_output import plan_files
-from kassay.experiments.planning.plan_output.plan_files import plan_document
-from kassay.experiments.planning.plan_output.render_plan import render_html, render_ticket
+from kassay.experiments.planning.plan_output import render_plan
+from kassay.experiments.planning.plan_output.render_plan import (
+    plan_document,
+    render_html,
+    render_ticket,
+)
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from kassay.experiments.study.families.random_groups import RACKS
 from kassay.reference import Group, Member, Topic
@@ -24,7 +27,7 @@ from kassay.solver.problem import build_problem
 from tests.strategies import RACKS as NAMES
 from tests.strategies import groups, valid_assignments
 
-SCHEMA = json.loads((Path(plan_files.__file__).parent / "plan.schema.json").read_text())
+SCHEMA = json.loads((Path(render_plan.__file__).parent / "plan.schema.json").read_text())
 RACKED = Group(
     id="racked",
     topics=(Topic(name="t", partitions=4, racks=(("a",), ("a", "b"), (None,), ("b",))),),

@@ -8,12 +8,11 @@ from fractions import Fraction
 import pytest
 
 from kassay.experiments.comparison.optimum import keep_owners
-from kassay.experiments.planning.moves.explain_weighted_assignment import explain_weighted
+from kassay.experiments.planning.moves.explain_moves import explain_weighted
 from kassay.experiments.planning.scenarios.what_if import Scenario, what_if
-from kassay.experiments.planning.survey import survey_processes
+from kassay.experiments.planning.survey import survey_groups as survey_module
 from kassay.experiments.planning.survey.render_survey import render_survey
-from kassay.experiments.planning.survey.survey_group import survey_group
-from kassay.experiments.planning.survey.survey_processes import survey_groups
+from kassay.experiments.planning.survey.survey_groups import survey_group, survey_groups
 from kassay.experiments.planning.survey.survey_result import (
     MoveHistory,
     Survey,
@@ -98,7 +97,7 @@ def test_unnecessary_moves_of_the_history_rank_groups_with_equal_loads():
 
 
 def test_a_weighted_group_without_a_proof_has_a_limit_of_its_gap():
-    result = survey_group(log_normal_group(), limits=survey_processes.SearchLimits(time=0))
+    result = survey_group(log_normal_group(), limits=SearchLimits(time=0))
     assert isinstance(result, SurveyedGroup)
     assert result.makespan.bound < result.makespan.value
     assert 0 < result.gap < result.gap_limit
@@ -128,8 +127,8 @@ def _end_process_of_killer(group, history, limits, seed):
 @pytest.fixture
 def _two_processes(monkeypatch):
     """Survey also small groups in child processes."""
-    monkeypatch.setattr(survey_processes, "_MIN_GROUPS_PER_PROCESS", 1)
-    monkeypatch.setattr(survey_processes, "_LIGHT_PARTITIONS", -1)
+    monkeypatch.setattr(survey_module, "_MIN_GROUPS_PER_PROCESS", 1)
+    monkeypatch.setattr(survey_module, "_LIGHT_PARTITIONS", -1)
 
 
 @pytest.mark.usefixtures("_two_processes")
@@ -141,7 +140,7 @@ def test_several_processes_find_the_same_gaps_as_one():
 
 @pytest.mark.usefixtures("_two_processes")
 def test_a_group_that_ends_its_process_does_not_end_the_survey(monkeypatch):
-    monkeypatch.setattr(survey_processes, "survey_group", _end_process_of_killer)
+    monkeypatch.setattr(survey_module, "survey_group", _end_process_of_killer)
     groups = [owned_group(seed) for seed in range(20)]
     groups[7] = replace(groups[7], id="killer")
     survey = Survey.of(survey_groups(groups, processes=2))

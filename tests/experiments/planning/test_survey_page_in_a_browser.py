@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from kassay.experiments.planning.survey.render_survey import render_survey
-from kassay.experiments.planning.survey.survey_processes import survey_groups
+from kassay.experiments.planning.survey.survey_groups import survey_groups
 from kassay.experiments.planning.survey.survey_result import Survey, UnsurveyedGroup
 from tests.experiments.report.accessibility import SCREENS, faults_of_page
 from tests.experiments.report.browser import BROWSER_MARKS, PAPER_WIDTH, Browser

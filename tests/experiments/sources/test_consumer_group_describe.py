@@ -15,7 +15,7 @@ import pytest
 
 from kassay.experiments.planning.group_plan.plan import plan
 from kassay.experiments.planning.plan_output.plan_sentences import verdict
-from kassay.experiments.planning.survey.survey_group import survey_group
+from kassay.experiments.planning.survey.survey_groups import survey_group
 from kassay.experiments.planning.survey.survey_result import SurveyedGroup
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.live_cluster import admin_client, kafka_python
