@@ -92,14 +92,6 @@ class StreamsForecast:
     settings: Mapping[str, int]
     events: Mapping[str, StreamsCost]
 
-    def record(self) -> dict[str, object]:
-        """Return the forecast as a JSON object."""
-        return {
-            "assignor": self.assignor,
-            "settings": dict(self.settings),
-            "events": {name: asdict(cost) for name, cost in self.events.items()},
-        }
-
 
 def forecast_application(document: KindDocument, request: ForecastRequest) -> Forecast:
     """Forecast a restart, a new process and a lost process of a document of kind streams.
@@ -144,7 +136,7 @@ def forecast_application(document: KindDocument, request: ForecastRequest) -> Fo
     sentence = _recommendation(found)
     if request.changes is not None:
         sentence = " ".join(_difference(found[0], one) for one in found[1:])
-    return Forecast({"settings": [one.record() for one in found]}, sentence)
+    return Forecast({"settings": [asdict(one) for one in found]}, sentence)
 
 
 def _requested_changes(values: Mapping[str, Sequence[str]]) -> Iterator[StreamsChange]:

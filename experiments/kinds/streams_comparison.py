@@ -204,22 +204,7 @@ def read_answer(application: Application, answer: Mapping[str, Any]) -> StreamsA
     first and standbys last: no other distribution is more even.
     """
     if "members" in answer:
-        process_of = application.threads
-        threads = {
-            thread: [*_tasks(answer["members"].get(thread, {}).get("active", {}))]
-            for thread in process_of
-        }
-        active: dict[str, list[Task]] = {one.id: [] for one in application.processes}
-        standby: dict[str, list[Task]] = {one.id: [] for one in application.processes}
-        copies = []
-        for thread, process in process_of.items():
-            active[process] += threads[thread]
-            standbys = [*_tasks(answer["members"].get(thread, {}).get("standby", {}))]
-            standby[process] += standbys
-            copies.append(len(threads[thread]) + len(standbys))
-        return StreamsAnswer(
-            Assignment(threads), Assignment(active), Assignment(standby), tuple(copies)
-        )
+        return _group_answer(application, answer["members"])
     active, standby = (
         {
             one.id: [*map(_task, answer["processes"].get(one.id, {}).get(key, ()))]
@@ -235,6 +220,23 @@ def read_answer(application: Application, answer: Mapping[str, Any]) -> StreamsA
         threads |= {thread: tasks[at::count] for at, thread in enumerate(one.threads)}
         dealt = range(len(tasks) + len(standby[one.id]))
         copies += [len(dealt[at::count]) for at in range(count)]
+    return StreamsAnswer(
+        Assignment(threads), Assignment(active), Assignment(standby), tuple(copies)
+    )
+
+
+def _group_answer(application: Application, members: Mapping[str, Any]) -> StreamsAnswer:
+    """Convert the answer for a Streams group, in which each thread has its own tasks."""
+    active: dict[str, list[Task]] = {one.id: [] for one in application.processes}
+    standby: dict[str, list[Task]] = {one.id: [] for one in application.processes}
+    threads, copies = {}, []
+    for thread, process in application.threads.items():
+        own = members.get(thread, {})
+        threads[thread] = [*_tasks(own.get("active", {}))]
+        standbys = [*_tasks(own.get("standby", {}))]
+        active[process] += threads[thread]
+        standby[process] += standbys
+        copies.append(len(threads[thread]) + len(standbys))
     return StreamsAnswer(
         Assignment(threads), Assignment(active), Assignment(standby), tuple(copies)
     )
