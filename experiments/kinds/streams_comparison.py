@@ -1,4 +1,4 @@
-"""Streams groups and Kafka Streams applications as groups of the one model.
+"""Compare answers for Streams groups and Kafka Streams applications with the optimum.
 
 A task is a partition, and its subtopology a topic. A thread is a member, and its process a host.
 The threads of a process hold the tasks with caught-up state in the process.
@@ -229,7 +229,8 @@ def _group_answer(application: Application, members: Mapping[str, Any]) -> Strea
     """Convert the answer for a Streams group, in which each thread has its own tasks."""
     active: dict[str, list[Task]] = {one.id: [] for one in application.processes}
     standby: dict[str, list[Task]] = {one.id: [] for one in application.processes}
-    threads, copies = {}, []
+    threads: dict[str, list[Task]] = {}
+    copies: list[int] = []
     for thread, process in application.threads.items():
         own = members.get(thread, {})
         threads[thread] = [*_tasks(own.get("active", {}))]
