@@ -213,7 +213,8 @@ def read_answer(application: Application, answer: Mapping[str, Any]) -> StreamsA
         for key in ("active", "standby")
     )
     names = {topic.name for topic in application.stateful}
-    threads, copies = {}, []
+    threads: dict[str, list[Task]] = {}
+    copies: list[int] = []
     for one in application.processes:
         tasks = sorted(active[one.id], key=lambda task: (task.topic not in names, task))
         count = len(one.threads)
