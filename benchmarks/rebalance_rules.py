@@ -18,7 +18,7 @@ from kassay.experiments.study.families.event_streams import EVENT_STREAMS
 from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.group import Group
 from kassay.reference.model.ownership import rejoin
-from kassay.solver.flow.optimal_loads_by_cuts import LevelSet, level_sets
+from kassay.solver.flow.optimal_flow import LevelSet, level_sets, optimal_counts
 from kassay.solver.limits import SearchLimits
 from kassay.solver.network.subscription_network import SubscriptionNetwork, build_network
 from kassay.solver.problem import Ints, build_problem
@@ -197,9 +197,7 @@ def moves_of(groups: Sequence[Group], choice: Callable[[Group], Assignment]) -> 
 def by_rule(group: Group, rule: Rule) -> Assignment:
     """Return an assignment by a rule."""
     network = build_network(build_problem(group))
-    levels = level_sets(network)
-    if levels is None:
-        raise RuntimeError("a search without a time limit returned no level sets")
+    levels = level_sets(network, optimal_counts(network))
     return network.problem.to_assignment(network.place(choose(network, levels, rule)))
 
 

@@ -18,7 +18,6 @@ from kassay.solver.frontier.frontier import frontier
 from kassay.solver.frontier.frontier_points import Frontier, FrontierPoint
 from kassay.solver.limits import SearchLimits
 from kassay.solver.network.improving_chains import Explanation, Transfer, explain, improving_chain
-from kassay.solver.network.residual_network import PriceTable
 from kassay.solver.objective import (
     Colocation,
     CrossRack,
@@ -73,7 +72,6 @@ __all__ = [
     "Origin",
     "PartitionPrices",
     "Pinned",
-    "PriceTable",
     "Proof",
     "SearchLimits",
     "Separated",

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kassay.reference.model.assignment import Assignment, movement
+from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import require_group
@@ -32,9 +32,7 @@ from kassay.solver.certificate.refutation import (
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
 from kassay.solver.evaluation import check_levels, violated
 from kassay.solver.network.improving_chains import improving_chain
-from kassay.solver.network.level_network import check_arc_costs
-from kassay.solver.network.residual_network import price_counts
-from kassay.solver.network.subscription_network import build_network, prices_prove
+from kassay.solver.network.level_network import check_arc_costs, placement_prices, priced_levels
 from kassay.solver.number_ranges import Arithmetic
 from kassay.solver.objective import Level, requested_levels
 from kassay.solver.problem import Placement, Problem, build_problem
@@ -78,8 +76,8 @@ def certify(
     ... )
     >>> even = Assignment({"a": [("t", 0)], "b": [("t", 1)]})
     >>> certificate = certify(group, even)
-    >>> certificate.prices.members, list(certificate_errors(group, even, certificate))
-    ({'a': (3, 0), 'b': (3, 0)}, [])
+    >>> certificate.node_prices, list(certificate_errors(group, even, certificate))
+    ((0, 0, 0, 0), [])
     >>> uneven = certify(group, Assignment({"a": [("t", 0), ("t", 1)]}))
     >>> uneven.is_optimal, [str(transfer) for transfer in uneven.chain]
     (False, ['a gives t-0 to b'])
@@ -106,20 +104,22 @@ def _with_proof(
 ) -> Certificate:
     """Add evidence to a certificate: node prices, an improving chain or partition prices."""
     group = problem.group
-    if stated.prices is not None:
+    if stated.node_prices:
         return stated
-    if not prices_prove(group, [claim.level for claim in stated.claims]):
+    levels = [claim.level for claim in stated.claims]
+    if priced_levels(group, levels) is None:
         return _with_evidence(group, assignment, stated)
-    network = build_network(problem)
-    prices = price_counts(network, network.counts(placement), moved=movement(group, assignment))
+    prices = placement_prices(problem, levels, placement)
+    if prices is None and group.has_copies:
+        return _with_evidence(group, assignment, stated)
     if prices is None:
         chain = improving_chain(group, assignment)
         improved = chain if improves(group, assignment, stated, chain) else ()
         return replace(_with_evidence(group, assignment, stated), chain=improved)
     claims = tuple(
-        replace(claim, bound=claim.value, origin=Origin.PRICES) for claim in stated.claims
+        replace(claim, bound=claim.value, origin=Origin.NODE_PRICES) for claim in stated.claims
     )
-    return replace(stated, claims=claims, prices=prices)
+    return replace(stated, claims=claims, node_prices=prices)
 
 
 def _counted_certificate(

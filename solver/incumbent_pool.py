@@ -1,14 +1,12 @@
 """Known placements and bounds of a running search, and limits of finished levels."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from kassay.reference.model.errors import InternalError
 from kassay.solver.certificate.certificate import LevelClaim, Origin
 from kassay.solver.constraints import Constraint
 from kassay.solver.evaluation import level_value, violated
-from kassay.solver.limits import FlowClock
-from kassay.solver.network.residual_network import PriceTable
 from kassay.solver.objective import Level
 from kassay.solver.problem import Placement, Problem
 
@@ -22,13 +20,21 @@ class FlowLevels:
 
     placements: list[Placement] = field(default_factory=list)
     bounds: dict[int, tuple[int, Origin]] = field(default_factory=dict)
-    prices: PriceTable | None = None
+    node_prices: tuple[int, ...] = ()  # evidence of the bounds with this origin
     conflict: tuple[Constraint, ...] = ()  # infeasible constraints
     is_complete: bool = False
 
-
-FlowMethod = Callable[[Problem, Sequence[Level], Sequence[Constraint], FlowClock], FlowLevels]
-"""Function that solves or bounds the first levels of a problem by network flows."""
+    def priced_claims(
+        self, claims: Sequence[LevelClaim]
+    ) -> tuple[tuple[LevelClaim, ...], tuple[int, ...]]:
+        """Return the claims, and the node prices if claims refer to all levels that they prove."""
+        priced = [origin is Origin.NODE_PRICES for _, origin in self.bounds.values()].count(True)
+        if all(claim.origin is Origin.NODE_PRICES for claim in claims[:priced]):
+            return tuple(claims), self.node_prices
+        return tuple(
+            replace(claim, origin=Origin.FLOW) if claim.origin is Origin.NODE_PRICES else claim
+            for claim in claims
+        ), ()
 
 
 @dataclass(frozen=True, slots=True)

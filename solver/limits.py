@@ -225,30 +225,6 @@ class SearchBudget:
         return True
 
 
-@dataclass(frozen=True, slots=True)
-class FlowClock:
-    """Budget of network flows, which cannot be interrupted.
-
-    Parameters
-    ----------
-    budget
-        A flow may end up to `SearchBudget.GRACE` after the limits of the budget.
-    expected
-        Expected work of one flow.
-    """
-
-    budget: SearchBudget
-    expected: float
-
-    def may_start(self) -> bool:
-        """Return whether a flow may start, and count its work if so."""
-        return self.budget.may_start(self.expected)
-
-    def is_over(self) -> bool:
-        """Return whether the limits are exceeded."""
-        return not self.budget.may_start(0)
-
-
 def limited_steps(most: int, may_continue: Callable[[], bool] = lambda: True) -> Callable[[], bool]:
     """Return a function that permits at most ``most`` steps, while the search may continue."""
     steps = iter(range(most))

@@ -56,7 +56,7 @@ class UsedMethod(StrEnum):
     def of_origin(cls, origin: Origin) -> "UsedMethod":
         """Return the method that proves bounds of an origin."""
         match origin:
-            case Origin.PRICES | Origin.NODE_PRICES | Origin.FLOW:
+            case Origin.NODE_PRICES | Origin.FLOW:
                 return cls.FLOW
             case Origin.COUNTING | Origin.PARTITION_PRICES | Origin.CASES:
                 return cls.COUNTING

@@ -14,9 +14,8 @@ from kassay.solver.certificate.certificate import Certificate, Conflict, LevelCl
 from kassay.solver.colocated_groups import merge_colocated
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
 from kassay.solver.evaluation import binding_constraints, check_levels, level_value, violated
-from kassay.solver.flow import optimal_flow
-from kassay.solver.flow.level_flows import solve_levels_by_flow, solve_ordered_levels
-from kassay.solver.incumbent_pool import FlowMethod
+from kassay.solver.flow.level_flows import solve_levels_by_flow
+from kassay.solver.flow.optimal_flow import flow_work, solve_flow
 from kassay.solver.lexicographic.relaxations import RelaxableSearch
 from kassay.solver.lexicographic.solve_levels import (
     LexicographicResult,
@@ -24,13 +23,16 @@ from kassay.solver.lexicographic.solve_levels import (
     enumerate_levels,
     solve_levels,
 )
-from kassay.solver.limits import FlowClock, SearchBudget, SearchLimits, now
-from kassay.solver.network.level_network import check_arc_costs, has_arc_costs, price_flow
-from kassay.solver.network.subscription_network import prices_prove
+from kassay.solver.limits import SearchBudget, SearchLimits, now
+from kassay.solver.network.level_network import (
+    check_arc_costs,
+    has_arc_costs,
+    is_optimal_by_squares_and_moves,
+    placement_prices,
+)
 from kassay.solver.objective import (
     FLOW_LEVELS,
     FlowLevel,
-    HostImbalance,
     Level,
     TopicSpread,
     requested_levels,
@@ -96,8 +98,7 @@ def solve(
     problem = build_problem(group)
     rules = binding_constraints(problem, rules)
     built = now()
-    clock = FlowClock(budget, optimal_flow.expected_seconds(problem))
-    request = _Request(problem, levels, rules, Method(method), initial_assignment, clock)
+    request = _Request(problem, levels, rules, Method(method), initial_assignment, budget)
     result = _run_first_method(request)
     solved = now()
     solution = _solution(problem, result, constraints)
@@ -129,7 +130,7 @@ def _check_request(
             "a group with copies of partitions or state, and the levels "
             f"{', '.join(FLOW_LEVELS)}, require the method 'auto', got {str(method)!r}"
         )
-    is_one_flow = not rules and prices_prove(group, levels)
+    is_one_flow = not rules and is_optimal_by_squares_and_moves(group, levels)
     if method is Method.FLOW and not is_one_flow:
         raise UsageError(
             "the method 'flow' requires equal weights and speeds, and one level of imbalance, or "
@@ -147,12 +148,12 @@ class _Request:
     rules: tuple[Constraint, ...]
     method: Method
     initial_assignment: Assignment | None
-    clock: FlowClock
+    budget: SearchBudget
 
     def is_one_flow(self) -> bool:
         """Return whether one flow finds and proves the optimum of all levels."""
         is_permitted = self.method is not Method.CP_SAT and not self.rules
-        return is_permitted and prices_prove(self.problem.group, self.levels)
+        return is_permitted and is_optimal_by_squares_and_moves(self.problem.group, self.levels)
 
     def has_arc_costs(self) -> bool:
         """Return whether all levels are convex costs of arcs, and another method is slower."""
@@ -170,10 +171,9 @@ class _Request:
             and self.problem.partition_count
         )
 
-    def has_plain_flows(self) -> bool:
-        """Return whether flows apply, and all loads count equally, without hosts and speeds."""
-        has_hosts = any(isinstance(level, HostImbalance) for level in self.levels)
-        return self.has_flows() and self.problem.group.has_equal_speeds and not has_hosts
+    def may_start_flow(self) -> bool:
+        """Return whether a flow may start, and count its work if so."""
+        return self.budget.may_start(flow_work(self.problem))
 
     def may_enumerate(self) -> bool:
         """Return whether all assignments may be compared.
@@ -184,24 +184,26 @@ class _Request:
 
 
 def _by_one_flow(request: _Request) -> LexicographicResult | None:
-    """Solve all levels by one minimum cost flow, or return None if there is too little time."""
+    """Solve all levels by one minimum cost flow, or return None if too little work is left."""
     problem = request.problem
-    flow = optimal_flow.solve_flow(problem, request.clock)
-    if flow is None:
+    if not request.may_start_flow():
         return None
+    flow = solve_flow(problem)
     values = [(level, level_value(problem, level, flow.placement)) for level in request.levels]
-    claims = tuple(LevelClaim(level, value, value, Origin.PRICES) for level, value in values)
-    return LexicographicResult(flow.placement, claims, flow.prices, method=UsedMethod.FLOW)
+    claims = tuple(LevelClaim(level, value, value, Origin.NODE_PRICES) for level, value in values)
+    return LexicographicResult(
+        flow.placement, claims, node_prices=flow.prices, method=UsedMethod.FLOW
+    )
 
 
 def _by_arc_costs(request: _Request) -> LexicographicResult | None:
     """Solve all levels by flows with convex costs.
 
-    Return None if there is too little time, or if the optimum violates a constraint. A group with
-    copies has no other method: levels without a result have the bound 0.
+    Return None if flows cannot minimise a level, or if the optimum violates a constraint. A group
+    with copies has no other method: levels without a result have the bound 0.
     """
     problem, levels = request.problem, request.levels
-    flows = solve_ordered_levels(problem, levels, (), request.clock)
+    flows = solve_levels_by_flow(problem, levels, (), request.may_start_flow)
     if not flows.placements or not (flows.is_complete or problem.group.has_copies):
         if problem.group.has_copies:
             return LexicographicResult(None, method=UsedMethod.FLOW)
@@ -215,8 +217,7 @@ def _by_arc_costs(request: _Request) -> LexicographicResult | None:
         return None
     prices = None
     if flows.is_complete:
-        arcs, flow, _ = price_flow(problem, levels, values[best])
-        prices = arcs.prices(levels, flow)
+        prices = placement_prices(problem, levels, values[best])
         if prices is None:
             raise InternalError("the flow of all levels is not optimal")
     claims = [
@@ -226,7 +227,7 @@ def _by_arc_costs(request: _Request) -> LexicographicResult | None:
         for index, (level, value) in enumerate(zip(levels, best, strict=True))
     ]
     return LexicographicResult(
-        values[best], tuple(claims), node_prices=tuple(prices or ()), method=UsedMethod.FLOW
+        values[best], tuple(claims), node_prices=prices or (), method=UsedMethod.FLOW
     )
 
 
@@ -253,7 +254,7 @@ def _merged_starts(request: _Request) -> tuple[RelaxedStart, ...]:
             binding_constraints(merged.problem, merged.rules),
             request.method,
             None,
-            replace(request.clock, budget=request.clock.budget.part(share)),
+            request.budget.part(share),
         )
     )
     if result.placement is None:
@@ -275,21 +276,21 @@ def _origin_without_check(origin: Origin) -> Origin:
 
     Without a solver, only bounds on the original group are checked.
     """
-    if origin in (Origin.PRICES, Origin.NODE_PRICES):
+    if origin is Origin.NODE_PRICES:
         return Origin.FLOW
     return Origin.PACKING if origin.is_checked else origin
 
 
-def _by_flows(request: _Request, flow: FlowMethod) -> LexicographicResult:
+def _by_flows(request: _Request) -> LexicographicResult:
     """Solve one level after the other, with placements and bounds of flows."""
-    problem, levels, rules, clock = request.problem, request.levels, request.rules, request.clock
+    problem, levels, rules = request.problem, request.levels, request.rules
     return solve_levels(
         problem,
         levels=levels,
         constraints=rules,
         initial_assignment=request.initial_assignment,
-        budget=clock.budget,
-        flow=partial(flow, problem, levels, rules, clock),
+        budget=request.budget,
+        flow=partial(solve_levels_by_flow, problem, levels, rules, request.may_start_flow),
         starts=_merged_starts(request),
     )
 
@@ -301,7 +302,7 @@ def _by_search(request: _Request) -> LexicographicResult:
         request.levels,
         request.rules,
         request.initial_assignment,
-        request.clock.budget,
+        request.budget,
         known=_merged_starts(request),
     ).run()
 
@@ -331,14 +332,9 @@ _METHODS = (
         "all assignments of a small group are compared in less time than a search starts",
     ),
     _Row(
-        _Request.has_plain_flows,
-        partial(_by_flows, flow=solve_levels_by_flow),
-        "flows of equal weights solve or bound the first two levels, whatever the constraints",
-    ),
-    _Row(
         _Request.has_flows,
-        partial(_by_flows, flow=solve_ordered_levels),
-        "flows also minimise the convex costs of hosts and of members of different speed",
+        _by_flows,
+        "flows of equal weights solve or bound the first levels, whatever the constraints",
     ),
     _Row(
         lambda _: True,
@@ -382,7 +378,6 @@ def _solution(
         levels=level_values(result.claims),
         certificate=Certificate(
             result.claims,
-            prices=result.prices,
             node_prices=result.node_prices,
             constraints=constraints,
         ),

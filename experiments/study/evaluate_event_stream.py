@@ -18,10 +18,8 @@ from kassay.reference.model.ownership import ownership
 from kassay.reference.model.topic_partitions import NO_PARTITIONS
 from kassay.solver.flow.convex_hull import HullSearch
 from kassay.solver.flow.optimal_flow import optimal_counts
-from kassay.solver.flow.optimal_loads_by_cuts import LevelSet, level_sets
-from kassay.solver.flow.primal_dual import min_moves_bound
 from kassay.solver.limits import SearchLimits
-from kassay.solver.network.residual_network import price_counts
+from kassay.solver.network.level_network import SQUARES_AND_MOVES, placement_prices
 from kassay.solver.network.subscription_network import SubscriptionNetwork, build_network
 from kassay.solver.objective import Imbalance, Movement, Tolerance
 from kassay.solver.problem import Ints, build_problem
@@ -50,35 +48,30 @@ class _State:
     """Group at a rebalance, with the optimum from its owners."""
 
     network: SubscriptionNetwork
-    levels: Sequence[LevelSet]
 
     @classmethod
-    def of(cls, group: Group, levels: Sequence[LevelSet] | None) -> "_State":
-        """Build the network of a group. The level sets do not depend on the owners."""
-        network = build_network(build_problem(group))
-        levels = level_sets(network) if levels is None else levels
-        if levels is None:
-            raise InternalError("a search without a time limit returned no level sets")
-        return cls(network, levels)
-
-    @cached_property
-    def least_squares(self) -> int:
-        """Minimum sum of squared loads."""
-        return sum(
-            level.at_high * level.high**2
-            + (len(level.members) - level.at_high) * (level.high - 1) ** 2
-            for level in self.levels
-        )
+    def of(cls, group: Group) -> "_State":
+        """Build the network of a group."""
+        return cls(build_network(build_problem(group)))
 
     @cached_property
     def counts(self) -> Ints:
         """Counts per arc with minimum imbalance and the fewest moves, proven by prices."""
-        counts = optimal_counts(self.network, levels=self.levels)
-        if counts is None:
-            raise InternalError("the computation of a flow without a time limit returned no flow")
-        if price_counts(self.network, counts, moved=self.network.min_movement(counts)) is None:
+        counts = optimal_counts(self.network)
+        problem, placement = self.network.problem, self.network.place(counts)
+        if placement_prices(problem, SQUARES_AND_MOVES, placement) is None:
             raise InternalError("the prices do not prove that the flow is optimal")
         return counts
+
+    @cached_property
+    def least_loads(self) -> Ints:
+        """Optimal load per member."""
+        return self.network.loads(self.counts)
+
+    @property
+    def least_squares(self) -> int:
+        """Minimum sum of squared loads."""
+        return sum_of_squares(self.least_loads.tolist())
 
     def optimum(self) -> Assignment:
         """Return an assignment with minimum imbalance and the fewest moves."""
@@ -89,16 +82,13 @@ class _State:
 
         The second number is None if it is not proven. ``moves`` lead to the sum of squares.
         """
-        is_least = squares == self.least_squares
-        if is_least and moves == min_moves_bound(self.network, self.levels):
-            return moves, moves
         fewest = self.network.min_movement(self.counts)
-        if is_least or fewest == 0:
+        if squares == self.least_squares or fewest == 0:
             return fewest, fewest
         if moves == 0:
             return fewest, 0
         search = HullSearch.of(self.network, self.counts)
-        found = search.within_squares(squares, lambda: True)
+        found = search.within_squares(squares)
         if found is not None and found.bound == found.point.moves:
             return fewest, found.point.moves
         return fewest, self._fewest_moves_by_search(squares)
@@ -131,15 +121,14 @@ def compare_trajectories(
     seconds = dict.fromkeys(names, 0.0)
     rows = []
     for number, step in enumerate(family.stream(seed)):
-        levels: Sequence[LevelSet] | None = None
         states: dict[Assignment, _State] = {}  # assignors with equal results share a state
         for name in names:
             start = time.perf_counter()
             state = states.get(past[name])
             if state is None:
-                state = _State.of(_with_owners(step, past[name], generation=number), levels)
+                state = _State.of(_with_owners(step, past[name], generation=number))
                 states[past[name]] = state
-            levels, group = state.levels, state.network.problem.group
+            group = state.network.problem.group
             if name == OPTIMUM:
                 result = StableResult(ending=Ending.OK, assignment=state.optimum(), rounds=1)
             else:
@@ -175,7 +164,7 @@ def hindsight_trajectory(family: EventStreamFamily, seed: int) -> Trajectories:
     rows = []
     past = Assignment({})
     for number, (step, best) in enumerate(zip(steps, found.assignments, strict=True)):
-        state = _State.of(_with_owners(step, past, generation=number), None)
+        state = _State.of(_with_owners(step, past, generation=number))
         result = StableResult(ending=Ending.OK, assignment=best, rounds=1)
         rows.append(_row(HINDSIGHT, number, step, state=state, result=result))
         past = best
@@ -211,7 +200,7 @@ def _row(
         mixed=not bool(problem.may_consume.all()),
         owned=ownership(group).owned_count,
         least_sum_of_squares=state.least_squares,
-        least_makespan=max((level.high for level in state.levels), default=0),
+        least_makespan=int(state.least_loads.max(initial=0)),
     )
     if result.assignment is None:
         return row

@@ -11,7 +11,6 @@ from kassay.solver.certificate.refutation import PartitionPrices
 from kassay.solver.constraints import Constraint, group_constraints
 from kassay.solver.evaluation import imbalance_of, level_value, violated
 from kassay.solver.network.improving_chains import Transfer, apply_chain
-from kassay.solver.network.residual_network import PriceTable
 from kassay.solver.objective import HostImbalance, Imbalance, Level, Movement, MovementCost
 from kassay.solver.problem import Problem, build_problem
 
@@ -33,10 +32,9 @@ class Proof(StrEnum):
 class Origin(StrEnum):
     """Method that proved a bound or a conflict.
 
-    Bounds and conflicts of the first five origins can be checked without a solver.
+    Bounds and conflicts of the first four origins can be checked without a solver.
     """
 
-    PRICES = "prices"
     NODE_PRICES = "node_prices"
     COUNTING = "counting"
     PARTITION_PRICES = "partition_prices"
@@ -66,7 +64,7 @@ class Origin(StrEnum):
 
 
 _CHECKED = frozenset(
-    {Origin.PRICES, Origin.NODE_PRICES, Origin.COUNTING, Origin.PARTITION_PRICES, Origin.CASES},
+    {Origin.NODE_PRICES, Origin.COUNTING, Origin.PARTITION_PRICES, Origin.CASES},
 )
 
 
@@ -147,13 +145,11 @@ class Certificate:
 
     Parameters
     ----------
-    prices
-        Evidence of the bounds with origin ``prices``.
     chain
         Transfers that improve the assignment, if it is known not to be optimal.
     node_prices
         Evidence of the bounds with origin ``node_prices``: a price per node of the
-        `kassay.solver.network.level_network`.
+        `kassay.solver.network.level_network`, see `placement_prices` there.
     constraints
         Constraints that must hold besides the capacities of the group.
     conflict
@@ -161,7 +157,6 @@ class Certificate:
     """
 
     claims: tuple[LevelClaim, ...]
-    prices: PriceTable | None = None
     chain: tuple[Transfer, ...] = ()
     node_prices: tuple[int, ...] = ()
     constraints: tuple[Constraint, ...] = ()

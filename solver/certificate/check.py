@@ -22,13 +22,11 @@ from kassay.solver.certificate.certificate import (
     level_limits,
     value_of,
 )
-from kassay.solver.certificate.check_node_prices import node_price_errors
 from kassay.solver.certificate.refutation import cases_refute, prices_refute
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
 from kassay.solver.evaluation import check_levels, violated
 from kassay.solver.network.improving_chains import apply_chain, improving_chain
-from kassay.solver.network.level_network import check_arc_costs, has_arc_costs, price_flow
-from kassay.solver.network.subscription_network import prices_prove
+from kassay.solver.network.level_network import check_arc_costs, placement_flow, priced_levels
 from kassay.solver.number_ranges import integer_text
 from kassay.solver.objective import Level
 from kassay.solver.problem import Problem, build_problem
@@ -73,38 +71,34 @@ def certificate_errors(
         yield "the certificate has an assignment and a conflict"
     if certificate.chain:
         yield from _chain_errors(group, assignment, certificate)
-    if certificate.prices is not None:
-        yield from node_price_errors(group, assignment, certificate.prices)
-    yield from _level_price_errors(group, assignment, certificate)
-    if certificate.trusted and certificate.is_optimal and prices_prove(group, levels):
+    yield from _node_price_errors(group, assignment, certificate)
+    is_priced = not group.has_copies and priced_levels(group, levels) is not None
+    if certificate.trusted and certificate.is_optimal and is_priced:
         chain = improving_chain(group, assignment)
         if improves(group, assignment, certificate, chain):
             yield f"the bounds are wrong: a chain improves the assignment, first {chain[0]}"
-    priced = [claim for claim in certificate.claims if claim.origin is Origin.PRICES]
-    if priced:
-        # Prices prove the first levels; bounds of further levels have other origins.
-        is_prefix = certificate.claims[: len(priced)] == tuple(priced)
-        if certificate.prices is None:
-            yield "bounds refer to prices of members and topics, but the certificate contains none"
-        elif not is_prefix or not prices_prove(group, [claim.level for claim in priced]):
-            yield "prices of members and topics cannot prove these levels optimal for this group"
 
 
-def _level_price_errors(
+def _node_price_errors(
     group: Group, assignment: Assignment, certificate: Certificate
 ) -> Iterator[str]:
-    """Check prices of the nodes of the network of all levels, and yield a message per error."""
-    if all(claim.origin is not Origin.NODE_PRICES for claim in certificate.claims):
+    """Check the node prices that prove the first levels, and yield a message per error.
+
+    For equal weights, the levels are one minimum cost flow with convex costs. The flow is optimal
+    if and only if the prices satisfy complementary slackness on each arc [1]_.
+    """
+    priced = [claim for claim in certificate.claims if claim.origin is Origin.NODE_PRICES]
+    if not priced:
         if certificate.node_prices:
             yield "the certificate contains node prices, but no bound refers to them"
         return
-    levels = [claim.level for claim in certificate.claims]
+    levels = priced_levels(group, [claim.level for claim in priced])
     # An assignment that is optimal without constraints is optimal with those that it meets.
-    if not has_arc_costs(group, levels):
-        yield "prices of nodes cannot prove these levels optimal for this group"
+    if levels is None or certificate.claims[: len(priced)] != tuple(priced):
+        yield "node prices cannot prove these levels optimal for this group"
         return
     problem = build_problem(group)
-    arcs, flow, error = price_flow(problem, levels, problem.valid_placement(assignment))
+    arcs, flow, error = placement_flow(problem, levels, problem.valid_placement(assignment))
     if error is not None:
         yield error
     if len(certificate.node_prices) != arcs.sink + 1:
@@ -138,7 +132,7 @@ def conflict_errors(group: Group, certificate: Certificate) -> Iterator[str]:
     for rule in conflict.constraints:
         if rule not in rules:
             yield f"the constraints do not include that {rule}"
-    if conflict.origin in {Origin.PRICES, Origin.NODE_PRICES, Origin.COUNTING}:
+    if conflict.origin in {Origin.NODE_PRICES, Origin.COUNTING}:
         yield f"the conflict is not proven: a conflict cannot have the origin {conflict.origin}"
     elif set(conflict.constraints) <= set(rules):
         error = _evidence_error(build_problem(group), conflict.constraints, (), conflict)
@@ -198,7 +192,7 @@ def _wrong_claims(
             yield f"the bound {bound} on {name} is below 0"
         if claim.bound > value:
             yield f"the bound {bound} on {name} is above the value {reached}"
-        if claim.origin in (Origin.PRICES, Origin.NODE_PRICES) and claim.bound < value:
+        if claim.origin is Origin.NODE_PRICES and claim.bound < value:
             yield f"the bound {bound} on {name} is not the value {reached} that prices prove"
         yield from _bound_errors(problem, rules, limits[:index], claim)
         if claim.best is not None:

@@ -24,9 +24,8 @@ from kassay.solver import constraints, objective
 from kassay.solver.certificate.certificate import Certificate, Conflict, LevelClaim, Origin
 from kassay.solver.certificate.refutation import PartitionPrices
 from kassay.solver.network.improving_chains import Transfer
-from kassay.solver.network.residual_network import Price, PriceTable
 
-VERSION = 3
+VERSION = 4
 
 
 CONSTRAINTS: dict[str, type[constraints.Constraint]] = {
@@ -49,9 +48,6 @@ def certificate_document(certificate: Certificate) -> dict[str, object]:
     }
     if certificate.constraints:
         document["constraints"] = [constraint_document(rule) for rule in certificate.constraints]
-    if certificate.prices is not None:
-        document["members"] = _price_document(certificate.prices.members)
-        document["topics"] = _price_document(certificate.prices.topics)
     if certificate.node_prices:
         document["node_prices"] = list(certificate.node_prices)
     if certificate.chain:
@@ -124,10 +120,6 @@ def _partition_price_document(prices: PartitionPrices) -> dict[str, object]:
     }
 
 
-def _price_document(prices: Mapping[str, Price]) -> dict[str, list[int]]:
-    return {name: list(price) for name, price in prices.items()}
-
-
 LEVEL_KEYS = ("level", "tolerance", "up_to", "cost", "other", "topics")
 """Keys of a level; ``cost`` and ``other`` belong to movement, ``topics`` to colocation."""
 
@@ -142,18 +134,15 @@ def parse_certificate(document: object, *, where: str = "certificate") -> Certif
     """Parse a certificate from a JSON document. Raise InputError if the format is wrong."""
     table = as_object(document, where)
     if table.get("version") != VERSION:
-        raise InputError(f"{where}: version must be {VERSION}, got {table.get('version')!r}")
-    known = ("version", "claims", "constraints", "members", "topics", "chain", "conflict")
-    check_keys(table, (*known, "node_prices"), where)
-    prices = None
-    if "members" in table or "topics" in table:
-        prices = PriceTable(
-            members=_prices(table.get("members"), f"{where}.members"),
-            topics=_prices(table.get("topics"), f"{where}.topics"),
+        raise InputError(
+            f"{where}: version must be {VERSION}, got {table.get('version')!r}; solve the group "
+            "again to get a certificate of this version"
         )
+    check_keys(
+        table, ("version", "claims", "constraints", "chain", "conflict", "node_prices"), where
+    )
     return Certificate(
         claims=tuple(parse_items(table.get("claims"), f"{where}.claims", _claim)),
-        prices=prices,
         chain=tuple(parse_items(table.get("chain", []), f"{where}.chain", _transfer)),
         node_prices=tuple(as_integers(table.get("node_prices", []), f"{where}.node_prices")),
         constraints=tuple(
@@ -161,16 +150,6 @@ def parse_certificate(document: object, *, where: str = "certificate") -> Certif
         ),
         conflict=_conflict(table["conflict"], f"{where}.conflict") if "conflict" in table else None,
     )
-
-
-def _prices(value: object, where: str) -> dict[str, Price]:
-    prices: dict[str, Price] = {}
-    for name, price in as_object(value, where).items():
-        pair = [as_integer(part, f"{where}[{name!r}]") for part in as_array(price, where)]
-        if len(pair) != 2:
-            raise InputError(f"{where}[{name!r}]: expected two integers, got {price!r}")
-        prices[name] = (pair[0], pair[1])
-    return prices
 
 
 def _transfer(value: object, where: str) -> Transfer:

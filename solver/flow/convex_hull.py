@@ -15,24 +15,28 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.group import Group, cached
-from kassay.solver.flow.min_cost_flow import (
-    FlowPoint,
-    LoadWindows,
-    cheapest_point,
-    fewest_moves_point,
-    flow_point,
-)
+from kassay.solver.flow.convex_flow import ConvexFlow
 from kassay.solver.flow.optimal_flow import optimal_counts
+from kassay.solver.network.level_network import SQUARES_AND_MOVES, LevelNetwork, level_network
 from kassay.solver.network.subscription_network import SubscriptionNetwork, build_network
 from kassay.solver.problem import Ints, Placement, Problem, build_problem
 from kassay.solver.solution import LevelValue
 
 MayContinue = Callable[[], bool]
+
+
+class FlowPoint(NamedTuple):
+    """Partition counts per arc, with their moves and their sum of squared loads."""
+
+    moves: int
+    squares: int
+    counts: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +89,32 @@ def with_chain(point: FlowPoint, chain: Chain) -> FlowPoint:
 _moves, _squares = attrgetter("moves"), attrgetter("squares")
 
 
+def _flow_point(network: SubscriptionNetwork, counts: Ints) -> FlowPoint:
+    squares = int((network.loads(counts) ** 2).sum())
+    return FlowPoint(network.min_movement(counts), squares, counts)
+
+
+def fewest_moves_point(network: SubscriptionNetwork, balanced: Ints) -> FlowPoint:
+    """Find the flow with the fewest moves and, among those, the minimum sum of squares.
+
+    ``balanced`` are counts per arc with even loads.
+    """
+    arcs = level_network(network.problem, SQUARES_AND_MOVES, network)
+    kept = np.zeros_like(arcs.high)
+    kept[arcs.members] = np.minimum(network.loads(network.owned), network.max_counts)
+    flow = ConvexFlow(arcs).cheapest(
+        arcs.weighted(SQUARES_AND_MOVES[::-1]), arcs.flow_of(balanced), kept
+    )
+    if flow is None:
+        raise InternalError("no flow meets the capacities of the members")
+    return _flow_point(network, arcs.counts(flow))
+
+
 @dataclass(frozen=True, slots=True)
 class HullSearch:
     """Search for points of the convex hull by minimum cost flows with a price per move."""
 
-    network: SubscriptionNetwork
-    windows: LoadWindows
+    arcs: LevelNetwork
     ends: tuple[FlowPoint, FlowPoint]  # fewest moves, minimum sum of squares
 
     @classmethod
@@ -100,19 +124,24 @@ class HullSearch:
         ``balanced`` contains optimal counts per arc, if they are known.
         """
         counts = optimal_counts(network) if balanced is None else balanced
-        if counts is None:
-            raise InternalError("the computation of a flow without a time limit returned no flow")
-        loads = network.loads(counts)
-        kept = np.minimum(network.loads(network.owned), network.max_counts)
-        windows = LoadWindows.around(loads, np.maximum(loads, kept))
-        fewest = fewest_moves_point(network, windows)
-        windows = LoadWindows.around(loads, network.loads(fewest.counts))
-        return cls(network, windows, (fewest, flow_point(network, counts)))
+        arcs = level_network(network.problem, SQUARES_AND_MOVES, network)
+        return cls(arcs, (fewest_moves_point(network, counts), _flow_point(network, counts)))
+
+    @property
+    def network(self) -> SubscriptionNetwork:
+        """Network of the partitions and members."""
+        return self.arcs.network
 
     def corner_between(self, left: FlowPoint, right: FlowPoint) -> FlowPoint | None:
         """Return a corner below the line through two points, or None if no corner is below."""
         moves, squares = right.moves - left.moves, left.squares - right.squares
-        point = cheapest_point(self.network, self.windows, square_cost=moves, move_cost=squares)
+        flow = ConvexFlow(self.arcs).cheapest(
+            tuple(zip(SQUARES_AND_MOVES, (moves, squares), strict=True)),
+            *(self.arcs.flow_of(end.counts) for end in self.ends),
+        )
+        if flow is None:
+            raise InternalError("no flow has the loads of a known placement")
+        point = _flow_point(self.network, self.arcs.counts(flow))
         below = moves * point.squares + squares * point.moves
         return point if below < moves * left.squares + squares * left.moves else None
 
@@ -139,7 +168,9 @@ class HullSearch:
         squares = sum(2 * int(loads[at]) * step + step * step for at, step in change.items())
         return Chain(tuple(arcs), moves, squares)
 
-    def within_moves(self, limit: int, may_continue: MayContinue) -> BoundedPoint | None:
+    def within_moves(
+        self, limit: int, may_continue: MayContinue = lambda: True
+    ) -> BoundedPoint | None:
         """Minimise the sum of squared loads with a limit on moves.
 
         Return None if the limit is too low.
@@ -158,7 +189,9 @@ class HullSearch:
         parity = (found.bound - self.network.problem.partition_count) % 2
         return BoundedPoint(found.point, found.bound + parity)
 
-    def within_squares(self, limit: int, may_continue: MayContinue) -> BoundedPoint | None:
+    def within_squares(
+        self, limit: int, may_continue: MayContinue = lambda: True
+    ) -> BoundedPoint | None:
         """Minimise moves with a limit on the sum of squared loads.
 
         Return None if the limit is too low.
@@ -350,7 +383,7 @@ def fewest_moves(group: Group, sum_of_squares: int) -> LevelValue | None:
     weight = group.uniform_weight
     if search is None or not weight:
         return None
-    found = search.within_squares(sum_of_squares // weight**2, lambda: True)
+    found = search.within_squares(sum_of_squares // weight**2)
     return None if found is None else LevelValue("movement", found.point.moves, found.bound)
 
 

@@ -124,7 +124,7 @@ class LevelSolver:
             known += [self._moves_search(level, pool.limits()).proven] * bool(self.moves_searches)
         greatest = ProvenBound(counted, Origin.COUNTING)
         for bound in known:
-            if bound.value > greatest.value or bound == (counted, Origin.PRICES):
+            if bound.value > greatest.value or bound == (counted, Origin.NODE_PRICES):
                 greatest = bound
         return greatest
 

@@ -6,6 +6,7 @@ solved by counting bounds alone and loading these libraries takes seconds.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import itemgetter
 
 import numpy as np
@@ -30,8 +31,7 @@ from kassay.solver.lexicographic.fewest_moves import FewestMoves
 from kassay.solver.lexicographic.level_solver import LevelSolver
 from kassay.solver.lexicographic.movement_search import add_few_moves
 from kassay.solver.lexicographic.overload_searches import add_any_repaired, add_repaired
-from kassay.solver.limits import FlowClock, SearchBudget
-from kassay.solver.network.residual_network import PriceTable
+from kassay.solver.limits import SearchBudget
 from kassay.solver.number_ranges import Arithmetic, Scale, scale_to_fit
 from kassay.solver.objective import (
     CrossRack,
@@ -61,7 +61,6 @@ class LexicographicResult:
 
     placement: Placement | None  # None if there is none, or none was found in time
     claims: tuple[LevelClaim, ...] = ()
-    prices: PriceTable | None = None
     node_prices: tuple[int, ...] = ()
     conflict: tuple[Constraint, ...] = ()
     conflict_origin: Origin = Origin.CP_SAT
@@ -148,13 +147,13 @@ def solve_levels(
     for index in range(len(levels)):
         solver.solve_level(index, budget)
     placement = pool.incumbent(levels[-1])
+    claims, node_prices = flows.priced_claims(
+        [_claim_about(problem, done.claim, placement, best=done.placement) for done in pool.reached]
+    )
     return LexicographicResult(
         placement,
-        tuple(
-            _claim_about(problem, done.claim, placement, best=done.placement)
-            for done in pool.reached
-        ),
-        flows.prices if any(done.claim.origin is Origin.PRICES for done in pool.reached) else None,
+        claims,
+        node_prices=node_prices,
         progress=tuple(solver.progress),
         method=UsedMethod.last(solver.contributed) or _method_without_search(flows, pool),
         moves_searches=tuple(solver.moves_searches),
@@ -202,14 +201,14 @@ def _conflict_of_numbers(
         find_conflict_by_flow,
         is_infeasible,
     )
-    from kassay.solver.flow.optimal_flow import expected_seconds  # noqa: PLC0415
+    from kassay.solver.flow.optimal_flow import flow_work  # noqa: PLC0415
 
     rules = [rule for rule in constraints if not isinstance(rule, Capacity)]
-    clock = FlowClock(budget, expected_seconds(problem))
+    may_start = partial(budget.may_start, flow_work(problem))
     is_counted = any(isinstance(rule, MaxPartitions | Pinned | Forbidden) for rule in rules)
-    if not is_counted or not clock.may_start() or not is_infeasible(problem, rules):
+    if not is_counted or not may_start() or not is_infeasible(problem, rules):
         return ()
-    return find_conflict_by_flow(problem, rules, clock.may_start)
+    return find_conflict_by_flow(problem, rules, may_start)
 
 
 def _initial_placements(
@@ -339,5 +338,5 @@ def enumerate_levels(
 def _method_without_search(flows: FlowLevels, pool: IncumbentPool) -> UsedMethod:
     """Return the method if no search contributed: flows, or bounds by counting."""
     origins = {done.claim.origin for done in pool.reached}
-    is_flow = flows.placements or origins & {Origin.FLOW, Origin.PRICES}
+    is_flow = flows.placements or origins & {Origin.FLOW, Origin.NODE_PRICES}
     return UsedMethod.FLOW if is_flow else UsedMethod.COUNTING

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +15,9 @@ from kassay.reference.model.metrics import sum_of_squares
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.solver.limits import SearchLimits
-from kassay.solver.network.residual_network import Step, node_prices
+from kassay.solver.network.level_network import SQUARES_AND_MOVES, LevelNetwork
 from kassay.solver.network.subscription_network import SubscriptionNetwork, build_network
-from kassay.solver.problem import Placement, build_problem
+from kassay.solver.problem import Ints, Placement, build_problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +50,36 @@ def improving_chain(group: Group, assignment: Assignment) -> tuple[Transfer, ...
     placement = problem.valid_placement(assignment)
     counts = network.counts(placement)
     loads = network.loads(counts)
-    chain = node_prices(network, counts).chain
+    chain = _improving_steps(network, counts)
     choice = _PartitionChoice(network, placement)
-    if chain is not None and loads[chain[0].giver] > loads[chain[-1].taker] + 1:
+    if chain and loads[chain[0].giver] > loads[chain[-1].taker] + 1:
         return choice.transfers(chain)
     if movement(group, assignment) > network.min_movement(counts):
         return choice.exchange()
-    return () if chain is None else choice.transfers(chain)
+    return choice.transfers(chain)
+
+
+class _Step(NamedTuple):
+    """Transfer of one partition between members; topic and members are network indices."""
+
+    topic: int
+    giver: int
+    taker: int
+
+
+def _improving_steps(network: SubscriptionNetwork, counts: Ints) -> tuple[_Step, ...]:
+    """Return a chain of transfers that improves counts, from a cycle of the residual network."""
+    arcs = LevelNetwork(network, hosts=None, has_sums=False, has_speeds=False)
+    _, cycle = arcs.paths(arcs.weighted(SQUARES_AND_MOVES), arcs.flow_of(counts))
+    number = np.where(cycle < 0, ~cycle, cycle)
+    # The first step is behind the sink, or, in a closed chain, anywhere.
+    starts = (cycle < 0) & (number >= arcs.members.start)
+    first = int(np.argmax(starts if starts.any() else cycle < 0)) if len(cycle) else 0
+    order = np.roll(number, -first)
+    # A partition leaves a member for its topic, then the topic for another member.
+    subscriptions = arcs.subscription[order[order < arcs.members.start]]
+    topics, members = network.tail[subscriptions].tolist(), network.head[subscriptions].tolist()
+    return tuple(map(_Step, topics[::2], members[::2], members[1::2]))
 
 
 def apply_chain(group: Group, assignment: Assignment, chain: tuple[Transfer, ...]) -> Assignment:
@@ -82,7 +106,7 @@ class _PartitionChoice:
         self.topic = network.topic
         self.placement = placement.copy()
 
-    def transfers(self, chain: tuple[Step, ...]) -> tuple[Transfer, ...]:
+    def transfers(self, chain: tuple[_Step, ...]) -> tuple[Transfer, ...]:
         """Choose a partition for each transfer of a chain."""
         return tuple(transfer for step in chain for transfer in self._step(step))
 
@@ -98,7 +122,7 @@ class _PartitionChoice:
                 return self._transfer(partition, taker), self._transfer(back, giver)
         return ()
 
-    def _step(self, step: Step) -> Iterator[Transfer]:
+    def _step(self, step: _Step) -> Iterator[Transfer]:
         owner, placement = self.problem.owner, self.placement
         inside = self.topic == step.topic
         assigned = np.flatnonzero(inside & (placement == step.giver))

@@ -1,13 +1,14 @@
 """Network whose convex arc costs are the levels of the objective, and prices of its nodes.
 
 Copies flow from the topics of a subscription network through their members and hosts to a sink.
+Without a level about hosts, they flow from the members to the sink.
 Each level is a sum of convex costs of arcs: the squared loads of members, hosts, and topics at a
 member, also of stateful partitions only, the moves, the standbys, the members without a partition,
 and the members per partition. Optional copies flow from their topic to the sink.
 
 Levels in lexicographic order are one cost: the cost of a level is multiplied by a weight above the
-range of all later levels. A flow has minimum cost if and only if the nodes have prices with
-complementary slackness [1]_.
+effect of all later levels on a cycle. A flow has minimum cost if and only if the nodes have prices
+with complementary slackness [1]_: the price of a node is the minimum cost of one more unit there.
 
 References
 ----------
@@ -25,9 +26,13 @@ from kassay.reference.model.metrics import LoadUnits, Measure
 from kassay.solver import objective
 from kassay.solver.constraints import Constraint, is_limited
 from kassay.solver.evaluation import level_value, pair_costs
+from kassay.solver.network.shortest_paths import ShortestPaths, shortest_paths
 from kassay.solver.network.subscription_network import SubscriptionNetwork, build_network
 from kassay.solver.number_ranges import Arithmetic, Weights, exact_column
 from kassay.solver.problem import Ints, Placement, Problem
+
+WeightedLevels = Sequence[tuple[objective.Level, int]]
+"""Levels with the factors of their values in a weighted sum."""
 
 
 def has_arc_costs(group: Group, levels: Sequence[objective.Level]) -> bool:
@@ -82,11 +87,13 @@ class LevelNetwork:
     Parameters
     ----------
     hosts
-        Hosts of the members; None for one host.
+        Hosts of the members; None if they have no costs.
     has_sums
         Whether all partitions of a topic at a member share an arc, the cost of a topic spread.
     has_stateful_sums
         Whether all stateful partitions at a member share an arc.
+    has_speeds
+        Whether loads are relative to the speeds of the members.
     """
 
     def __init__(
@@ -96,13 +103,13 @@ class LevelNetwork:
         hosts: LoadUnits | None,
         has_sums: bool,
         has_stateful_sums: bool = False,
+        has_speeds: bool = True,
     ) -> None:
         self.network = network
+        self.has_speeds = has_speeds
         members = network.members
-        self._host_of = np.zeros(members, dtype=np.int64)
-        if hosts is not None:
-            self._host_of = np.array(hosts.unit_of, dtype=np.int64)
-        count = 1 if hosts is None else len(hosts.names)
+        count = 0 if hosts is None else len(hosts.names)
+        self._host_of = np.array([] if hosts is None else hosts.unit_of, dtype=np.int64)
         first_host = network.topics + members
         first_sum = first_host + count
         member = np.arange(members)
@@ -120,16 +127,21 @@ class LevelNetwork:
             receiver = first_sum + self._sum_of
         stateful = member if has_stateful_sums else member[:0]
         self.sink = first_stateful + len(stateful)
+        after_member = first_host + self._host_of
+        if hosts is None:
+            after_member = np.full(members, self.sink)
         self._unused_topics = np.flatnonzero(network.optional)
         total = int(network.supply.sum())
         free = network.partitions[network.tail]
         if network.problem.copies is not None:
             # A member that holds a partition holds all partitions of its class.
             free = free - network.owned
+        owned = np.flatnonzero(network.owned)
+        self.subscription = np.concatenate([np.arange(len(network.tail)), owned])
         parts = [
             (network.tail, receiver, free),
-            (network.tail, receiver, network.owned),
-            (network.topics + member, first_host + self._host_of, network.max_counts),
+            (network.tail[owned], receiver[owned], network.owned[owned]),
+            (network.topics + member, after_member, network.max_counts),
             (first_host + np.arange(count), np.full(count, self.sink), np.full(count, total)),
             (first_sum + np.arange(len(pairs)), after_sum, np.full(len(pairs), total)),
             (first_stateful + stateful, network.topics + stateful, np.full(len(stateful), total)),
@@ -162,24 +174,28 @@ class LevelNetwork:
 
     def counts(self, flow: Ints) -> Ints:
         """Return the number of partitions per subscription in a flow."""
-        return flow[self.moved] + flow[self.kept]
+        counts = flow[self.moved].copy()
+        counts[self.subscription[self.kept]] += flow[self.kept]
+        return counts
 
     def flow_of(self, counts: Ints) -> Ints:
         """Return the flow with given numbers of partitions per subscription."""
         network = self.network
         flow = np.zeros(len(self.tail), dtype=np.int64)
-        flow[self.kept] = np.minimum(counts, network.owned)
-        flow[self.moved] = counts - flow[self.kept]
+        kept = np.minimum(counts, network.owned)
+        flow[self.kept] = kept[self.subscription[self.kept]]
+        flow[self.moved] = counts - kept
         flow[self.members] = network.loads(counts)
-        np.add.at(flow, self.hosts.start + self._host_of, flow[self.members])
+        if len(self._host_of):
+            np.add.at(flow, self.hosts.start + self._host_of, flow[self.members])
         if self.sums.stop > self.sums.start:
             np.add.at(flow, self.sums.start + self._sum_of, counts)
         if self.stateful.stop > self.stateful.start:
             heads = network.head[self._stateful]
             np.add.at(flow, self.stateful.start + heads, counts[self._stateful])
-        placed = np.zeros(network.topics, dtype=np.int64)
-        np.add.at(placed, network.tail, counts)
-        flow[self.unused] = (network.supply - placed)[self._unused_topics]
+        if len(self._unused_topics):
+            placed = np.bincount(network.tail, counts, network.topics).astype(np.int64)
+            flow[self.unused] = (network.supply - placed)[self._unused_topics]
         return flow
 
     def part_of(self, level: objective.Level) -> slice:
@@ -200,10 +216,15 @@ class LevelNetwork:
                 part = self.unused
         return part
 
-    def unit_cost(self, level: objective.Level, unit: Ints) -> Weights:
-        """Return the cost of a unit of flow on each arc of the level's part.
+    def unit_cost(self, level: objective.Level, place: Ints, unit: Ints) -> Weights:
+        """Return the costs of units of flow on arcs of the level's part.
 
-        ``unit`` is the number of the unit, from 1.
+        Parameters
+        ----------
+        place
+            Position of each arc in the part.
+        unit
+            Number of the unit on this arc, from 1. The costs of an arc do not fall with it.
         """
         match level:
             case (
@@ -212,21 +233,22 @@ class LevelNetwork:
                 | objective.TopicSpread()
                 | objective.StatefulImbalance()
             ):
-                cost = self._factors(level) * (2 * unit - 1)
+                cost = self._factors(level)[place] * (2 * unit - 1)
             case objective.MembersPerPartition():
-                partitions = self.network.partitions[self._unused_topics]
-                used = self.network.supply[self._unused_topics] - unit
-                cost = -(2 * (used // partitions) + 1)
+                topics = self._unused_topics[place]
+                used = self.network.supply[topics] - unit
+                cost = -(2 * (used // self.network.partitions[topics]) + 1)
             case objective.IdleMembers():
                 cost = -(unit == 1).astype(np.int64)
             case objective.Slots():
                 cost = np.ones_like(unit)
             case objective.Movement():
-                owned = np.zeros(self.network.topics, dtype=np.int64)
-                np.add.at(owned, self.network.tail, self.network.owned)
-                cost = (owned[self.network.tail] > 0).astype(np.int64)
+                owned = np.bincount(
+                    self.network.tail, self.network.owned, minlength=self.network.topics
+                )
+                cost = (owned[self.network.tail[place]] > 0).astype(np.int64)
             case objective.MissingTagValues() | objective.StandbyMoves():
-                cost = np.tile(self._pair_costs(level), 2)
+                cost = self._pair_costs(level)[self.subscription[place]]
             case _:
                 raise InternalError(f"arcs have no cost for the level {level.name!r}")
         return cost
@@ -237,102 +259,123 @@ class LevelNetwork:
             return np.zeros(len(self.network.tail), dtype=np.int64)
         return pair_costs(self.network.problem, level)[self.network.tail, self.network.head]
 
-    def _greatest_pair_cost(self, level: objective.Level) -> int:
-        if isinstance(level, objective.MissingTagValues | objective.StandbyMoves):
-            return int(self._pair_costs(level).max(initial=0))
-        return 0
-
     def _factors(self, level: objective.Level) -> Weights:
         """Return the factors of the squares of a level, which differ if the speeds differ."""
-        problem = self.network.problem
-        match level:
-            case objective.Imbalance():
-                factors = problem.member_units.factors
-            case objective.HostImbalance():
-                factors = problem.host_units.factors
-            case _:
-                part = self.part_of(level)
-                return np.ones(part.stop - part.start, dtype=np.int64)
+        problem, part = self.network.problem, self.part_of(level)
+        factors = (1,) * (part.stop - part.start)
+        if isinstance(level, objective.Imbalance) and self.has_speeds:
+            factors = problem.member_units.factors
+        elif isinstance(level, objective.HostImbalance):
+            factors = problem.host_units.factors
         most = max(factors, default=1) * (2 * int(self.network.supply.sum()) + 3)
         return exact_column(np.array(factors, dtype=object), most)
 
-    def weights(self, levels: Sequence[objective.Level]) -> list[int]:
-        """Return weights of the levels, each above the range of all later levels together."""
-        problem, total = self.network.problem, int(self.network.supply.sum())
-        factors = [1, *problem.member_units.factors, *problem.host_units.factors]
-        squares = max(factors) * total * total
+    def greatest_unit_cost(self, level: objective.Level) -> int:
+        """Return the maximum magnitude of the cost of a unit of flow, for one level."""
+        most = int(self.high[self.part_of(level)].max(initial=0))
+        match level:
+            case objective.Movement() | objective.Slots() | objective.IdleMembers():
+                return 1
+            case objective.MissingTagValues() | objective.StandbyMoves():
+                return int(self._pair_costs(level).max(initial=0))
+            case objective.MembersPerPartition():
+                return 2 * int(self.network.supply.max(initial=0)) + 1
+            case _:
+                return int(self._factors(level).max(initial=1)) * (2 * most + 1)
+
+    def weighted(self, levels: Sequence[objective.Level]) -> WeightedLevels:
+        """Return the levels with weights, each above the effect of all later levels on a cycle.
+
+        A cycle has at most as many arcs as nodes, so that a cycle that is worse on a level and
+        better on later ones has positive cost.
+        """
         weights, later = [], 0
         for level in reversed(levels):
             weights.append(later + 1)
-            match level:
-                case objective.Movement() | objective.Slots():
-                    most = total
-                case objective.IdleMembers():
-                    most = self.network.members
-                case objective.MissingTagValues() | objective.StandbyMoves():
-                    most = total * self._greatest_pair_cost(level)
-                case _:
-                    most = squares
-            later += weights[-1] * most
-        return weights[::-1]
+            later += weights[-1] * self.greatest_unit_cost(level) * (self.sink + 1)
+        return tuple(zip(levels, reversed(weights), strict=True))
 
-    def costs(self, levels: Sequence[objective.Level], flow: Ints) -> tuple[Weights, Weights]:
-        """Return, per arc, the weighted cost of the next and of the last unit of a flow."""
-        weights, problem = self.weights(levels), self.network.problem
-        factor = max([1, *problem.member_units.factors, *problem.host_units.factors])
-        total = int(self.network.supply.sum())
-        # The greatest cost of a unit: of a squared load, or of the standbys of a task.
-        greatest = factor * (2 * total + 3) + max(map(self._greatest_pair_cost, levels), default=0)
-        most = sum(weights) * greatest
-        is_small = Arithmetic.INT64.represents(most * (self.sink + 2))
-        dtype = np.int64 if is_small else np.object_
-        both: list[Weights] = []
-        for units in (flow + 1, flow):
-            costs: Weights = np.zeros(len(flow), dtype=dtype)
-            for level, weight in zip(levels, weights, strict=True):
-                part = self.part_of(level)
-                costs[part] += self.unit_cost(level, units[part]).astype(dtype) * weight
-            both.append(costs)
-        return both[0], both[1]
+    def fits(self, *levels: objective.Level) -> bool:
+        """Return whether the weighted costs of some levels fit into 64 bits."""
+        return self._fit(self.weighted(levels))
 
-    def prices(self, levels: Sequence[objective.Level], flow: Ints) -> list[int] | None:
-        """Return the prices of the nodes that prove a flow optimal, or None if it is not.
+    def _fit(self, costs: WeightedLevels) -> bool:
+        # Differences of distances must fit, with the distances of nodes without a path.
+        most = sum(weight * self.greatest_unit_cost(level) for level, weight in costs)
+        return Arithmetic.INT64.represents(4 * most * (self.sink + 2))
 
-        The prices are shortest distances in the residual network (Bellman-Ford).
+    def unit_costs(self, costs: WeightedLevels, arc: Ints, unit: Ints) -> Weights:
+        """Return the costs of units of flow on arcs, for the weighted sum of some levels."""
+        dtype = np.int64 if self._fit(costs) else np.object_
+        total: Weights = np.zeros(len(arc), dtype=dtype)
+        for level, weight in costs:
+            part = self.part_of(level)
+            inside = np.flatnonzero((arc >= part.start) & (arc < part.stop))
+            cost = self.unit_cost(level, arc[inside] - part.start, unit[inside])
+            total[inside] += cost.astype(total.dtype) * weight
+        return total
+
+    def paths(
+        self,
+        costs: WeightedLevels,
+        flow: Ints,
+        limits: tuple[Ints, Ints] | None = None,
+    ) -> tuple[ShortestPaths, Ints]:
+        """Return the shortest paths of the residual network of a flow, and the arcs of a cycle.
+
+        The number of a reversed arc ``i`` is ``~i``. ``limits`` are the minimum and the maximum
+        flow of the arcs.
         """
-        more, less = self.costs(levels, flow)
-        forward, backward = flow < self.high, flow > 0
-        tail = np.concatenate([self.tail[forward], self.head[backward]])
-        head = np.concatenate([self.head[forward], self.tail[backward]])
-        cost = np.concatenate([more[forward], -less[backward]])
-        order = np.argsort(head, kind="stable")
-        tail, head, cost = tail[order], head[order], cost[order]
-        starts = np.flatnonzero(np.diff(head, prepend=-1))
-        distance = np.zeros(self.sink + 1, dtype=cost.dtype)
-        for _ in range(self.sink + 2 if len(starts) else 0):
-            reached = np.minimum.reduceat(distance[tail] + cost, starts)
-            shorter = np.minimum(distance[head[starts]], reached)
-            if (shorter == distance[head[starts]]).all():
-                return [*map(int, distance.tolist())]
-            distance[head[starts]] = shorter
-        return None if len(starts) else [0] * (self.sink + 1)
+        low, high = (0, self.high) if limits is None else limits
+        forward, backward = np.flatnonzero(flow < high), np.flatnonzero(flow > low)
+        found = shortest_paths(
+            np.concatenate([self.tail[forward], self.head[backward]]),
+            np.concatenate([self.head[forward], self.tail[backward]]),
+            np.concatenate(
+                [
+                    self.unit_costs(costs, forward, flow[forward] + 1),
+                    -self.unit_costs(costs, backward, flow[backward]),
+                ]
+            ),
+            sink=self.sink,
+        )
+        return found, np.concatenate([forward, ~backward])[list(found.cycle)]
+
+    def prices(self, levels: Sequence[objective.Level], flow: Ints) -> tuple[int, ...] | None:
+        """Return the prices of the nodes that prove a flow optimal, or None if it is not."""
+        found, _ = self.paths(self.weighted(levels), flow)
+        return None if found.cycle else tuple(map(int, found.distance.tolist()))
 
     def price_errors(
         self, levels: Sequence[objective.Level], flow: Ints, prices: Sequence[int]
     ) -> Iterator[str]:
         """Yield a message per arc that violates complementary slackness."""
-        more, less = self.costs(levels, flow)
-        for arc, (tail, head) in enumerate(
-            zip(self.tail.tolist(), self.head.tolist(), strict=True)
+        costs = self.weighted(levels)
+        arcs = np.arange(len(flow))
+        more, last = (self.unit_costs(costs, arcs, unit).tolist() for unit in (flow + 1, flow))
+        columns = (self.tail, self.head, flow, self.high)
+        for arc, (tail, head, used, high) in enumerate(
+            zip(*(column.tolist() for column in columns), strict=True)
         ):
-            difference = prices[head] - prices[tail]
-            if flow[arc] < self.high[arc] and difference > int(more[arc]):
-                yield f"arc {tail} to {head}: {difference} is above the cost {more[arc]} of a unit"
-            if flow[arc] > 0 and difference < int(less[arc]):
+            difference = prices[tail] - prices[head]
+            if used < high and difference > more[arc]:
+                yield f"{self._arc_name(arc)}: {difference} is above the cost {more[arc]} of a unit"
+            if used > 0 and difference < last[arc]:
                 yield (
-                    f"arc {tail} to {head}: {difference} is below the cost {less[arc]} of the last "
-                    "unit"
+                    f"{self._arc_name(arc)}: {difference} is below the cost {last[arc]} of the "
+                    "last unit"
                 )
+
+    def _arc_name(self, arc: int) -> str:
+        """Describe an arc by its topic and member, or by its nodes."""
+        network = self.network
+        if arc < self.members.start:
+            at = self.subscription[arc]
+            topic = network.topic_names[network.tail[at]]
+            return f"topic {topic!r} at member {network.member_ids[network.head[at]]!r}"
+        if arc < self.members.stop:
+            return f"member {network.member_ids[arc - self.members.start]!r}"
+        return f"arc {self.tail[arc]} to {self.head[arc]}"
 
 
 def level_network(
@@ -348,7 +391,46 @@ def level_network(
     )
 
 
-def price_flow(
+SQUARES_AND_MOVES: tuple[objective.Level, ...] = (objective.Imbalance(), objective.Movement())
+"""Levels of the optimum of equal weights: the loads with the least sum of squares minimise all
+measures of imbalance."""
+
+
+def is_optimal_by_squares_and_moves(group: Group, levels: Sequence[objective.Level]) -> bool:
+    """Return whether the least sum of squares, then the fewest moves, are optimal on given levels.
+
+    Strictly convex measures are minimal only at the least majorised loads. For the other measures,
+    fewer moves may suffice elsewhere.
+    """
+    if group.has_copies or not group.uniform_weight or any(level.tolerance for level in levels):
+        return False
+    match levels:
+        case [objective.Imbalance()]:
+            return True
+        case [
+            objective.Imbalance(measure=Measure.SUM_OF_SQUARES | Measure.LEXIMAX),
+            objective.Movement(cost=objective.MovementCost()),
+        ]:
+            return True
+        case _:
+            return False
+
+
+def priced_levels(
+    group: Group, levels: Sequence[objective.Level]
+) -> Sequence[objective.Level] | None:
+    """Return the levels whose node prices prove assignments of a group optimal on given levels.
+
+    They are the levels themselves if convex costs of arcs express them. Return None if node prices
+    cannot prove the levels.
+    """
+    if has_arc_costs(group, levels):
+        return levels
+    is_proven = is_optimal_by_squares_and_moves(group, levels)
+    return SQUARES_AND_MOVES[: len(levels)] if is_proven else None
+
+
+def placement_flow(
     problem: Problem, levels: Sequence[objective.Level], placement: Placement
 ) -> tuple[LevelNetwork, Ints, str | None]:
     """Return the network and the flow of a placement, and an error if the flow hides a cost.
@@ -362,9 +444,20 @@ def price_flow(
     for level in levels:
         value, least = (level_value(problem, level, one) for one in (placement, best))
         if value > least:
-            return (
-                arcs,
-                arcs.flow_of(counts),
-                f"{level.name} is {value}, but with these counts it can be {least}",
-            )
+            error = f"{level.name} is {value}, but with these counts it can be {least}"
+            return arcs, arcs.flow_of(counts), error
     return arcs, arcs.flow_of(counts), None
+
+
+def placement_prices(
+    problem: Problem, levels: Sequence[objective.Level], placement: Placement
+) -> tuple[int, ...] | None:
+    """Return the node prices that prove a placement optimal on some levels.
+
+    Return None if it is not optimal, or if node prices cannot prove the levels.
+    """
+    priced = priced_levels(problem.group, levels)
+    if priced is None:
+        return None
+    arcs, flow, error = placement_flow(problem, priced, placement)
+    return arcs.prices(priced, flow) if error is None else None

@@ -6,7 +6,7 @@ partitions change the network only: a capacity limits a member, and a forbidden 
 partition is a topic of its own with fewer arcs.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import assert_never
@@ -15,8 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model.errors import InternalError
-from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.reference.model.topic_partitions import Column
 from kassay.solver.constraints import (
@@ -29,7 +27,6 @@ from kassay.solver.constraints import (
     Pinned,
     Separated,
 )
-from kassay.solver.objective import Imbalance, Level, Movement, MovementCost
 from kassay.solver.problem import Ints, Placement, Problem
 
 
@@ -246,26 +243,6 @@ def _group_capacity(problem: Problem) -> Ints | None:
     return np.array(
         [most if limit is None else min(most, limit // weight) for limit in limits], dtype=np.int64
     )
-
-
-def prices_prove(group: Group, levels: Sequence[Level]) -> bool:
-    """Return whether node prices can prove assignments of a group optimal on given levels.
-
-    Prices prove the fewest moves among the least majorised loads. Strictly convex measures
-    are minimal only there; for the other measures fewer moves may suffice elsewhere.
-    """
-    if group.has_copies or not group.uniform_weight or any(level.tolerance for level in levels):
-        return False
-    match levels:
-        case [Imbalance()]:
-            return True
-        case [
-            Imbalance(measure=Measure.SUM_OF_SQUARES | Measure.LEXIMAX),
-            Movement(cost=MovementCost()),
-        ]:
-            return True
-        case _:
-            return False
 
 
 class _Restrictions:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.errors import InputError, InternalError
+from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import rejoin
@@ -13,12 +13,11 @@ from kassay.solver.certificate.rebalance_sequence import LoadEvidence
 from kassay.solver.certificate.trajectory_certificate import RebalanceEvidence
 from kassay.solver.certify import certify
 from kassay.solver.constraints import group_constraints
-from kassay.solver.flow.optimal_flow import optimal_counts
-from kassay.solver.flow.optimal_loads_by_cuts import LevelSet, is_feasible, level_sets
+from kassay.solver.flow.optimal_flow import LevelSet, is_feasible, level_sets, optimal_counts
 from kassay.solver.limits import SearchBudget
 from kassay.solver.network.subscription_network import SubscriptionNetwork, build_network
 from kassay.solver.objective import Imbalance, Movement, Tolerance
-from kassay.solver.problem import build_problem
+from kassay.solver.problem import Ints, build_problem
 from kassay.solver.solution import LevelValue, Solution, Status
 from kassay.solver.solve import solve
 
@@ -71,6 +70,7 @@ class _EqualStep:
     group: Group
     level: Imbalance
     network: SubscriptionNetwork
+    counts: Ints  # partitions per arc of an optimal assignment
     sets: tuple[LevelSet, ...]
 
     @classmethod
@@ -78,10 +78,8 @@ class _EqualStep:
         network = build_network(build_problem(group), group_constraints(group))
         if not is_feasible(network):
             raise InputError(f"groups[{number}]: no assignment meets the capacities of the members")
-        sets = level_sets(network)
-        if sets is None:
-            raise InternalError("a search without a time limit returned no level sets")
-        return cls(group, level, network, sets)
+        counts = optimal_counts(network)
+        return cls(group, level, network, counts, level_sets(network, counts))
 
     @property
     def limit(self) -> None:
@@ -107,10 +105,7 @@ class _EqualStep:
         return replace(evidence, best=self.any_assignment())
 
     def any_assignment(self) -> Assignment:
-        counts = 0 * self.network.tail
-        for one in self.sets:
-            counts[one.arcs] = one.counts
-        return self.network.problem.to_assignment(self.network.place(counts))
+        return self.network.problem.to_assignment(self.network.place(self.counts))
 
     def fewest_moves(self, past: Assignment | None, budget: SearchBudget) -> Assignment:
         group = self.group if past is None else rejoin(self.group, past)
@@ -119,10 +114,7 @@ class _EqualStep:
             found = solve(group, levels=(self.level, Movement()), limits=limits).assignment
             return found or self.any_assignment()
         network = replace(self.network, problem=build_problem(group))
-        counts = optimal_counts(network, levels=self.sets)
-        if counts is None:
-            raise InternalError("a search without a time limit returned no flow")
-        return network.problem.to_assignment(network.place(counts))
+        return network.problem.to_assignment(network.place(optimal_counts(network)))
 
 
 @dataclass(frozen=True, slots=True)
