@@ -77,7 +77,7 @@ def certify(
     >>> even = Assignment({"a": [("t", 0)], "b": [("t", 1)]})
     >>> certificate = certify(group, even)
     >>> certificate.node_prices, list(certificate_errors(group, even, certificate))
-    ((0, 0, 0, 0), [])
+    ((15, 15, 15, 0), [])
     >>> uneven = certify(group, Assignment({"a": [("t", 0), ("t", 1)]}))
     >>> uneven.is_optimal, [str(transfer) for transfer in uneven.chain]
     (False, ['a gives t-0 to b'])

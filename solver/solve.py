@@ -188,7 +188,7 @@ def _by_one_flow(request: _Request) -> LexicographicResult | None:
     problem = request.problem
     if not request.may_start_flow():
         return None
-    flow = solve_flow(problem)
+    flow = solve_flow(problem, len(request.levels))
     values = [(level, level_value(problem, level, flow.placement)) for level in request.levels]
     claims = tuple(LevelClaim(level, value, value, Origin.NODE_PRICES) for level, value in values)
     return LexicographicResult(

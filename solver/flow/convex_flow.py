@@ -61,7 +61,8 @@ def _pieces(
     """Yield parts of arcs as columns: arc, capacity and a unit with the cost of the part.
 
     Arcs without a window are one part. Other arcs have a part per unit in the window, and parts of
-    growing size outside, with the cost of their middle unit.
+    growing size outside, with the cost of their middle unit. The first of them is a single unit, so
+    that a flow at the end of a window is optimal, too.
     """
     whole = np.flatnonzero(~windows & (high > low))
     yield whole, (high - low)[whole], low[whole] + 1
@@ -69,14 +70,14 @@ def _pieces(
     arc = np.repeat(np.arange(len(size)), size)
     step = np.arange(len(arc)) - np.repeat(np.cumsum(size) - size, size)
     yield arc, np.ones_like(arc), first[arc] + step + 1
-    arc, length = np.flatnonzero(windows & (first > low)), 2
+    arc, length = np.flatnonzero(windows & (first > low)), 1
     while len(arc):
         start = np.maximum(first[arc] - length, low[arc])
         yield arc, first[arc] - start, (start + first[arc] + 1) // 2
         first = first.copy()
         first[arc] = start
         arc, length = arc[start > low[arc]], length * _GROWTH
-    arc, length = np.flatnonzero(windows & (last < high)), 2
+    arc, length = np.flatnonzero(windows & (last < high)), 1
     while len(arc):
         end = np.minimum(last[arc] + length, high[arc])
         yield arc, end - last[arc], (last[arc] + 1 + end) // 2

@@ -54,16 +54,16 @@ def flow_work(problem: Problem) -> float:
     return 8e-7 * int(sizes[placed].sum()) + 2.5e-5 * nodes + 1e-6 * problem.partition_count
 
 
-def solve_flow(problem: Problem) -> OptimalFlow:
+def solve_flow(problem: Problem, levels: int = 2) -> OptimalFlow:
     """Find the placement with the fewest moves among those with optimal loads.
 
     Weights must be equal: only counts are used. The prices are computed independently of the
-    flow and prove the result.
+    flow and prove the result, or only its loads with one level.
     """
     network = build_network(problem)
     arcs = level_network(problem, SQUARES_AND_MOVES, network)
     counts = _optimal_counts(arcs)
-    prices = arcs.prices(SQUARES_AND_MOVES, arcs.flow_of(counts))
+    prices = arcs.prices(SQUARES_AND_MOVES[:levels], arcs.flow_of(counts))
     if prices is None:
         raise InternalError("the prices do not prove that the flow is optimal")
     return OptimalFlow(network.place(counts), prices)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from kassay.reference import Group, Member, Topic, imbalance, loads, movement, violations
 from kassay.reference.model.metrics import MEASURES, leximax
 from kassay.solver import Imbalance, Measure, Method, Movement, solve
-from kassay.solver.flow.optimal_loads_by_cuts import level_sets
+from kassay.solver.flow.optimal_flow import level_sets, optimal_counts
 from kassay.solver.network.subscription_network import build_network
 from kassay.solver.problem import build_problem
 from tests import brute_force
@@ -84,7 +84,8 @@ def test_level_sets_split_the_members_by_load():
             Member(id="d", subscription=("t1",)),
         ),
     )
-    levels = level_sets(build_network(build_problem(group)))
+    network = build_network(build_problem(group))
+    levels = level_sets(network, optimal_counts(network))
     assert [(level.members.tolist(), level.high, level.at_high) for level in levels] == [
         ([0], 5, 1),
         ([1, 2, 3], 1, 3),

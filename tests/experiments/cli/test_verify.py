@@ -42,7 +42,7 @@ def test_assignments_of_solve_are_valid(solved, verify):
     code, record, _ = verify(GROUP, solved(GROUP), "--require-optimal")
     assert code == 0
     assert (record["certificate"], record["optimal"]) == ("valid", True)
-    assert {level["origin"] for level in record["levels"]} == {"prices"}
+    assert {level["origin"] for level in record["levels"]} == {"node_prices"}
 
 
 @pytest.mark.parametrize("method", ["auto", "cp-sat"])
@@ -67,9 +67,10 @@ def test_assignments_of_solve_are_valid(solved, verify):
             "the bound 12 on sum_of_squares",
         ),
         (lambda d: d["certificate"]["claims"][1].update(bound=3), "the bound 3 on movement"),
-        (lambda d: d["certificate"]["topics"].update(t=[5, 9]), "topic 't' at member"),
-        (lambda d: d["certificate"]["members"].update(b=[9, 0]), "member 'b': price (9, 0)"),
-        (lambda d: d["certificate"]["members"].pop("b"), "member 'b' has no price"),
+        # Nodes are the topics, the members and the sink.
+        (lambda d: d["certificate"]["node_prices"].__setitem__(0, 10**6), "topic 't' at member"),
+        (lambda d: d["certificate"]["node_prices"].__setitem__(3, 10**6), "member 'b': 1000000 is"),
+        (lambda d: d["certificate"]["node_prices"].pop(), "4 node prices instead of 5"),
     ],
 )
 def test_every_changed_value_is_rejected(solved, verify, method, tamper, message):
@@ -180,7 +181,7 @@ def test_an_error_line_fails_only_its_own_group(kassay, tmp_path):
     done = kassay("verify", path, "--assignment", tmp_path / "answers.jsonl")
     assert done.code == 2
     assert [record.get("optimal") for record in done.records] == [None, True, None]
-    assert "version must be 3, got 1" in done.records[2]["error"]
+    assert "version must be 4, got 1" in done.records[2]["error"]
     path.write_text(json.dumps(GROUP | {"id": "broken"}) + "\n")
     done = kassay("verify", path, "--assignment", tmp_path / "answers.jsonl")
     assert "the document reports an error" in done.record["error"]
@@ -199,7 +200,7 @@ def test_a_certificate_without_claims_proves_nothing(solved, verify):
     assert "the certificate has no claims" in record["errors"]
 
 
-@pytest.mark.parametrize("origin", ["counting", "cp-sat", "prices"])
+@pytest.mark.parametrize("origin", ["counting", "cp-sat", "node_prices"])
 def test_a_negative_bound_does_not_supply_its_own_slack(verify, solved, origin):
     everything = {"a": [["t", n] for n in range(4)] + [["u", 0]], "b": []}
     claims = [
@@ -330,7 +331,7 @@ def test_an_old_certificate_version_is_an_error(solved, verify):
     answer["certificate"]["version"] = 1
     code, _, err = verify(GROUP, answer)
     assert code == 2
-    assert "certificate: version must be 3, got 1" in err
+    assert "certificate: version must be 4, got 1" in err
 
 
 def test_verification_loads_no_solver(solved, tmp_path):

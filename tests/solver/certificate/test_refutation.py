@@ -224,8 +224,8 @@ def test_a_conflict_must_be_part_of_the_constraints():
             ["the conflict is not proven: a conflict cannot have the origin counting"],
         ),
         (
-            Conflict((MaxMoves(3),), Origin.PRICES),
-            ["the conflict is not proven: a conflict cannot have the origin prices"],
+            Conflict((MaxMoves(3),), Origin.NODE_PRICES),
+            ["the conflict is not proven: a conflict cannot have the origin node_prices"],
         ),
         (Conflict((MaxMoves(3),), Origin.CP_SAT), []),
     ):

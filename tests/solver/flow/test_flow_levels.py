@@ -1,8 +1,8 @@
 """Equal weights with tolerances, constraints and further levels."""
 
 import random
+import sys
 import time
-from math import inf
 
 import pytest
 
@@ -18,16 +18,13 @@ from kassay.solver import (
     solve,
 )
 from kassay.solver.constraints import Capacity, Forbidden, MaxMoves, MaxPartitions, Pinned
-from kassay.solver.flow import optimal_flow
 from kassay.solver.flow.level_flows import (
     find_conflict_by_flow,
     is_infeasible,
     solve_levels_by_flow,
 )
-from kassay.solver.flow.optimal_loads_by_cuts import level_sets
 from kassay.solver.lexicographic.solve_levels import solve_levels
-from kassay.solver.limits import FlowClock, SearchBudget, SearchLimits
-from kassay.solver.network.subscription_network import build_network
+from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import CrossRack, MembersUsed, default_levels
 from kassay.solver.problem import build_problem
 from tests import brute_force
@@ -69,14 +66,13 @@ def solve_without_enumeration(group, levels, constraints):
     if not problem.partition_count:
         return None
     budget = SearchBudget(60.0)
-    clock = FlowClock(SearchBudget(inf), 0)
     return solve_levels(
         problem,
         levels=levels,
         constraints=constraints,
         initial_assignment=None,
         budget=budget,
-        flow=lambda: solve_levels_by_flow(problem, levels, constraints, clock),
+        flow=lambda: solve_levels_by_flow(problem, levels, constraints),
     )
 
 
@@ -236,17 +232,11 @@ def test_too_low_numbers_of_weighted_partitions_need_no_search():
 def test_a_flow_without_enough_time_leaves_an_assignment_and_a_bound(monkeypatch):
     group = half_subscriptions(30, 20, 30)
     best = solve(group)
-    monkeypatch.setattr(optimal_flow, "expected_seconds", lambda problem: 100.0)
+    monkeypatch.setattr(sys.modules[solve.__module__], "flow_work", lambda problem: 100.0)
     for constraints in ((), (MaxPartitions(1_000),), (MaxMoves(5),)):
         start = time.process_time()
         solution = solve(group, constraints=constraints, limits=SearchLimits(time=0))
         assert time.process_time() - start < 30
         assert list(violations(group, solution.assignment)) == []
         assert solution.imbalance.bound <= best.imbalance.value <= solution.imbalance.value
-    assert solve(group, limits=SearchLimits(time=100)).is_optimal
-
-
-def test_a_flow_that_runs_out_of_time_ends_before_the_next_part():
-    network = build_network(build_problem(half_subscriptions(10, 5, 10)))
-    assert level_sets(network, FlowClock(SearchBudget(-inf), 0.0)) is None
-    assert level_sets(network, FlowClock(SearchBudget(inf), 0.0))
+    assert solve(group, limits=SearchLimits(work=100)).is_optimal

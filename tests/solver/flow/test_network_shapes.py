@@ -3,19 +3,13 @@
 import random
 import time
 
-import numpy as np
 import pytest
 
 from benchmarks.network_shapes import SHAPES, chain, path, plain_network
 from kassay.reference import Assignment
 from kassay.solver import certificate_errors, certify, improving_chain, solve
-from kassay.solver.flow import optimal_flow, primal_dual
-from kassay.solver.flow.optimal_flow import optimal_counts
-from kassay.solver.flow.optimal_loads_by_cuts import level_sets
-from kassay.solver.network import residual_network
+from kassay.solver.network import shortest_paths
 from kassay.solver.network.improving_chains import explain
-from kassay.solver.network.subscription_network import build_network
-from kassay.solver.problem import build_problem
 from tests.random_groups import random_group
 from tests.tiers import short_and_long
 
@@ -59,7 +53,7 @@ def test_a_given_assignment_of_a_long_path_is_certified_or_improved():
 
 @pytest.mark.parametrize("number", short_and_long(100, 300))
 def test_chains_beyond_the_first_rounds_are_found(monkeypatch, number):
-    monkeypatch.setattr(residual_network, "_MAX_ROUNDS", 1)
+    monkeypatch.setattr(shortest_paths, "_MAX_ROUNDS", 1)
     rng = random.Random(4)
     for seed in range(number):
         group = random_group(seed)
@@ -76,21 +70,3 @@ def test_chains_beyond_the_first_rounds_are_found(monkeypatch, number):
         squares = sum(load**2 for load in assignment.loads().values())
         reached = squares + sum(after - before for before, after in (s.imbalance for s in steps))
         assert reached == optimum.imbalance.value
-
-
-@pytest.mark.parametrize("number", short_and_long(200, 500))
-def test_the_primal_dual_method_has_the_moves_of_the_minimum_cost_flow(monkeypatch, number):
-    monkeypatch.setattr(primal_dual, "_NODES_PER_EXCESS", 0.01)
-    monkeypatch.setattr(primal_dual, "_FIRST_PHASES", 1_000)
-    # The minimum cost flow of OR-Tools, also for small networks.
-    monkeypatch.setattr(optimal_flow, "MAX_SMALL_ARCS", 0)
-    groups = [random_group(seed) for seed in range(number)] + [path(60)]
-    for group in groups:
-        network = build_network(build_problem(group))
-        if network.topics:
-            counts = primal_dual.few_chains_counts(network, level_sets(network))
-            best = optimal_counts(network)
-            placed = np.bincount(network.tail, weights=counts, minlength=network.topics)
-            assert placed.tolist() == network.supply.tolist()
-            assert sorted(network.loads(counts)) == sorted(network.loads(best))
-            assert network.min_movement(counts) == network.min_movement(best)

@@ -66,9 +66,7 @@ def test_owned_partitions_stay_although_this_leaves_them_on_few_topics():
 def test_spreading_changes_neither_loads_nor_moves(group):
     solution = solve(group)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            optimal_flow, "spread_received_partitions", lambda network, counts, arcs: counts
-        )
+        patch.setattr(optimal_flow, "spread_received_partitions", lambda network, counts: counts)
         plain = solve(replace(group))
     assert solution.levels == plain.levels
     loads = sorted(solution.assignment.loads().values())
