@@ -353,40 +353,16 @@ def _leaving(problem: Problem, member: int, heavy: int, limit: int) -> int:
 
 
 def _min_assignment_cost(costs: Sequence[Sequence[float]]) -> float:
-    """Return the minimum cost of different columns for all rows (Hungarian method).
+    """Return the minimum cost of different columns for all rows, infinite if there is none."""
+    # Imported here: SciPy is slow to load, and few groups have large partitions.
+    from scipy.optimize import linear_sum_assignment  # noqa: PLC0415
 
-    The result is infinite if no choice of columns has a finite cost.
-    """
-    columns = len(costs[0])
-    row_price, price = [0.0] * (len(costs) + 1), [0.0] * (columns + 1)
-    row_of = [0] * (columns + 1)  # the last entry is the start of each augmenting path
-    for row in range(1, len(costs) + 1):
-        at, row_of[columns] = columns, row
-        distance, before = [inf] * columns, [columns] * columns
-        visited: list[int] = []
-        is_free = [True] * columns
-        while row_of[at]:
-            visited.append(at)
-            row_costs, offset = costs[row_of[at] - 1], row_price[row_of[at]]
-            free = [column for column in range(columns) if is_free[column]]
-            for column in free:
-                reduced = row_costs[column] - offset - price[column]
-                if reduced < distance[column]:
-                    distance[column], before[column] = reduced, at
-            nearest = min(free, key=distance.__getitem__)
-            step = distance[nearest]
-            if step == inf:
-                return inf
-            for seen in visited:
-                row_price[row_of[seen]] += step
-                price[seen] -= step
-            for column in free:
-                distance[column] -= step
-            is_free[nearest], at = False, nearest
-        while at != columns:
-            row_of[at] = row_of[before[at]]
-            at = before[at]
-    return sum(costs[row - 1][column] for column, row in enumerate(row_of[:-1]) if row)
+    table = np.array(costs)
+    try:
+        rows, columns = linear_sum_assignment(table)
+    except ValueError:  # each choice has an infinite cost
+        return inf
+    return float(table[rows, columns].sum())
 
 
 def makespan_bound_within(
