@@ -354,10 +354,13 @@ def _leaving(problem: Problem, member: int, heavy: int, limit: int) -> int:
 
 def _min_assignment_cost(costs: Sequence[Sequence[float]]) -> float:
     """Return the minimum cost of different columns for all rows, infinite if there is none."""
-    # Imported here: SciPy is slow to load, and few groups have large partitions.
+    table = np.array(costs)
+    cheapest = table.argmin(axis=1)
+    if len(set(cheapest.tolist())) == len(table):
+        return float(table.min(axis=1).sum())
+    # Imported here: SciPy is slow to load, and small groups rarely need it.
     from scipy.optimize import linear_sum_assignment  # noqa: PLC0415
 
-    table = np.array(costs)
     try:
         rows, columns = linear_sum_assignment(table)
     except ValueError:  # each choice has an infinite cost
