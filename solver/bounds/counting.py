@@ -318,7 +318,8 @@ def large_partition_moves_bound(problem: Problem, max_loads: Sequence[int]) -> i
     """
     half = min(max(max_loads, default=0), problem.total) // 2
     large = np.flatnonzero(problem.weight > half).tolist()
-    if not large or len(large) > min(_MAX_LARGE, problem.member_count):
+    nothing_moves = bool((problem.owner == NO_OWNER).all())
+    if nothing_moves or not large or len(large) > min(_MAX_LARGE, problem.member_count):
         return 0
     owners = problem.owner[large].tolist()
     heavy = [owners.count(member) for member in range(problem.member_count)]
