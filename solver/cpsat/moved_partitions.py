@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
-from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.constraints import Constraint
 from kassay.solver.cpsat.constraint_expressions import add_constraint
@@ -31,7 +30,7 @@ from kassay.solver.cpsat.model_ranges import load_scale
 from kassay.solver.cpsat.partition_classes import symmetry_classes
 from kassay.solver.evaluation import level_value, violated
 from kassay.solver.limits import SearchBudget
-from kassay.solver.objective import Imbalance, Level, Movement
+from kassay.solver.objective import Level, Movement
 from kassay.solver.problem import Ints, Placement, Problem
 
 LevelLimit = tuple[Level, int]
@@ -78,23 +77,6 @@ class MovedPartitionsModel:
         ``bound`` is a proven lower bound on the cost; the bound of the result is not lower.
         """
         return self.minimise(self.movement, limits, budget=budget, hint=hint, bound=bound)
-
-    def lowest_squares(
-        self,
-        max_moves: int,
-        max_load: int,
-        *,
-        budget: SearchBudget,
-        hint: Placement | None = None,
-        bound: int = 0,
-    ) -> SearchResult:
-        """Minimise the sum of squared loads within a maximum load and a total cost of the moves."""
-        level = Imbalance(Measure.SUM_OF_SQUARES)
-        limits: list[LevelLimit] = [
-            (self.movement, max_moves),
-            (Imbalance(Measure.MAKESPAN), max_load),
-        ]
-        return self.minimise(level, limits, budget=budget, hint=hint, bound=bound)
 
     def minimise(
         self,

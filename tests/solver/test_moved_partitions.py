@@ -116,7 +116,9 @@ def test_the_moves_and_loads_of_weighted_groups_agree_with_brute_force():
             )
             assert (fewest.bound, lowest.bound) == (moves, makespan)
             assert max(problem.loads(lowest.placement)) == makespan
-            squares = model.lowest_squares(moves, makespan, budget=_budget(), hint=start)
+            squares = model.minimise(
+                Imbalance(), [(Movement(), moves), *limits], budget=_budget(), hint=start
+            )
             assert squares.bound == min(
                 sum(load**2 for load in loads)
                 for loads, needed in brute_force.reachable(group).items()

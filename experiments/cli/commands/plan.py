@@ -107,11 +107,10 @@ def plan(
 
     For a weighted group, the imbalance after the plan may exceed the lowest value found by 2 % or
     less, because this saves many moves. The report also shows a plan with at most ten moves and a
-    plan with the lowest imbalance found, if these differ from the plan. The limits apply to all
-    searches of a group together. For a weighted group with the default levels, kassay prints a
-    first plan to standard error, and writes its files, before it searches for better plans and for
-    bounds. If the number of moves is proven, the further searches have as much work as the search
-    until then, but at least 3 units.
+    plan with the lowest imbalance found, if these differ from the plan. The limits apply to
+    the search for the planned assignment of a group. The further searches have as much work as this
+    search, but at least 3 units and at most half of --work. For a weighted group, kassay prints a
+    first plan to standard error, and writes its files, before the further searches.
 
     Prints a summary. With --output, writes report.html, plan.json, moves.csv, loads.csv, ticket.md,
     static-assignment.json (partition lists for `KafkaConsumer.assign()`) and after.jsonl (group
