@@ -6,6 +6,7 @@ from functools import cached_property
 
 import pandas as pd
 
+from kassay.experiments.counterexamples.worst_groups import NO_EXAMPLES, ExampleGroups
 from kassay.experiments.plotting.matplotlib_figures import STEPS, Plot
 from kassay.experiments.plotting.page_templates import digits_in_groups, environment
 from kassay.experiments.report import TEMPLATES
@@ -35,7 +36,6 @@ from kassay.experiments.report.study_sections import (
     statistics_section,
     subscription_plots,
 )
-from kassay.experiments.report.worst_groups import named_groups, worst_groups
 from kassay.experiments.study.cases import IMPORTED
 from kassay.experiments.study.families.all_families import DOCUMENT_FAMILIES
 from kassay.experiments.study.output_reader import StudySummary
@@ -67,9 +67,9 @@ class Report:
         return {item.name: item for item in _figures_and_tables(self.template_values)}
 
 
-def render(results: StudySummary) -> Report:
-    """Return the report of a study as HTML and Markdown."""
-    return Report(template_values(results))
+def render(results: StudySummary, examples: ExampleGroups = NO_EXAMPLES) -> Report:
+    """Return the report of a study as HTML and Markdown, with drawings of example groups."""
+    return Report(template_values(results, examples))
 
 
 def _figures_and_tables(values: object) -> Iterator[Plot | ReportTable]:
@@ -81,8 +81,10 @@ def _figures_and_tables(values: object) -> Iterator[Plot | ReportTable]:
             yield from _figures_and_tables(value)
 
 
-def template_values(results: StudySummary) -> dict[str, object]:
-    """Compute the values for the report's templates from the summary of a study."""
+def template_values(
+    results: StudySummary, examples: ExampleGroups = NO_EXAMPLES
+) -> dict[str, object]:
+    """Return the values for the report's templates from the summary of a study."""
     trajectories = trajectory_sections(results)
     measures = measure_section(results)
     common = {
@@ -125,8 +127,8 @@ def template_values(results: StudySummary) -> dict[str, object]:
         "racks": rack_section(results),
         "statistics": statistics_section(results, names, compared),
         "families": family_table(results.families, described),
-        "worst_groups": tuple(worst_groups(results, compared)),
-        "named_groups": tuple(named_groups(results)),
+        "worst_groups": examples.worst,
+        "named_groups": examples.named,
     }
 
 
@@ -202,10 +204,12 @@ Halves = Mapping[str, tuple[AssignorSummary, AssignorSummary]]
 def study_findings(
     summaries: Mapping[str, AssignorSummary], halves: Halves, compared: Sequence[str]
 ) -> tuple[str, ...]:
-    """Describe the results of the compared assignors, one sentence per assignor and measure."""
+    """Describe the results of the compared assignors, and the failures of all assignors."""
     found = [(name, summaries[name]) for name in compared if name in summaries]
+    found = [(name, one) for name, one in found if one.answered]
     sentences = [sentence for name, one in found for sentence in _sentences(name, one, halves)]
-    return (*sentences, *_limits(found))
+    failures = [text for name, one in summaries.items() for text in _failures(name, one)]
+    return (*sentences, *failures, *_limits(found))
 
 
 def _sentences(name: str, found: AssignorSummary, halves: Halves) -> Iterator[str]:
@@ -227,10 +231,17 @@ def _sentences(name: str, found: AssignorSummary, halves: Halves) -> Iterator[st
             f"per rebalance, in {moves.percent_with_interval} of {digits_in_groups(moves.total)} "
             "groups with owned partitions."
         )
-    if found.nonterminating:
-        yield f"{name} does not terminate on {digits_in_groups(found.nonterminating)} groups."
-    if found.failed:
-        yield f"{name} fails on {digits_in_groups(found.failed)} groups."
+
+
+def _failures(name: str, found: AssignorSummary) -> Iterator[str]:
+    """Name the groups on which an assignor has no result, because its shares ignore them."""
+    total = digits_in_groups(found.groups)
+    for count, text in ((found.nonterminating, "does not terminate"), (found.failed, "fails")):
+        if count:
+            yield (
+                f"{name} {text} on {digits_in_groups(count)} of {total} groups. Its other values "
+                f"refer to the {digits_in_groups(found.answered)} groups with a result."
+            )
 
 
 def _limits(found: Sequence[tuple[str, AssignorSummary]]) -> Iterator[str]:

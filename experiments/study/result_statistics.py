@@ -200,7 +200,7 @@ class StreamPair:
     equal: int
     higher: int
     difference: Estimate
-    p_value: float  # of equal rates, from the standard error of the bootstrap; NaN if it is 0
+    p_value: float  # of equal rates; below 0.05 if the interval excludes 0. NaN without variation
 
 
 class StreamTotals:
@@ -255,7 +255,6 @@ class StreamTotals:
         sign = np.sign(above_after * below - above * below_after)
         value = above_after.sum() / below_after.sum() - above.sum() / below.sum()
         one, two = (self._resampled(rate, *part) for part in parts)
-        error = float(np.nanstd(two - one))
         return StreamPair(
             before=before,
             after=after,
@@ -265,7 +264,7 @@ class StreamTotals:
             equal=int((sign == 0).sum()),
             higher=int((sign > 0).sum()),
             difference=_estimate(rate.factor * value, two - one),
-            p_value=float(2 * norm.sf(abs(rate.factor * value) / error)) if error else math.nan,
+            p_value=_p_value(rate.factor * value, two - one),
         )
 
     def _parts(self, assignor: str, rate: Rate) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -282,6 +281,22 @@ class StreamTotals:
         ratios = np.full(len(divisor), np.nan)
         np.divide(rate.factor * (self._weights @ above), divisor, out=ratios, where=divisor > 0)
         return ratios
+
+
+def _p_value(difference: float, resampled: NDArray[np.float64]) -> float:
+    """Return the two-sided p-value of the hypothesis that a resampled difference is 0.
+
+    The quantiles that give the 95 % interval also give the p-value, so that both agree.
+    """
+    error = float(np.nanstd(resampled))
+    if not error:
+        return math.nan
+    known = resampled[~np.isnan(resampled)]
+    beyond = min(int((known <= 0).sum()), int((known >= 0).sum()))
+    if beyond:
+        return min(1.0, 2 * beyond / len(known))
+    # The resamples do not resolve smaller p-values; the standard error gives their size.
+    return min(1 / len(known), float(2 * norm.sf(abs(difference) / error)))
 
 
 def _estimate(value: float, resampled: NDArray[np.float64]) -> Estimate:

@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 
 from kassay.experiments.cli import main
+from kassay.experiments.counterexamples.worst_groups import named_groups, worst_groups
 from kassay.experiments.plotting.svg_drawings import draw_assignment
 from kassay.experiments.report.assignor_results import Proportion, summarise_rows
 from kassay.experiments.report.study_report import render
 from kassay.experiments.report.study_sections import GAP_BINS, distributions
-from kassay.experiments.report.worst_groups import named_groups, worst_groups
 from kassay.experiments.study.cases import Case
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS

@@ -51,4 +51,12 @@ def test_zero_of_thirty_groups_is_not_reported_as_none():
     ("ending", "words"), [("nonterminating", "terminate"), ("failed", "fails")]
 )
 def test_groups_without_a_result_are_a_finding(ending, words):
-    assert any(words in one and "2 groups" in one for one in findings(answered=28, **{ending: 2}))
+    assert any(
+        words in one and "2 of 30 groups" in one for one in findings(answered=28, **{ending: 2})
+    )
+
+
+def test_an_assignor_without_a_result_has_no_shares():
+    assert findings(answered=0, failed=30) == (
+        "sticky fails on 30 of 30 groups. Its other values refer to the 0 groups with a result.",
+    )

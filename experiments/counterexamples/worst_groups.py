@@ -1,17 +1,21 @@
-"""Draw and explain the groups on which each assignor has the largest heuristic gaps."""
+"""Groups of a study on which each assignor has the largest heuristic gaps, for its report.
+
+The tables of a study have the candidates. An assignment or optimum that they do not have is
+computed again.
+"""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from kassay.experiments.comparison.optimum import CaseLimits, solve_optimum
 from kassay.experiments.implementations.runner import run, run_until_stable
 from kassay.experiments.plotting.svg_drawings import AssignmentPanel, assignment_panels, plural
 from kassay.experiments.study.cases import Case
 from kassay.experiments.study.output_reader import StudySummary
-from kassay.experiments.study.tables import COMPARED_ASSIGNORS
+from kassay.experiments.study.tables import COMPARED_ASSIGNORS, compared_assignors
 from kassay.reference.documents.json_codec import group_document, parse_assignment, parse_group
 from kassay.reference.model.assignment import Assignment, movement, violations
 from kassay.reference.model.assignor_result import LivelockError
@@ -45,6 +49,22 @@ class WorstGroup:
     steps: tuple[str, ...]
     more_steps: int
     document: str
+
+
+class ExampleGroups(NamedTuple):
+    """Groups that a report draws: those with the largest gaps, and hand-written groups."""
+
+    worst: tuple[WorstGroup, ...] = ()
+    named: tuple[WorstGroup, ...] = ()
+
+
+NO_EXAMPLES = ExampleGroups()
+
+
+def example_groups(results: StudySummary) -> ExampleGroups:
+    """Return the groups of a study that its report draws."""
+    compared = compared_assignors(results.outcomes["assignor"])
+    return ExampleGroups(tuple(worst_groups(results, compared)), tuple(named_groups(results)))
 
 
 def worst_groups(results: StudySummary, assignors: Sequence[str]) -> Iterator[WorstGroup]:
