@@ -85,6 +85,8 @@ def _optimal_counts(arcs: LevelNetwork) -> Ints:
     flow = _flow_by_cycles(arcs)
     if flow is None:
         flow = _even_flow(arcs, expected[arcs.members])
+        if flow is not None and not network.owned.any():
+            return arcs.counts(flow)  # spread already
     if flow is None:
         flow = ConvexFlow(arcs).cheapest(arcs.weighted(SQUARES_AND_MOVES), expected)
     if flow is None:
