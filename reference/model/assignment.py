@@ -270,12 +270,12 @@ def movement_count(group: Group, assignment: Assignment) -> MovementCount:
     before, after = ownership(group).column, assignee_column(group, assignment)
     owned, assigned, same = before != NO_OWNER, after != NO_OWNER, before == after
     masks = (owned & same, owned & assigned & ~same, ~owned & assigned, owned & ~assigned)
-    counts = [int(np.count_nonzero(mask)) for mask in masks]
-    if all(topic.weights is None for topic in group.topics):
-        return MovementCount(*counts, counts[1])
-    weights = [topic.weight(number) for topic in group.topics for number in range(topic.partitions)]
-    moved_weight = sum(weights[place] for place in np.flatnonzero(masks[1]))
-    return MovementCount(*counts, moved_weight)
+    kept, moved, placed, unassigned = (int(np.count_nonzero(mask)) for mask in masks)
+    moved_weight = moved
+    if any(topic.weights is not None for topic in group.topics):
+        weights = [topic.weight(at) for topic in group.topics for at in range(topic.partitions)]
+        moved_weight = sum(weights[place] for place in np.flatnonzero(masks[1]))
+    return MovementCount(kept, moved, placed, unassigned, moved_weight)
 
 
 def movement(group: Group, assignment: Assignment) -> int:

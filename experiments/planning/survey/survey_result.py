@@ -276,8 +276,8 @@ class Survey:
         """Yield each result as JSON."""
         for rank, group in enumerate(self.groups, 1):
             yield {"rank": rank, **group.record()}
-        for one in (*self.states, *self.unsurveyed):
-            yield one.record()
+        yield from (state.record() for state in self.states)
+        yield from (one.record() for one in self.unsurveyed)
 
     def metric_rows(self) -> Iterator[dict[str, object]]:
         """Yield the values of each group for metrics."""
