@@ -62,7 +62,7 @@ class UsedMethod(StrEnum):
                 return cls.COUNTING
             case Origin.ENUMERATION:
                 return cls.ENUMERATION
-            case Origin.PACKING | Origin.HIGHS:
+            case Origin.PACKING:
                 return cls.IDENTICAL_MEMBERS
             case Origin.EXCHANGE:
                 return cls.COLUMN_GENERATION

@@ -44,7 +44,6 @@ class Origin(StrEnum):
     EXCHANGE = "exchange"
     PACKING = "packing"
     CP_SAT = "cp-sat"
-    HIGHS = "highs"
 
     @property
     def is_checked(self) -> bool:
@@ -59,8 +58,7 @@ class Origin(StrEnum):
         """Return the kind of proof for bounds and conflicts that this method proves."""
         if self.is_checked:
             return Proof.CERTIFICATE
-        solvers = {Origin.CP_SAT: Proof.CP_SAT, Origin.HIGHS: Proof.HIGHS}
-        return solvers.get(self, Proof.SEARCH)
+        return Proof.CP_SAT if self is Origin.CP_SAT else Proof.SEARCH
 
 
 _CHECKED = frozenset(

@@ -116,18 +116,15 @@ def pack_identical(
     if not _may_pack(pool, level) or not budget.has_work:
         return ProvenBound(0, Origin.PACKING)
     from kassay.solver.enumeration.subset_enumeration import MAX_ITEMS  # noqa: PLC0415
-    from kassay.solver.identical_members.packing_per_component import (  # noqa: PLC0415
-        minimise_makespan,
-    )
+    from kassay.solver.identical_members.makespan_search import minimise_makespan  # noqa: PLC0415
 
     if before_enumeration and problem.partition_count <= MAX_ITEMS:
         budget = budget.part(0.5)
-    rng = np.random.default_rng(budget.seed)
-    result = minimise_makespan(problem, pool.incumbent(level), budget, rng)
+    result = minimise_makespan(problem, pool.incumbent(level), budget)
     if result is None:
         return ProvenBound(0, Origin.PACKING)
     pool.add(result.placement)
-    return ProvenBound(result.bound, Origin.HIGHS if result.is_bound_by_highs else Origin.PACKING)
+    return ProvenBound(result.bound, Origin.PACKING)
 
 
 def _may_pack(pool: IncumbentPool, level: Imbalance) -> bool:

@@ -9,8 +9,7 @@ from kassay.reference.model.group import Group, Member
 from kassay.reference.model.metrics import Measure, loads, sum_of_squares
 from kassay.reference.model.ownership import rejoin
 from kassay.solver.bounds.counting import makespan_bound
-from kassay.solver.identical_members.lower_bounds import makespan_lower_bound
-from kassay.solver.identical_members.packing_heuristics import best_fit
+from kassay.solver.identical_members.packing_heuristics import best_fit, makespan_lower_bound
 from kassay.solver.initial_solutions import longest_processing_time
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import Imbalance, Level, Movement, Tolerance, default_levels

@@ -2,24 +2,27 @@
 
 import json
 import random
-from itertools import combinations, product
+from itertools import pairwise, product
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from kassay.solver import Imbalance, Movement, solve
-from kassay.solver.certificate.documents import certificate_document
-from kassay.solver.identical_members.load_patterns import PatternSearch, WeightClasses
-from kassay.solver.identical_members.lower_bounds import (
-    makespan_lower_bound,
-    next_reachable_load,
-    shared_weights_bound,
-)
 from kassay.solver.identical_members.makespan_search import MakespanSearch
-from kassay.solver.identical_members.packing_heuristics import best_fit, makespan_of
-from kassay.solver.identical_members.pattern_packing import Answer, PatternPacking
-from kassay.solver.identical_members.repacking import partition_within
+from kassay.solver.identical_members.packing_heuristics import (
+    Refilling,
+    SubsetFilling,
+    best_fit,
+    longest_first,
+    makespan_lower_bound,
+    makespan_of,
+)
+from kassay.solver.identical_members.pattern_covers import (
+    PatternCovers,
+    WeightClasses,
+    list_patterns,
+)
 from kassay.solver.incumbent_pool import IncumbentPool
 from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.lexicographic.load_searches import balance_loads
@@ -68,11 +71,6 @@ def test_small_instances_agree_with_brute_force(largest):
         assert (search.bound, search.makespan) == (optimum, optimum)
 
 
-def test_the_bound_counts_members_that_share_most_of_the_first_weights():
-    # Nine weights on four members: one member has three of them.
-    assert shared_weights_bound([5] * 9, 4).bound == 15
-
-
 def test_members_with_even_weights_only_have_even_loads():
     assert makespan_lower_bound([3, *[2] * 12], 4) == 8  # the mean is 6.75
     assert makespan_lower_bound([3, 3, 3, *[2] * 9], 4) == 7
@@ -84,38 +82,9 @@ def test_members_with_even_weights_only_have_even_loads():
         assert bound <= optimal_makespan(weights, 3)
 
 
-def test_a_load_below_the_next_sum_of_weights_is_not_possible():
-    assert next_reachable_load([10, 7, 7], 15) == 17
-    assert next_reachable_load([2**40, 2**40], 15) == 15
-
-
-def test_patterns_are_maximal_and_within_the_limits():
-    patterns = PatternSearch(WeightClasses.of([5, 5, 3, 2]), 7, 8, 100, clock()).list_patterns()
-    assert sorted(patterns) == [(0, 1), (0, 2)]
-    assert (
-        PatternSearch(WeightClasses.of(range(1, 40)), 0, 99, 100, clock()).list_patterns() is None
-    )
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_the_number_of_sets_of_weights_within_a_range_of_loads_is_counted(seed):
-    rng = random.Random(seed)
-    weights = [rng.randint(1, 6) for _ in range(8)]
-    sets = {tuple(sorted(found)) for k in range(9) for found in combinations(weights, k)}
-    expected = sum(5 <= sum(one) <= 11 for one in sets)
-    assert WeightClasses.of(weights).count_sets(5, 11) == expected
-
-
 def test_best_fit_fails_if_a_weight_exceeds_the_capacity():
     assert best_fit([5, 3], 2, 4) is None
     assert makespan_of(best_fit([5, 3, 2], 2, 5)) == 5
-
-
-def test_weights_of_few_members_are_partitioned_within_a_capacity():
-    rng = np.random.default_rng(1)
-    packing = partition_within([8, 7, 6, 5, 4, 3, 2, 1], 3, 12, rng, clock())
-    assert [sum(own) for own in packing] == [12, 12, 12]
-    assert partition_within([8, 8, 8, 1], 3, 8, rng, clock()) is None
 
 
 def test_a_perfect_packing_of_hidden_triples_is_found():
@@ -133,7 +102,7 @@ def test_two_or_three_weights_per_member_are_proven():
     rng = random.Random(1)
     weights = [round(rng.gauss(576, 144)) for _ in range(144)]
     search = run(weights, 64, seconds=20)
-    assert (search.bound, search.makespan, search.is_bound_by_highs) == (1318, 1318, False)
+    assert (search.bound, search.makespan) == (1318, 1318)
 
 
 @pytest.mark.parametrize(("number", "often"), short_and_long((15, 5), (30, 10)))
@@ -145,34 +114,14 @@ def test_a_dive_packs_each_weight_once_within_the_capacity(noise, number, often)
         weights = [rng.randint(20, 60) for _ in range(rng.randint(6, 24))]
         members = max(2, len(weights) // 3)
         capacity = -(-sum(weights) // members) + rng.randint(0, 4)
-        problem = PatternPacking.within(WeightClasses.of(weights), members, capacity, 9999, clock())
-        packing = problem.dive(capacity, clock(), np.random.default_rng(0), noise)
+        covers = PatternCovers.within(WeightClasses.of(weights), members, capacity, clock())
+        packing = covers.dive(clock(), np.random.default_rng(0), noise)
         if packing is not None:
             packed += 1
             assert sorted(weight for own in packing for weight in own) == sorted(weights)
             assert len(packing) <= members
             assert makespan_of(packing) <= capacity
     assert packed > often
-
-
-@pytest.mark.parametrize(("number", "often"), short_and_long((20, 2), (40, 5)))
-def test_prices_exclude_no_pattern_of_a_cover(number, often):
-    rng = random.Random(8)
-    excluded = 0
-    for _ in range(number):
-        members = rng.randint(2, 3)
-        weights = [rng.randint(10, 30) for _ in range(rng.randint(5, 7))]
-        capacity = optimal_makespan(weights, members)
-        problem = PatternPacking.within(WeightClasses.of(weights), members, capacity, 9999, clock())
-        assert problem.relaxation(clock()) is Answer.UNKNOWN
-        useful = problem.cover.useful(members)
-        excluded += not useful.all()
-        kept = [
-            pattern for pattern, is_kept in zip(problem.patterns, useful, strict=True) if is_kept
-        ]
-        answer, _ = PatternPacking(problem.classes, members, kept).pack(clock())
-        assert answer is Answer.YES
-    assert excluded > often
 
 
 def proven_instances() -> dict[str, int]:
@@ -221,33 +170,11 @@ def test_prices_exclude_only_capacities_below_the_optimum(largest, number, often
         weights = [rng.randint(largest // 3, largest) for _ in range(rng.randint(4, 7))]
         optimum = optimal_makespan(weights, members)
         for capacity in (optimum - 1, optimum):
-            packing = PatternPacking.within(
-                WeightClasses.of(weights), members, capacity, 10_000, clock()
-            )
-            answer = packing.relaxation(clock())
-            assert answer is Answer.UNKNOWN or capacity < optimum
-            excluded += answer is Answer.NO
+            covers = PatternCovers.within(WeightClasses.of(weights), members, capacity, clock())
+            is_refuted = covers.are_refuted(clock())
+            assert not is_refuted or capacity < optimum
+            excluded += is_refuted
     assert excluded >= often
-
-
-@pytest.mark.long
-def test_prices_of_many_equal_weights_do_not_overflow():
-    classes = WeightClasses.of([1] * 3_000_001)
-    packing = PatternPacking(classes, 2, [(0,) * 1_500_000])
-    assert packing.relaxation(clock()) is Answer.NO
-    assert PatternPacking(classes, 2, [(0,) * 2**23]).relaxation(clock()) is Answer.UNKNOWN
-
-
-@pytest.mark.long
-def test_a_bound_that_only_highs_proves_is_marked(monkeypatch):
-    group = even_group([12, 11, 11, 11, 11, 10, 9, 8, 7, 7, 7, 3], 4)
-    levels = [Imbalance("makespan"), Movement()]
-    limits = SearchLimits(time=10)
-    assert solve(group, levels=levels, limits=limits).imbalance.proof != "proven by HiGHS"
-    monkeypatch.setattr(PatternPacking, "relaxation", lambda *_: Answer.UNKNOWN)
-    solution = solve(group, levels=levels, limits=limits)
-    assert solution.imbalance.proof == "proven by HiGHS"
-    assert '"highs"' in json.dumps(certificate_document(solution.certificate))
 
 
 def test_the_bound_of_one_component_is_not_rounded_to_the_sums_of_another():
@@ -256,3 +183,84 @@ def test_the_bound_of_one_component_is_not_rounded_to_the_sums_of_another():
     search.packing = [[10, 10], [7, 7]]
     search._raise_bound(clock())
     assert search.bound == 18
+
+
+def test_the_bound_counts_members_that_share_most_of_the_first_weights():
+    # Nine weights on four members: one member has three of them.
+    assert makespan_lower_bound([5] * 9, 4) == 15
+
+
+def test_patterns_are_maximal_and_within_the_limits():
+    assert sorted(list_patterns(WeightClasses.of([5, 5, 3, 2]), 7, 8, clock())) == [(0, 1), (0, 2)]
+    assert list_patterns(WeightClasses.of(range(1, 60)), 0, 200, clock(0.1)) is None
+
+
+@pytest.mark.long
+def test_prices_of_many_equal_weights_do_not_overflow():
+    classes = WeightClasses.of([1] * 3_000_001)
+    assert PatternCovers(classes, 2, 1_500_000, [(0,) * 1_500_000]).are_refuted(clock())
+    assert not PatternCovers(classes, 2, 2**23, [(0,) * 2**23]).are_refuted(clock())
+
+
+def hidden_packing(members: int, load: int, each: int, seed: int) -> list[int]:
+    """Cut members' loads at random places; return the weights in descending order."""
+    rng = random.Random(seed)
+    weights = []
+    for _ in range(members):
+        cuts = sorted(rng.sample(range(1, load), each - 1))
+        weights += [end - start for start, end in pairwise([0, *cuts, load])]
+    return sorted(weights, reverse=True)
+
+
+def filling(capacity: int, work: float = 1_000) -> SubsetFilling:
+    return SubsetFilling(capacity, clock(work), random.Random(0))
+
+
+def test_many_weights_fill_all_members_exactly():
+    packing = filling(3_000).fill(hidden_packing(100, 3_000, 6, 1), 100)
+    assert {sum(own) for own in packing} == {3_000}
+
+
+@pytest.mark.parametrize("unit", [1, 2**40])
+def test_each_weight_is_given_to_one_member(unit):
+    weights = [one * unit for one in (5, 3, 3, 2, 2, 2, 1)]
+    packing = filling(6 * unit).fill(weights, 3)
+    assert len(packing) == 3
+    assert sorted((weight for own in packing for weight in own), reverse=True) == weights
+
+
+def test_filling_ends_without_a_result_if_no_work_is_left():
+    assert filling(3, work=0).fill([3, 2, 1], 3) is None
+
+
+def test_refills_find_a_hidden_packing():
+    weights = hidden_packing(20, 3_000, 3, 2)
+    search = Refilling(longest_first(weights, 20), filling(3_000))
+    assert max(search.loads) > 3_000
+    search.run(10**9)
+    assert {sum(own) for own in search.packing} == {3_000}
+    assert sorted((weight for own in search.packing for weight in own), reverse=True) == weights
+
+
+def test_refills_of_at_least_eight_members_find_a_packing_with_different_numbers_of_weights():
+    rng = random.Random(0)
+    cuts = [[0, 3_000] for _ in range(40)]
+    for _ in range(60):
+        cuts[rng.randrange(40)].append(rng.randrange(1, 3_000))
+    ends = [sorted(points) for points in cuts]
+    weights = sorted((end - start for each in ends for start, end in pairwise(each)), reverse=True)
+    search = Refilling(filling(3_001).fill(weights, 40), filling(3_001), smallest=8)
+    search.run(3_000)
+    assert max(search.loads) <= 3_001
+
+
+def test_refills_end_if_too_many_attempts_fail():
+    search = Refilling([[5], [1]], filling(4))
+    search.run(10)
+    assert sorted(search.loads) == [1, 5]
+
+
+@pytest.mark.parametrize("each", [2, 4, 6])
+def test_packings_without_free_capacity_are_found(each):
+    search = run(hidden_packing(30, 2_000, each, each), 30, seconds=60)
+    assert search.makespan == search.bound == 2_000
