@@ -211,6 +211,11 @@ identical-machines: setup ## Fetch public instances of identical machines, and m
 	@test -d $(MACHINES) || git clone --quiet --depth 1 $(MACHINES_SOURCE) $(MACHINES) || echo "cannot fetch $(MACHINES_SOURCE)" >&2
 	$(BIN)/python -m benchmarks.identical_machines $(MACHINES) --sample $(SAMPLE)
 
+.PHONY: answers
+answers: setup ## Record the answers of the solver on 510 fixed groups, to compare two commits
+	@mkdir -p out
+	$(BIN)/python -m benchmarks.answers record out/answers.jsonl
+
 .PHONY: exhaustive
 exhaustive: setup ## Compare the solver with brute force on 700,000 small groups
 	$(BIN)/python -m tests.exhaustive
@@ -219,10 +224,6 @@ exhaustive: setup ## Compare the solver with brute force on 700,000 small groups
 .PHONY: adversary
 adversary: setup ## Check values and bounds of 100,000 small groups with weights up to 2**62
 	$(BIN)/python -m tests.adversary
-
-.PHONY: monotony
-monotony: setup ## Check on 2,000 medium groups that additions an answer meets do not make it worse
-	$(BIN)/python -m tests.monotony
 
 .PHONY: recompute
 recompute: setup ## Compute the rows of 2,000 groups of a study again, by an integer program

@@ -19,6 +19,7 @@ from benchmarks.few_moves.check import assignment_of, check, proven_moves
 from benchmarks.few_moves.instances import Instance, instance, published_names
 from kassay.reference.documents.json_codec import group_document, parse_assignment
 from kassay.solver.initial_solutions import keep_owned
+from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.problem import Placement, Problem, build_problem
 from kassay.solver.weighted.bounds.knapsack_subproblems import SCALE
 from kassay.solver.weighted.bounds.movement_bound import PricedMoves, price_and_branch
@@ -72,7 +73,7 @@ def improve(one: Instance, seconds: float, known: Mapping[str, Any] | None) -> d
         costs,
         start=best,
         may_continue=lambda: left(_SHARES[1]) > 0,
-        seconds=lambda: max(left(_SHARES[1]), 1.0) / 3,
+        budget=SearchBudget.start(SearchLimits(work=seconds)),
     )
     best = search.improve(priced.placement, priced.bound, lambda: left() > 0)
     found = {"received": _received(problem, best), **_prices(one, problem, priced)}

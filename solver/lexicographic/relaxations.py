@@ -30,7 +30,8 @@ from kassay.solver.problem import Problem
 _MAX_JOINT_LEVELS = 2
 """Number of levels that are searched together, without a search with fewer levels before."""
 _MIN_WORK = 0.1
-"""Work left below which there is no search with fewer constraints."""
+"""Work left below which there is no search with fewer constraints, and least work of a search that
+adds a constraint."""
 _FEWER_LEVELS_SHARE = 0.8
 """Share of the time left for a search with the levels up to the moves, at least the first two."""
 _QUICK_WORK = 0.2
@@ -57,6 +58,26 @@ class RelaxableSearch:
 
     def run(self) -> LexicographicResult:
         """Search with all constraints and levels, and with fewer of them."""
+        found = self._run_with_all_rules()
+        is_open = found.placement is None and not found.conflict
+        return self._add_rules_in_turn() if is_open and self.rules else found
+
+    def _add_rules_in_turn(self) -> LexicographicResult:
+        """Add violated constraints one after the other, and start from the answer before.
+
+        Repairs meet one more constraint more easily than all of them together.
+        """
+        active, starts = replace(self, rules=()), list[RelaxedStart]()
+        while True:
+            budget = self.budget.for_first_result(_MIN_WORK)
+            found = replace(active, budget=budget).search(*starts)
+            broken = [] if found.placement is None else self._violated(found)
+            if not broken:
+                return found
+            active = replace(active, rules=(*active.rules, broken[0]))
+            starts = self._starts(found, has_same_levels=False)
+
+    def _run_with_all_rules(self) -> LexicographicResult:
         if any(isinstance(rule, MaxMoves) for rule in self.rules):
             # Without the limit, answers have too many moves to be of use.
             return self.search()

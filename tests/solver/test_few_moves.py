@@ -14,7 +14,7 @@ from kassay.solver import Imbalance, Movement, Tolerance, solve
 from kassay.solver.bounds.counting import makespan_bound, overload_moves_bound
 from kassay.solver.evaluation import level_value
 from kassay.solver.initial_solutions import keep_owned, longest_processing_time
-from kassay.solver.limits import SearchLimits
+from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.problem import build_problem
 from kassay.solver.weighted.bounds.movement_bound import exchange_bound, price_and_branch
 from kassay.solver.weighted.search.exchange_beam import ExchangeBeam
@@ -71,7 +71,7 @@ def test_patterns_prove_the_fewest_moves_of_small_groups(number):
             np.ones(problem.partition_count, dtype=np.int64),
             start=start,
             may_continue=lambda turns=turns: next(turns, None) is not None,
-            seconds=lambda: None,
+            budget=SearchBudget.start(SearchLimits()),
         )
         assert max(problem.loads(priced.placement), default=0) <= max_load
         value = level_value(problem, Movement(), priced.placement)

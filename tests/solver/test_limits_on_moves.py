@@ -56,7 +56,7 @@ def test_round_numbers_of_moves_grow_geometrically():
     assert len(geometric_moves(10**6, 12)) == 10
 
 
-STEPS = SearchLimits(time=600, deterministic=1)
+STEPS = SearchLimits(work=10)
 
 HEAVY = load_group(Path(__file__).parents[1] / "data" / "group_with_one_heavy_partition.json")
 OPTIMA = {1: 11_245, 3: 10_581, 5: 10_257, 10: 9_938, 26: 9_308, 32: 9_152}

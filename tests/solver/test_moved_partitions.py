@@ -24,8 +24,8 @@ from tests.solver.random_cases import levels_cases, weighted_problems
 from tests.tiers import short_and_long
 
 
-def _budget(seconds: float = 60.0) -> SearchBudget:
-    return SearchBudget.start(SearchLimits())
+def _budget(work: float = 60.0) -> SearchBudget:
+    return SearchBudget.start(SearchLimits(work=work))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -95,7 +95,7 @@ def test_cpsat_keeps_optimal_solutions_of_heavy_partitions(
     assert found.bound in (range(fewest + 1) if is_scaled else [fewest])
 
 
-def test_no_model_is_built_that_needs_more_than_the_remaining_time():
+def test_no_model_is_built_that_needs_more_than_the_work_that_is_left():
     problem = build_problem(log_normal_group(2_000, 60))
     model = MovedPartitionsModel(problem)
     found = model.fewest_moves([], budget=_budget(1.0), hint=keep_owned(problem))
@@ -153,7 +153,7 @@ def test_weights_beyond_64_bits_give_a_value_and_a_bound():
     assert heavy.total / 5 <= found.bound <= max(heavy.loads(found.placement))
 
 
-def test_no_time_gives_no_bound():
+def test_no_work_gives_no_bound():
     problem = build_problem(log_normal_group(40, 5, 1))
     model = MovedPartitionsModel(problem, movement=Movement("weight"))
     result = model.fewest_moves([], budget=_budget(0))

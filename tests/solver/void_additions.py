@@ -116,33 +116,3 @@ def void_additions(call: Call, answer: solver.Solution, seed: int) -> Iterator[C
     first, *rest = call.levels
     loose = replace(first, tolerance=solver.Tolerance(relative=0.02))
     yield replace(call, levels=(loose, *rest))
-
-
-def is_worse(call: Call, before: solver.Solution, after: solver.Solution) -> bool:
-    """Return whether the answer after an addition is worse on the levels of the call.
-
-    With a tolerance, more moves are worse unless the first level is lower.
-    """
-    if after.assignment is None or (before.is_optimal and not after.levels[0].is_proven):
-        return True
-    shared = len(call.levels)
-    values = [[level.value for level in one.levels[:shared]] for one in (before, after)]
-    if after.levels[0].slack:
-        return values[1][0] >= values[0][0] and values[1][1:] > values[0][1:]
-    return values[1] > values[0]
-
-
-def worse_answers(call: Call, seed: int, limits: SearchLimits, additions: int) -> list[str]:
-    """Describe the random void additions to a call that make its answer worse."""
-    before = call.solve(limits)
-    if before.assignment is None:
-        return []
-    found = [*void_additions(call, before, seed)]
-    chosen = random.Random(seed).sample(found, min(additions, len(found)))
-    answers = ((added, added.solve(limits)) for added in chosen)
-    return [
-        f"seed {seed}: {before.levels} before, {after.levels} with levels {added.levels} and "
-        f"constraints {added.constraints}"
-        for added, after in answers
-        if is_worse(call, before, after)
-    ]
