@@ -188,7 +188,7 @@ def test_the_page_names_the_relative_decrease_of_the_spread():
 
 def test_scenarios_and_explanations_have_the_few_moves_of_a_plan_after_a_short_search():
     (group,) = seeded_groups(1, first=9, most_partitions=700)
-    limits = SearchLimits(work=0.2)
+    limits = SearchLimits(work=1)
     unchanged = what_if(Scenario(name="optimum", group=group), limits=limits)
     explained = explain_weighted(group, keep_owners(group), limits=limits)
     assert unchanged.movement.value == 6
