@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import isqrt
 from typing import assert_never
 
 import numpy as np
@@ -15,6 +16,11 @@ from kassay.solver.cpsat.model_ranges import MAX_CHORDS, RelativeFactors, cost_s
 from kassay.solver.evaluation import RackTable, colocation_blocks, load_units, movement_costs
 from kassay.solver.number_ranges import Arithmetic
 
+_MAX_PLAIN_CHOICES = 2_000
+"""Numbers of partitions per class and member up to which a sum of squares is a plain objective.
+
+Searches of larger groups rarely prove the minimum, and end early if they reach the known bound.
+"""
 _MAX_PAIRS = 40_000
 
 
@@ -30,6 +36,8 @@ class Term:
     factor: int = 1
     offset: int = 0
     is_exact: bool = True
+    is_plain: bool = False
+    """Whether the expression is to be the objective itself. It has no constant."""
 
     def value(self, scaled: int) -> int:
         """Convert a lower bound on the CP-SAT expression to a lower bound on the level."""
@@ -45,17 +53,18 @@ class Term:
 
 
 def level_terms(
-    model: AssignmentModel, level: objective.Level, worst: int
+    model: AssignmentModel, level: objective.Level, worst: int, *, is_limit: bool = True
 ) -> tuple[Term, ...] | None:
-    """Add a level to the CP-SAT model, and return the expressions to minimise.
+    """Add a level to the CP-SAT model, and return the expressions to minimise or to limit.
 
     Return None if there are too many members. The terms need not represent values above ``worst``.
+    An expression with ``is_limit=False`` may only be minimised.
     The scale of the model must be the `load_scale` of levels that include this level with this
     ``worst``. Only leximax has several terms, one per member or host.
     """
     match level:
         case objective.Imbalance() | objective.HostImbalance():
-            return _imbalance_terms(model, level, worst)
+            return _imbalance_terms(model, level, worst, is_limit=is_limit)
         case objective.Movement():
             costs = movement_costs(model.problem, level)
             scale = cost_scale(costs)
@@ -77,7 +86,11 @@ def level_terms(
 
 
 def _imbalance_terms(
-    model: AssignmentModel, level: objective.Imbalance | objective.HostImbalance, worst: int
+    model: AssignmentModel,
+    level: objective.Imbalance | objective.HostImbalance,
+    worst: int,
+    *,
+    is_limit: bool,
 ) -> tuple[Term, ...] | None:
     units = load_units(model.problem, level)
     most = model.total * max(units.factors, default=1)
@@ -95,7 +108,9 @@ def _imbalance_terms(
     ]
     match level.measure:
         case Measure.SUM_OF_SQUARES:
-            term = _squares(model, loads, units, worst)
+            is_small = sum(map(len, model.count)) <= _MAX_PLAIN_CHOICES
+            plain = None if is_limit or not is_small else _plain_squares(model, loads, units, worst)
+            term = plain or _squares(model, loads, units, worst)
         case Measure.DEVIATION:
             term = _deviation(model, loads, units)
         case Measure.BALANCE_SCORE:
@@ -174,6 +189,27 @@ def _distances(
         model.cp.add(other - one <= distance)
         distances.append((distance, 1))
     return weighted_sum(distances)
+
+
+def _plain_squares(
+    model: AssignmentModel, loads: Sequence[Expression], units: LoadUnits, worst: int
+) -> Term | None:
+    """Return the sum of squares of loads; None if speeds differ or the numbers are too large.
+
+    CP-SAT has cuts for squares of variables from 0. As an objective, they prove more than
+    `_squares`, whose narrow ranges are better as limits.
+    """
+    squared = model.scale.unit**2
+    highest = min(isqrt(worst // squared), model.total)
+    greatest = len(loads) * highest**2
+    if not units.has_equal_speeds or not Arithmetic.CP_SAT.represents(greatest):
+        return None
+    parts: list[tuple[Expression, int]] = []
+    for load in loads:
+        square = model.cp.new_int_var(0, highest**2, "")
+        model.cp.add_multiplication_equality(square, [load, load])
+        parts.append((square, 1))
+    return Term(weighted_sum(parts), squared, is_exact=model.scale.is_exact, is_plain=True)
 
 
 def _squares(

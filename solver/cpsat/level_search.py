@@ -44,7 +44,7 @@ def _search(pool: IncumbentPool, level: Level, bound: int, budget: SearchBudget)
             pool.add(found.placement)
         return found.bound or 0
     model = _build_model(pool, level, budget)
-    terms = None if model is None else level_terms(model, level, pool.value(level))
+    terms = None if model is None else level_terms(model, level, pool.value(level), is_limit=False)
     if model is None or terms is None:
         return 0
     if len(terms) > 1:
@@ -88,7 +88,9 @@ def _build_model(pool: IncumbentPool, level: Level, budget: SearchBudget) -> Ass
 def _minimise(
     pool: IncumbentPool, model: AssignmentModel, term: Term, bound: int, budget: SearchBudget
 ) -> int | None:
-    result = minimise(model, term.expression, budget, term.scaled_up(bound))
+    result = minimise(
+        model, term.expression, budget, term.scaled_up(bound), is_direct=term.is_plain
+    )
     if result.placement is not None:
         pool.add(result.placement)
     return None if result.bound is None else term.value(result.bound)
