@@ -1,4 +1,4 @@
-"""Local search for balanced loads: repeated exact reassignment among few members."""
+"""Local search for balanced loads: repeated exact reassignment between two members."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -6,15 +6,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from kassay.reference.model.metrics import Measure
 from kassay.solver.enumeration.subset_enumeration import contained, nearest_subset
 from kassay.solver.number_ranges import Weights
 from kassay.solver.problem import Placement, Problem
-from kassay.solver.weighted.exact.exact_small import Subproblem, allowed_items, solve_small
 
-# Maximum numbers of partitions that are reassigned at once: between two members, and among more.
+# Maximum number of partitions that are reassigned at once.
 _MAX_PAIR_ITEMS = 22
-_MAX_FEW_ITEMS = 18
 _MAX_FAILURES = 60
 _MAX_PAIR_FAILURES = 200
 
@@ -42,7 +39,7 @@ class LoadBalancer:
         """Lower the makespan until the target, the limit, or too many failures in a row."""
         failures = 0
         while self.loads.max() > target and failures < _MAX_FAILURES and may_continue():
-            if self._lower_load(int(self.loads.argmax()), may_continue):
+            if self._lower_load(int(self.loads.argmax())):
                 failures = 0
             else:
                 failures += 1
@@ -66,15 +63,14 @@ class LoadBalancer:
             one, other = self.rng.choice(width, 2, replace=False).tolist()
             failures = 0 if self._balance_pair(one, other) else failures + 1
 
-    def _lower_load(self, member: int, may_continue: Callable[[], bool]) -> bool:
-        """Lower the load of one member, or the sorted loads of this member and a few others."""
+    def _lower_load(self, member: int) -> bool:
+        """Lower the load of one member by an exchange with another member."""
         order = np.argsort(self.loads, kind="stable")
         least_loaded = order[: max(4, len(order) // 4)]
         for partner in self.rng.permutation(least_loaded)[:6].tolist():
             if partner != member and self._balance_pair(member, partner):
                 return True
-        # For equal weights only longer chains of transfers could help.
-        return self.problem.group.is_weighted and self._reassign_few(member, may_continue)
+        return False
 
     def _balance_pair(self, one: int, other: int) -> bool:
         """Reassign the partitions of two members to minimise the difference of their loads."""
@@ -90,37 +86,6 @@ class LoadBalancer:
         if max(new, both - new) >= max(load, other_load):
             return False
         return self._change(partitions, np.where(chosen, one, other))
-
-    def _reassign_few(self, member: int, may_continue: Callable[[], bool]) -> bool:
-        """Reassign the partitions of three to five members, by exact search."""
-        others = [at for at in range(self.problem.member_count) if at != member]
-        members = [member]
-        count = int(np.count_nonzero(self.placement == member))
-        for at in self.rng.permutation(others).tolist():
-            more = int(np.count_nonzero(self.placement == at))
-            if count + more <= _MAX_FEW_ITEMS and len(members) < 5:
-                members.append(at)
-                count += more
-        if len(members) < 3:
-            return False
-        partitions = np.flatnonzero(np.isin(self.placement, members))
-        subproblem = Subproblem(
-            self.problem.weight[partitions],
-            tuple(self.base[at] for at in members),
-            allowed_items(self.problem, partitions, members),
-            np.zeros((len(members), len(partitions)), dtype=np.int64),
-            may_continue,
-        )
-        optimum = solve_small(subproblem, Measure.SUM_OF_SQUARES)
-        if optimum is None:
-            return False
-        loads = subproblem.loads(optimum.masks)
-        if sorted(loads, reverse=True) >= sorted(self.loads[members].tolist(), reverse=True):
-            return False
-        receivers = np.zeros(len(partitions), dtype=np.int32)
-        for receiver, mask in zip(members, optimum.masks, strict=True):
-            receivers[contained(mask, len(partitions))] = receiver
-        return self._change(partitions, receivers)
 
     def _change(self, partitions: NDArray[np.intp], receivers: Placement) -> bool:
         """Reassign partitions, and return True, if the new placement is permitted."""
