@@ -134,10 +134,11 @@ def _closed_member_sets(problem: Problem) -> Iterator[tuple[int, list[int]]]:
     The weights are in descending order. The sets are the consumers of each topic (of some topics,
     if there are many), and the components.
     """
-    by_set = [
-        sorted(problem.weight[problem.consumer_set == index].tolist(), reverse=True)
-        for index in range(len(problem.consumer_sets))
-    ]
+    by_set: list[list[int]] = [[] for _ in problem.consumer_sets]
+    for index, weight in zip(problem.consumer_set.tolist(), problem.weight.tolist(), strict=True):
+        by_set[index].append(weight)
+    for weights in by_set:
+        weights.sort(reverse=True)
     consumer_sets = [frozenset(consumers.tolist()) for consumers in problem.consumer_sets]
     candidates = dict.fromkeys(consumer_sets[: compared_sets(len(consumer_sets))])
     candidates.update(

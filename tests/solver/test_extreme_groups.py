@@ -256,6 +256,7 @@ def test_a_value_with_many_digits_has_a_text():
     assert error.endswith("not 1")
 
 
+@pytest.mark.long
 def test_more_than_32767_members_are_enumerated():
     count = 32_769
     topics = tuple(Topic(f"t{at}", 1, weights=(1 + at % 2,)) for at in range(count))
