@@ -22,6 +22,7 @@ from kassay.solver.lexicographic.load_searches import (
     is_large_enough,
     limit_moves,
     limits_moves,
+    move_greedily,
     pack_identical,
 )
 from kassay.solver.lexicographic.movement_search import MovementSearch
@@ -185,6 +186,7 @@ class LevelSolver:
                 ]
             case Movement():
                 timed = [
+                    lambda _: move_greedily(pool, budget),
                     lambda bound: self._search_few_choices(level, bound, budget),
                     repair,
                     enumerate_subsets,

@@ -15,7 +15,7 @@ from kassay.solver.certificate.certificate import Origin
 from kassay.solver.constraints import Capacity, Forbidden, MaxMoves, Pinned
 from kassay.solver.evaluation import imbalance_of, level_value, violated
 from kassay.solver.incumbent_pool import IncumbentPool
-from kassay.solver.initial_solutions import Room, within_pins
+from kassay.solver.initial_solutions import Room, keep_owned, within_pins
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import Imbalance, Level, Movement
 from kassay.solver.problem import Placement, Problem
@@ -38,6 +38,10 @@ and member, and the maximum number of changes."""
 
 _SHARES_ABOVE_BOUND = (0, 0.002, 0.005, 0.01, 0.02)
 """Targets of the local search within capacities: excess over the bound as shares of the bound."""
+
+
+_GREEDY_STEP, _GREEDY_STEP_PER_CHOICE = 5e-5, 1e-8
+"""Estimated work of one greedy move, in general and per partition and member."""
 
 
 class ProvenBound(NamedTuple):
@@ -234,6 +238,37 @@ def limit_moves(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> 
         return ProvenBound(0, Origin.EXCHANGE)
     bound = makespan_bound_within(problem, most, high=pool.value(level))
     return ProvenBound(bound, Origin.EXCHANGE)
+
+
+def move_greedily(pool: IncumbentPool, budget: SearchBudget) -> ProvenBound:
+    """Add a placement with few moves within a limit on an imbalance, by greedy moves.
+
+    Each move lowers the sum of squared loads most. The other searches for few moves need a limit
+    on the makespan, so this one serves the other measures. It proves no bound.
+    """
+    problem, unproven = pool.problem, ProvenBound(0, Origin.EXCHANGE)
+    measures = [level.measure for level, _ in pool.limits() if isinstance(level, Imbalance)]
+    has_other_measure = bool(measures) and measures[0] not in (Measure.MAKESPAN, Measure.LEXIMAX)
+    if not has_other_measure or problem.has_big_loads or problem.partition_count == 0:
+        return unproven
+    placement = keep_owned(problem).copy()
+    within = within_pins(problem, pool.constraints)
+    weight, permitted = problem.weight[:, None], within.may_consume[within.consumer_set]
+    loads = np.array(problem.loads(placement))
+    may_continue = budget.counted(_GREEDY_STEP + permitted.size * _GREEDY_STEP_PER_CHOICE)
+    for _ in range(problem.partition_count):
+        gain = weight * (loads[placement][:, None] - loads - weight)
+        gain[~permitted] = 0
+        moved, member = np.unravel_index(int(gain.argmax()), gain.shape)
+        if gain[moved, member] <= 0 or not may_continue():
+            break
+        loads[placement[moved]] -= problem.weight[moved]
+        loads[member] += problem.weight[moved]
+        placement[moved] = member
+        if all(level_value(problem, level, placement) <= limit for level, limit in pool.limits()):
+            pool.add(placement)
+            break
+    return unproven
 
 
 def even_out(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> ProvenBound:
