@@ -16,7 +16,6 @@ from kassay.solver import (
     MembersUsed,
     Movement,
     MovementCost,
-    Pinned,
     frontier,
     solve,
 )
@@ -123,20 +122,6 @@ def test_a_frontier_of_loads_beyond_64_bits_has_values_and_bounds():
     for better, worse in pairwise(points):
         assert better.imbalance.value != worse.imbalance.value
     assert all(point.imbalance.bound <= point.imbalance.value for point in points)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("bits", [62, 50])
-def test_a_pin_to_the_own_answer_makes_the_imbalance_no_worse(bits):
-    rng = random.Random(bits)
-    group = even_group(
-        [rng.randint(1, 2**bits) for _ in range(16)], 4, [rng.randrange(4) for _ in range(16)]
-    )
-    levels = [Imbalance(Measure.MAKESPAN), Movement()]
-    free = solve(group, levels=levels, limits=LIMITS)
-    member = next(name for name, owned in free.assignment.items() if ("t", 0) in map(tuple, owned))
-    pinned = solve(group, levels=levels, constraints=[Pinned("t", 0, member)], limits=LIMITS)
-    assert pinned.values_by_level() == free.values_by_level()
 
 
 def test_leximax_of_weights_of_32_bits_is_proven_by_cpsat():
