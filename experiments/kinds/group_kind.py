@@ -1,4 +1,4 @@
-"""What kassay can do with a kind of groups, and how it does this."""
+"""Capabilities of a kind of groups, which the commands look up."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class CurrentState:
-    """What the members, processes or workers of a document have, in the form of an answer.
+    """Current partitions, tasks or connectors of a document, in the form of an answer.
 
     ``document`` is the document to which the answer belongs. ``loads`` has the numbers of
     partitions, tasks or connectors per member, process or worker.
