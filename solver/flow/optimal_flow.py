@@ -34,7 +34,7 @@ _MAX_ARCS_PER_NODE = 4
 _MAX_ITERATIONS = 30
 # The fitting ends if the loads of members differ by less than this share of all partitions.
 _PRECISION = 0.002
-_SMALLEST = 1e-300
+_SMALLEST = 1e-200
 
 
 @dataclass(frozen=True, slots=True)
