@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import network_shapes, several_constraints, trajectory_speed, typical_groups
-from kassay.experiments.planning.group_plan.plan import plan
+from kassay.experiments.planning.plan import plan
 from kassay.reference.documents.json_codec import parse_group
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, Member, Topic

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kassay.experiments.kinds.measures import KindComparison
+from kassay.experiments.kinds.group_kind import KindComparison
 from kassay.experiments.kinds.registry import compare_answer
 from kassay.experiments.kinds.streams_comparison import (
     Application,

@@ -13,12 +13,13 @@ from typing import Any
 
 from kassay.experiments.implementations.callable_server import load_callable
 from kassay.experiments.implementations.runner import Ending
-from kassay.experiments.kinds.streams_comparison import compare_stable_application, read_application
-from kassay.experiments.kinds.streams_events import (
+from kassay.experiments.kinds.streams import (
     Assign,
     StreamsEvent,
+    compare_stable_application,
     run_application_until_stable,
 )
+from kassay.experiments.kinds.streams_comparison import read_application
 from kassay.experiments.study.families.document_families import (
     HIGH_AVAILABILITY,
     JOIN,

@@ -18,9 +18,9 @@ from benchmarks.timing import Timing, run_alone
 from benchmarks.typical_groups import zipf_group
 from benchmarks.weighted_groups import log_normal
 from kassay.experiments.comparison.compare import compare
-from kassay.experiments.planning.group_plan.plan import plan
-from kassay.experiments.planning.scenarios.what_if import Scenario, what_if
-from kassay.experiments.planning.survey.survey_groups import survey_group
+from kassay.experiments.planning.plan import plan
+from kassay.experiments.planning.survey_groups import survey_group
+from kassay.experiments.planning.what_if import Scenario, what_if
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
 from kassay.solver.constraints import Constraint, MaxMoves

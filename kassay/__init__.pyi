@@ -6,8 +6,8 @@ from kassay.experiments.notebook_helpers import plot as plot
 from kassay.experiments.notebook_helpers import residual_network as residual_network
 from kassay.experiments.notebook_helpers import to_frame as to_frame
 from kassay.experiments.notebook_helpers import to_networkx as to_networkx
-from kassay.experiments.planning.group_plan.plan import plan as plan
-from kassay.experiments.planning.group_plan.plan_result import Plan as Plan
+from kassay.experiments.planning.plan import Plan as Plan
+from kassay.experiments.planning.plan import plan as plan
 from kassay.reference.assignors import ASSIGNORS as ASSIGNORS
 from kassay.reference.assignors import assign as assign
 from kassay.reference.documents.json_codec import load_assignment as load_assignment

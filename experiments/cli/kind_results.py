@@ -27,11 +27,15 @@ from kassay.experiments.counterexamples.document_hunt import DocumentCounterexam
 from kassay.experiments.counterexamples.random_documents import random_case
 from kassay.experiments.implementations.library_catalogue import kind_of_assignor
 from kassay.experiments.implementations.runner import run_on_document
-from kassay.experiments.kinds.current_state import PageTable, current_state, render_state_page
-from kassay.experiments.kinds.group_kind import ForecastFunction, ForecastRequest
-from kassay.experiments.kinds.measures import KindComparison
-from kassay.experiments.kinds.registry import KINDS, compare_assignor
-from kassay.experiments.planning.plan_output.render_plan import PLAN_PAGE, directory_names
+from kassay.experiments.kinds.group_kind import ForecastFunction, ForecastRequest, KindComparison
+from kassay.experiments.kinds.registry import (
+    KINDS,
+    PageTable,
+    compare_assignor,
+    current_state,
+    render_state_page,
+)
+from kassay.experiments.planning.render_plan import PLAN_PAGE, directory_names
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.reference.documents.kind_documents import (
     Kind,

@@ -8,8 +8,8 @@ import typer
 
 from kassay.experiments.cli.option_groups import check_name, option, parse_share
 from kassay.experiments.cli.run_control import STOP
-from kassay.experiments.planning.preparation.planning_levels import with_even_loads
-from kassay.experiments.planning.scenarios.group_changes import find_member
+from kassay.experiments.planning.plan_verdict import with_even_loads
+from kassay.experiments.planning.what_if import find_member
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from kassay.experiments.kinds.measures import KindMeasure
+from kassay.experiments.kinds.group_kind import KindMeasure
 from kassay.experiments.kinds.registry import KINDS, compare_assignor
 from kassay.reference.documents.kind_documents import (
     Kind,

@@ -19,13 +19,11 @@ from kassay.experiments.kinds.group_kind import (
     Forecast,
     ForecastRequest,
     GroupKind,
-    Record,
-    integer_setting,
-)
-from kassay.experiments.kinds.measures import (
     KindComparison,
     KindMeasure,
+    Record,
     balance_measures,
+    integer_setting,
     measure_level,
     unneeded_if_balanced,
 )

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from itertools import chain
 from typing import Any
 
-from kassay.experiments.kinds.group_kind import CurrentState, GroupKind
-from kassay.experiments.kinds.measures import (
+from kassay.experiments.kinds.group_kind import (
+    CurrentState,
+    GroupKind,
     KindComparison,
     KindMeasure,
     balance_measures,

@@ -6,22 +6,18 @@ The threads of a process hold the tasks with caught-up state in the process.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from math import lcm
 from typing import Any
 
-from kassay.experiments.kinds.measures import (
+from kassay.experiments.kinds.group_kind import (
     KindComparison,
     KindMeasure,
     UnneededMove,
     measure_level,
     unneeded_moves,
 )
-from kassay.experiments.kinds.streams_events import (
-    StreamsEvent,
-    caught_up_processes,
-    setting,
-)
+from kassay.reference.assignors.streams import AssignmentConfigs
 from kassay.reference.documents.kind_documents import Kind, KindDocument, parse_task
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.errors import UsageError
@@ -36,6 +32,7 @@ from kassay.solver.objective import FlowLevel, MissingTagValues, StandbyMoves, r
 from kassay.solver.solve import solve
 from kassay.solver.standby_costs import missing_tag_values, possible_tag_values, standby_costs
 
+_DEFAULTS = {**asdict(AssignmentConfigs()), "probing_rebalance_interval_ms": 600_000}
 _COPIES = ("active", "standby", "warmup")
 """Keys of the tasks of which a member or a process has a copy; only members have warm-ups."""
 
@@ -342,26 +339,6 @@ def compare_streams(
     return KindComparison(tuple(measures), unneeded)
 
 
-def compare_stable_application(
-    document: KindDocument, event: StreamsEvent, limits: SearchLimits
-) -> KindComparison:
-    """Compare the stable assignment after the probing rebalances of an event with the optimum.
-
-    A task that moves needs a warm-up, and each warm-up lasts until the next probing rebalance. So
-    the minimum time follows from the fewest state moves and the maximum number of warm-ups.
-    """
-    content: Any = event.application.content
-    answer = {"processes": {one["id"]: one for one in content["processes"]}}
-    compared = compare_streams(document, answer, limits)
-    interval = setting(event.application, "probing_rebalance_interval_ms")
-    warmups = setting(event.application, "max_warmup_replicas")
-    least = next((one.bound for one in compared.measures if one.name == "state_moves"), None)
-    if least is not None:
-        least = -(-least // warmups) * interval if warmups else None
-    probing = KindMeasure("probing_ms", event.probing_ms, least, least)
-    return replace(compared, measures=(*compared.measures, probing), step=event.rebalances)
-
-
 def _levels(group: Group) -> tuple[str, ...]:
     """Return the levels of the optimum, without those of standbys with too many choices."""
     try:
@@ -527,3 +504,37 @@ def _copy_spreads(application: Application, answer: StreamsAnswer) -> Iterator[K
             for one in application.processes
         ]
         yield KindMeasure(name, spread(loads), None, None)
+
+
+def caught_up_processes(document: KindDocument) -> dict[str, list[str]]:
+    """Return the processes with caught-up state, per stateful task of a Streams application.
+
+    A process has it if the task is active there, or if its lag is acceptable.
+    """
+    content: Any = document.content
+    acceptable = setting(document, "acceptable_recovery_lag")
+    found: dict[str, list[str]] = {}
+    for task, end in stateful_tasks(content):
+        found[task] = []
+        for process in content["processes"]:
+            lag = process.get("lags", {}).get(task)
+            if lag is None:
+                lag = 0 if task in process.get("active", ()) else end
+            if lag <= acceptable:
+                found[task].append(process["id"])
+    return found
+
+
+def setting(document: KindDocument, key: str) -> int:
+    """Return a setting of a Streams application, or its default if it is missing or null."""
+    config: Any = document.content.get("config", {})
+    value = config.get(key)
+    return int(_DEFAULTS[key] if value is None else value)
+
+
+def stateful_tasks(content: Any) -> Iterator[tuple[str, int]]:
+    """Yield the stateful tasks with their end offsets."""
+    for name, fields in content["subtopologies"].items():
+        if fields["stateful"]:
+            ends = fields.get("end_offsets", [0] * fields["partitions"])
+            yield from ((f"{name}_{number}", end) for number, end in enumerate(ends))

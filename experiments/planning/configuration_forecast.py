@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from kassay.experiments.planning.preparation.identify_assignor import (
+from kassay.experiments.planning.identify_assignor import (
     DEFAULT_LIST,
     identify_assignor,
     lists_default_assignors,
     rolling_restarts,
 )
-from kassay.experiments.planning.preparation.plan_verdict import check_planning_start, count_of
+from kassay.experiments.planning.plan_verdict import check_planning_start, count_of
 from kassay.experiments.simulation.environment import SimulationOptions
 from kassay.experiments.simulation.policies import POLICIES
 from kassay.experiments.simulation.script import (

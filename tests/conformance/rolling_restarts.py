@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kassay.experiments.planning.configuration_forecast import planned_members
-from kassay.experiments.planning.planned_events.event_forecast import (
+from kassay.experiments.planning.planned_events import (
     EventForecast,
     forecast_events,
     planned_rebalances,

@@ -24,8 +24,8 @@ from confluent_kafka.admin import (
 )
 
 from kassay.experiments.cli import main
-from kassay.experiments.planning.group_plan.plan import plan
-from kassay.experiments.planning.plan_output.plan_sentences import verdict
+from kassay.experiments.planning.plan import plan
+from kassay.experiments.planning.plan_sentences import verdict
 from kassay.experiments.sources.capture_files import ImportedGroup
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster

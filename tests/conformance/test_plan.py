@@ -10,8 +10,8 @@ from confluent_kafka import Consumer, TopicPartition
 from jpype import JClass
 
 from kassay.experiments.cli import main
-from kassay.experiments.planning.group_plan.plan import plan
-from kassay.experiments.planning.plan_output.render_plan import static_assignment
+from kassay.experiments.planning.plan import plan
+from kassay.experiments.planning.render_plan import static_assignment
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from tests.conformance.admin import administrator
 from tests.conformance.broker import running_cluster

@@ -8,7 +8,7 @@ from itertools import chain, combinations, product
 
 import pytest
 
-from kassay.experiments.planning.group_plan.plan import plan
+from kassay.experiments.planning.plan import plan
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group, Member, Topic

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kassay.experiments.planning.preparation.planning_levels import planning_levels
+from kassay.experiments.planning.plan_verdict import planning_levels
 from kassay.reference.documents.json_codec import load_group
 from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.metrics import Measure, loads, measures

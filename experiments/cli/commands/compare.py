@@ -24,7 +24,7 @@ from kassay.experiments.comparison.optimum import CaseLimits, solve_optimum
 from kassay.experiments.implementations.library_catalogue import (
     is_custom_assignor,
 )
-from kassay.experiments.planning.preparation.planning_levels import level_words
+from kassay.experiments.planning.plan_verdict import level_words
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, loads
 from kassay.solver.solution import Status

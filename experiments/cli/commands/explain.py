@@ -30,11 +30,11 @@ from kassay.experiments.implementations.library_catalogue import (
     is_library_assignor,
 )
 from kassay.experiments.implementations.runner import run_until_stable
-from kassay.experiments.planning.moves.explain_moves import (
+from kassay.experiments.planning.identify_assignor import identify_assignor
+from kassay.experiments.planning.moves import (
     WeightedExplanation,
     explain_weighted,
 )
-from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
 from kassay.reference.assignors import run_assignor
 from kassay.reference.documents.json_codec import load_assignment
 from kassay.reference.model.assignment import Assignment, violations

@@ -11,14 +11,14 @@ from kassay.experiments.cli.output import Format, Record, TableLayout, directory
 from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
 from kassay.experiments.cli.run_control import STOP, print_note
 from kassay.experiments.cli.source_options import SelectedGroups
-from kassay.experiments.planning.plan_output.render_plan import directory_names
-from kassay.experiments.planning.planned_events.event_forecast import (
+from kassay.experiments.planning.identify_assignor import identify_assignor
+from kassay.experiments.planning.planned_events import (
     forecast_events,
     load_planned_events,
     planned_rebalances,
+    render_events,
 )
-from kassay.experiments.planning.planned_events.render_events import render_events
-from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
+from kassay.experiments.planning.render_plan import directory_names
 from kassay.reference.assignors import ASSIGNORS, NEWEST_ASSIGNORS
 from kassay.reference.model.group import Group
 from kassay.solver.limits import SearchLimits

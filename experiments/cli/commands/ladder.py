@@ -27,14 +27,15 @@ from kassay.experiments.cli.source_options import (
     SourceOptions,
     read_source,
 )
-from kassay.experiments.planning.scenarios.autoscaler_values import Autoscaler, autoscaler_values
-from kassay.experiments.planning.scenarios.drain_time import (
+from kassay.experiments.planning.member_ladder import (
+    Autoscaler,
     Backlog,
     PartitionValues,
+    autoscaler_values,
+    ladder_record,
     lag_of,
     spread_backlog,
 )
-from kassay.experiments.planning.scenarios.member_ladder import ladder_record
 from kassay.reference.documents.text_files import STDIN
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group

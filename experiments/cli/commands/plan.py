@@ -30,16 +30,16 @@ from kassay.experiments.cli.run_control import (
 )
 from kassay.experiments.cli.search_options import LimitOptions, ObjectiveOptions
 from kassay.experiments.cli.source_options import ParsedGroup, SourceOptions, group_option
-from kassay.experiments.planning.group_plan.plan import plan as plan_group
-from kassay.experiments.planning.group_plan.plan_result import Plan
-from kassay.experiments.planning.plan_output.plan_sentences import PlanArguments, verdict
-from kassay.experiments.planning.plan_output.render_plan import (
+from kassay.experiments.planning.identify_assignor import installed_client
+from kassay.experiments.planning.plan import Plan
+from kassay.experiments.planning.plan import plan as plan_group
+from kassay.experiments.planning.plan_sentences import PlanArguments, verdict
+from kassay.experiments.planning.plan_verdict import check_planning_start
+from kassay.experiments.planning.render_plan import (
     directory_names,
     render_summary,
     write_plan,
 )
-from kassay.experiments.planning.preparation.identify_assignor import installed_client
-from kassay.experiments.planning.preparation.plan_verdict import check_planning_start
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import parts_without_effect, target_assignment

@@ -41,17 +41,16 @@ from kassay.experiments.cli.source_options import (
 )
 from kassay.experiments.comparison.optimum import CaseLimits
 from kassay.experiments.history.prometheus_metrics import SURVEY_METRICS, metrics_text, replace_file
-from kassay.experiments.planning.group_plan.plan import plan
-from kassay.experiments.planning.plan_output.plan_sentences import PlanArguments
-from kassay.experiments.planning.plan_output.render_plan import (
+from kassay.experiments.planning.plan import plan
+from kassay.experiments.planning.plan_sentences import PlanArguments
+from kassay.experiments.planning.render_plan import (
     PLAN_PAGE,
     directory_names,
     to_json,
     write_plan,
 )
-from kassay.experiments.planning.survey.render_survey import render_survey
-from kassay.experiments.planning.survey.survey_groups import survey_groups, survey_other_kind
-from kassay.experiments.planning.survey.survey_result import (
+from kassay.experiments.planning.survey_groups import survey_groups, survey_other_kind
+from kassay.experiments.planning.survey_result import (
     Condition,
     MoveHistory,
     Survey,
@@ -59,6 +58,7 @@ from kassay.experiments.planning.survey.survey_result import (
     SurveyResult,
     UnsurveyedGroup,
     parse_condition,
+    render_survey,
 )
 from kassay.experiments.sources.capture_files import EmptyGroups
 from kassay.reference.documents.kind_documents import KindDocument, OtherKindError

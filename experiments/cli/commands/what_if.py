@@ -36,15 +36,16 @@ from kassay.experiments.cli.run_control import PROGRESS, print_note
 from kassay.experiments.cli.search_options import ObjectiveOptions, SearchOptions
 from kassay.experiments.cli.source_options import SelectedGroups
 from kassay.experiments.kinds.group_kind import ForecastRequest
-from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
-from kassay.experiments.planning.preparation.plan_verdict import (
+from kassay.experiments.planning.identify_assignor import identify_assignor
+from kassay.experiments.planning.plan_verdict import (
     UnplannableGroupError,
     check_planning_start,
 )
-from kassay.experiments.planning.scenarios.group_changes import ScenarioSpec, mean_weight
-from kassay.experiments.planning.scenarios.what_if import (
+from kassay.experiments.planning.what_if import (
     ScenarioResult,
+    ScenarioSpec,
     current_state,
+    mean_weight,
     scenarios,
     solve_scenarios,
 )

@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from kassay.experiments.implementations.runner import run_on_document
-from kassay.experiments.kinds.streams_events import (
+from kassay.experiments.kinds.streams import (
     join_process,
     leave_process,
     restart_process,

@@ -8,9 +8,9 @@ import pytest
 
 from kassay.experiments.cli.commands import survey
 from kassay.experiments.cli.run_control import STOP
-from kassay.experiments.kinds.current_state import KindState
-from kassay.experiments.kinds.measures import KindComparison, KindMeasure
-from kassay.experiments.planning.survey.survey_groups import survey_other_kind
+from kassay.experiments.kinds.group_kind import KindComparison, KindMeasure
+from kassay.experiments.kinds.registry import KindState
+from kassay.experiments.planning.survey_groups import survey_other_kind
 from kassay.reference.documents.kind_documents import Kind
 from tests.conftest import ROOT
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kassay.experiments.planning.preparation.plan_verdict import (
+from kassay.experiments.planning.plan_verdict import (
     StreamsApplicationError,
     check_planning_start,
 )

@@ -1,6 +1,6 @@
 import pytest
 
-from kassay.experiments.planning.scenarios import what_if
+from kassay.experiments.planning import what_if
 from tests.experiments.cli.conftest import LOPSIDED_GROUP
 
 WEIGHTED = {

@@ -12,7 +12,7 @@ from kassay.experiments.counterexamples import random_documents
 from kassay.experiments.counterexamples.document_hunt import DocumentHunt, document_size
 from kassay.experiments.counterexamples.random_documents import random_case
 from kassay.experiments.implementations.runner import DocumentRunResult, run_on_document
-from kassay.experiments.kinds.measures import KindComparison
+from kassay.experiments.kinds.group_kind import KindComparison
 from kassay.experiments.kinds.registry import compare_answer, compare_assignor
 from kassay.reference.documents.kind_documents import (
     Kind,

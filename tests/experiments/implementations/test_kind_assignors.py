@@ -17,7 +17,7 @@ from kassay.experiments.implementations.library_catalogue import (
 )
 from kassay.experiments.implementations.runner import run, run_on_document
 from kassay.experiments.implementations.subprocess_assignor import close_processes
-from kassay.experiments.planning.preparation.identify_assignor import client_assignors
+from kassay.experiments.planning.identify_assignor import client_assignors
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from kassay.reference.documents.kind_documents import Kind, parse_kind_document
 from kassay.reference.model.errors import InputError

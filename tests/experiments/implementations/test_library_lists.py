@@ -4,7 +4,7 @@ import pytest
 
 from kassay.experiments.implementations.installation import DRIVERS, RUNTIMES
 from kassay.experiments.implementations.library_catalogue import libraries
-from kassay.experiments.planning.preparation.identify_assignor import OFFERED
+from kassay.experiments.planning.identify_assignor import OFFERED
 from kassay.experiments.sources.recognise_library import LIBRARIES
 
 NAMES_OF_MEMBERS = {"kafka-clients": "java"}

@@ -3,9 +3,9 @@
 import pytest
 
 from kassay.experiments.implementations.runner import DocumentRunResult, Ending, run_on_document
-from kassay.experiments.kinds import streams_events
+from kassay.experiments.kinds import streams as streams_events
 from kassay.experiments.kinds.connect import measure_cluster
-from kassay.experiments.kinds.streams_events import (
+from kassay.experiments.kinds.streams import (
     join_process,
     leave_process,
     restart_process,

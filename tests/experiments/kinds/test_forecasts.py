@@ -3,11 +3,12 @@
 import pytest
 
 from kassay.experiments.kinds.connect import state_after_events
-from kassay.experiments.kinds.current_state import current_state
 from kassay.experiments.kinds.group_kind import ForecastRequest
-from kassay.experiments.kinds.registry import KINDS
-from kassay.experiments.kinds.streams_comparison import compare_stable_application
-from kassay.experiments.kinds.streams_events import run_application_until_stable
+from kassay.experiments.kinds.registry import KINDS, current_state
+from kassay.experiments.kinds.streams import (
+    compare_stable_application,
+    run_application_until_stable,
+)
 from kassay.reference.documents.kind_documents import Kind, parse_kind_document
 from kassay.reference.model.errors import InputError
 from kassay.solver.limits import SearchLimits

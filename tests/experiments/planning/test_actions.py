@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from kassay.experiments.planning.group_plan.plan import plan
-from kassay.experiments.planning.scenarios.group_changes import repartition
+from kassay.experiments.planning.plan import plan
+from kassay.experiments.planning.what_if import repartition
 from kassay.reference.assignors import assign
 from kassay.reference.model.assignment import movement
 from kassay.reference.model.group import Group, GroupStatus, Member, Topic

@@ -9,17 +9,21 @@ from dataclasses import replace
 import pytest
 
 from kassay.experiments.comparison.compare import compare
-from kassay.experiments.planning.group_plan.plan import plan
-from kassay.experiments.planning.plan_output.plan_sentences import verdict
-from kassay.experiments.planning.plan_output.render_plan import (
+from kassay.experiments.planning.plan import plan
+from kassay.experiments.planning.plan_sentences import verdict
+from kassay.experiments.planning.render_plan import (
     plan_document,
     render_html,
     render_summary,
     render_ticket,
 )
-from kassay.experiments.planning.survey.render_survey import render_survey, survey_csv
-from kassay.experiments.planning.survey.survey_groups import survey_group
-from kassay.experiments.planning.survey.survey_result import Survey, SurveyedGroup
+from kassay.experiments.planning.survey_groups import survey_group
+from kassay.experiments.planning.survey_result import (
+    Survey,
+    SurveyedGroup,
+    render_survey,
+    survey_csv,
+)
 from kassay.reference import Group, Member, Topic
 from kassay.reference.documents.json_codec import group_document, parse_group
 from kassay.reference.model.group import GroupStatus

@@ -1,11 +1,11 @@
 import pytest
 
-from kassay.experiments.planning.planned_events.event_forecast import (
+from kassay.experiments.planning.planned_events import (
     forecast_events,
     load_planned_events,
     planned_rebalances,
+    render_events,
 )
-from kassay.experiments.planning.planned_events.render_events import render_events
 from kassay.reference import Group, Member, Topic
 from tests.experiments.report.accessibility import SCREENS, faults_of_page
 from tests.experiments.report.browser import BROWSER_MARKS, PAPER_WIDTH, Browser

@@ -1,6 +1,6 @@
 import pytest
 
-from kassay.experiments.planning.scenarios import group_changes
+from kassay.experiments.planning import what_if as group_changes
 from kassay.reference import Group, InputError, Member, Topic
 from kassay.reference.model.assignment import movement
 from kassay.reference.model.ownership import rejoin

@@ -4,17 +4,17 @@ import pytest
 
 from kassay.experiments.implementations import runner
 from kassay.experiments.implementations.runner import RunResult
-from kassay.experiments.planning.group_plan.plan import plan
-from kassay.experiments.planning.plan_output.render_plan import (
+from kassay.experiments.planning import identify_assignor as identify_assignor_module
+from kassay.experiments.planning.identify_assignor import (
+    identify_assignor,
+    installed_client,
+)
+from kassay.experiments.planning.plan import plan
+from kassay.experiments.planning.render_plan import (
     plan_document,
     render_html,
     render_summary,
     render_ticket,
-)
-from kassay.experiments.planning.preparation import identify_assignor as identify_assignor_module
-from kassay.experiments.planning.preparation.identify_assignor import (
-    identify_assignor,
-    installed_client,
 )
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError

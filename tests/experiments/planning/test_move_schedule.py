@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kassay.experiments.planning.moves.move_schedule import moves_between, schedule_moves
+from kassay.experiments.planning.moves import moves_between, schedule_moves
 from kassay.reference import Assignment, Group, Member, Topic
 from kassay.reference.model.assignment import movement
 from kassay.reference.model.metrics import loads

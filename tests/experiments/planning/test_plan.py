@@ -10,10 +10,9 @@ import jsonschema
 import pytest
 from hypothesis import given, settings
 
-from kassay.experiments.planning.group_plan.plan import plan
-from kassay.experiments.planning.group_plan.plan_result import plan_options
-from kassay.experiments.planning.plan_output import render_plan
-from kassay.experiments.planning.plan_output.render_plan import (
+from kassay.experiments.planning import render_plan
+from kassay.experiments.planning.plan import plan, plan_options
+from kassay.experiments.planning.render_plan import (
     render_html,
     render_ticket,
     short_names,

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from kassay.experiments.planning.group_plan.plan import plan
-from kassay.experiments.planning.plan_output.render_plan import (
+from kassay.experiments.planning.plan import plan
+from kassay.experiments.planning.render_plan import (
     plan_document,
     render_html,
     render_summary,

@@ -6,8 +6,8 @@ import pytest
 
 from kassay.experiments.comparison.optimum import CaseLimits
 from kassay.experiments.notebook_helpers import load_captures
-from kassay.experiments.planning.group_plan.plan import plan
-from kassay.experiments.planning.plan_output.render_plan import render_html
+from kassay.experiments.planning.plan import plan
+from kassay.experiments.planning.render_plan import render_html
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.solver import HostImbalance, Imbalance, Movement

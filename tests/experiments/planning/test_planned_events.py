@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from kassay.experiments.planning.planned_events.event_forecast import (
+from kassay.experiments.planning.planned_events import (
     forecast_events,
     load_planned_events,
     member_states,
     planned_rebalances,
+    render_events,
 )
-from kassay.experiments.planning.planned_events.render_events import render_events
 from kassay.experiments.simulation.policies import POLICIES
 from kassay.experiments.simulation.script import parse_script
 from kassay.experiments.simulation.simulation import simulate

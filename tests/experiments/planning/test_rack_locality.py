@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kassay.experiments.planning.group_plan.plan import plan
-from kassay.experiments.planning.group_plan.rack_locality import cross_rack_partitions
-from kassay.experiments.planning.plan_output import render_plan
-from kassay.experiments.planning.plan_output.render_plan import (
+from kassay.experiments.planning import render_plan
+from kassay.experiments.planning.actions import cross_rack_partitions
+from kassay.experiments.planning.plan import plan
+from kassay.experiments.planning.render_plan import (
     plan_document,
     render_html,
     render_ticket,

@@ -2,8 +2,7 @@ import json
 
 import pytest
 
-from kassay.experiments.planning.scenarios.group_changes import ScenarioSpec
-from kassay.experiments.planning.scenarios.what_if import scenarios, what_if
+from kassay.experiments.planning.what_if import ScenarioSpec, scenarios, what_if
 from kassay.reference import Group, InputError, Member, Topic
 from kassay.reference.model.errors import UsageError
 

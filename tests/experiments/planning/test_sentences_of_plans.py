@@ -9,8 +9,8 @@ from itertools import product
 import pytest
 
 from kassay.experiments.implementations.runner import run_until_stable
-from kassay.experiments.planning.group_plan.plan import plan
-from kassay.experiments.planning.plan_output.render_plan import (
+from kassay.experiments.planning.plan import plan
+from kassay.experiments.planning.render_plan import (
     render_html,
     render_summary,
     render_ticket,

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from kassay.experiments.planning.group_plan.plan import plan
-from kassay.experiments.planning.plan_output.plan_sentences import verdict
-from kassay.experiments.planning.plan_output.render_plan import (
+from kassay.experiments.planning.plan import plan
+from kassay.experiments.planning.plan_sentences import verdict
+from kassay.experiments.planning.render_plan import (
     plan_document,
     render_html,
     render_summary,

@@ -8,17 +8,17 @@ from fractions import Fraction
 import pytest
 
 from kassay.experiments.comparison.optimum import keep_owners
-from kassay.experiments.planning.moves.explain_moves import explain_weighted
-from kassay.experiments.planning.scenarios.what_if import Scenario, what_if
-from kassay.experiments.planning.survey import survey_groups as survey_module
-from kassay.experiments.planning.survey.render_survey import render_survey
-from kassay.experiments.planning.survey.survey_groups import survey_group, survey_groups
-from kassay.experiments.planning.survey.survey_result import (
+from kassay.experiments.planning import survey_groups as survey_module
+from kassay.experiments.planning.moves import explain_weighted
+from kassay.experiments.planning.survey_groups import survey_group, survey_groups
+from kassay.experiments.planning.survey_result import (
     MoveHistory,
     Survey,
     SurveyedGroup,
     UnsurveyedGroup,
+    render_survey,
 )
+from kassay.experiments.planning.what_if import Scenario, what_if
 from kassay.reference import Group, Member, Topic
 from kassay.reference.model.group import GroupStatus
 from kassay.solver.limits import SearchLimits

@@ -15,9 +15,9 @@ import pytest
 from benchmarks.typical_groups import zipf_group
 from benchmarks.weighted_groups import weighted_group
 from kassay.experiments.comparison.optimum import CaseLimits
-from kassay.experiments.planning.group_plan.plan import plan
-from kassay.experiments.planning.plan_output.plan_sentences import option_summary
-from kassay.experiments.planning.plan_output.render_plan import (
+from kassay.experiments.planning.plan import plan
+from kassay.experiments.planning.plan_sentences import option_summary
+from kassay.experiments.planning.render_plan import (
     plan_document,
     render_html,
     render_summary,

@@ -14,8 +14,8 @@ from kassay.experiments.history.generations import reconstruct_generations
 from kassay.experiments.history.group_records import from_row
 from kassay.experiments.history.log_dumps import read_dump
 from kassay.experiments.history.rebalances import Rebalance, compare_rebalance, find_rebalances
-from kassay.experiments.planning.group_plan.plan import plan
-from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
+from kassay.experiments.planning.identify_assignor import identify_assignor
+from kassay.experiments.planning.plan import plan
 from kassay.experiments.sources.capture_files import import_groups, load_metadata
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.live_cluster.cluster_interface import LiveGroup

@@ -13,10 +13,10 @@ from dataclasses import replace
 
 import pytest
 
-from kassay.experiments.planning.group_plan.plan import plan
-from kassay.experiments.planning.plan_output.plan_sentences import verdict
-from kassay.experiments.planning.survey.survey_groups import survey_group
-from kassay.experiments.planning.survey.survey_result import SurveyedGroup
+from kassay.experiments.planning.plan import plan
+from kassay.experiments.planning.plan_sentences import verdict
+from kassay.experiments.planning.survey_groups import survey_group
+from kassay.experiments.planning.survey_result import SurveyedGroup
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.live_cluster import admin_client, kafka_python
 from kassay.experiments.sources.live_cluster.cluster_interface import LiveGroup, LiveTopic

@@ -9,15 +9,16 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 
 from kassay.experiments.comparison.optimum import keep_owners
-from kassay.experiments.kinds.current_state import current_state
-from kassay.experiments.planning.preparation.plan_verdict import (
+from kassay.experiments.kinds.registry import current_state
+from kassay.experiments.planning.plan_verdict import (
     StreamsApplicationError,
     Verdict,
     check_planning_start,
+    makespan_of,
     other_verdict,
+    planning_levels,
 )
-from kassay.experiments.planning.preparation.planning_levels import makespan_of, planning_levels
-from kassay.experiments.planning.survey.survey_result import (
+from kassay.experiments.planning.survey_result import (
     LoadSummary,
     MoveHistory,
     SurveyedGroup,

@@ -1,13 +1,17 @@
-"""Survey of many groups: gain of a plan per group, ranked, with conditions that fail it."""
+"""Result of a survey: gain of a plan per group, ranked, with conditions, CSV text and page."""
 
 import operator
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from pathlib import Path
+from urllib.parse import quote
 
-from kassay.experiments.kinds.current_state import KindState
-from kassay.experiments.planning.preparation.plan_verdict import Verdict
+from kassay.experiments.kinds.registry import KindState
+from kassay.experiments.planning.plan_verdict import Verdict
+from kassay.experiments.plotting.page_templates import environment
+from kassay.reference.documents.csv_writer import write_csv
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
@@ -361,3 +365,58 @@ def parse_condition(text: str) -> Condition:
         raise UsageError(f"--fail-on: the limit of {quantity} {rule}, got {text!r}")
     limit = Fraction(number) / (100 if percent else 1)
     return Condition(text.strip(), quantity, comparison, limit)
+
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_COLUMNS = (
+    *(
+        "rank",
+        "group",
+        "state",
+        "remarks",
+        "gap",
+        "gap limit",
+        "maximum load",
+        "planned maximum load",
+        "bound",
+    ),
+    *("spread", "planned spread", "idle", "planned idle", "hot", "moves", "placed"),
+    *("unnecessary moves", "members", "partitions"),
+)
+
+
+def render_survey(survey: Survey, *, source: str, plans: Mapping[str | None, str]) -> str:
+    """Render a survey as an HTML page. Equal surveys give equal bytes.
+
+    ``source`` is the name of the source. ``plans`` maps the id of a group to the path of its plan
+    page, relative to the page of the survey.
+    """
+    links = {id: quote(path) for id, path in plans.items()}
+    template = environment(_TEMPLATES, autoescape=True).get_template("survey.html.j2")
+    return template.render(
+        survey=survey,
+        totals=survey.totals(),
+        source=source,
+        links=links,
+        has_history=any(group.history is not None for group in survey.groups),
+        survey_csv=survey_csv(survey),
+    )
+
+
+def survey_csv(survey: Survey) -> str:
+    """Convert a survey to CSV text, one line per group in the order of the ranks."""
+    rows = (
+        (
+            rank,
+            group.id or "",
+            group.state or "",
+            group.remarks,
+            *map(_cell, group.values().values()),
+        )
+        for rank, group in enumerate(survey.groups, 1)
+    )
+    return write_csv(_COLUMNS, rows)
+
+
+def _cell(value: Fraction | float | None) -> object:
+    return f"{float(value):.4f}" if isinstance(value, Fraction) else value

@@ -13,14 +13,15 @@ from pathlib import Path
 
 import jinja2
 
-from kassay.experiments.planning.group_plan.actions import AssignmentMetrics
-from kassay.experiments.planning.group_plan.plan_result import (
+from kassay.experiments.planning.actions import AssignmentMetrics
+from kassay.experiments.planning.identify_assignor import identify_assignor
+from kassay.experiments.planning.plan import (
     Plan,
     host_loads,
     loads_csv,
     moves_csv,
 )
-from kassay.experiments.planning.plan_output.plan_sentences import (
+from kassay.experiments.planning.plan_sentences import (
     MEASURE_DEFINITIONS,
     NO_ARGUMENTS,
     PlanArguments,
@@ -41,9 +42,7 @@ from kassay.experiments.planning.plan_output.plan_sentences import (
     verdict,
     weight_text,
 )
-from kassay.experiments.planning.preparation.identify_assignor import identify_assignor
-from kassay.experiments.planning.preparation.plan_verdict import count_of
-from kassay.experiments.planning.preparation.planning_levels import level_words
+from kassay.experiments.planning.plan_verdict import count_of, level_words
 from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.documents.json_codec import assignment_document, group_document
 from kassay.reference.model.display import shorten_middle
@@ -55,7 +54,7 @@ from kassay.solver.objective import HostImbalance
 from kassay.solver.solution import LevelValue, value_and_bound
 
 _RANDOM_PART = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
-_TEMPLATES = Path(__file__).parents[1] / "templates"
+_TEMPLATES = Path(__file__).parent / "templates"
 _MARKDOWN = re.compile(r"[\\`*_{}\[\]<>#|!]")
 _NAME_WIDTH = 22
 _MAX_LISTED_STEPS = 40

@@ -7,8 +7,12 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from kassay.experiments.planning.group_plan.actions import compared_measures
-from kassay.experiments.planning.group_plan.plan_result import (
+from kassay.experiments.planning.actions import compared_measures
+from kassay.experiments.planning.identify_assignor import (
+    identify_assignor,
+    runs_in_client,
+)
+from kassay.experiments.planning.plan import (
     ALMOST_BALANCED,
     BALANCED,
     FEW_MOVES,
@@ -19,12 +23,7 @@ from kassay.experiments.planning.group_plan.plan_result import (
     loads_csv,
     moves_csv,
 )
-from kassay.experiments.planning.preparation.identify_assignor import (
-    identify_assignor,
-    runs_in_client,
-)
-from kassay.experiments.planning.preparation.plan_verdict import count_of
-from kassay.experiments.planning.preparation.planning_levels import level_words
+from kassay.experiments.planning.plan_verdict import count_of, level_words
 from kassay.experiments.plotting.svg_drawings import FrontierCurve, draw_assignment, frontier_svg
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_annotations import Assumed, WeightSource

@@ -1,1 +1,0 @@
-"""Plan of one group: planned assignment, alternatives and actions."""

@@ -1,1 +1,0 @@
-"""Moves between two assignments: order, steps and explanations."""

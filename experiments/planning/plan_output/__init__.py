@@ -1,1 +1,0 @@
-"""Page, ticket, text and files of a plan."""

@@ -1,1 +1,0 @@
-"""Forecast of planned events: fewest moves over all rebalances, compared with the assignors."""

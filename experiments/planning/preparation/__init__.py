@@ -1,1 +1,0 @@
-"""Start, objectives and current assignor of a group that is planned."""

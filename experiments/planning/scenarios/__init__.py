@@ -1,1 +1,0 @@
-"""Changed groups: what-if scenarios, drain time and autoscaler values."""

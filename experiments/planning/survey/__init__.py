@@ -1,1 +1,0 @@
-"""Survey of many groups."""
