@@ -17,8 +17,6 @@ from typing import Any
 
 from tests.conformance import jars
 
-Partition = tuple[str, int]
-
 _CLIENTS = Path(__file__).with_name("clients")
 _APPLICATION = _CLIENTS / "StreamsApplication.java"
 _START_SECONDS = 120.0
@@ -44,31 +42,23 @@ class StreamsApplication:
 
     process: subprocess.Popen[str]
 
-    def partitions(self) -> dict[str, frozenset[Partition]]:
-        """Return the partitions of the active tasks by client id of the consumer."""
-        return {
-            client: frozenset(
-                (name, int(n)) for word in words for name, n in (word.rsplit(":", 1),)
-            )
-            for client, words in self._threads().items()
-        }
-
     def tasks(self) -> dict[str, frozenset[str]]:
         """Return the active tasks by client id: subtopology 0 reads orders, 1 reads lowrate."""
-        numbers = {"orders": 0, "lowrate": 1}
-        return {
-            client: frozenset(f"{numbers[topic]}_{number}" for topic, number in partitions)
-            for client, partitions in self.partitions().items()
-        }
-
-    def _threads(self) -> dict[str, list[str]]:
         requests, answers = self.process.stdin, self.process.stdout
         if requests is None or answers is None:
             raise ValueError("the process has no pipes")
         requests.write("\n")
         requests.flush()
         _, *threads = answers.readline().strip().split(";")
-        return {client: words for client, *words in map(str.split, threads)}
+        numbers = {"orders": 0, "lowrate": 1}
+        return {
+            client: frozenset(
+                f"{numbers[topic]}_{number}"
+                for word in words
+                for topic, _, number in (word.rpartition(":"),)
+            )
+            for client, *words in map(str.split, threads)
+        }
 
 
 @contextmanager
@@ -98,23 +88,6 @@ def running_share_consumers(bootstrap: str, group: str, clients: Sequence[str]) 
     arguments = [str(_CLIENTS / "ShareConsumers.java"), bootstrap, group, *clients]
     with running_java(arguments, stdin=subprocess.PIPE):
         yield
-
-
-def await_threads(
-    application: StreamsApplication, topics: set[Partition]
-) -> dict[str, frozenset[Partition]]:
-    """Wait until two threads have all partitions of topics, given with their partition counts."""
-    expected = {(topic, number) for topic, count in topics for number in range(count)}
-    deadline = time.monotonic() + _START_SECONDS
-    threads: dict[str, frozenset[Partition]] = {}
-    while time.monotonic() < deadline:
-        threads = application.partitions()
-        if len([one for one in threads.values() if one]) == 2 and expected == frozenset().union(
-            *threads.values()
-        ):
-            return threads
-        time.sleep(0.5)
-    raise TimeoutError(f"partitions by thread: {threads}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,20 +141,6 @@ class ConnectCluster:
                 time.sleep(0.5)
             else:
                 return
-
-    def await_tasks(self, connector: str, *, tasks: int, workers: int) -> None:
-        """Wait until a number of tasks runs on a number of workers."""
-        deadline = time.monotonic() + _START_SECONDS
-        found: dict[int, str] = {}
-        while time.monotonic() < deadline:
-            try:
-                found = self.workers(connector)
-            except (urllib.error.URLError, OSError):
-                found = {}
-            if (len(found), len(set(found.values()))) == (tasks, workers):
-                return
-            time.sleep(0.5)
-        raise TimeoutError(f"{connector}: tasks by worker {found}")
 
     def _request(self, path: str, document: Mapping[str, object] | None = None) -> Any:
         request = urllib.request.Request(

@@ -7,14 +7,9 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from threading import Event, Thread
-from typing import Self
 
 import confluent_kafka
 
@@ -26,19 +21,15 @@ from tests.conformance.admin import Administrator, administrator
 from tests.conformance.broker import running_cluster
 from tests.conformance.cluster_with_groups import JAAS
 from tests.conformance.consumers import Profile
-from tests.conformance.kind_processes import await_threads, running_connect, running_streams
 from tests.conformance.running_group import RunningGroup
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
-    import kafka
 
 TOPICS = {"orders": 6, "lowrate": 6, "billing.eu": 3}
 PATTERN = "(orders|low.*)"
 SECONDS = 60.0
-_ATTEMPTS = 3
 READER = "reader"
-STREAMS = "streams-application"
 Partition = tuple[str, int]
 
 
@@ -114,104 +105,6 @@ def _librdkafka(stack: ExitStack, site: Site, name: str, protocol: str) -> None:
         )
 
 
-def _kafka_python(stack: ExitStack, site: Site, name: str) -> None:
-    """Start two consumers, one after the other.
-
-    A consumer of kafka-python can remain in a rebalance, or outside the group; then both are
-    replaced.
-    """
-    for _ in range(_ATTEMPTS):
-        attempt = stack.enter_context(ExitStack())
-        consumers: dict[str, _PollingConsumer] = {}
-        for number in range(2):
-            client = f"{name}-{number}"
-            consumers[client] = attempt.enter_context(
-                _PollingConsumer(site.bootstrap, name, client)
-            )
-            if not _share_orders(list(consumers.values())):
-                break
-        else:
-            site.groups[name] = {
-                client: Client(frozenset({"orders"}), consumer.reported_partitions)
-                for client, consumer in consumers.items()
-            }
-            return
-        attempt.close()
-    raise TimeoutError(f"{name}: the group was not stable in {_ATTEMPTS} attempts")
-
-
-def _share_orders(consumers: Sequence[_PollingConsumer]) -> bool:
-    """Wait until each consumer has partitions, and together they have all; return the success."""
-    deadline = time.monotonic() + SECONDS
-    while time.monotonic() < deadline:
-        owned = [consumer.reported_partitions() for consumer in consumers]
-        if all(owned) and sum(map(len, owned)) == len(set().union(*owned)) == TOPICS["orders"]:
-            return True
-        time.sleep(0.2)
-    return False
-
-
-class _PollingConsumer(Thread):
-    """Consumer of kafka-python that polls until the end of the test, so that it stays a member."""
-
-    def __init__(self, bootstrap: str, group: str, client: str) -> None:
-        super().__init__(daemon=True)
-        self.consumer = kafka.KafkaConsumer(
-            "orders", bootstrap_servers=bootstrap, group_id=group, client_id=client
-        )
-        self.ended = Event()
-        self.partitions: frozenset[Partition] = frozenset()
-
-    def run(self) -> None:
-        while not self.ended.is_set():
-            self.consumer.poll(100)
-            assigned = self.consumer.assignment()
-            self.partitions = frozenset((tp.topic, tp.partition) for tp in assigned)
-        self.consumer.close(autocommit=False)
-
-    def reported_partitions(self) -> frozenset[Partition]:
-        return self.partitions
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.ended.set()
-        self.join(SECONDS)
-
-
-def _kinds(stack: ExitStack, site: Site) -> None:
-    """Run Kafka Streams under both protocols, and Connect workers with a sink of three tasks."""
-    directory = Path(stack.enter_context(TemporaryDirectory()))
-    start = partial(running_streams, site.bootstrap, directory=directory)
-    application = stack.enter_context(start(STREAMS, "classic"))
-    group = stack.enter_context(start("streams-group", "streams"))
-    workers = stack.enter_context(
-        running_connect(site.bootstrap, "connect-workers", directory, workers=2)
-    )
-    sink = {"connector.class": "FileStreamSink", "tasks.max": "3", "topics": "orders"}
-    workers.create("sink", {**sink, "file": str(directory / "sink.txt")})
-    workers.await_tasks("sink", tasks=3, workers=2)
-    threads = await_threads(application, {("orders", 6), ("lowrate", 6)})
-    await_threads(group, {("orders", 6), ("lowrate", 6)})
-    site.groups[STREAMS] = {
-        client: Client(
-            frozenset({"orders", "lowrate"}),
-            lambda client=client: application.partitions()[client],  # type: ignore[misc]
-        )
-        for client in threads
-    }
-    name = "connect-sink"
-    site.groups[name] = {
-        client: Client(
-            frozenset({"orders"}),
-            lambda client=client: site.admin.group(name).members[client].assigned,  # type: ignore[misc]
-        )
-        for client in (f"connector-consumer-sink-{task}" for task in range(3))
-    }
-
-
 def _simple(site: Site, name: str) -> None:
     """Commit an offset from a consumer that calls ``assign()``."""
     consumer = confluent_kafka.Consumer({"bootstrap.servers": site.bootstrap, "group.id": name})
@@ -266,7 +159,6 @@ def running_site() -> Iterator[Site]:
         admin = stack.enter_context(administrator(cluster.bootstrap))
         admin.create_topics(TOPICS)
         site = Site(cluster.bootstrap, cluster.listeners["LOGIN"], admin)
-        _kinds(stack, site)
         both = ("orders", "lowrate")
         _java(stack, site, "two-topics", _profile("e1", *both), _profile("e2", *both))
         _java(
@@ -285,7 +177,6 @@ def running_site() -> Iterator[Site]:
         half = _java(stack, site, "half-upgraded", _profile("h1", "orders", assignor="range"))
         _librdkafka(stack, site, "librdkafka-consumer", "consumer")
         _librdkafka(stack, site, "librdkafka-classic", "classic")
-        _kafka_python(stack, site, "kafka-python")
         _simple(site, "simple")
         moving = _java(stack, site, "reconciling", _profile("m1", "orders"))
         left = _java(stack, site, "left", _profile("gone", "orders"))

@@ -19,8 +19,6 @@ import pytest
 
 from kassay.experiments.cli import main
 from kassay.experiments.study.output_reader import read_manifest
-from kassay.reference import Group, Member, Topic
-from tests import brute_force
 from tests.conformance.admin import GroupView, Pairs, administrator
 from tests.conformance.broker import KafkaCluster, running_cluster
 from tests.conformance.captures import TOPIC_TOOL, run_tool
@@ -215,61 +213,3 @@ def test_history_of_the_tools_output_is_equal(played: PlayedHistory) -> None:
     for key, row in live.items():
         if key[0] != "uniform":  # Its topics have ids in one form and names in the other.
             assert text[key] == row, key
-
-
-def _group_on_the_cluster(observed: ObservedGroup) -> Group:
-    assert observed.view is not None
-    members = (
-        Member(
-            id=member.id,
-            subscription=tuple(observed.live.subscriptions[client]),
-            owned=sorted(member.assigned),
-            generation=1,
-        )
-        for client, member in observed.view.members.items()
-    )
-    topics = tuple(Topic(name=name, partitions=count) for name, count in TOPICS.items())
-    return Group(topics=topics, members=tuple(members))
-
-
-def _survey(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[str, dict]]:
-    """Return the exit code of ``kassay survey``, and its lines by group."""
-    with pytest.raises(SystemExit) as ended:
-        main(["survey", *arguments, "--format", "jsonl"])
-    lines = map(json.loads, capsys.readouterr().out.splitlines())
-    return ended.value.code or 0, {line["id"]: line for line in lines}
-
-
-def test_a_survey_of_the_cluster_agrees_with_brute_force_and_the_history(
-    played: PlayedHistory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    # Brokers do not show the subscriptions of the consumer protocol.
-    known = {name: observed.live.subscriptions for name, observed in played.groups.items()}
-    file = tmp_path / "subscriptions.json"
-    file.write_text(json.dumps(known))
-    source = ("--bootstrap-server", played.cluster.bootstrap, "--subscriptions", str(file))
-    history = ("--history", str(played.home / "live"))
-    code, surveyed = _survey(capsys, *source, *history, "--fail-on", "gap>1000%")
-    assert code == 0
-    assert set(surveyed) == set(played.groups)
-    rebalances = played.table("live", "rebalances")
-    for name, observed in played.groups.items():
-        group, found = _group_on_the_cluster(observed), surveyed[name]
-        loads = [len(member.owned) for member in group.members]
-        squares, moves = brute_force.optimum(group)
-        planned = {
-            max(loads)
-            for loads in brute_force.reachable(group)
-            if sum(load * load for load in loads) == squares
-        }
-        assert found["makespan"]["current"] == max(loads)
-        assert {found["makespan"]["planned"]} == planned == {found["makespan"]["bound"]}
-        assert found["moves"] == {"value": moves, "bound": moves}
-        assert found["gap"] == round(max(loads) / max(planned) - 1, 4)
-        own = [row for row in rebalances if row["group"] == name]
-        assert found["history"] == {
-            "rebalances": len(own),
-            "moves": sum(row["movement_greedy"] for row in own),
-            "unnecessary_moves": sum(row["unnecessary_moves"] for row in own),
-        }
-    assert _survey(capsys, *source, "--fail-on", "maximum-load>=1")[0] == 1

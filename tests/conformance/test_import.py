@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,7 +14,6 @@ from kassay.experiments.cli import main
 from kassay.experiments.sources.capture_files import import_groups, load_sizes
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.live_cluster.live_groups import import_live
-from kassay.reference.documents.json_codec import parse_group
 from kassay.reference.model.group import NO_STATUS, Group
 from kassay.reference.model.group_annotations import NO_CLIENT, WeightSource
 from kassay.reference.model.topic_partitions import Partitions
@@ -24,14 +23,13 @@ from tests.conformance.cluster_with_groups import (
     EMPTY,
     JAAS,
     PASSWORD,
-    RACKS,
     TOPICS,
     ClusterWithGroups,
     documents,
     quoted,
     running_cluster_with_groups,
 )
-from tests.conformance.consumers import BROKER_ASSIGNORS, CLIENT_ASSIGNORS, Profile
+from tests.conformance.consumers import Profile
 from tests.conformance.running_group import RunningGroup
 
 pytestmark = pytest.mark.kafka
@@ -91,54 +89,6 @@ def test_live_import_equals_the_import_of_tool_output(
     if weights is WeightSource.LAG:
         [payments] = [t for t in live["range"].topics if t.name == "b.payments"]
         assert payments.weights == tuple(5 + 3 * n - (5 + 3 * n) // 3 for n in range(4))
-
-
-@pytest.fixture(scope="module")
-def from_history(
-    site: ClusterWithGroups, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, Group]:
-    """Groups with members, as ``__consumer_offsets`` has them."""
-    out = tmp_path_factory.mktemp("history")
-    server = ("--bootstrap-server", site.cluster.bootstrap)
-    with pytest.raises(SystemExit) as result:
-        main(["history", *server, "--output", str(out), "--master", "local[1]", "--tasks", "1"])
-    assert result.value.code == 0
-    groups = map(parse_group, map(json.loads, (out / "groups.jsonl").read_text().splitlines()))
-    return {group.id: group for group in groups if group.id in site.groups}
-
-
-@pytest.mark.parametrize("name", [*CLIENT_ASSIGNORS, *BROKER_ASSIGNORS])
-def test_history_ends_with_the_current_groups(
-    site: ClusterWithGroups, from_history: Mapping[str, Group], name: str
-) -> None:
-    assert set(from_history) == set(site.groups) - {EMPTY}
-    live = site.live(ImportOptions())[name]
-    assert _common_properties(from_history[name]) == _common_properties(live)
-    assert {m.generation for m in from_history[name].members if len(m.owned)} == {
-        site.groups[name].generation
-    }
-    clients = {member.id: client for client, member in site.admin.group(name).members.items()}
-    assert {clients[member.id]: member.rack for member in from_history[name].members} == {
-        client: RACKS.get(client) for client in site.subscriptions[name]
-    }
-
-
-@pytest.mark.parametrize("name", [*CLIENT_ASSIGNORS, *BROKER_ASSIGNORS])
-def test_groups_of_both_protocols_have_subscriptions_and_racks(
-    site: ClusterWithGroups, name: str
-) -> None:
-    group = site.live(ImportOptions())[name]
-    clients = {member.id: client for client, member in site.admin.group(name).members.items()}
-    assert {clients[m.id]: set(m.subscription) for m in group.members} == {
-        client: set(topics) for client, topics in site.subscriptions[name].items()
-    }
-    assert {clients[m.id]: m.rack for m in group.members} == {
-        client: RACKS.get(client) for client in site.subscriptions[name]
-    }
-    assert not any("subscription" in note for note in group.notes)
-    assert {member.assumed for member in group.members} == {()}
-    epochs = {site.groups[name].generation} if name in BROKER_ASSIGNORS else {1}
-    assert {member.generation for member in group.members} == epochs
 
 
 def test_topics_have_ids_and_racks(site: ClusterWithGroups) -> None:
@@ -276,29 +226,6 @@ def _subscriptions(document: str) -> dict[str, set[str]]:
 
 def _sent(site: ClusterWithGroups, group: str) -> dict[str, set[str]]:
     return {client: set(topics) for client, topics in site.subscriptions[group].items()}
-
-
-def test_untrusted_certificate_gives_one_error_message(
-    site: ClusterWithGroups, tmp_path: Path, run: Callable[..., CommandResult]
-) -> None:
-    config = _config(tmp_path, "security.protocol=SSL")
-    result = run(site.cluster.listeners["TLS"], "--command-config", config)
-    assert (result.code, result.out) == (2, [])
-    [error] = result.err
-    assert "certificate verify failed" in error
-
-
-def test_unknown_group_is_an_error_and_others_are_imported(
-    site: ClusterWithGroups, run: Callable[..., CommandResult]
-) -> None:
-    result = run(site.cluster.bootstrap, "--group", "range", "--group", "no-such-group")
-    missing, found = map(json.loads, result.out)
-    assert missing == {
-        "id": "no-such-group",
-        "error": "group 'no-such-group': the cluster has no such consumer group",
-    }
-    assert found["id"] == "range"
-    assert (result.code, result.err) == (2, [f"kassay: {missing['error']}"])
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,7 @@
 """Import, survey and plan of running groups, compared with what their clients report.
 
-The groups have consumers of the Java client, of librdkafka and of kafka-python, under both
-protocols, and tasks of Kafka Streams and Kafka Connect. The brokers authorise a second user by
-ACLs.
+The groups have consumers of the Java client and of librdkafka, under both protocols. The brokers
+authorise a second user by ACLs.
 """
 
 from __future__ import annotations
@@ -26,14 +25,13 @@ from confluent_kafka.admin import (
 from kassay.experiments.cli import main
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_sentences import verdict
-from kassay.experiments.sources.capture_files import ImportedGroup
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
 from kassay.experiments.sources.live_cluster.live_groups import import_live
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_annotations import Protocol, WeightSource
 from kassay.solver.limits import SearchLimits
-from tests.conformance.live_site import PATTERN, READER, SECONDS, STREAMS, Site, running_site
+from tests.conformance.live_site import PATTERN, READER, SECONDS, Site, running_site
 
 pytestmark = pytest.mark.kafka
 
@@ -43,9 +41,6 @@ LOGIN = {
     "sasl.username": READER,
     "sasl.password": READER,
 }
-CONNECT = "connect-workers"
-KINDS = {STREAMS: "streams", "streams-group": "streams-group"}
-"""Kind of the groups that are no groups of consumers."""
 _REFUSED_GROUP = KafkaError.GROUP_AUTHORIZATION_FAILED
 
 
@@ -61,9 +56,8 @@ def groups(site: Site) -> Mapping[str, Group]:
 
 
 def test_members_are_as_the_clients_report_them(site: Site, groups: Mapping[str, Group]) -> None:
-    consumers = {name: one for name, one in site.groups.items() if name != STREAMS}
-    assert sorted(groups) == sorted(consumers)
-    for name, clients in consumers.items():
+    assert sorted(groups) == sorted(site.groups)
+    for name, clients in site.groups.items():
         members = {member.client.id: member for member in groups[name].members}
         assert {
             client: (frozenset(m.subscription), frozenset(m.owned), m.rack, m.instance_id)
@@ -108,29 +102,11 @@ def test_the_survey_contains_every_group(
         main(["survey", *server, "--format", "jsonl", "-o", str(tmp_path), "--plans", "0"])
     assert ended.value.code == 0
     rows = {row["id"]: row for row in map(json.loads, capsys.readouterr().out.splitlines())}
-    assert "--connect-url" in rows.pop(CONNECT)["skipped"]
-    kinds = {name: rows.pop(name) for name in KINDS}
-    assert {name: row["kind"] for name, row in kinds.items()} == KINDS
-    assert all(row["verdict"] for row in kinds.values())
-    consumers = {name: one for name, one in site.groups.items() if name != STREAMS}
     assert {name: row["members"] for name, row in rows.items()} == {
-        name: len(clients) for name, clients in consumers.items()
+        name: len(clients) for name, clients in site.groups.items()
     }
     assert rows["reconciling"]["target"] == {"makespan": 3, "moves": 3}
     assert {row["condition"] for row in rows.values()} == {None}
-
-
-def test_groups_of_other_types_are_documents_or_named(site: Site) -> None:
-    def imported(*names: str) -> dict[str | None, ImportedGroup]:
-        live = import_live(LiveCluster(site.bootstrap, timeout=20), names, ImportOptions())
-        return {one.id: one for one in live}
-
-    every, named = imported(), imported(CONNECT, *KINDS)
-    assert "--connect-url" in str(every[CONNECT].skipped)
-    assert named[CONNECT].error == every[CONNECT].skipped
-    for found in (every, named):
-        documents = {name: one.document for name, one in found.items() if one.document is not None}
-        assert {name: str(one.kind) for name, one in documents.items()} == KINDS
 
 
 def test_the_import_requires_describe_on_groups_and_topics(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.group import Group
@@ -34,13 +34,6 @@ class UpstreamResult:
     failed: str | None = None
     detail: str | None = None
     terminated: bool = True
-
-    @property
-    def kind(self) -> Literal["assigned", "failed", "nonterminating"]:
-        """Kind of the result."""
-        if not self.terminated:
-            return "nonterminating"
-        return "assigned" if self.failed is None else "failed"
 
 
 def upstream_assign(group: Group, name: str, *, limit: float = 30.0) -> UpstreamResult:

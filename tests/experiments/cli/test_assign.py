@@ -32,11 +32,6 @@ def test_an_infinite_time_limit_is_a_usage_error(kassay, write_groups):
     assert "--assignor-timeout: expected a finite number, got inf" in done.message
 
 
-def test_a_failed_assignor_gives_exit_code_1(kassay, write_groups):
-    done = kassay("assign", write_groups(LOPSIDED_GROUP), "--assignor-cmd", "false")
-    assert (done.code, done.record["assignment"]) == (1, None)
-
-
 def test_an_invalid_assignment_of_kafka_is_shown_with_the_reason(kassay, write_groups):
     members = [{"id": id, "topics": topics} for id, topics in (("a", []), ("b", []), ("c", ["t"]))]
     groups = write_groups({"topics": {"t": 3}, "members": members})

@@ -36,22 +36,9 @@ def test_the_output_compares_the_configurations(run):
     assert record["recommendation"]["configuration"] in names
 
 
-def test_several_batch_sizes_are_compared(run):
-    record = run("--at-once", 1, "--at-once", 2, "--assignor", "sticky").record
-    assert [one["at_once"] for one in record["forecasts"]] == [1, 1, 1, 2, 2, 2]
-
-
 def test_the_criterion_of_the_recommendation_can_be_chosen(run):
     best = run("--minimise", "moves").record["recommendation"]
     assert best["configuration"] == "range, static members"
-
-
-def test_the_table_shows_the_recommendation_as_a_message(run):
-    done = run("--format", "table")
-    assert "recommended:" in done.err
-    assert "in one rebalance: kassay plan" in done.err
-    assert done.err.rstrip().endswith("--group g")
-    assert "cooperative-sticky" in done.out
 
 
 def test_a_group_without_assignor_requires_the_current_one(run):
@@ -60,28 +47,6 @@ def test_a_group_without_assignor_requires_the_current_one(run):
     assert done.code == 2
     assert "--current" in done.record["error"]
     assert run("--current", "sticky", group=group).code == 0
-
-
-def test_an_unknown_assignor_is_one_error_line(run):
-    done = run("--assignor", "fastest")
-    assert done.code == 2
-    assert done.out == ""
-    [line] = done.err.splitlines()
-    assert line.startswith("kassay: unknown assignor 'fastest'; choose from range, ")
-
-
-def test_a_table_has_no_rows_for_errors(kassay, write_groups):
-    unknown = {key: value for key, value in GROUP.items() if key != "assignor"} | {"id": "x"}
-    done = kassay("forecast", write_groups(unknown), "--format", "table")
-    assert (done.code, done.out) == (2, "")
-    assert [line for line in done.err.splitlines() if "give --current NAME" in line] == [
-        done.err.rstrip()
-    ]
-    done = kassay("forecast", write_groups(unknown, GROUP), "--format", "table")
-    assert done.code == 2
-    assert "--current" in done.err
-    assert "--current" not in done.out
-    assert "range, current" in done.out
 
 
 @pytest.mark.parametrize(
@@ -141,17 +106,6 @@ def test_planned_events_are_compared_with_the_fewest_moves_over_all_rebalances(r
     }
 
 
-def test_the_table_of_planned_events_ends_with_the_totals(run, events_file):
-    done = run("--events", events_file, "--assignor", "sticky", "--format", "table", "--wide")
-    rows = [
-        [cell.strip() for cell in line.split("│")[2:-1]]
-        for line in done.out.splitlines()
-        if "│" in line
-    ]
-    assert rows[-5] == ["total", "at least 9", "", "9", "9", "9"]
-    assert rows[-3] == ["unowned s", "cooperative protocol", "", "31.5", "", "–"]
-
-
 def test_the_page_of_planned_events_has_a_cell_per_member_and_rebalance(run, events_file, tmp_path):
     run("--events", events_file, "--assignor", "sticky", "-o", tmp_path / "out")
     page = (tmp_path / "out" / "events.html").read_text()
@@ -181,9 +135,3 @@ def test_wrong_events_are_errors_of_the_group(run, tmp_path, events, message):
     done = run("--events", file)
     assert done.code == 2
     assert message in done.record["error"]
-
-
-def test_an_output_directory_requires_events(run, tmp_path):
-    done = run("-o", tmp_path)
-    assert done.code == 2
-    assert "--output requires --events" in done.err

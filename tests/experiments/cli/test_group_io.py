@@ -1,5 +1,4 @@
 import contextlib
-import io
 import json
 import subprocess
 import sys
@@ -12,7 +11,6 @@ from kassay.experiments.cli.output import Format, print_table
 from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
 from kassay.experiments.cli.source_options import GroupSource
 from kassay.reference import Group, InputError
-from kassay.reference.documents.text_files import STDIN
 
 GOOD = '{"id": "g%d", "topics": {"t": 1}, "members": []}\n'
 BAD = '{"id": "bad", "topics": {"t": -1}, "members": []}\n'
@@ -44,12 +42,6 @@ def file(tmp_path):
     return write
 
 
-def test_results_are_written_one_per_line_in_input_order(capsys, file):
-    code, out, err = run(capsys, file(GOOD % 1 + GOOD % 2))
-    assert [json.loads(line)["id"] for line in out.splitlines()] == ["g1", "g2"]
-    assert (code, err) == (0, "")
-
-
 def test_other_groups_are_processed_after_a_bad_document(capsys, file):
     code, out, err = run(capsys, file(GOOD % 1 + BAD + GOOD % 2))
     records = [json.loads(line) for line in out.splitlines()]
@@ -57,27 +49,6 @@ def test_other_groups_are_processed_after_a_bad_document(capsys, file):
     assert "groups.jsonl:2: topics['t']" in records[1]["error"]
     assert err.count("\n") == 1
     assert records[1]["error"] in err
-    assert code == 2
-
-
-def test_invalid_claims_are_reported_on_standard_error(capsys, file):
-    member = '{"id": "a", "topics": ["t"], "owned": [["t", 5], ["gone", 0], ["t", 0]]}'
-    code, out, err = run(
-        capsys, file('{"id": "g", "topics": {"t": 1}, "members": [' + member + "]}\n")
-    )
-    assert (code, json.loads(out)["id"]) == (0, "g")
-    assert err == (
-        "kassay: group 'g': dropped the claim of 'a' to gone-0: the topic does not exist "
-        "(and 1 more)\n"
-    )
-
-
-def test_an_unsupported_group_gives_exit_code_2(capsys, file):
-    code, out, _ = run(capsys, file(GOOD % 13 + GOOD % 1))
-    assert [json.loads(line).get("error") for line in out.splitlines()] == [
-        "group g13 is not supported",
-        None,
-    ]
     assert code == 2
 
 
@@ -91,52 +62,6 @@ def test_json_output_is_an_object_for_one_group_and_a_list_for_several(capsys, f
     assert json.loads(out) == {"id": "g1", "topics": 1}
     _, out, _ = run(capsys, file(GOOD % 1 + GOOD % 2), output_format=Format.JSON)
     assert [record["id"] for record in json.loads(out)] == ["g1", "g2"]
-
-
-def test_a_plain_table_has_one_column_per_key(capsys, file):
-    _, out, _ = run(capsys, file(GOOD % 1 + BAD), output_format=Format.TABLE)
-    assert all(word in out for word in ("id", "topics", "error", "g1", "bad"))
-
-
-def test_errors_in_standard_input_name_standard_input(capsys, monkeypatch):
-    stream = io.TextIOWrapper(io.BytesIO(BAD.encode()))
-    monkeypatch.setattr(sys, "stdin", stream)
-    code, out, _ = run(capsys, STDIN)
-    assert json.loads(out)["error"].startswith("standard input:1: ")
-    assert code == 2
-
-
-def test_a_file_without_documents_is_an_error(file, capsys):
-    with pytest.raises(typer.Exit) as ended:
-        process_each_group(GroupSource(file=file("\n")), count_topics)
-    assert ended.value.exit_code == 2
-    assert "expected group documents or captures" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            ["assign", "--assignor", "range", "nowhere.json"],
-            "nowhere.json: no such file or directory",
-        ),
-        (
-            ["assign", "--assignor", "range", "docs/images"],
-            (
-                "docs/images: the directory contains no captures (files .txt or .log or .out or "
-                ".csv or .prom or .json or .jsonl, also with .gz)"
-            ),
-        ),
-    ],
-)
-def test_an_unreadable_file_is_one_error_line(kassay, arguments, message):
-    done = kassay(*arguments)
-    assert (done.code, done.err) == (2, f"kassay: {message}\n")
-
-
-def test_a_table_without_rows_is_not_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    print_table([], title="Kafka's assignors and the optimum")
-    assert capsys.readouterr() == ("", "")
 
 
 def test_tables_show_names_with_brackets_and_colons_unchanged(capsys):

@@ -6,7 +6,6 @@ import pytest
 from typer.testing import CliRunner
 
 from kassay.experiments.cli import COMMANDS, app
-from kassay.experiments.cli.run_control import print_error, print_note
 
 RUN = CliRunner()
 SLOW_PACKAGES = {"numpy", "ortools", "pandas", "pyspark", "matplotlib", "confluent_kafka"}
@@ -75,40 +74,10 @@ def test_shell_completion_is_available(shell):
     assert "_KASSAY_COMPLETE" in shown.output
 
 
-@pytest.mark.parametrize("print_message", [print_error, print_note])
-def test_no_color_disables_escape_codes(print_message, monkeypatch, capsys):
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    print_error("g.json: no such file")
-    assert "\x1b[" in capsys.readouterr().err
-    monkeypatch.setenv("NO_COLOR", "1")
-    print_message("g.json: no such file")
-    assert capsys.readouterr().err == "kassay: g.json: no such file\n"
-
-
-@pytest.mark.parametrize(
-    ("command", "absent"),
-    [
-        ("solve", {"ortools.sat", "pandas", "matplotlib", "scipy", "pyspark"}),
-        ("compare", {"ortools.sat", "pandas", "matplotlib", "scipy", "pyspark"}),
-    ],
-)
-def test_small_groups_load_only_the_required_packages(command, absent, write_groups):
-    path = write_groups({"id": "g", "topics": {"t": 2}, "members": [{"id": "a", "topics": ["t"]}]})
-    assert not modules_after(command, path) & absent
-
-
 def test_the_version_includes_solver_and_spark(kassay):
     done = kassay("--version")
     assert done.code == 0
     assert all(name in done.out for name in ("kassay", "ortools", "pyspark", "Python"))
-
-
-def test_an_unknown_command_is_a_usage_error(kassay):
-    done = kassay("no-such-command")
-    assert done.code == 2
-    assert "no-such-command" in done.err
 
 
 def test_a_mistyped_command_gets_a_suggestion(kassay):

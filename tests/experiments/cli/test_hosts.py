@@ -84,13 +84,6 @@ def test_an_unclear_option_is_one_message(kassay, write_groups, options, message
     assert message in done.message
 
 
-@pytest.mark.parametrize("speed", [0, -1, True, "fast"])
-def test_a_speed_must_be_above_zero(kassay, write_groups, write_json, speed):
-    done = kassay("solve", write_groups(ORDERS), "--speeds", write_json({"o1": speed}))
-    assert done.code == 2
-    assert "o1: speed must be a number above 0" in done.message
-
-
 def test_levels_are_solved_in_the_given_order_with_proof(kassay, write_groups, tmp_path):
     file = write_groups(ORDERS)
     order = ("--level", "movement=+1", "--level", "hosts", "--level", "imbalance")
@@ -136,15 +129,6 @@ def test_assignors_run_for_each_of_the_joined_groups(kassay, groups):
     assert comparison["violated"] == ["at most 1 partition moves"]
 
 
-def test_groups_with_different_weights_cannot_be_joined(kassay, write_groups):
-    weighted = {**MAIL, "topics": {"t": {"partitions": 3, "weights": [1, 2, 3]}}}
-    done = kassay("solve", write_groups(ORDERS, weighted), "--together")
-    assert done.code == 2
-    assert "weights from different sources" in done.message
-    units = [group | {"weight_unit": unit} for group, unit in ((ORDERS, "a"), (MAIL, "b"))]
-    assert "different units" in kassay("solve", write_groups(*units), "--together").message
-
-
 def test_colocation_can_be_a_level(kassay, write_groups):
     group = {
         "id": "g",
@@ -171,18 +155,6 @@ def test_plan_and_what_if_show_all_levels_and_relative_loads(kassay, write_group
     scenario = kassay("what-if", file, *PODS, "--by-host").records[0]["scenarios"][1]
     assert list(scenario["levels"]) == ["host_makespan", "imbalance", "movement"]
     assert scenario["makespan"] == {"value": 4, "bound": 4}
-
-
-def test_the_summary_of_a_plan_names_hosts(kassay, write_groups, tmp_path):
-    group = json.loads(json.dumps(ORDERS))
-    group["members"][1]["owned"] = {"t": [3, 4, 5]}
-    group["members"][2]["owned"] = {"t": []}
-    file = write_groups(group)
-    ignored = kassay("plan", file, *PODS, "-o", tmp_path / "a", "--format", "text").out
-    assert "balance hosts with --by-host" in ignored
-    planned = kassay("plan", file, *PODS, "--by-host", "-o", tmp_path / "b", "--format", "text").out
-    assert "host sum of squares 24 (proven)" in planned
-    assert "balance hosts with --by-host" not in planned
 
 
 def test_further_commands_of_a_summary_have_the_same_options(kassay, groups):

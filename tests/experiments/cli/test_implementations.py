@@ -1,13 +1,8 @@
 """Commands about client libraries."""
 
-import re
-
 import pytest
 
-from kassay.experiments.cli.assignor_options import CustomAssignors
 from kassay.experiments.implementations import installation
-from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
-from kassay.reference.documents.json_codec import group_document
 from tests.experiments.cli.conftest import LOPSIDED_GROUP
 
 
@@ -63,55 +58,12 @@ def test_a_missing_library_is_a_usage_error_with_the_command_to_install_it(
     assert "run: kassay implementations install kafka-clients@2.4.0" in done.message
 
 
-def test_a_missing_library_is_no_policy(kassay):
-    done = kassay("simulate", "scale-out", "--policy", "kafka-clients@2.4.0:sticky")
-    assert done.code == 2
-    assert "is not installed" in done.message
-
-
-@pytest.mark.long
-def test_available_libraries_are_those_with_their_programs(kassay, monkeypatch):
-    monkeypatch.setenv("PATH", "")
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-    done = kassay("implementations", "install", "available")
-    assert "kafka-clients" not in done.message
-    assert "sarama" not in done.message
-
-
 def test_releases_need_an_installed_library(kassay, write_groups):
     done = kassay(
         "compare", write_groups(LOPSIDED_GROUP), "--releases", "--assignor", "kafka-clients:sticky"
     )
     assert done.code == 2
     assert "no version of kafka-clients with sticky is installed" in done.message
-
-
-@pytest.mark.parametrize("version", ["@2.4.0", "@5s", "@2.4.0@10s"])
-def test_releases_take_no_version_and_no_time_limit_in_the_name(kassay, write_groups, version):
-    name = f"kafka-clients{version}:sticky"
-    done = kassay("compare", write_groups(LOPSIDED_GROUP), "--releases", "--assignor", name)
-    assert (done.code, done.out) == (2, "")
-    assert f"without a version and a time limit, got {name!r}" in done.message
-
-
-def test_the_option_sets_the_time_limit_of_names_without_one():
-    names = ["kafka-clients@2.4.0@10s:sticky", "kafka-clients@2.4.0:sticky", "sticky"]
-    first, second, third = CustomAssignors(assignor_timeout=60).names(names)
-    assert (first, third) == (names[0], names[2])
-    assert second == "kafka-clients@2.4.0@60s:sticky"
-
-
-def test_the_table_of_agreement_counts_groups_without_a_result_of_the_reference(
-    kassay, write_groups
-):
-    file = write_groups(*(group_document(NAMED_GROUPS[name].group) for name in "AD"))
-    options = ("--libraries", "--assignor", "sticky", "--format", "table")
-    table = kassay("compare", file, *options).out
-    cells = [[cell.strip() for cell in re.split("[│┃]", line)[1:-1]] for line in table.splitlines()]
-    titles, row = next(one for one in cells if "no ref" in one), cells[-2]
-    assert row[titles.index("hangs")] == "1"
-    kinds = row[2:5] + row[7:12]  # all columns except groups, optimal, moves and vary
-    assert sum(map(int, kinds)) == int(row[1]) == 2
 
 
 def test_agreement_counts_groups_and_shows_the_smallest(kassay, write_groups):

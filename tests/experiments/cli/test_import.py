@@ -36,12 +36,6 @@ def offsets(group="group"):
     return OFFSETS.format(group=group)
 
 
-def test_standard_input_is_read(run):
-    code, (document,), _ = run("-", stdin=offsets())
-    assert code == 0
-    assert [member["owned"] for member in document["members"]] == [[["orders", 0]], [["orders", 1]]]
-
-
 def test_a_cut_table_is_an_error_and_other_groups_are_imported(run, write):
     write("bad.txt", offsets()[:-25])
     write("good.txt", offsets("other"))
@@ -51,17 +45,6 @@ def test_a_cut_table_is_an_error_and_other_groups_are_imported(run, write):
     assert "orders    1" in lines[0]["error"]
     assert lines[1]["id"] == "other"
     assert err.count("bad.txt:4: ") == 1
-
-
-def test_an_unreadable_file_of_a_group_is_noted_in_its_document(run, write):
-    write("set/offsets.txt", offsets())
-    write("set/members.txt", "GROUP CONSUMER-ID HOST\n")
-    code, lines, _ = run("set")
-    assert code == 2
-    assert "members.txt:1: the header of a table is truncated" in lines[0]["error"]
-    assert (
-        "members.txt could not be read: its content about the group is missing" in lines[1]["notes"]
-    )
 
 
 def test_captures_taken_at_different_times_are_an_error(run, write):
@@ -108,20 +91,6 @@ def test_bad_input_gives_one_error_line_and_exit_code_2(run, write, tmp_path, ar
     assert err.count("kassay:") == 1
 
 
-def test_missing_data_is_noted_in_the_document(run):
-    _, (document,), _ = run("-", stdin=offsets())
-    assert document["notes"] == [
-        "subscriptions are not shown, the assigned topics are assumed",
-        "partition counts are not shown, the highest partition numbers are used: orders",
-        (
-            "the capture shows lag (5 messages), which is not used: lag is a backlog, not a load; "
-            "--weights lag spreads the backlog"
-        ),
-        "generation is not shown, 1 is used",
-        "no members table was given: members without partitions are not known",
-    ]
-
-
 def test_metadata_and_subscriptions_fill_in_missing_data(run, write):
     write(
         "topics.json",
@@ -143,11 +112,6 @@ def test_metadata_and_subscriptions_fill_in_missing_data(run, write):
     assert {tuple(member["topics"]) for member in document["members"]} == {("orders", "audit")}
 
 
-def test_missing_lag_sets_the_lag_of_partitions_without_a_lag(run):
-    _, (document,), _ = run("-", "--weights", "lag", "--missing-lag", "3", stdin=offsets())
-    assert document["topics"]["orders"]["weights"] == [5, 3]
-
-
 def test_utf_16_text_with_carriage_returns_is_read(run, write):
     write("windows.txt", b"\xff\xfe" + offsets().replace("\n", "\r\n").encode("utf-16-le"))
     code, (document,), _ = run("windows.txt")
@@ -162,13 +126,6 @@ def test_a_group_without_an_id_gets_the_id_of_the_option_or_the_file_name(run, w
     assert run("shop.txt")[1][0]["id"] == "shop"
     assert run("shop.txt", "--group", "mine")[1][0]["id"] == "mine"
     assert "give --group" in run("-", stdin=text)[2]
-
-
-def test_a_group_that_does_not_exist_is_skipped_with_a_note(run):
-    text = "\nError: Consumer group 'gone' does not exist.\n"
-    code, lines, err = run("-", stdin=text)
-    assert (code, lines) == (0, [])
-    assert "skipped 'gone'" in err
 
 
 @pytest.mark.parametrize(
@@ -193,13 +150,3 @@ def test_an_unreachable_cluster_is_one_error_line(run):
     assert (code, out) == (2, [])
     [line] = err.splitlines()
     assert line.startswith("kassay: 127.0.0.1:1: cannot list groups: ")
-
-
-def test_contradictory_client_properties_are_one_error_line(run, tmp_path):
-    config = tmp_path / "client.properties"
-    config.write_text("sasl.mechanism=AWS_MSK_IAM\nsecurity.protocol=SASL_SSL\n")
-    code, out, err = run("--bootstrap-server", "127.0.0.1:1", "--command-config", str(config))
-    assert (code, out) == (2, [])
-    [line] = err.splitlines()
-    assert line.startswith(f"kassay: {config}: 127.0.0.1:1: ")
-    assert "AWS_MSK_IAM" in line

@@ -80,38 +80,11 @@ def test_an_interrupted_solve_keeps_its_assignment_and_bounds(interrupt):
 
 
 @pytest.mark.long
-def test_an_interrupted_frontier_keeps_its_points(interrupt):
-    record = interrupted_record(interrupt("frontier", *_LIMIT))
-    assert not record["complete"]
-    assert record["points"]
-
-
-@pytest.mark.long
 def test_an_interrupted_comparison_of_scenarios_keeps_the_first_scenarios(interrupt):
     record = interrupted_record(interrupt("what-if", "--members", "+0..+40", *_LIMIT))
     assert [one["scenario"] for one in record["scenarios"][:2]] == ["current", "optimum"]
     assert len(record["scenarios"]) < 40
     assert all(is_bounded(one["makespan"]) for one in record["scenarios"])
-
-
-@pytest.mark.long
-def test_an_interrupted_explanation_keeps_its_steps(interrupt):
-    record = interrupted_record(interrupt("explain", *_LIMIT))
-    assert is_bounded(record["imbalance"])
-    assert record["steps"]
-
-
-@pytest.mark.long
-def test_an_interrupted_search_for_a_number_of_members_keeps_the_numbers_tried(interrupt):
-    record = interrupted_record(interrupt("members", "--maximum-load", 26_500, *_LIMIT))
-    assert record["current"] == 20
-    assert record["needed"] is not None or "interrupted" in record["reason"]
-
-
-@pytest.mark.long
-def test_an_interrupted_comparison_keeps_the_optimum_found(interrupt):
-    record = interrupted_record(interrupt("compare", "--assignor", "sticky", *_LIMIT))
-    assert record["optimum"]["status"] == "feasible"
 
 
 def test_an_interrupted_plan_is_written_and_says_so(interrupt, tmp_path):

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from kassay.experiments.sources.connect_rest import connect_document
 from tests.conftest import ROOT
 
 EXAMPLES = ROOT / "examples" / "kinds"
@@ -77,15 +76,6 @@ def test_a_connect_cluster_has_the_tasks_of_the_rest_answer(kassay):
     ]
 
 
-def test_a_task_without_a_worker_counts_and_does_not_run():
-    worker = {"state": "RUNNING", "worker_id": "w0:8083"}
-    lost = {"id": 1, "state": "UNASSIGNED", "worker_id": "w1:8083"}
-    answer = {"a": {"status": {"connector": worker, "tasks": [{"id": 0, **worker}, lost]}}}
-    [step] = connect_document(answer, where="status", id=None).content["steps"]
-    assert step["connectors"] == {"a": 2}
-    assert step["running"] == {"w0:8083": {"connectors": ["a"], "tasks": ["a-0"]}}
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -130,21 +120,3 @@ def test_a_directory_mixes_all_kinds_of_groups(kassay, tmp_path):
     assert done.code == 0, done.err
     kinds = [json.loads(line).get("kind") for line in done.out.splitlines()]
     assert kinds == [None, "connect", "share"]
-
-
-def test_a_url_of_another_service_is_one_error(kassay):
-    done = kassay("import", "--connect-url", "worker:8083")
-    assert done.code == 2
-    assert "--connect-url must be http://HOST:PORT" in done.err
-    refused = kassay("import", "--connect-url", "http://127.0.0.1:1", "--timeout", "1")
-    assert refused.code == 2
-    assert "no answer" in refused.err
-    for url, reason in (
-        ("http://w:port", "nonnumeric port: 'port'"),
-        ("http://[w", "Invalid IPv6 URL"),
-    ):
-        invalid = kassay("import", "--connect-url", url)
-        assert invalid.code == 2
-        assert f"no answer: {reason}" in invalid.err
-    both = kassay("import", "--connect-url", "http://w:1", "--bootstrap-server", "b:1")
-    assert "--connect-url cannot be combined" in both.err

@@ -6,17 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from kassay.experiments.cli.commands import survey
-from kassay.experiments.cli.run_control import STOP
-from kassay.experiments.kinds.group_kind import KindComparison, KindMeasure
-from kassay.experiments.kinds.registry import KindState
-from kassay.experiments.planning.survey_groups import survey_other_kind
-from kassay.reference.documents.kind_documents import Kind
 from tests.conftest import ROOT
 
 EXAMPLES = ROOT / "examples" / "kinds"
 CLUSTER = {"kind": "connect", "steps": [{"workers": ["w"], "connectors": {"a": 1}}]}
-LOADS = (("a", {"partitions": 1}), ("b", {"partitions": 1}))
 SHARE = {"kind": "share", "id": "s", "topics": {"t": 1}, "members": [{"id": "m", "topics": ["t"]}]}
 
 
@@ -34,16 +27,6 @@ def test_a_plan_compares_the_current_state_with_the_optimum(kassay):
     assert record["measures"]["sum_of_squares"] == {"value": 54, "minimum": 48, "bound": 48}
     assert record["verdict"].startswith("If each member subscribes only to the topics of its part")
     assert "sum of squares 54 (minimum 48)" in record["verdict"]
-
-
-def test_a_plan_of_an_optimal_state_has_nothing_to_do(kassay, tmp_path):
-    members = [{"id": id, "topics": ["t"], "owned": [["t", n]]} for n, id in enumerate("ab")]
-    file = tmp_path / "share.json"
-    file.write_text(json.dumps({"kind": "share", "topics": {"t": 2}, "members": members}))
-    done = kassay("plan", file, "--format", "jsonl")
-    assert json.loads(done.out)["verdict"] == (
-        "Nothing to do: 2 members, and each measure has its minimum."
-    )
 
 
 def test_each_measure_of_the_state_of_a_streams_group_has_a_minimum(kassay):
@@ -65,22 +48,6 @@ def test_a_survey_has_one_row_per_document(kassay):
     assert "connect kinds: If every worker" in table.out.replace("\n", " ")
 
 
-def test_documents_of_a_survey_share_the_work(kassay, tmp_path, monkeypatch):
-    given = []
-
-    def record(document, *, limits):
-        given.append(limits)
-        return survey_other_kind(document, limits=limits)
-
-    monkeypatch.setattr(survey, "survey_other_kind", record)
-    file = tmp_path / "share.jsonl"
-    file.write_text("".join(json.dumps({**SHARE, "id": id}) + "\n" for id in "ab"))
-    done = kassay("survey", file, "--work", "4")
-    assert done.code == 0, done.err
-    assert len(given) == 2
-    assert all(limits.stop is STOP and limits.work <= 4 / 8 for limits in given)
-
-
 @pytest.mark.parametrize("command", ["solve", "frontier"])
 def test_other_commands_refuse_in_one_sentence(kassay, command):
     done = kassay(command, EXAMPLES / "share-members.txt")
@@ -98,38 +65,12 @@ def test_a_cluster_without_workers_does_not_end_the_plan(kassay, tmp_path, steps
     assert lines[1]["verdict"].startswith("Nothing to do: 1 workers")
 
 
-def test_keys_of_running_workers_are_optional(kassay, tmp_path):
-    step = {**CLUSTER["steps"][0], "running": {"w": {"tasks": ["a-0"]}}}
-    done, [line] = plan_lines(
-        kassay, tmp_path / "cluster.jsonl", [{"kind": "connect", "steps": [step]}]
-    )
-    assert done.code == 0, done.err
-    assert "a-0 is not assigned" in line["verdict"]
-
-
-def test_a_first_invalid_document_does_not_hide_the_others(kassay, tmp_path):
-    invalid = {**SHARE, "id": "invalid", "topics": {}}
-    done, lines = plan_lines(kassay, tmp_path / "share.jsonl", [invalid, SHARE])
-    assert done.code == 2
-    assert "expected a topic of the document" in lines[0]["error"]
-    assert lines[1]["kind"] == "share"
-
-
 @pytest.mark.parametrize("selected", [["x"], ["s", "x"]])
 def test_an_unknown_group_of_another_kind_is_an_error(kassay, tmp_path, selected):
     options = [part for id in selected for part in ("--group", id)]
     done, _ = plan_lines(kassay, tmp_path / "share.jsonl", [SHARE], *options)
     assert done.code == 2
     assert "contains no group 'x'" in done.err
-
-
-def test_a_value_at_the_best_known_one_is_not_above_the_minimum():
-    measures = tuple(
-        KindMeasure(name, 5, 5, bound) for name, bound in (("sum_of_squares", 4), ("slots", 5))
-    )
-    state = KindState("s", Kind.SHARE, LOADS, KindComparison(measures), None)
-    assert not state.above
-    assert state.verdict == "2 members: no better state is known; not proven: sum of squares."
 
 
 def test_a_plan_page_has_the_state_and_the_costs_of_events(kassay, tmp_path):
@@ -145,21 +86,6 @@ def test_a_plan_page_has_the_state_and_the_costs_of_events(kassay, tmp_path):
     [cluster] = [plan for plan in plans if plan["kind"] == "connect"]
     assert "kassay forecast" in cluster["verdict"]
     assert {one["delay_ms"] for one in cluster["settings"]} == {0, 20_000, 40_000, 300_000}
-
-
-def test_a_page_states_why_no_event_is_simulated(kassay, tmp_path):
-    eager = {**CLUSTER, "id": "old", "protocol": "eager"}
-    done, [line] = plan_lines(kassay, tmp_path / "cluster.jsonl", [eager], "-o", tmp_path / "out")
-    assert done.code == 0, done.err
-    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert "the eager protocol has no delay to forecast" in page
-    assert line["directory"] == str(tmp_path / "out")
-
-
-def test_the_forecast_of_connect_has_no_columns_of_streams(kassay):
-    done = kassay("forecast", EXAMPLES / "connect-status.json", "--format", "table")
-    assert "per task" in done.out
-    assert not {"probing", "moves", "fewest"} & set(done.out.split())
 
 
 def test_what_if_compares_a_setting_of_connect(kassay):
@@ -209,17 +135,3 @@ def test_what_if_explains_invalid_settings(kassay, options, message):
     done = kassay("what-if", EXAMPLES / "connect-status.json", *options)
     assert done.code == 2
     assert message in " ".join(done.err.split())
-
-
-def test_what_if_has_no_settings_of_consumer_groups(kassay, tmp_path):
-    file = tmp_path / "group.json"
-    file.write_text('{"topics": {"t": 1}, "members": [{"id": "m", "topics": ["t"]}]}')
-    done = kassay("what-if", file, "--set", "max.warmup.replicas=4")
-    assert done.code == 2
-    assert "--set requires documents of Kafka Streams or Kafka Connect" in done.err
-
-
-def test_what_if_refuses_share_groups_with_the_reason(kassay):
-    done = kassay("what-if", EXAMPLES / "share-members.txt", "--set", "a=1")
-    assert done.code == 2
-    assert "no setting changes the answer" in done.out + done.err

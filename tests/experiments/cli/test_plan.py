@@ -70,53 +70,12 @@ def test_several_groups_get_one_directory_each(kassay, groups, tmp_path):
     assert f"kassay forecast {groups} --group g/ --current ASSIGNOR" in ticket
 
 
-def test_an_unknown_group_is_an_error(kassay, groups, tmp_path):
-    done = kassay("plan", groups, "-o", tmp_path / "plan", "--group", "h")
-    assert done.code == 2
-    assert "no group 'h'" in done.err
-
-
-def test_other_groups_are_planned_after_a_bad_document(kassay, groups, tmp_path):
-    groups.write_text('{"topics": {}, "members": 3}\n' + json.dumps(GROUP) + "\n")
-    done = kassay("plan", groups, "-o", tmp_path / "plan")
-    assert done.code == 2
-    assert "members" in done.err
-    assert "error" in done.records[0]
-    assert (tmp_path / "plan" / "report.html").exists()
-
-
 def test_a_group_without_an_assignment_gives_exit_code_1(kassay, groups, tmp_path):
     members = [member | {"capacity": 1} for member in GROUP["members"]]
     groups.write_text(json.dumps(GROUP | {"members": members}))
     done = kassay("plan", groups, "-o", tmp_path / "plan")
     assert done.code == 1
     assert "conflict" in done.record
-
-
-def test_what_if_solves_the_current_group_and_every_scenario(kassay, groups):
-    done = kassay("what-if", groups, "--members", "+1..+2")
-    assert done.code == 0
-    scenarios = done.record["scenarios"]
-    assert [one["scenario"] for one in scenarios] == [
-        "current",
-        "optimum",
-        "members +1",
-        "members +2",
-    ]
-    assert [one["makespan"]["value"] for one in scenarios][1:] == [4, 3, 2]
-
-
-@pytest.mark.parametrize("suffix", ["svg", "png"])
-def test_what_if_writes_a_plot(kassay, groups, tmp_path, suffix):
-    file = tmp_path / f"plot.{suffix}"
-    assert kassay("what-if", groups, "--members", "2..4", "--plot", file).code == 0
-    assert file.stat().st_size > 1000
-
-
-def test_invalid_what_if_options_are_an_error(kassay, groups):
-    done = kassay("what-if", groups, "--members", "many")
-    assert (done.code, done.out) == (2, "")
-    assert "got 'many'" in done.err
 
 
 def test_an_infeasible_scenario_gives_exit_code_1(kassay, groups):
@@ -165,23 +124,6 @@ def test_a_rebalancing_group_without_owners_gives_exit_code_1(kassay, tmp_path, 
     assert done.code == 1
     assert "is rebalancing (Rebalancing): the source shows no owners" in done.message
     assert not (tmp_path / "p").exists()
-
-
-@pytest.mark.parametrize("command", ["plan", "solve"])
-def test_parts_of_a_group_without_effect_are_one_line_each(kassay, tmp_path, command):
-    members = [
-        {"id": "a", "topics": ["t", "gone"], "owned": [["t", 0], ["t", 7]]},
-        {"id": "b", "topics": ["t"], "owned": [["t", 1]]},
-    ]
-    file = tmp_path / "group.json"
-    file.write_text(json.dumps({"id": "g", "topics": {"t": 2}, "members": members}))
-    done = kassay(command, file)
-    assert done.code == 0
-    notes = [line for line in done.err.splitlines() if line.startswith("kassay: group 'g': ")]
-    assert notes == [
-        "kassay: group 'g': 'a' subscribes to topic 'gone', which the group does not have",
-        "kassay: group 'g': dropped the claim of 'a' to t-7: the partition does not exist",
-    ]
 
 
 def test_the_ticket_has_commands_for_the_source_and_the_files_of_the_plan(kassay, groups, tmp_path):

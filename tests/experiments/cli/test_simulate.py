@@ -19,20 +19,6 @@ def test_jsonl_output_has_the_group_of_each_rebalance(
     assert sum(map(len, last["assignment"].values())) == 24
 
 
-def test_the_table_compares_policies(kassay):
-    policies = ("--policy", "range", "--policy", "sticky")
-    done = kassay("simulate", "crash", *policies, "--format", "table")
-    assert done.code == 0
-    assert "range" in done.out
-    assert "sticky" in done.out
-
-
-def test_a_plot_is_written(tmp_path, kassay):
-    file = tmp_path / "crash.svg"
-    assert kassay("simulate", "crash", "--policy", "sticky", "--plot", file).code == 0
-    assert file.read_text().startswith("<?xml")
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -83,12 +83,6 @@ def test_invalid_options_are_an_error(run, options, reason):
     assert reason in done.message
 
 
-def test_the_result_can_be_a_table(run):
-    done = run(LOPSIDED_GROUP, "--format", "table")
-    assert done.code == 0
-    assert "group" in done.out
-
-
 @pytest.mark.parametrize("topic", [5, {"partitions": 5, "weights": [5, 4, 3, 2, 9]}])
 def test_a_small_group_loads_no_large_library(topic, tmp_path):
     group = {

@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import sys
+from itertools import product
 
 import pytest
 
@@ -102,8 +103,10 @@ def written(files, site, monkeypatch):
     return next(iter(files)) if len(files) == 1 else "."
 
 
-@pytest.mark.parametrize("kind", INPUTS)
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    ("command", "kind"),
+    [*(("import", kind) for kind in INPUTS), *product(COMMANDS, ("capture", "document"))],
+)
 def test_every_command_reads_every_kind_of_input(kassay, site, monkeypatch, command, kind):
     done = kassay(command, written(INPUTS[kind], site, monkeypatch), *COMMANDS[command])
     assert done.code == 0
@@ -125,8 +128,10 @@ SOURCES_WITHOUT_GROUPS = {
 }
 
 
-@pytest.mark.parametrize("kind", SOURCES_WITHOUT_GROUPS)
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    ("command", "kind"),
+    [*(("plan", kind) for kind in SOURCES_WITHOUT_GROUPS), *product(COMMANDS, ("empty",))],
+)
 def test_every_command_reports_inputs_without_groups(kassay, site, monkeypatch, command, kind):
     files, problem = SOURCES_WITHOUT_GROUPS[kind]
     done = kassay(command, written(files, site, monkeypatch), *COMMANDS[command])
@@ -143,13 +148,6 @@ def test_every_command_states_that_a_group_is_rebalancing(kassay, site, monkeypa
     assert "PreparingRebalance" in (done.out if command == "import" else done.message)
 
 
-def test_assumptions_about_a_capture_are_printed_once(kassay, site, monkeypatch):
-    source = written({"capture.txt": CAPTURE}, site, monkeypatch)
-    done = kassay("solve", source)
-    assert "group 'g': subscriptions are not shown, the assigned topics are assumed" in done.message
-    assert len(done.err.splitlines()) == 1
-
-
 @pytest.mark.parametrize("command", [*COMMANDS][1:-1])
 def test_options_complete_the_captures_of_every_command(kassay, site, monkeypatch, command):
     source = written({"capture.txt": CAPTURE}, site, monkeypatch)
@@ -158,14 +156,6 @@ def test_options_complete_the_captures_of_every_command(kassay, site, monkeypatc
     done = kassay(command, source, *COMMANDS[command], *options)
     assert done.code in (0, 1)
     assert "all topics are assumed for every member" in done.message
-
-
-def test_notes_concern_the_selected_groups(kassay, site, monkeypatch):
-    both = CAPTURE + CAPTURE.replace("g     t", "h     t")
-    source = written({"capture.txt": both}, site, monkeypatch)
-    done = kassay("plan", source, "--group", "h", "-o", "out")
-    assert "group 'h': subscriptions are not shown" in done.message
-    assert "group 'g'" not in done.err
 
 
 def test_a_cut_gzip_file_is_one_error_line(kassay, site):
@@ -199,32 +189,6 @@ def test_a_group_whose_members_are_only_counted_is_not_called_empty(kassay, site
     assert "members are not shown, only their number: 2" in document["notes"]
 
 
-def test_a_burrow_response_without_owners_is_not_called_empty(kassay, site):
-    partition = {"topic": "t", "partition": 0, "owner": "", "client_id": "", "current_lag": 3}
-    status = {"group": "g", "partition_count": 1, "partitions": [partition]}
-    (site / "lag.json").write_text(json.dumps({"error": False, "status": status}))
-    done = kassay("plan", "lag.json", "-o", "out")
-    assert done.code == 2
-    assert "shows no members and no owners of partitions" in done.record["error"]
-
-
-def test_details_of_a_group_of_burrow_show_its_members(kassay, site):
-    partition = {"offsets": [], "owner": "/10.0.0.7", "client_id": "app", "current-lag": 3}
-    detail = {
-        "error": False,
-        "message": "consumer detail returned",
-        "topics": {"t": [partition, partition | {"owner": "/10.0.0.8", "current-lag": 4}]},
-        "request": {"url": "/v3/kafka/main/consumer/g", "host": "burrow"},
-    }
-    (site / "detail.json").write_text(json.dumps(detail))
-    document = kassay("import", "detail.json", "--weights", "lag").record
-    assert document["topics"] == {"t": {"partitions": 2, "weights": [3, 4]}}
-    assert [(m["owned"], m["host"]) for m in document["members"]] == [
-        ([["t", 0]], "/10.0.0.7"),
-        ([["t", 1]], "/10.0.0.8"),
-    ]
-
-
 @pytest.mark.parametrize("command", [("solve", "--format", "table"), ("plan", "--format", "text")])
 def test_control_characters_in_names_do_not_reach_the_terminal(kassay, site, monkeypatch, command):
     document = json.dumps(DOCUMENT | {"id": "g\x1b[31m\u202eg"})
@@ -234,10 +198,3 @@ def test_control_characters_in_names_do_not_reach_the_terminal(kassay, site, mon
     assert done.code == 0
     assert "\ufffd[31m" in done.out
     assert not {"\x1b", "\u202e"} & set(done.out)
-
-
-def test_an_import_of_a_table_without_rows_states_that_there_is_no_group(kassay, site):
-    (site / "x.csv").write_text(CSV.splitlines()[0] + "\n")
-    done = kassay("import", "x.csv")
-    assert (done.code, done.out) == (0, "")
-    assert done.message == "kassay: the input contains no group"

@@ -2,14 +2,6 @@
 
 import json
 
-import pytest
-
-from kassay.experiments.planning.plan_verdict import (
-    StreamsApplicationError,
-    check_planning_start,
-)
-from kassay.reference.documents.json_codec import parse_group
-
 # As imported from a broker with a running application of two threads.
 _THREADS = [f"application-StreamThread-{number}-consumer" for number in (1, 2)]
 _APPLICATION = {
@@ -36,18 +28,6 @@ _CONSUMERS = {
 }
 
 
-def without(name: str) -> dict:
-    members = [{k: v for k, v in m.items() if k != name} for m in _APPLICATION["members"]]
-    return {k: v for k, v in _APPLICATION.items() if k != name} | {"members": members}
-
-
-@pytest.mark.parametrize("missing", ["assignor", "library"])
-def test_an_application_is_recognised_by_its_assignor_or_its_clients(missing):
-    group = parse_group(without(missing))
-    with pytest.raises(StreamsApplicationError, match="Kafka assigns tasks"):
-        check_planning_start(group)
-
-
 def test_a_plan_of_an_application_is_refused_in_one_sentence(kassay, tmp_path):
     file = tmp_path / "groups.jsonl"
     file.write_text(json.dumps(_APPLICATION))
@@ -71,10 +51,3 @@ def test_a_survey_names_applications_and_succeeds(kassay, tmp_path):
     assert document["totals"]["groups_of_other_types"] == 1
     table = kassay("survey", file, "--format", "table")
     assert "kassay: not surveyed: group 'application'" in table.err
-
-
-def test_other_commands_state_that_single_partitions_cannot_move(kassay, tmp_path):
-    file = tmp_path / "groups.jsonl"
-    file.write_text(json.dumps(_APPLICATION))
-    done = kassay("solve", file)
-    assert "single partitions cannot move" in json.loads(done.out)["caveat"]

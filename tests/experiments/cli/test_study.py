@@ -88,13 +88,6 @@ def test_invalid_studies_fail_before_spark_starts(kassay, tmp_path, monkeypatch,
     assert message in done.err
 
 
-def test_a_report_of_a_directory_without_a_study_is_one_error_line(kassay, tmp_path):
-    done = kassay("report", tmp_path)
-    assert done.code == 2
-    assert "there is no manifest" in done.err
-    assert done.err.count("\n") == 1
-
-
 def test_an_interrupted_study_says_how_it_continues(kassay, tmp_path, monkeypatch):
     @contextmanager
     def interrupted(**_):

@@ -29,12 +29,6 @@ def topics(document: dict[str, Any]) -> list[list[str]]:
     return [member["topics"] for member in document["members"]]
 
 
-def test_the_import_marks_assumed_subscriptions(kassay: Any, tmp_path: Path) -> None:
-    document = json.loads(imported(kassay, tmp_path).read_text())
-    assert topics(document) == [["orders"], ["lowrate"]]
-    assert [member["assumed"] for member in document["members"]] == [["topics"]] * 2
-
-
 def test_the_option_of_each_command_replaces_the_assumption(kassay: Any, tmp_path: Path) -> None:
     file = imported(kassay, tmp_path)
     [plain, equal] = [
@@ -84,18 +78,6 @@ def test_each_command_prints_both_readings_if_they_differ(
     )
 
 
-def test_equal_results_of_both_readings_are_printed_once(kassay: Any, tmp_path: Path) -> None:
-    capture = tmp_path / "balanced.txt"
-    capture.write_text(
-        CAPTURE + "g     lowrate 1         0              0              0   b  /2  b\n"
-    )
-    file = tmp_path / "balanced.jsonl"
-    kassay("import", capture, "--weights", "none", "-o", file)
-    record = kassay("frontier", file, "--format", "jsonl").record
-    assert "condition" in record
-    assert "other_reading" not in record
-
-
 def test_an_assumption_does_not_change_known_subscriptions(kassay: Any, tmp_path: Path) -> None:
     file = imported(kassay, tmp_path)
     known = file.read_text().replace(', "assumed": ["topics"]', "")
@@ -121,15 +103,3 @@ def test_a_file_replaces_known_subscriptions_with_a_note(kassay: Any, tmp_path: 
     assert done["notes"][-1] == (
         "the file of --subscriptions replaces the subscription that the source shows of member 'b'"
     )
-
-
-def test_a_group_that_is_not_in_the_file_keeps_its_subscriptions(
-    kassay: Any, tmp_path: Path
-) -> None:
-    stated = tmp_path / "subscriptions.json"
-    stated.write_text(json.dumps({"other": {}}))
-    file = imported(kassay, tmp_path)
-    assert topics(kassay("import", file, "--subscriptions", stated).record) == [
-        ["orders"],
-        ["lowrate"],
-    ]

@@ -43,18 +43,3 @@ def test_a_narrow_terminal_shows_the_important_columns(kassay, write_groups, ter
     assert "consumers-o…gion-north" in done.out
     (note,) = [line for line in done.err.splitlines() if "hidden columns" in line]
     assert note.endswith("show them with --wide")
-
-
-def test_all_columns_and_complete_names_are_shown_on_request(kassay, write_groups, terminal):
-    terminal(80)
-    done = kassay("solve", write_groups(*GROUPS), "--format", "table", "--wide")
-    assert all(group["id"] in done.out for group in GROUPS)
-    assert all(heading in done.out for heading in ("measure", "method", "proof", "seconds"))
-    assert "hidden" not in done.err
-
-
-def test_a_wide_terminal_shows_all_columns(kassay, write_groups, terminal):
-    terminal(200)
-    done = kassay("solve", write_groups(*GROUPS), "--format", "table")
-    assert all(group["id"] in done.out for group in GROUPS)
-    assert "hidden" not in done.err

@@ -41,15 +41,6 @@ def test_arrays_and_lines_give_the_same_result(run, text):
     assert loads == [[2, 2], [4], [2, 2]]
 
 
-def test_the_output_contains_all_that_the_checker_needs(run):
-    record = run("--certificate", text=json.dumps(STREAM)).record
-    assignments = [parse_assignment(one) for one in record["assignments"]]
-    certificate = parse_trajectory_certificate(record["certificate"])
-    groups = [parse_group(one) for one in STREAM]
-    assert [*trajectory_errors(groups, assignments, certificate)] == []
-    assert (certificate.bound, record["proof"]) == (2, "proven by certificate")
-
-
 @pytest.mark.parametrize("share", ["0.5", "50%"])
 def test_a_tolerance_of_the_maximum_load_saves_moves(run, share):
     record = run("--imbalance", "makespan", "--tolerance", share, text=json.dumps(STREAM)).record
@@ -82,24 +73,6 @@ def test_the_largest_number_of_moves_is_minimised(run):
     assert (record["largest"], record["moves"]["value"]) == ({"value": 4, "bound": 4}, 4)
 
 
-def test_a_limit_on_the_maximum_load_excludes_a_tolerance(run):
-    done = run("--maximum-load", 3, "--tolerance", "0.5", text=json.dumps(STREAM))
-    assert done.code == 2
-    assert "--maximum-load cannot be combined" in done.err
-
-
-def test_the_table_has_a_row_per_rebalance_and_the_total(run):
-    lines = run("--format", "table", text=json.dumps(STREAM)).out.splitlines()
-    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines if "│" in line]
-    assert [row[0] for row in rows] == ["0", "1", "2", "total", *["unowned s"] * 3]
-    # The rebalances have 0, 2 and 4 owned partitions, and 2 moves.
-    assert [(row[1].split()[0], row[4]) for row in rows[4:]] == [
-        ("eager", "4.2"),
-        ("cooperative", "7.0"),
-        ("consumer", "4.8"),
-    ]
-
-
 def test_a_missing_proof_gives_exit_code_1(run):
     done = run("--require-optimal", "--time-limit", "0", text=json.dumps(STREAM))
     assert (done.code, done.record["moves"]) == (1, {"value": 2, "bound": 0})
@@ -123,9 +96,3 @@ def test_bad_input_gives_exit_code_2(run, text, message):
     done = run(text=text)
     assert done.code == 2
     assert message in done.err
-
-
-def test_an_unsupported_measure_gives_exit_code_2(run):
-    done = run("--imbalance", "spread", text=json.dumps(STREAM))
-    assert done.code == 2
-    assert "a trajectory requires the levels" in done.err

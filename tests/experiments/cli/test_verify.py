@@ -45,7 +45,6 @@ def test_assignments_of_solve_are_valid(solved, verify):
     assert {level["origin"] for level in record["levels"]} == {"node_prices"}
 
 
-@pytest.mark.parametrize("method", ["auto", "cp-sat"])
 @pytest.mark.parametrize(
     ("tamper", "message"),
     [
@@ -73,24 +72,13 @@ def test_assignments_of_solve_are_valid(solved, verify):
         (lambda d: d["certificate"]["node_prices"].pop(), "4 node prices instead of 5"),
     ],
 )
-def test_every_changed_value_is_rejected(solved, verify, method, tamper, message):
-    answer = solved(GROUP, "--method", method)
+def test_every_changed_value_is_rejected(solved, verify, tamper, message):
+    answer = solved(GROUP)
     tamper(answer)
     code, record, _ = verify(GROUP, answer)
     assert code == 1
     assert message in json.dumps(record, ensure_ascii=False)
     assert record.get("optimal") is None
-
-
-def test_a_changed_bound_of_a_weighted_result_is_rejected(solved, verify):
-    answer = solved(WEIGHTED)
-    assert verify(WEIGHTED, answer)[0] == 0
-    for change in (1, -1):
-        forged = json.loads(json.dumps(answer))
-        forged["imbalance"]["bound"] += change
-        assert verify(WEIGHTED, forged)[0] == 1
-        forged["certificate"]["claims"][0]["bound"] += change
-        assert verify(WEIGHTED, forged)[0] == 1
 
 
 def test_bounds_that_only_a_solver_can_check_do_not_make_an_assignment_optimal(solved, verify):
@@ -130,18 +118,6 @@ def test_the_objective_of_the_document_must_be_the_one_asked_for(
         assert any(
             error.startswith(f"{difference}: the document has") for error in record["errors"]
         )
-
-
-def test_objective_constraints_and_fingerprint_are_shown(solved, verify):
-    options = ("--imbalance", "makespan", "--tolerance", "0.25", "--max-moves", "3")
-    answer = solved(GROUP, *options)
-    _, record, _ = verify(GROUP, answer, *options)
-    assert record["fingerprint"] == answer["fingerprint"]
-    assert record["objective"] == [
-        {"level": "makespan", "tolerance": [0, 1, 4]},
-        {"level": "movement", "cost": "count"},
-    ]
-    assert record["constraints"] == [{"constraint": "max_moves", "limit": 3}]
 
 
 def test_a_document_about_another_group_is_rejected(solved, verify):
@@ -193,67 +169,6 @@ def forged(answer, **changes):
     return copy
 
 
-def test_a_certificate_without_claims_proves_nothing(solved, verify):
-    answer = forged(solved(GROUP), claims=[])
-    code, record, _ = verify(GROUP, answer)
-    assert (code, record["optimal"]) == (1, None)
-    assert "the certificate has no claims" in record["errors"]
-
-
-@pytest.mark.parametrize("origin", ["counting", "cp-sat", "node_prices"])
-def test_a_negative_bound_does_not_supply_its_own_slack(verify, solved, origin):
-    everything = {"a": [["t", n] for n in range(4)] + [["u", 0]], "b": []}
-    claims = [
-        {
-            "level": "makespan",
-            "tolerance": [0, 2, 1],
-            "value": 5,
-            "bound": -5,
-            "origin": origin,
-        },
-        {"level": "movement", "cost": "count", "value": 0, "bound": 0, "origin": "counting"},
-    ]
-    answer = forged(solved(GROUP), claims=claims) | {"assignment": everything}
-    for key in ("imbalance", "movement", "loads", "status", "proof"):
-        del answer[key]
-    code, record, _ = verify(GROUP, answer, "--imbalance", "makespan", "--tolerance", "2")
-    assert (code, record["optimal"]) == (1, None)
-    assert "the bound -5 on makespan is below 0" in record["errors"]
-
-
-def test_a_movement_without_costs_is_not_the_default_objective(solved, verify):
-    swapped = {"a": [["t", 2], ["u", 0]], "b": [["t", 0], ["t", 1], ["t", 3]]}
-    claims = [
-        {"level": "sum_of_squares", "value": 13, "bound": 13, "origin": "counting"},
-        {
-            "level": "movement",
-            "cost": [],
-            "other": 0,
-            "value": 0,
-            "bound": 0,
-            "origin": "counting",
-        },
-    ]
-    answer = forged(solved(GROUP), claims=claims) | {"assignment": swapped}
-    for key in ("movement", "loads"):
-        del answer[key]
-    code, record, _ = verify(GROUP, answer)
-    assert (code, record["optimal"]) == (1, None)
-    assert record["objective"][1] == {"level": "movement", "cost": [], "other": 0}
-    assert any(error.startswith("objective:") for error in record["errors"])
-
-
-def test_a_bound_without_a_claim_is_rejected(solved, verify):
-    answer = solved(GROUP)
-    answer["topic_spread"] = {"value": 8, "bound": 8}
-    code, record, _ = verify(GROUP, answer)
-    assert (code, record["optimal"]) == (1, None)
-    assert "topic_spread: the document has this level" in record["errors"][0]
-    answer = solved(GROUP)
-    del answer["certificate"]["claims"][1]
-    assert verify(GROUP, answer)[1]["optimal"] is None
-
-
 def test_bounds_of_documents_without_a_certificate_are_not_believed(kassay, write_groups, verify):
     apart = {"a": [["t", 0], ["u", 0]], "b": [["t", 1], ["t", 2], ["t", 3]]}
     answer = {
@@ -295,14 +210,6 @@ def test_an_assignment_that_is_not_optimal_has_an_improvement(verify):
     assert verify(GROUP, {"a": [["t", n] for n in range(4)] + [["u", 0]]}, "--require-optimal")[0]
 
 
-def test_a_document_without_an_assignment_gives_exit_code_1(solved, verify):
-    answer = solved(GROUP, "--max-partitions", "1")
-    del answer["certificate"]
-    code, record, _ = verify(GROUP, answer)
-    assert (code, record["valid"]) == (1, None)
-    assert record["reason"] == "the document has no assignment"
-
-
 def test_a_conflict_is_checked_without_a_solver(solved, verify):
     asked = ("--max-partitions", "2", "--max-moves", "3")
     answer = solved(GROUP, *asked)
@@ -317,21 +224,6 @@ def test_a_conflict_is_checked_without_a_solver(solved, verify):
     code, record, _ = verify(GROUP, answer, *asked)
     assert (code, record["infeasible"]) == (1, None)
     assert "the conflict is not proven" in record["errors"][0]
-
-
-def test_an_assignment_above_a_capacity_is_rejected_with_a_reason(verify):
-    small = GROUP | {"members": [GROUP["members"][0] | {"capacity": 2}, GROUP["members"][1]]}
-    code, record, _ = verify(small, {"a": [["t", n] for n in range(4)] + [["u", 0]]})
-    assert (code, record["valid"], record["optimal"]) == (1, True, None)
-    assert "the load of 'a' is at most 2" in record["reason"]
-
-
-def test_an_old_certificate_version_is_an_error(solved, verify):
-    answer = solved(GROUP)
-    answer["certificate"]["version"] = 1
-    code, _, err = verify(GROUP, answer)
-    assert code == 2
-    assert "certificate: version must be 4, got 1" in err
 
 
 def test_verification_loads_no_solver(solved, tmp_path):

@@ -59,16 +59,6 @@ def test_weights_none_removes_the_weights_of_a_document(run, tmp_path):
         assert planned["makespan"]["planned"] == makespan
 
 
-def test_group_documents_accept_weights_from_sizes_and_files(run, tmp_path):
-    document = {"topics": {"my-t": 2}, "members": [{"id": "c", "topics": ["my-t"]}]}
-    (tmp_path / "own.json").write_text(json.dumps(document))
-    for options, makespan in ((SIZED, 42), (("--weights", "table.json"), 11)):
-        _, (planned,), _ = run("plan", "own.json", *options, "-o", "out")
-        assert planned["makespan"]["planned"] == makespan
-    _, (answer,), _ = run("what-if", "own.json", *SIZED)
-    assert answer["scenarios"][1]["makespan"]["value"] == 42
-
-
 @pytest.mark.parametrize(
     "command", [("plan", "group.json", "-o", "out"), ("what-if", "group.json")]
 )
@@ -97,54 +87,6 @@ def test_invalid_weight_options_give_one_error_line(run, command, options, messa
     assert message in " ".join(err.replace("│", " ").split())
 
 
-def test_weights_must_match_the_partition_count(run, tmp_path):
-    (tmp_path / "table.json").write_text('{"my-t": [1]}')
-    code, (line,), _ = run("import", "offsets.txt", "--weights", "table.json")
-    assert code == 2
-    assert "topic 'my-t' has 2 partitions, weights are given for 1" in line["error"]
-
-
-def test_rates_are_rejected_for_captures(run):
-    code, lines, err = run("import", "offsets.txt", "--weights", "rate")
-    assert (code, lines) == (2, [])
-    assert "--bootstrap-server" in err
-    code, (line,), _ = run("plan", "offsets.txt", "--weights", "rate", "-o", "out")
-    assert code == 2
-    assert "kassay import --bootstrap-server" in line["error"]
-
-
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        ((), "Weights: loads are numbers of partitions"),
-        ((), "Note: the capture shows lag (5 messages), which is not used"),
-        (("--weights", "lag"), "Weights: loads are sums of lag, in messages"),
-        (("--weights", "lag"), "Lag is a backlog, not a load"),
-        ((), "The source of the group allows --weights lag at import"),
-        (("--weights", "table.json"), "lag at import, but lag is a backlog, not a load"),
-        (SIZED, "Weights: loads are sums of sizes, in bytes on disk"),
-        (
-            ("--weights", "table.json"),
-            "Weights: loads are sums of the weights in the given file or table",
-        ),
-    ],
-)
-def test_the_first_screen_names_the_weight_of_the_loads(kassay, run, options, text):
-    done = kassay("plan", "offsets.txt", *options, "--format", "text", "-o", "out")
-    assert done.code == 0
-    assert text in " ".join(done.out.split())
-    assert ("which is not used" in done.out) == (not options)
-
-
-def test_the_first_screen_says_that_the_quantity_of_weights_in_a_document_is_not_known(
-    kassay, run, write_groups
-):
-    topics = {"t": {"partitions": 2, "weights": [3, 4]}}
-    source = write_groups({"id": "g", "topics": topics, "members": [{"id": "c", "topics": ["t"]}]})
-    done = kassay("plan", source, "--format", "text", "-o", "out")
-    assert "the source does not name their quantity" in " ".join(done.out.split())
-
-
 BY_LAG = ("offsets.txt", "--weights", "lag")
 SIZING = (("members", "--maximum-load", "9"), ("what-if", "--members", "+1"))
 
@@ -161,14 +103,11 @@ def test_a_number_of_members_by_lag_needs_an_explicit_option(run, command, optio
 
 
 @pytest.mark.parametrize(("command", "option", "value"), SIZING)
-@pytest.mark.parametrize("is_anonymous", [False, True])
 def test_a_document_that_was_imported_by_lag_is_refused_too(
-    kassay, run, tmp_path, command, option, value, is_anonymous
+    kassay, run, tmp_path, command, option, value
 ):
-    document = kassay("import", *BY_LAG).out
-    (tmp_path / "by-lag.jsonl").write_text(document)
-    if is_anonymous:
-        (tmp_path / "by-lag.jsonl").write_text(kassay("anonymize", "by-lag.jsonl").out)
+    (tmp_path / "imported.jsonl").write_text(kassay("import", *BY_LAG).out)
+    (tmp_path / "by-lag.jsonl").write_text(kassay("anonymize", "imported.jsonl").out)
     code, (line,), _ = run(command, "by-lag.jsonl", option, value)
     assert code == 2
     assert "the weights are lag" in line["error"]
@@ -181,25 +120,3 @@ def test_a_plan_by_lag_states_no_number_of_members(run, tmp_path):
     page = (tmp_path / "out" / "report.html").read_text()
     assert "it does not show how many members the traffic needs" in page
     assert "--members" not in page
-
-
-def test_the_source_of_weights_is_known_without_the_notes(kassay, run, tmp_path):
-    code, (document,), _ = run("import", *BY_LAG)
-    assert code == 0
-    assert (document["weight_source"], document["available_weights"]) == ("lag", ["lag"])
-    document["notes"] = []
-    (tmp_path / "by-lag.jsonl").write_text(json.dumps(document))
-    done = kassay("plan", "by-lag.jsonl", "--format", "text", "-o", "out")
-    assert "Weights: loads are sums of lag" in " ".join(done.out.split())
-
-
-def test_weights_from_a_file_replace_lag(run, kassay, tmp_path):
-    (tmp_path / "by-lag.jsonl").write_text(kassay("import", *BY_LAG).out)
-    code, _, _ = run("members", "by-lag.jsonl", "--weights", "table.json", "--maximum-load", "11")
-    assert code == 0
-
-
-def test_changes_other_than_members_may_use_lag(run):
-    code, (answer,), _ = run("what-if", *BY_LAG, "--partitions", "my-t=3")
-    assert code == 0
-    assert answer["scenarios"][-1]["makespan"]["value"] == 8

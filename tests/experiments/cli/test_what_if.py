@@ -1,6 +1,3 @@
-import pytest
-
-from kassay.experiments.planning import what_if
 from tests.experiments.cli.conftest import LOPSIDED_GROUP
 
 WEIGHTED = {
@@ -47,25 +44,6 @@ def test_idle_members_and_the_ids_of_added_members_are_shown(kassay, write_group
     assert "added members" not in unchanged.err
 
 
-def test_notes_of_a_group_with_assumed_subscriptions_appear_once(kassay, write_groups):
-    members = [
-        {"id": "a", "topics": ["t"], "owned": {"t": [0, 1, 2, 3]}, "assumed": ["topics"]},
-        {"id": "b", "topics": ["u"], "owned": {"u": [0]}, "assumed": ["topics"]},
-    ]
-    topics = WEIGHTED["topics"] | {"u": 1}
-    group = {"id": "w", "assignor": "range", "topics": topics, "members": members}
-    done = kassay("what-if", write_groups(group), "--partitions", "t=5", "--members", "+1")
-    assert "other_reading" in done.record
-    for note in ("added members have", "added partitions of t", "group 'w': "):
-        assert done.err.count(note) == 1
-
-
-def test_the_weight_of_added_partitions_is_stated(kassay, write_groups):
-    path = write_groups(WEIGHTED)
-    done = kassay("what-if", path, "--partitions", "t=5")
-    assert "added partitions of t have weight 3, the mean of the topic" in done.err
-
-
 def test_what_if_takes_moves_tolerance_pins_and_forbidden_pairs(kassay, write_groups):
     path = write_groups(WEIGHTED)
     still = kassay("what-if", path, "--max-moves", "0").record["scenarios"][1]
@@ -88,36 +66,3 @@ def test_what_if_takes_racks_and_states_the_reads_across_racks(kassay, write_gro
     assert (still["movement"]["value"], "cross_rack" in still["proof"]) == (0, False)
     near = kassay("what-if", path, "--racks").record["scenarios"][1]
     assert (near["movement"]["value"], "cross_rack" in near["proof"]) == (2, True)
-
-
-@pytest.mark.parametrize(("tolerance", "makespan", "moves"), [("0", 6, 2), ("1", 10, 0)])
-def test_a_higher_tolerance_of_what_if_saves_moves(
-    kassay, write_groups, tolerance, makespan, moves
-):
-    topics = {"t": {"partitions": 4, "weights": [6, 4, 1, 1]}}
-    path = write_groups(WEIGHTED | {"topics": topics})
-    found = kassay("what-if", path, "--tolerance", tolerance).record["scenarios"][1]
-    assert found["makespan"]["value"] == makespan
-    assert found["movement"]["value"] <= moves
-
-
-def test_equal_scenarios_are_solved_once_within_one_limit(kassay, write_groups, monkeypatch):
-    work = []
-
-    def recorded(scenario, solve=what_if.what_if, **options):
-        work.append(options["limits"].work)
-        return solve(scenario, **options)
-
-    monkeypatch.setattr(what_if, "what_if", recorded)
-    options = ("--members", "+0..+2", "--work", 40)
-    rows = kassay("what-if", write_groups(WEIGHTED), *options).record["scenarios"]
-    assert [row["scenario"] for row in rows[1:]] == [
-        "optimum",
-        "members +0",
-        "members +1",
-        "members +2",
-    ]
-    assert rows[1]["makespan"] == rows[2]["makespan"]
-    assert len(work) == 3
-    assert work[0] <= 40 / 4
-    assert work[1] <= 40 / 2
