@@ -7,7 +7,6 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, cached
 from kassay.reference.model.metrics import Measure, measures
 from kassay.solver.constraints import Constraint
-from kassay.solver.flow.convex_hull import fewest_moves
 from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import CrossRack, Imbalance, Level, Movement, Tolerance
@@ -87,10 +86,6 @@ def fewest_moves_within(
             return 0
     if group.partition_count > limits.within_partitions:
         return None
-    if off_rack_reads is None and measure is Measure.SUM_OF_SQUARES:
-        bounded = fewest_moves(group, imbalance)
-        if bounded is not None and bounded.is_proven:
-            return bounded.value
     levels: list[Level] = [Imbalance(measure, Tolerance(up_to=imbalance))]
     if off_rack_reads is not None:
         levels.append(CrossRack(Tolerance(up_to=off_rack_reads)))

@@ -16,7 +16,6 @@ from kassay.reference.model.group import NO_GENERATION, Group
 from kassay.reference.model.metrics import Measure, load_vector, makespan, sum_of_squares
 from kassay.reference.model.ownership import ownership
 from kassay.reference.model.topic_partitions import NO_PARTITIONS
-from kassay.solver.flow.convex_hull import HullSearch
 from kassay.solver.flow.optimal_flow import optimal_counts
 from kassay.solver.limits import SearchLimits
 from kassay.solver.network.level_network import SQUARES_AND_MOVES, placement_prices
@@ -87,18 +86,10 @@ class _State:
             return fewest, fewest
         if moves == 0:
             return fewest, 0
-        search = HullSearch.of(self.network, self.counts)
-        found = search.within_squares(squares)
-        if found is not None and found.bound == found.point.moves:
-            return fewest, found.point.moves
-        return fewest, self._fewest_moves_by_search(squares)
-
-    def _fewest_moves_by_search(self, squares: int) -> int | None:
-        """Return the fewest moves to at most the given imbalance; None if they are not proven."""
         levels = (Imbalance(Measure.SUM_OF_SQUARES, Tolerance(up_to=squares)), Movement())
         found = solve(self.network.problem.group, levels=levels, limits=_SEARCH_LIMITS)
         is_proven = found.imbalance.value <= squares and found.movement.gap == 0
-        return found.movement.value if is_proven else None
+        return fewest, found.movement.value if is_proven else None
 
 
 def compare_trajectories(

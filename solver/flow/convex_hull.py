@@ -1,7 +1,7 @@
 """Find points on the convex hull of moves and sum of squared loads, for equal weights.
 
 With a price on moves, imbalance and moves together are one convex minimum cost flow. Two
-flows that are optimal at the same price differ by closed chains that conform to the
+flows that are optimal at the same price differ by circuits that conform to the
 difference, and every sum of some of them is optimal too [1]_. Hence all points of an edge
 of the hull follow from its two corners.
 
@@ -11,22 +11,19 @@ References
    decomposition into conformal circuits.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
 
 from kassay.reference.model.errors import InternalError
-from kassay.reference.model.group import Group, cached
 from kassay.solver.flow.convex_flow import ConvexFlow
 from kassay.solver.flow.optimal_flow import optimal_counts
 from kassay.solver.network.level_network import SQUARES_AND_MOVES, LevelNetwork, level_network
-from kassay.solver.network.subscription_network import SubscriptionNetwork, build_network
-from kassay.solver.problem import Ints, Placement, Problem, build_problem
-from kassay.solver.solution import LevelValue
+from kassay.solver.network.subscription_network import SubscriptionNetwork
+from kassay.solver.problem import Ints
 
 MayContinue = Callable[[], bool]
 
@@ -39,51 +36,20 @@ class FlowPoint(NamedTuple):
     counts: Ints
 
 
-@dataclass(frozen=True, slots=True)
-class BoundedPoint:
+class BoundedPoint(NamedTuple):
     """Point (moves, sum of squares) within a limit on one value, and a bound on the other value."""
 
     point: FlowPoint
     bound: int
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
-    """Chain of transfers: arcs with direction +1 or -1, and changes in moves and squared loads."""
+class _Circuit(NamedTuple):
+    """Closed path in the difference of two flows, with changes in moves and squared loads."""
 
-    arcs: tuple[tuple[int, int], ...]
-    moves: int  # increase of the moves
-    squares: int  # increase of the sum of squared loads
-
-
-def _nearest_below(chains: list[Chain], point: FlowPoint, limit: int) -> FlowPoint:
-    """Apply chains to a point, most moves first; skip chains that exceed the limit of moves."""
-    for chain in sorted(chains, key=lambda chain: -chain.moves):
-        if point.moves + chain.moves <= limit:
-            point = with_chain(point, chain)
-    return point
-
-
-def _first_within(chains: list[Chain], point: FlowPoint, limit: int) -> FlowPoint:
-    """Apply chains of transfers to a point until its sum of squares is within a limit.
-
-    The point falls below the limit by as little as possible.
-    """
-    rest = []
-    for chain in sorted(chains, key=lambda chain: chain.squares):
-        if point.squares + chain.squares >= limit:
-            point = with_chain(point, chain)
-        else:
-            rest.append(chain)
-    return point if point.squares <= limit else with_chain(point, rest[-1])
-
-
-def with_chain(point: FlowPoint, chain: Chain) -> FlowPoint:
-    """Apply a chain of transfers to a point on a hull edge, and return the new point."""
-    counts = point.counts.copy()
-    for arc, step in chain.arcs:
-        counts[arc] += step
-    return FlowPoint(point.moves + chain.moves, point.squares + chain.squares, counts)
+    arcs: Ints
+    steps: Ints  # 1, or -1 for an arc with less flow
+    moves: int
+    squares: int
 
 
 _moves, _squares = attrgetter("moves"), attrgetter("squares")
@@ -111,62 +77,25 @@ def fewest_moves_point(network: SubscriptionNetwork, balanced: Ints) -> FlowPoin
 
 
 @dataclass(frozen=True, slots=True)
-class HullSearch:
-    """Search for points of the convex hull by minimum cost flows with a price per move."""
+class ConvexHull:
+    """Lower convex hull of the points (moves, sum of squared loads).
+
+    Minimum cost flows with a price per move find its corners when they are needed.
+    """
 
     arcs: LevelNetwork
     ends: tuple[FlowPoint, FlowPoint]  # fewest moves, minimum sum of squares
+    corners: dict[tuple[int, int], FlowPoint | None] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, network: SubscriptionNetwork, balanced: Ints | None = None) -> "HullSearch":
-        """Find both ends of the hull, and create a search between them.
+    def of(cls, network: SubscriptionNetwork, balanced: Ints | None = None) -> "ConvexHull":
+        """Find both ends of the hull.
 
         ``balanced`` contains optimal counts per arc, if they are known.
         """
         counts = optimal_counts(network) if balanced is None else balanced
         arcs = level_network(network.problem, SQUARES_AND_MOVES, network)
         return cls(arcs, (fewest_moves_point(network, counts), _flow_point(network, counts)))
-
-    @property
-    def network(self) -> SubscriptionNetwork:
-        """Network of the partitions and members."""
-        return self.arcs.network
-
-    def corner_between(self, left: FlowPoint, right: FlowPoint) -> FlowPoint | None:
-        """Return a corner below the line through two points, or None if no corner is below."""
-        moves, squares = right.moves - left.moves, left.squares - right.squares
-        flow = ConvexFlow(self.arcs).cheapest(
-            tuple(zip(SQUARES_AND_MOVES, (moves, squares), strict=True)),
-            *(self.arcs.flow_of(end.counts) for end in self.ends),
-        )
-        if flow is None:
-            raise InternalError("no flow has the loads of a known placement")
-        point = _flow_point(self.network, self.arcs.counts(flow))
-        below = moves * point.squares + squares * point.moves
-        return point if below < moves * left.squares + squares * left.moves else None
-
-    def chains(self, left: FlowPoint, right: FlowPoint) -> list[Chain]:
-        """Decompose the difference of two points on a hull edge into chains of transfers.
-
-        Each sum of some chains gives a point on the edge.
-        """
-        difference = _FlowDifference(self.network, right.counts - left.counts)
-        loads = self.network.loads(left.counts)
-        return [self._effect(left.counts, loads, arcs) for arcs in difference.chains()]
-
-    def _effect(self, counts: Ints, loads: Ints, arcs: list[tuple[int, int]]) -> Chain:
-        moves = 0
-        change: dict[int, int] = {}
-        owned, head = self.network.owned, self.network.head
-        for arc, step in arcs:
-            if step > 0:
-                moves += bool(counts[arc] >= owned[arc]) - 1
-            else:
-                moves += 1 - bool(counts[arc] > owned[arc])
-            member = int(head[arc])
-            change[member] = change.get(member, 0) + step
-        squares = sum(2 * int(loads[at]) * step + step * step for at, step in change.items())
-        return Chain(tuple(arcs), moves, squares)
 
     def within_moves(
         self, limit: int, may_continue: MayContinue = lambda: True
@@ -175,18 +104,11 @@ class HullSearch:
 
         Return None if the limit is too low.
         """
-        found = self._within(
-            self.ends,
-            limit,
-            may_continue,
-            limited=_moves,
-            minimised=_squares,
-            point_on_edge=_nearest_below,
-        )
+        found = self._within(self.ends, limit, may_continue, limited=_moves, minimised=_squares)
         if found is None:
             return None
         # All sums of squares have the parity of the number of partitions.
-        parity = (found.bound - self.network.problem.partition_count) % 2
+        parity = (found.bound - self.arcs.network.problem.partition_count) % 2
         return BoundedPoint(found.point, found.bound + parity)
 
     def within_squares(
@@ -197,12 +119,7 @@ class HullSearch:
         Return None if the limit is too low.
         """
         return self._within(
-            self.ends[::-1],
-            limit,
-            may_continue,
-            limited=_squares,
-            minimised=_moves,
-            point_on_edge=_first_within,
+            self.ends[::-1], limit, may_continue, limited=_squares, minimised=_moves
         )
 
     def _within(
@@ -211,9 +128,8 @@ class HullSearch:
         limit: int,
         may_continue: MayContinue,
         *,
-        limited: Callable[[FlowPoint], int],
-        minimised: Callable[[FlowPoint], int],
-        point_on_edge: Callable[[list[Chain], FlowPoint, int], FlowPoint],
+        limited: Callable[[FlowPoint | _Circuit], int],
+        minimised: Callable[[FlowPoint | _Circuit], int],
     ) -> BoundedPoint | None:
         """Find the hull edge that crosses a limit, and a point on the edge within the limit.
 
@@ -228,172 +144,72 @@ class HullSearch:
         while abs(inside.moves - outside.moves) > 1:
             if not may_continue():
                 return BoundedPoint(inside, bound)
-            left, right = sorted((inside, outside), key=_moves)
-            corner = self.corner_between(left, right)
+            corner = self._corner_between(*sorted((inside, outside), key=_moves))
             base = inside if corner is None else corner
             width = limited(outside) - limited(inside)
             height = minimised(inside) - minimised(outside)
             bound = max(bound, minimised(base) - height * (limit - limited(base)) // width)
             if corner is None:
-                point = point_on_edge(self.chains(left, right), left, limit)
+                # Every sum of circuits is on the edge: add them while the limit permits it.
+                flow, value = self.arcs.flow_of(inside.counts), limited(inside)
+                for circuit in sorted(self._circuits(inside, outside), key=minimised):
+                    if value + limited(circuit) <= limit:
+                        flow[circuit.arcs] += circuit.steps
+                        value += limited(circuit)
+                point = _flow_point(self.arcs.network, self.arcs.counts(flow))
                 return BoundedPoint(point, min(bound, minimised(point)))
             inside, outside = (corner, outside) if limited(corner) <= limit else (inside, corner)
         return BoundedPoint(inside, minimised(inside))
 
+    def _corner_between(self, left: FlowPoint, right: FlowPoint) -> FlowPoint | None:
+        """Return a corner below the line through two points, or None if no corner is below."""
+        key = left.moves, right.moves
+        if key not in self.corners:
+            moves, squares = right.moves - left.moves, left.squares - right.squares
+            flow = ConvexFlow(self.arcs).cheapest(
+                tuple(zip(SQUARES_AND_MOVES, (moves, squares), strict=True)),
+                *(self.arcs.flow_of(end.counts) for end in self.ends),
+            )
+            if flow is None:
+                raise InternalError("no flow has the loads of a known placement")
+            point = _flow_point(self.arcs.network, self.arcs.counts(flow))
+            below = moves * point.squares + squares * point.moves
+            is_below = below < moves * left.squares + squares * left.moves
+            self.corners[key] = point if is_below else None
+        return self.corners[key]
 
-class _FlowDifference:
-    """Difference of two flows, decomposed into chains of transfers."""
+    def _circuits(self, start: FlowPoint, end: FlowPoint) -> Iterator[_Circuit]:
+        """Decompose the difference of two points on a hull edge into circuits.
 
-    def __init__(self, network: SubscriptionNetwork, change: Ints) -> None:
-        arcs = np.flatnonzero(change).tolist()
-        self.left = dict(zip(arcs, np.abs(change[arcs]).tolist(), strict=True))
-        self.load_change = network.loads(change).tolist()
-        tails, heads = network.tail[arcs].tolist(), network.head[arcs].tolist()
-        self.tail = dict(zip(arcs, tails, strict=True))
-        self.head = dict(zip(arcs, heads, strict=True))
-        self.rising: dict[int, list[int]] = {}  # arcs by topic
-        self.falling: dict[int, list[int]] = {}  # arcs by member
-        for arc, is_rising in zip(arcs, (change[arcs] > 0).tolist(), strict=True):
-            if is_rising:
-                self.rising.setdefault(self.tail[arc], []).append(arc)
-            else:
-                self.falling.setdefault(self.head[arc], []).append(arc)
-
-    def chains(self) -> list[list[tuple[int, int]]]:
-        """Decompose the whole difference into chains: open chains first, then closed ones."""
-        found = []
-        for member in sorted(self.falling):
-            while self.load_change[member] < 0:
-                found.append(self._remove(member))
-        for member in sorted(self.falling):
-            while self._last_arc(self.falling[member]) is not None:
-                found.append(self._remove(member))
-        return found
-
-    def _remove(self, member: int) -> list[tuple[int, int]]:
-        chain = self._chain_from(member)
-        for arc, step in chain:
-            self.left[arc] -= 1
-            self.load_change[self.head[arc]] -= step
-        return chain
-
-    def _last_arc(self, arcs: list[int]) -> int | None:
-        """Return the last arc in a list that has a remaining flow difference.
-
-        Remove the arcs after it from the list. Return None if no arc has a difference.
+        On an edge, the load of a member differs by at most one, so that the effects of the circuits
+        add up.
         """
-        while arcs and not self.left[arcs[-1]]:
-            arcs.pop()
-        return arcs[-1] if arcs else None
-
-    def _chain_from(self, start: int) -> list[tuple[int, int]]:
-        """Follow arcs from a member to a member with rising load, or until they form a cycle."""
-        chain: list[tuple[int, int]] = []
-        visited_members: dict[int, int] = {start: 0}
-        visited_topics: dict[int, int] = {}
-        member = start
-        while True:
-            given = self._last_arc(self.falling[member])
-            if given is None:
-                raise InternalError("a difference of two flows is not balanced")
-            topic = self.tail[given]
-            if topic in visited_topics:
-                # Closed at a topic: from its receiving arc to this giving arc.
-                return [*chain[visited_topics[topic] + 1 :], (given, -1)]
-            visited_topics[topic] = len(chain)
-            chain.append((given, -1))
-            received = self._last_arc(self.rising[topic])
-            if received is None:
-                raise InternalError("a difference of two flows is not balanced")
-            chain.append((received, 1))
-            member = self.head[received]
-            if member in visited_members:
-                return chain[visited_members[member] :]
-            if self.load_change[member] > 0 and self.load_change[start] < 0:
-                return chain
-            visited_members[member] = len(chain)
-
-
-# Larger networks take too long for one flow per corner.
-_MAX_ARCS = 40_000
-
-
-@dataclass(frozen=True, slots=True)
-class ConvexHull:
-    """Lower convex hull of the points (moves, sum of squared loads)."""
-
-    network: SubscriptionNetwork
-    corners: tuple[FlowPoint, ...]  # by ascending moves
-    points: dict[int, FlowPoint]  # by moves; each is non-dominated
-
-    def placement(self, moves: int) -> Placement:
-        """Return the placement of the hull point with the given number of moves."""
-        return self.network.place(self.points[moves].counts)
-
-    def min_squares(self, moves: int) -> int:
-        """Return a lower bound on the sum of squared loads for a number of moves."""
-        for left, right in pairwise(self.corners):
-            if left.moves <= moves <= right.moves:
-                drop = (left.squares - right.squares) * (moves - left.moves)
-                return left.squares - drop // (right.moves - left.moves)
-        return self.corners[-1 if moves >= self.corners[-1].moves else 0].squares
-
-
-def convex_hull(problem: Problem, may_continue: MayContinue) -> ConvexHull | None:
-    """Find the convex hull of the frontier of a group with equal weights.
-
-    Return None if the network is too large, or the search may not continue.
-    """
-    search = _hull_search(problem)
-    if search is None:
-        return None
-    corners = {point.moves: point for point in search.ends}
-    points = dict(corners)
-    waiting = [search.ends]
-    while waiting:
-        if not may_continue():
-            return None
-        left, right = waiting.pop()
-        if right.moves <= left.moves + 1:
-            continue
-        corner = search.corner_between(left, right)
-        if corner is not None:
-            corners[corner.moves] = points[corner.moves] = corner
-            waiting += [(left, corner), (corner, right)]
-            continue
-        point = left
-        for chain in search.chains(left, right):
-            point = with_chain(point, chain)
-            points.setdefault(point.moves, point)
-    return ConvexHull(
-        search.network,
-        tuple(corners[moves] for moves in sorted(corners)),
-        {moves: points[moves] for moves in sorted(points)},
-    )
-
-
-def fewest_moves(group: Group, sum_of_squares: int) -> LevelValue | None:
-    """Bound the fewest moves of assignments with at most the given sum of squared loads.
-
-    The value is the number of moves of such an assignment, and the bound is a proven lower bound.
-    Return None if weights differ, if the group is too large, or if there is no such assignment.
-    Capacities are ignored.
-    """
-    search = _search_of(group)
-    weight = group.uniform_weight
-    if search is None or not weight:
-        return None
-    found = search.within_squares(sum_of_squares // weight**2)
-    return None if found is None else LevelValue("movement", found.point.moves, found.bound)
-
-
-@cached
-def _search_of(group: Group) -> HullSearch | None:
-    return _hull_search(build_problem(group)) if group.uniform_weight else None
-
-
-def _hull_search(problem: Problem) -> HullSearch | None:
-    network = build_network(problem)
-    if not problem.partition_count or int(network.max_counts.sum()) > _MAX_ARCS:
-        return None
-    return HullSearch.of(network)
+        flow = self.arcs.flow_of(start.counts)
+        change = self.arcs.flow_of(end.counts) - flow
+        arcs = np.flatnonzero(change)
+        rises = change[arcs] > 0
+        tail = np.where(rises, self.arcs.tail[arcs], self.arcs.head[arcs]).tolist()
+        head = np.where(rises, self.arcs.head[arcs], self.arcs.tail[arcs]).tolist()
+        steps = np.where(rises, 1, -1)
+        # Cost of one more unit, or of one less.
+        moves, squares = (
+            steps * self.arcs.unit_costs([(level, 1)], arcs, flow[arcs] + rises)
+            for level in SQUARES_AND_MOVES[::-1]
+        )
+        leaving: dict[int, list[int]] = {self.arcs.sink: []}
+        for at, units in enumerate(np.abs(change[arcs]).tolist()):
+            leaving.setdefault(tail[at], []).extend([at] * units)
+        for first, waiting in leaving.items():
+            while waiting:
+                path: list[int] = []
+                node, position = first, dict[int, int]()
+                while node not in position:
+                    position[node] = len(path)
+                    path.append(leaving[node].pop())
+                    node = head[path[-1]]
+                for at in path[: position[node]]:
+                    leaving[tail[at]].append(at)
+                used = path[position[node] :]
+                yield _Circuit(
+                    arcs[used], steps[used], int(moves[used].sum()), int(squares[used].sum())
+                )

@@ -20,7 +20,7 @@ from kassay.solver.certificate.certificate import Origin
 from kassay.solver.constraints import Constraint, MaxMoves
 from kassay.solver.evaluation import level_value, load_units, violated
 from kassay.solver.flow.convex_flow import ConvexFlow
-from kassay.solver.flow.convex_hull import HullSearch, fewest_moves_point
+from kassay.solver.flow.convex_hull import ConvexHull, fewest_moves_point
 from kassay.solver.flow.optimal_flow import (
     is_feasible,
     optimal_counts,
@@ -253,7 +253,7 @@ class _LevelFlows:
                 search = None
                 counts = optimal_counts(self._network)
                 if self._network.min_movement(counts) > self._max_moves:
-                    search = HullSearch.of(self._network, counts)
+                    search = ConvexHull.of(self._network, counts)
                     self._imbalance_within_moves(search, first)
                 limit = self._limit(first)
                 if limit is not None and isinstance(second, Movement):
@@ -284,15 +284,15 @@ class _LevelFlows:
         return level.tolerance.limit(min(values)) if values else None
 
     def _squares_within_moves(
-        self, moves: int, *, index: int, search: HullSearch | None = None
+        self, moves: int, *, index: int, search: ConvexHull | None = None
     ) -> None:
         """Minimise the sum of squares of a level within a limit on moves."""
-        found = (search or HullSearch.of(self._network)).within_moves(moves, self.may_start)
+        found = (search or ConvexHull.of(self._network)).within_moves(moves, self.may_start)
         if found is not None:
             self.found.placements.append(self._network.place(found.point.counts))
             self.found.bounds[index] = found.bound * self._weight**2, Origin.FLOW
 
-    def _imbalance_within_moves(self, search: HullSearch, first: Imbalance) -> None:
+    def _imbalance_within_moves(self, search: ConvexHull, first: Imbalance) -> None:
         """Minimise the imbalance within the limit on moves."""
         bound = self.found.bounds[0]
         self._squares_within_moves(self._max_moves, index=0, search=search)
@@ -301,7 +301,7 @@ class _LevelFlows:
         if first.measure is Measure.MAKESPAN:
             self._makespan_within_moves(search)
 
-    def _makespan_within_moves(self, search: HullSearch) -> None:
+    def _makespan_within_moves(self, search: ConvexHull) -> None:
         """Find the minimum makespan within the limit on moves, by bisection."""
         network = self._network
         fewest, balanced = (end.counts for end in search.ends)
@@ -322,13 +322,13 @@ class _LevelFlows:
         first: Imbalance,
         second: Movement,
         counts: Ints,
-        search: HullSearch | None,
+        search: ConvexHull | None,
     ) -> None:
         """Minimise moves within a limit on the imbalance."""
         if not isinstance(second.cost, MovementCost) or first.measure is Measure.LEXIMAX:
             return
         if first.measure is Measure.SUM_OF_SQUARES:
-            search = search or HullSearch.of(self._network, counts)
+            search = search or ConvexHull.of(self._network, counts)
             found = search.within_squares(limit // self._weight**2, self.may_start)
             if found is None:
                 return

@@ -6,7 +6,6 @@ equal weights, network flows give the points on the convex hull without further 
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InternalError, UsageError
@@ -17,6 +16,7 @@ from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.bounds.counting import level_bound, makespan_bound_within
 from kassay.solver.constraints import Constraint, MaxMoves, check_constraints, group_constraints
 from kassay.solver.evaluation import level_value, violated
+from kassay.solver.flow.convex_hull import ConvexHull, FlowPoint
 from kassay.solver.frontier.frontier_points import (
     Frontier,
     FrontierPoint,
@@ -27,15 +27,15 @@ from kassay.solver.frontier.frontier_points import (
 from kassay.solver.initial_solutions import keep_owned, within_pins
 from kassay.solver.lexicographic.load_searches import heaviest_moved
 from kassay.solver.limits import SearchBudget, SearchLimits
+from kassay.solver.network.subscription_network import build_network
 from kassay.solver.number_ranges import Arithmetic
 from kassay.solver.objective import Imbalance, Movement, default_levels
 from kassay.solver.problem import Placement, Problem, build_problem
 from kassay.solver.solution import LevelValue, Solution
 from kassay.solver.solve import solve
 
-if TYPE_CHECKING:
-    from kassay.solver.flow.convex_hull import ConvexHull
-
+_MAX_ARCS = 40_000
+"""Maximum total capacity of the members; larger networks take too long for a flow per corner."""
 _OPTIMUM_SHARE, _FEWEST_SHARE = 0.4, 0.25
 """Shares of the work left for the two ends of the frontier."""
 _BEAMS = ((8, 500), (50, 40))
@@ -125,7 +125,7 @@ class _FrontierSearch:
     problem: Problem
     level: Imbalance
     constraints: tuple[Constraint, ...]
-    hull: "ConvexHull | None"
+    hull: ConvexHull | None
     budget: SearchBudget
     fewest: LevelValue = field(init=False)
     lowest: int = field(init=False)
@@ -139,9 +139,9 @@ class _FrontierSearch:
         """Find both ends of the frontier, then the points between them."""
         measure = self.level.measure
         if self.hull is not None:
-            bottom, top = (self._hull_point(self.hull.corners[at].moves) for at in (0, -1))
-            self._start(bottom)
-            self._add_end(top)
+            bottom, top = self.hull.ends
+            self._start(self._hull_point(self.hull, bottom))
+            self._add_end(self._hull_point(self.hull, top))
         else:
             unmoved = self._without_moves()
             if unmoved is not None:
@@ -250,8 +250,7 @@ class _FrontierSearch:
         for number, count in enumerate(order):
             most = self.fewest.value + count
             if self.hull is not None:
-                self._add(self._hull_point(max(one for one in self.hull.points if one <= most)))
-                self._raise_bound(count, self._hull_bound(most))
+                self._add_within(self.hull, count, most)
             self._raise_bound(count, self._counted_bound(count))
             if self._is_proven(count):
                 continue
@@ -352,21 +351,20 @@ class _FrontierSearch:
         # The sum of squares has the parity of the sum of loads, which is fixed.
         return 2 * max(1, group.common_weight or 0) ** 2
 
-    def _hull_point(self, moves: int) -> FrontierPoint:
-        if self.hull is None:
-            raise InternalError("the group has no convex hull")
-        placement = self.hull.placement(moves)
-        squares = sum(load**2 for load in self.problem.loads(placement))
-        return FrontierPoint(
-            LevelValue(Movement.name, moves, moves),
-            LevelValue(self.level.name, squares, squares),
-            self.problem.to_assignment(placement),
-        )
+    def _add_within(self, hull: ConvexHull, count: int, most: int) -> None:
+        """Add the point of the hull within ``most`` moves, and its bound."""
+        found = hull.within_moves(most, lambda: not self.budget.limits.is_stopped)
+        if found is not None:
+            self._add(self._hull_point(hull, found.point))
+            self._raise_bound(count, found.bound * int(self.problem.weight[0]) ** 2)
 
-    def _hull_bound(self, moves: int) -> int:
-        if self.hull is None:
-            raise InternalError("the group has no convex hull")
-        return self.hull.min_squares(moves) * int(self.problem.weight[0]) ** 2
+    def _hull_point(self, hull: ConvexHull, point: FlowPoint) -> FrontierPoint:
+        squares = point.squares * int(self.problem.weight[0]) ** 2
+        return FrontierPoint(
+            LevelValue(Movement.name, point.moves, point.moves),
+            LevelValue(self.level.name, squares, squares),
+            self.problem.to_assignment(hull.arcs.network.place(point.counts)),
+        )
 
     def _solve(
         self,
@@ -390,14 +388,13 @@ class _FrontierSearch:
 
 def _hull(
     problem: Problem, measure: Measure, rules: Sequence[Constraint], budget: SearchBudget
-) -> "ConvexHull | None":
+) -> ConvexHull | None:
     """Find the convex hull of the frontier by network flows, if all weights are equal."""
     if rules or measure is not Measure.SUM_OF_SQUARES or not budget.has_work:
         return None
     squares, weight = problem.total**2, problem.group.uniform_weight
     if not problem.partition_count or not weight or not Arithmetic.INT64.represents(squares):
         return None
-    # Imported here: only equal weights need OR-Tools' flows.
-    from kassay.solver.flow.convex_hull import convex_hull  # noqa: PLC0415
-
-    return convex_hull(problem, lambda: not budget.limits.is_stopped)
+    network = build_network(problem)
+    is_small = int(network.max_counts.sum()) <= _MAX_ARCS
+    return ConvexHull.of(network) if is_small else None
