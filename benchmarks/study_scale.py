@@ -20,7 +20,6 @@ import pyarrow.parquet as pq
 from benchmarks.memory import peak_memory, sampled_peak
 from benchmarks.timing import Timing, print_json, print_table, run_alone
 from kassay.experiments.comparison.optimum import LIMITS
-from kassay.experiments.counterexamples.worst_groups import example_groups
 from kassay.experiments.report.study_report import render
 from kassay.experiments.spark.output_files import CASES_FOLDER, new_run
 from kassay.experiments.spark.session import spark_session
@@ -151,8 +150,7 @@ def _manifest(described: dict[str, object], rows: dict[str, int]) -> dict[str, o
 def _report(directory: Path) -> tuple[float, int]:
     """Render the report of a study; return the run time in seconds and the memory in MB."""
     start = time.perf_counter()
-    results = load_summary(directory)
-    report = render(results, example_groups(results))
+    report = render(load_summary(directory))
     (directory / "report.html").write_text(report.html, encoding="utf-8")
     return time.perf_counter() - start, peak_memory()
 

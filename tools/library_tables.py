@@ -55,25 +55,25 @@ def _order(name: str) -> tuple[int, str, tuple[int, ...]]:
 
 
 def _results(found: AssignorSummary) -> dict[str, str]:
-    invalid, crashed = found.invalid or 0, found.crashed or 0
-    moves, per_owned = found.with_unnecessary_moves, found.unnecessary_moves_per_owned
+    sums, moves = found.sums, found.with_unnecessary_moves
+    others = sums["failed"] - sums["invalid"] - sums["crashed"]
     return {
-        "groups": _count(found.groups),
-        "with a result": _count(found.answered),
+        "groups": _count(sums["groups"]),
+        "with a result": _count(sums["answered"]),
         "misses the minimum imbalance": found.missed.percent_with_interval,
         "excess: mean, %": short_number(found.mean_excess),
-        "largest, %": short_number(found.largest_excess),
-        "largest, partitions": short_number(found.largest_excess_units),
+        "largest, %": short_number(found.largest_excess_percent),
+        "largest, partitions": short_number(found.largest_excess),
         "groups with owned partitions": _count(moves.total),
         "with unnecessary moves": moves.percent_with_interval,
-        "unnecessary moves per rebalance": short_number(found.unnecessary_moves_per_rebalance),
+        "unnecessary moves per rebalance": short_number(found.ratio("unnecessary_moves", "known")),
         "unnecessary moves per owned partition, %": short_number(
-            None if per_owned is None else 100 * per_owned
+            found.ratio("unnecessary_moves", "owned_partitions", 100)
         ),
-        "invalid": _count(invalid),
-        "hangs": _count(found.nonterminating),
-        "crashes": _count(crashed),
-        "other failures": _count(found.failed - invalid - crashed),
+        "invalid": _count(sums["invalid"]),
+        "hangs": _count(sums["nonterminating"]),
+        "crashes": _count(sums["crashed"]),
+        "other failures": _count(others),
     }
 
 
@@ -91,7 +91,7 @@ def _by_subscriptions(equal: AssignorSummary, mixed: AssignorSummary) -> dict[st
         },
         **{
             f"unnecessary moves per rebalance: {kind}": short_number(
-                one.unnecessary_moves_per_rebalance
+                one.ratio("unnecessary_moves", "known")
             )
             for kind, one in kinds
         },

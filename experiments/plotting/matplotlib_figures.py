@@ -159,8 +159,6 @@ def draw_scenarios(
 
 
 INK, MUTED, RULE = "#1f2328", "#57606a", "#d8dee4"
-# Lightness falls from step to step, so that the order survives print and colour blindness.
-STEPS = ("#e6ebf0", "#f8d9a0", "#eda24e", "#c75b2b", "#74240f", "#24292f")
 # Okabe and Ito's colours except yellow, which is too light on white paper. Dashes distinguish
 # the lines without colour.
 _LINE_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#8a6d00", "#000000")
@@ -207,31 +205,18 @@ class Plot:
 def dot_plot(table: "pd.DataFrame", colours: Mapping[str, str], *, label: str) -> str:
     """Draw proportions as dots with confidence intervals, one row per assignor.
 
-    The columns of the table are ``assignor``, ``series``, and the fractions ``share``, ``low``
-    and ``high``, from 0 to 1. Proportions without interval have None.
+    The columns of the table are ``assignor``, ``subscriptions``, and the fractions ``share``,
+    ``low`` and ``high``, from 0 to 1. Proportions without interval have None.
     """
     names = list(dict.fromkeys(table["assignor"]))
     with _row_figure(0.3 * len(names) + 0.5) as (figure, axes):
         for place, (series, colour) in enumerate(colours.items()):
-            rows = table[(table["series"] == series) & table["share"].notna()]
+            rows = table[(table["subscriptions"] == series) & table["share"].notna()]
             y = [names.index(name) + 0.3 * (place - 0.5) for name in rows["assignor"]]
             low, high = (rows[end].astype(float) for end in ("low", "high"))
             axes.hlines(y, low, high, color=colour, alpha=0.35, linewidth=3)
             axes.plot(rows["share"].astype(float), y, "os"[place], color=colour, markersize=4.5)
         _label_rows(axes, names)
-        return svg_of(figure, label)
-
-
-def stacked_bars(counts: "pd.DataFrame", *, label: str) -> str:
-    """Draw one stacked bar per table row, with counts as percentages of the row's sum."""
-    shares = counts.div(counts.sum(axis=1), axis=0)
-    with _row_figure(0.215 * len(counts) + 0.5) as (figure, axes):
-        left = [0.0] * len(counts)
-        for colour, column in zip(STEPS, counts.columns, strict=True):
-            widths = shares[column].tolist()
-            axes.barh(range(len(counts)), widths, left=left, height=0.72, color=colour)
-            left = [start + width for start, width in zip(left, widths, strict=True)]
-        _label_rows(axes, list(counts.index))
         return svg_of(figure, label)
 
 
@@ -252,17 +237,16 @@ def cumulative_shares(
     *,
     label: str,
     xlabel: str,
-    scale: str,
     ticks: Sequence[float],
 ) -> str:
     """Draw cumulative proportions as step functions, one line per assignor.
 
-    ``scale`` is matplotlib's name of the x scale. The x axis begins at the first tick.
+    The logarithmic x axis begins at the first tick.
     """
     with _line_figure(_WIDTH, 3.4) as (figure, axes):
         for place, (name, (x, y)) in enumerate(series.items()):
             axes.step(x, y, where="post", label=name, linewidth=1.6, **_line_style(place))
-        axes.set_xscale(scale)
+        axes.set_xscale("log")
         top = max([ticks[1], *(value for x, _ in series.values() for value in x)])
         axes.set_xlim(ticks[0], top)
         shown = [tick for tick in ticks if tick <= top]

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import pandas as pd
 from scipy.stats import binomtest
@@ -10,13 +10,7 @@ from scipy.stats import binomtest
 from kassay.experiments.plotting.page_templates import digits_in_groups
 from kassay.experiments.report.report_table import ReportTable, short_number
 from kassay.experiments.study.result_statistics import CONFIDENCE
-from kassay.experiments.study.tables import (
-    APART,
-    GENERATED,
-    SumColumn,
-    assignors_of,
-    families_of,
-)
+from kassay.experiments.study.tables import APART, GENERATED, assignors_of, families_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +19,8 @@ class Proportion:
 
     Examples
     --------
-    >>> Proportion(45, 50).percent
-    '90\xa0%'
-    >>> low, high = Proportion(45, 50).interval
-    >>> round(low, 3), round(high, 3)
-    (0.786, 0.957)
+    >>> Proportion(45, 50).percent_with_interval, Proportion(900, 1000).percent_of_total
+    ('90\xa0% (78.6 to 95.7)', '90\xa0% of 1,000')
     """
 
     count: int
@@ -38,30 +29,24 @@ class Proportion:
 
     @property
     def value(self) -> float | None:
-        """Return the proportion, from 0 to 1, or None if the total is 0."""
+        """Proportion, from 0 to 1, or None if the total is 0."""
         return self.count / self.total if self.total else None
 
     @property
     def percent(self) -> str:
-        """Format the proportion in per cent. Only exact values appear as 0 % or 100 %."""
+        """Proportion in per cent. Only exact values appear as 0 % or 100 %."""
         if not self.total:
             return "–"
         return _percent_text(100 * self.count / self.total, self._decimals) + "\u00a0%"
 
     @property
     def percent_of_total(self) -> str:
-        r"""Format the proportion in per cent, with the number of groups that it refers to.
-
-        Examples
-        --------
-        >>> Proportion(900, 1000).percent_of_total
-        '90\xa0% of 1,000'
-        """
+        """Proportion in per cent, with the number of groups that it refers to."""
         return f"{self.percent} of {self.total:,}" if self.total else self.percent
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Return Wilson's 95 % confidence interval, or None if the groups are not a sample."""
+        """Wilson's 95 % confidence interval, or None if the groups are not a sample."""
         if not self.total or not self.is_sample:
             return None
         found = binomtest(self.count, self.total).proportion_ci(CONFIDENCE, method="wilson")
@@ -69,19 +54,13 @@ class Proportion:
 
     @property
     def percent_with_interval(self) -> str:
-        r"""Format the proportion and its confidence interval in per cent.
-
-        Examples
-        --------
-        >>> Proportion(45, 50).percent_with_interval
-        '90\xa0% (78.6 to 95.7)'
-        """
+        """Proportion and its confidence interval in per cent."""
         text = self.interval_text
         return self.percent if text is None else f"{self.percent} ({text})"
 
     @property
     def interval_text(self) -> str | None:
-        """Format the ends of the confidence interval in per cent, or return None without one."""
+        """Ends of the confidence interval in per cent, or None without one."""
         if self.interval is None:
             return None
         decimals = self._decimals
@@ -103,61 +82,62 @@ def _percent_text(percent: float, decimals: int) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class AssignorSummary:
-    """Aggregated results of an assignor on the groups of one scope with a proven optimum.
+    """Results of an assignor on groups with a proven optimum.
 
     An assignor has no result on the groups on which it fails or does not terminate. They are in
-    no other category. The measures of moves refer to the groups with owned partitions.
+    no other category. The values of moves refer to the groups with owned partitions.
 
     Parameters
     ----------
-    groups, answered
-        Groups, and groups on which the assignor has a result.
-    minimum_imbalance
-        Groups with minimum imbalance, of all groups.
-    missed, missed_maximum
-        Of the groups with a result, groups with a sum of squared loads above its minimum, and
-        groups with a maximum load above its minimum. With weights, both numbers are equal and
-        refer to the maximum load.
-    mean_excess, largest_excess
-        Excess of the maximum load over its minimum, in per cent of the minimum.
-    largest_excess_units
+    sums
+        Sums of the columns of the table ``outcomes``, which `study_summary` defines.
+    is_sample
+        Whether the groups are a sample, so that shares have an interval.
+    largest_excess
         Largest excess of the maximum load in partitions or units of weight.
-    excess_ppm, owned_partitions, moves, unnecessary_moves
-        Sums: the excess in millionths of the minimum, and partitions of the groups in
-        `with_unnecessary_moves`.
-    unnecessary_moves_per_rebalance, unnecessary_moves_per_owned
-        Unnecessary moves per rebalance, and per owned partition.
-    failed
-        Groups on which the assignor has no result although it terminates.
-    invalid, crashed
-        Failed groups with an invalid assignment, and failed groups on which a signal ended the
-        process of the assignor. None if an earlier version of kassay wrote the summary.
+    largest_excess_percent
+        Largest excess in per cent of the minimum.
     """
 
-    groups: int
-    answered: int
-    minimum_imbalance: Proportion
-    missed: Proportion
-    missed_maximum: Proportion
-    mean_excess: float | None
-    largest_excess: float | None
-    largest_excess_units: int | None
-    with_unnecessary_moves: Proportion
-    excess_ppm: int
-    owned_partitions: int
-    moves: int
-    unnecessary_moves: int
-    unnecessary_moves_per_rebalance: float | None
-    unnecessary_moves_per_owned: float | None
-    nonterminating: int
-    failed: int
-    invalid: int | None
-    crashed: int | None
+    sums: Mapping[str, int]
+    is_sample: bool
+    largest_excess: int | None
+    largest_excess_percent: float | None
+
+    @property
+    def minimum_imbalance(self) -> Proportion:
+        """Groups with minimum imbalance, of all groups."""
+        reached = self.sums["answered"] - self.sums["missed"]
+        return Proportion(reached, self.sums["groups"], self.is_sample)
+
+    @property
+    def missed(self) -> Proportion:
+        """Groups above the minimum imbalance (with weights: maximum load), of those answered."""
+        return Proportion(self.sums["missed"], self.sums["answered"], self.is_sample)
+
+    @property
+    def missed_maximum(self) -> Proportion:
+        """Groups above the minimum of the maximum load, of those answered."""
+        return Proportion(self.sums["missed_maximum"], self.sums["answered"], self.is_sample)
+
+    @property
+    def with_unnecessary_moves(self) -> Proportion:
+        """Groups with unnecessary moves, of those in which their number is known."""
+        return Proportion(self.sums["wasteful"], self.sums["known"], self.is_sample)
+
+    @property
+    def mean_excess(self) -> float | None:
+        """Mean excess of the maximum load over its minimum, in per cent of the minimum."""
+        return self.ratio("excess_ppm", "answered", 1e-4)
+
+    def ratio(self, column: str, per: str, factor: float = 1) -> float | None:
+        """Divide two sums, or return None if the divisor is 0."""
+        return factor * self.sums[column] / self.sums[per] if self.sums[per] else None
 
 
-_LARGEST = (SumColumn.LARGEST_EXCESS, SumColumn.LARGEST_EXCESS_PPM)
+_LARGEST = ["largest_excess", "largest_excess_ppm"]
 
 
 def scope_rows(rows: pd.DataFrame, scope: str) -> pd.DataFrame:
@@ -174,56 +154,28 @@ def main_scope(outcomes: pd.DataFrame) -> str:
 def summarise_rows(outcomes: pd.DataFrame) -> AssignorSummary:
     """Sum the outcome counts of several table rows into one summary."""
     keys = ["family", "scope", "mixed", "assignor", *_LARGEST]
-    sums = {
-        str(name): int(total)
-        for name, total in outcomes.drop(columns=keys, errors="ignore").sum().items()
-    }
-    is_sample = set(outcomes["scope"]) <= {GENERATED, APART["weights"], APART["racks"]}
-    units, largest = (outcomes[name].max() for name in _LARGEST)
-    answered, known, extra = (
-        sums[SumColumn.ANSWERED],
-        sums[SumColumn.KNOWN],
-        sums[SumColumn.UNNECESSARY_MOVES],
-    )
-
-    def share(count: int, total: int) -> Proportion:
-        return Proportion(count, total, is_sample)
-
+    sums = outcomes.drop(columns=keys, errors="ignore").sum()
+    units, ppm = (None if pd.isna(one) else int(one) for one in outcomes[_LARGEST].max())
     return AssignorSummary(
-        groups=sums[SumColumn.GROUPS],
-        answered=answered,
-        minimum_imbalance=share(answered - sums[SumColumn.MISSED], sums[SumColumn.GROUPS]),
-        missed=share(sums[SumColumn.MISSED], answered),
-        missed_maximum=share(sums[SumColumn.MISSED_MAXIMUM], answered),
-        mean_excess=_ratio(sums[SumColumn.EXCESS_PPM] / 10_000, answered),
-        largest_excess=None if pd.isna(largest) else int(largest) / 10_000,
-        largest_excess_units=None if pd.isna(units) else int(units),
-        with_unnecessary_moves=share(sums[SumColumn.WASTEFUL], known),
-        excess_ppm=sums[SumColumn.EXCESS_PPM],
-        owned_partitions=sums[SumColumn.OWNED_PARTITIONS],
-        moves=sums[SumColumn.MOVES],
-        unnecessary_moves=extra,
-        unnecessary_moves_per_rebalance=_ratio(extra, known),
-        unnecessary_moves_per_owned=_ratio(extra, sums[SumColumn.OWNED_PARTITIONS]),
-        nonterminating=sums[SumColumn.NONTERMINATING],
-        failed=sums[SumColumn.FAILED],
-        invalid=sums.get(SumColumn.INVALID),
-        crashed=sums.get(SumColumn.CRASHED),
+        sums={str(name): int(total) for name, total in sums.items()},
+        is_sample=set(outcomes["scope"]) <= {GENERATED, APART["weights"], APART["racks"]},
+        largest_excess=units,
+        largest_excess_percent=None if ppm is None else ppm / 10_000,
     )
 
 
-def _ratio(value: float, total: int) -> float | None:
-    return value / total if total else None
+Summaries = dict[str, AssignorSummary]
+"""Results by assignor."""
+Halves = Mapping[str, tuple[AssignorSummary, AssignorSummary]]
+"""Results on the groups with equal and with mixed subscriptions, by assignor."""
 
 
-def by_assignor(outcomes: pd.DataFrame, names: Sequence[str]) -> dict[str, AssignorSummary]:
+def by_assignor(outcomes: pd.DataFrame, names: Sequence[str]) -> Summaries:
     """Summarise the outcome counts of each assignor."""
     return {name: summarise_rows(outcomes[outcomes["assignor"] == name]) for name in names}
 
 
-def by_subscriptions(
-    outcomes: pd.DataFrame, names: Sequence[str]
-) -> dict[str, tuple[AssignorSummary, AssignorSummary]]:
+def by_subscriptions(outcomes: pd.DataFrame, names: Sequence[str]) -> Halves:
     """Summarise each assignor twice: on groups with equal and with mixed subscriptions."""
     equal, mixed = (
         by_assignor(outcomes[outcomes["mixed"] == flag], names) for flag in (False, True)
@@ -231,7 +183,7 @@ def by_subscriptions(
     return {name: (equal[name], mixed[name]) for name in names}
 
 
-def by_scope(outcomes: pd.DataFrame) -> dict[str, dict[str, AssignorSummary]]:
+def by_scope(outcomes: pd.DataFrame) -> dict[str, Summaries]:
     """Summarise each assignor per scope; the scope of the totals is first."""
     main = main_scope(outcomes)
     order = (main, *(scope for scope in (GENERATED, *APART.values()) if scope != main))
@@ -243,7 +195,7 @@ def by_scope(outcomes: pd.DataFrame) -> dict[str, dict[str, AssignorSummary]]:
     }
 
 
-def by_family(outcomes: pd.DataFrame) -> dict[str, dict[str, AssignorSummary]]:
+def by_family(outcomes: pd.DataFrame) -> dict[str, Summaries]:
     """Summarise the outcome counts of each family and assignor."""
     names = assignors_of(outcomes["assignor"])
     return {
@@ -252,49 +204,71 @@ def by_family(outcomes: pd.DataFrame) -> dict[str, dict[str, AssignorSummary]]:
     }
 
 
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{short_number(value)}\u00a0%"
+
+
 _SQUARES = "sum of squares above the minimum"
 _COLUMNS: dict[str, Callable[[AssignorSummary], object]] = {
-    "groups": lambda found: found.groups,
+    "groups": lambda found: found.sums["groups"],
     "mean excess of the maximum load": lambda found: _percent(found.mean_excess),
     "maximum load above the minimum": lambda found: found.missed_maximum.percent_with_interval,
     "unnecessary moves per rebalance": lambda found: short_number(
-        found.unnecessary_moves_per_rebalance
+        found.ratio("unnecessary_moves", "known")
     ),
     "with unnecessary moves": lambda found: found.with_unnecessary_moves.percent_with_interval,
-    "does not terminate": lambda found: found.nonterminating,
-    "fails": lambda found: found.failed,
-    # A page shows the columns above; the CSV file also has those below.
-    "with a result": lambda found: found.answered,
-    "largest excess": lambda found: _percent(found.largest_excess),
+    "does not terminate": lambda found: found.sums["nonterminating"],
+    "fails": lambda found: found.sums["failed"],
+    # A page shows the columns above. The sums of the others are in the CSV file.
+    "with a result": lambda found: found.sums["answered"],
+    "largest excess": lambda found: _percent(found.largest_excess_percent),
     "unnecessary moves per owned partition": lambda found: _percent(
-        found.unnecessary_moves_per_owned, 100
+        found.ratio("unnecessary_moves", "owned_partitions", 100)
     ),
     _SQUARES: lambda found: found.missed.percent_with_interval,
-    "groups with owned partitions": lambda found: found.with_unnecessary_moves.total,
+    "groups with owned partitions": lambda found: found.sums["known"],
 }
 _SUBSCRIPTIONS = ("equal", "mixed")
 
 
-def assignor_table(scope: str, summaries: Mapping[str, AssignorSummary]) -> ReportTable:
+def _cells(
+    summary: AssignorSummary, columns: Iterable[str] = _COLUMNS, *, blank: Collection[str] = ()
+) -> Iterator[str]:
+    for column in columns:
+        value = "–" if column in blank else _COLUMNS[column](summary)
+        yield digits_in_groups(value) if isinstance(value, int) else str(value)
+
+
+_CSV_SUMS = (
+    *("groups", "answered", "nonterminating", "failed", "missed", "missed_maximum"),
+    *("excess_ppm", "known", "wasteful", "owned_partitions", "moves", "unnecessary_moves"),
+)
+"""Sums in the CSV files of the tables."""
+
+
+def _csv_row(summary: AssignorSummary, **keys: str) -> dict[str, object]:
+    return {**keys, **{name: summary.sums[name] for name in _CSV_SUMS}}
+
+
+def assignor_table(scope: str, summaries: Summaries) -> ReportTable:
     """Create the table of results per assignor on the groups of one scope.
 
     The sums of squares of groups with weights are not minimised, so their column is missing.
     """
     hidden = {_SQUARES} if scope == APART["weights"] else set()
     columns = [title for title in _COLUMNS if title not in hidden]
-    data = [{"assignor": name, **_csv_columns(summary)} for name, summary in summaries.items()]
     return ReportTable.of(
         "assignors" if scope not in APART.values() else f"assignors-{scope.replace(' ', '-')}",
         ("assignor", *columns),
         ((name, *_cells(summary, columns)) for name, summary in summaries.items()),
-        data=data,
+        data=[
+            _csv_row(summary, assignor=name) | {"largest_excess_%": summary.largest_excess_percent}
+            for name, summary in summaries.items()
+        ],
     )
 
 
-def headline_table(
-    summaries: Mapping[str, AssignorSummary],
-    by_subscriptions: Mapping[str, tuple[AssignorSummary, AssignorSummary]],
-) -> ReportTable:
+def headline_table(summaries: Summaries, halves: Halves) -> ReportTable:
     """Create the short table in practical units, with the numbers of groups of each value.
 
     The cells of the CSV file are those of the table.
@@ -308,42 +282,38 @@ def headline_table(
     rows = []
     for name, summary in summaries.items():
         cells = [name]
-        for found in by_subscriptions[name]:
-            share = found.missed_maximum.value
-            cells += [str(found.answered), short_number(found.mean_excess)]
-            cells += [short_number(None if share is None else 100 * share)]
-        owned = summary.unnecessary_moves_per_owned
-        cells += [str(summary.with_unnecessary_moves.total)]
-        cells += [short_number(summary.unnecessary_moves_per_rebalance)]
-        cells += [short_number(None if owned is None else 100 * owned)]
+        for found in halves[name]:
+            cells += [str(found.sums["answered"]), short_number(found.mean_excess)]
+            cells += [short_number(found.ratio("missed_maximum", "answered", 100))]
+        cells += [str(summary.sums["known"])]
+        cells += [short_number(summary.ratio("unnecessary_moves", "known"))]
+        cells += [short_number(summary.ratio("unnecessary_moves", "owned_partitions", 100))]
         rows.append(tuple(cells))
     return ReportTable.of("headline", columns, rows)
 
 
-def subscriptions_table(
-    summaries: Mapping[str, tuple[AssignorSummary, AssignorSummary]],
-) -> ReportTable:
+def subscriptions_table(halves: Halves) -> ReportTable:
     """Create the table of results per assignor, for equal and for mixed subscriptions."""
-    pairs = [
+    found = [
         (name, kind, summary)
-        for name, both in summaries.items()
+        for name, both in halves.items()
         for kind, summary in zip(_SUBSCRIPTIONS, both, strict=True)
-        if summary.groups
-    ]
-    data = [
-        {"assignor": name, "subscriptions": kind, **_csv_columns(summary)}
-        for name, kind, summary in pairs
+        if summary.sums["groups"]
     ]
     return ReportTable.of(
         "assignors-by-subscriptions",
         ("assignor", "subscriptions", *_COLUMNS),
-        ((name, kind, *_cells(summary)) for name, kind, summary in pairs),
-        data=data,
+        ((name, kind, *_cells(summary)) for name, kind, summary in found),
+        data=[
+            _csv_row(summary, assignor=name, subscriptions=kind)
+            | {"largest_excess_%": summary.largest_excess_percent}
+            for name, kind, summary in found
+        ],
     )
 
 
 def family_results(
-    summaries: Mapping[str, Mapping[str, AssignorSummary]],
+    families: Mapping[str, Summaries],
     counted: pd.DataFrame,
     compared: Sequence[str],
     *,
@@ -357,12 +327,12 @@ def family_results(
     digests = dict(zip(counted["family"], counted["sha256"], strict=True))
     rows = [
         (family, name, summary)
-        for family, own in summaries.items()
+        for family, own in families.items()
         for name, summary in own.items()
-        if summary.groups
+        if summary.sums["groups"]
     ]
     data = [
-        {"family": family, "assignor": name, **_sums(summary), "sha256": digests.get(family)}
+        _csv_row(summary, family=family, assignor=name) | {"sha256": digests.get(family)}
         for family, name, summary in rows
     ]
     cells = (
@@ -374,47 +344,14 @@ def family_results(
     return ReportTable.of("results-by-family", columns, cells, data=data)
 
 
-def _sums(summary: AssignorSummary) -> dict[str, int]:
-    return {
-        "groups": summary.groups,
-        "answered": summary.answered,
-        "nonterminating": summary.nonterminating,
-        "failed": summary.failed,
-        "missed": summary.missed.count,
-        "missed_maximum": summary.missed_maximum.count,
-        "excess_ppm": summary.excess_ppm,
-        "known": summary.with_unnecessary_moves.total,
-        "wasteful": summary.with_unnecessary_moves.count,
-        "owned_partitions": summary.owned_partitions,
-        "moves": summary.moves,
-        "unnecessary_moves": summary.unnecessary_moves,
-    }
-
-
-def _csv_columns(summary: AssignorSummary) -> dict[str, object]:
-    """Return the CSV columns of a summary: counts and interval of each proportion."""
-    columns: dict[str, object] = {}
-    for name, value in asdict(summary).items():
-        share = getattr(summary, name)
-        if not isinstance(share, Proportion):
-            columns[name] = value
-            continue
-        columns |= {f"{name}_count": share.count, f"{name}_total": share.total}
-        low, high = share.interval or (None, None)
-        columns |= {f"{name}_low": low, f"{name}_high": high}
-    return columns
-
-
-def _cells(
-    summary: AssignorSummary, columns: Iterable[str] = _COLUMNS, *, blank: Collection[str] = ()
-) -> Iterator[str]:
-    for column in columns:
-        value = "–" if column in blank else _COLUMNS[column](summary)
-        yield digits_in_groups(value) if isinstance(value, int) else str(value)
-
-
-def _percent(value: float | None, factor: float = 1) -> str:
-    return "–" if value is None else f"{short_number(factor * value)}\u00a0%"
+def share_grid(name: str, families: Mapping[str, Summaries], field: str) -> ReportTable:
+    """Create a table of one share per family (row) and assignor (column)."""
+    columns = tuple(next(iter(families.values()), {}))
+    rows = (
+        (family, *(getattr(summaries[one], field).percent_of_total for one in columns))
+        for family, summaries in families.items()
+    )
+    return ReportTable.of(name, ("family", *columns), rows)
 
 
 _COUNTS = {
@@ -460,17 +397,9 @@ def _value_text(value: object) -> str:
 def family_table(counted: pd.DataFrame, families: Iterable[Mapping[str, object]]) -> ReportTable:
     """Create the table of the families: numbers of groups, and parameters."""
     counts = counted.set_index("family")
-    table = pd.DataFrame(
-        [
-            (
-                name,
-                *(int(counts[column].get(name, 0)) for column in _COUNTS),
-                describe_family(family),
-            )
-            for family in families
-            for name in (str(family["name"]),)
-        ],
-        columns=["family", *_COUNTS.values(), "parameters"],
-    )
-    rows = [tuple(map(str, row)) for row in table.to_numpy()]
-    return ReportTable.of("families", table.columns, rows)
+    rows = []
+    for family in families:
+        name = str(family["name"])
+        numbers = (str(int(counts[column].get(name, 0))) for column in _COUNTS)
+        rows.append((name, *numbers, describe_family(family)))
+    return ReportTable.of("families", ("family", *_COUNTS.values(), "parameters"), rows)

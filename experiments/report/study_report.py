@@ -4,15 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import pandas as pd
-
-from kassay.experiments.counterexamples.worst_groups import NO_EXAMPLES, ExampleGroups
-from kassay.experiments.plotting.matplotlib_figures import STEPS, Plot
+from kassay.experiments.counterexamples.worst_groups import named_groups, worst_groups
+from kassay.experiments.plotting.matplotlib_figures import Plot
 from kassay.experiments.plotting.page_templates import digits_in_groups, environment
 from kassay.experiments.report import TEMPLATES
 from kassay.experiments.report.assignor_results import (
     AssignorSummary,
-    Proportion,
+    Halves,
+    Summaries,
     assignor_table,
     by_family,
     by_scope,
@@ -22,16 +21,13 @@ from kassay.experiments.report.assignor_results import (
     headline_table,
     main_scope,
     scope_rows,
+    share_grid,
     subscriptions_table,
 )
 from kassay.experiments.report.event_stream_section import trajectory_sections
 from kassay.experiments.report.measure_section import measure_section
 from kassay.experiments.report.report_table import ReportTable, short_number
 from kassay.experiments.report.study_sections import (
-    GAP_BINS,
-    MOVE_BINS,
-    distributions,
-    family_plots,
     rack_section,
     statistics_section,
     subscription_plots,
@@ -52,7 +48,6 @@ class Report:
     def html(self) -> str:
         """HTML page with all figures and tables."""
         page = environment(TEMPLATES, autoescape=True)
-        page.filters["tint"] = _tint
         return page.get_template("report.html.j2").render(**self.template_values)
 
     @cached_property
@@ -67,9 +62,9 @@ class Report:
         return {item.name: item for item in _figures_and_tables(self.template_values)}
 
 
-def render(results: StudySummary, examples: ExampleGroups = NO_EXAMPLES) -> Report:
-    """Return the report of a study as HTML and Markdown, with drawings of example groups."""
-    return Report(template_values(results, examples))
+def render(results: StudySummary) -> Report:
+    """Return the report of a study as HTML and Markdown."""
+    return Report(template_values(results))
 
 
 def _figures_and_tables(values: object) -> Iterator[Plot | ReportTable]:
@@ -81,9 +76,7 @@ def _figures_and_tables(values: object) -> Iterator[Plot | ReportTable]:
             yield from _figures_and_tables(value)
 
 
-def template_values(
-    results: StudySummary, examples: ExampleGroups = NO_EXAMPLES
-) -> dict[str, object]:
+def template_values(results: StudySummary) -> dict[str, object]:
     """Return the values for the report's templates from the summary of a study."""
     trajectories = trajectory_sections(results)
     measures = measure_section(results)
@@ -93,17 +86,15 @@ def template_values(
         "trajectories": trajectories,
         "measures": measures,
     }
-    if results.outcomes.empty and (trajectories or measures):
-        return {**common, "overall": {}, "worst_groups": (), "named_groups": ()}
     outcomes = results.outcomes
+    if outcomes.empty and (trajectories or measures):
+        return {**common, "overall": {}, "worst_groups": (), "named_groups": ()}
     scopes = by_scope(outcomes)
     main = main_scope(outcomes)
-    counted = scope_rows(outcomes, main)
     names = assignors_of(outcomes["assignor"])
     compared = compared_assignors(names)
     families = by_family(outcomes)
-    halves = by_subscriptions(counted, names)
-    described = described_families(results)
+    halves = by_subscriptions(scope_rows(outcomes, main), names)
     return {
         **common,
         "scope": main,
@@ -112,37 +103,20 @@ def template_values(
         "assignor_tables": {scope: assignor_table(scope, found) for scope, found in scopes.items()},
         "headline": headline_table(scopes[main], halves) if main in scopes else None,
         "subscriptions_table": subscriptions_table(halves),
-        "by_subscriptions": halves,
         "by_family": family_results(
             families,
             results.families,
             compared,
             weighted=set(scope_rows(outcomes, APART["weights"])["family"]),
         ),
-        "imbalance_grid": _grid(families, "minimum_imbalance", "minimum-imbalance-by-family"),
-        "moves_grid": _grid(families, "with_unnecessary_moves", "unnecessary-moves-by-family"),
+        "imbalance_grid": share_grid("minimum-imbalance-by-family", families, "minimum_imbalance"),
+        "moves_grid": share_grid("unnecessary-moves-by-family", families, "with_unnecessary_moves"),
         "subscription_plots": subscription_plots(halves),
-        **_distributions(results.gaps),
-        "family_plots": tuple(family_plots(families)),
         "racks": rack_section(results),
         "statistics": statistics_section(results, names, compared),
-        "families": family_table(results.families, described),
-        "worst_groups": examples.worst,
-        "named_groups": examples.named,
-    }
-
-
-def _distributions(gaps: pd.DataFrame) -> dict[str, object]:
-    """Draw distributions: imbalance gaps of groups without weights, and unnecessary moves."""
-    unweighted, owned = gaps["scope"] != APART["weights"], gaps["owned"].fillna(value=False)
-    imbalance, moves = "sum_of_squares_gap", "unnecessary_moves"
-    return {
-        "gap_plots": tuple(
-            distributions(gaps[unweighted], imbalance, GAP_BINS, name="imbalance-gap")
-        ),
-        "move_plots": tuple(distributions(gaps[owned], moves, MOVE_BINS, name="unnecessary-moves")),
-        "gap_legend": list(zip(GAP_BINS, STEPS, strict=True)),
-        "move_legend": list(zip(MOVE_BINS, STEPS, strict=True)),
+        "families": family_table(results.families, described_families(results)),
+        "worst_groups": tuple(worst_groups(results, compared)),
+        "named_groups": tuple(named_groups(results)),
     }
 
 
@@ -172,44 +146,25 @@ def group_counts(results: StudySummary) -> dict[str, int]:
     }
 
 
-def _grid(
-    families: Mapping[str, Mapping[str, AssignorSummary]], field: str, name: str
-) -> ReportTable:
-    """Create a table of proportions with one row per family and one column per assignor."""
-    columns = tuple(next(iter(families.values()), {}))
-    rows = tuple(
-        (family, *(getattr(summaries[column], field) for column in columns))
-        for family, summaries in families.items()
-    )
-    data = [
-        {"family": family, "assignor": column, "count": share.count, "groups": share.total}
-        for family, *shares in rows
-        for column, share in zip(columns, shares, strict=True)
-    ]
-    return ReportTable.of(name, ("family", *columns), rows, data=data)
-
-
-def _tint(share: Proportion, higher_is_better: bool) -> str:
-    """Return the background colour of a table cell. Worse results have a stronger colour."""
-    if share.value is None:
-        return "transparent"
-    shortfall = 1 - share.value if higher_is_better else share.value
-    return f"rgb(194 82 27 / {0.55 * shortfall**0.6:.3f})" if shortfall else "transparent"
-
-
-Halves = Mapping[str, tuple[AssignorSummary, AssignorSummary]]
-"""Results on the groups with equal and with mixed subscriptions, by assignor."""
-
-
 def study_findings(
-    summaries: Mapping[str, AssignorSummary], halves: Halves, compared: Sequence[str]
+    summaries: Summaries, halves: Halves, compared: Sequence[str]
 ) -> tuple[str, ...]:
     """Describe the results of the compared assignors, and the failures of all assignors."""
     found = [(name, summaries[name]) for name in compared if name in summaries]
-    found = [(name, one) for name, one in found if one.answered]
+    found = [(name, one) for name, one in found if one.sums["answered"]]
     sentences = [sentence for name, one in found for sentence in _sentences(name, one, halves)]
     failures = [text for name, one in summaries.items() for text in _failures(name, one)]
-    return (*sentences, *failures, *_limits(found))
+    # A share of 0 % in a sample needs an explanation.
+    shares = [share for _, one in found for share in (one.missed_maximum, one.missed)]
+    zeros = [share for share in shares if share.interval is not None and not share.count]
+    if zeros:
+        zero = min(zeros, key=lambda share: share.total)
+        failures.append(
+            f"0\u00a0% of {digits_in_groups(zero.total)} groups does not prove that no such group "
+            f"exists: the 95\u00a0% interval is {zero.interval_text}\u00a0% of the groups of these "
+            "families."
+        )
+    return (*sentences, *failures)
 
 
 def _sentences(name: str, found: AssignorSummary, halves: Halves) -> Iterator[str]:
@@ -217,44 +172,29 @@ def _sentences(name: str, found: AssignorSummary, halves: Halves) -> Iterator[st
     parts = " ".join(
         f"{kind} subscriptions: {half.missed_maximum.percent_with_interval}."
         for kind, half in zip(("Equal", "Mixed"), halves[name], strict=True)
-        if half.answered
+        if half.sums["answered"]
     )
     yield (
         f"{name}: the maximum load is above its minimum in {digits_in_groups(above.count)} of "
         f"{digits_in_groups(above.total)} groups, {above.percent_with_interval}. {parts} "
         f"The mean excess is {short_number(found.mean_excess)}\u00a0% of the minimum."
     )
-    if found.unnecessary_moves_per_rebalance is not None:
-        moves = found.with_unnecessary_moves
+    moves = found.with_unnecessary_moves
+    if moves.total:
+        mean = short_number(found.ratio("unnecessary_moves", "known"))
         yield (
-            f"{name} makes {short_number(found.unnecessary_moves_per_rebalance)} unnecessary moves "
-            f"per rebalance, in {moves.percent_with_interval} of {digits_in_groups(moves.total)} "
-            "groups with owned partitions."
+            f"{name} makes {mean} unnecessary moves per rebalance, in "
+            f"{moves.percent_with_interval} of {digits_in_groups(moves.total)} groups with owned "
+            "partitions."
         )
 
 
 def _failures(name: str, found: AssignorSummary) -> Iterator[str]:
     """Name the groups on which an assignor has no result, because its shares ignore them."""
-    total = digits_in_groups(found.groups)
-    for count, text in ((found.nonterminating, "does not terminate"), (found.failed, "fails")):
-        if count:
+    total, answered = (digits_in_groups(found.sums[one]) for one in ("groups", "answered"))
+    for column, text in (("nonterminating", "does not terminate"), ("failed", "fails")):
+        if count := found.sums[column]:
             yield (
                 f"{name} {text} on {digits_in_groups(count)} of {total} groups. Its other values "
-                f"refer to the {digits_in_groups(found.answered)} groups with a result."
+                f"refer to the {answered} groups with a result."
             )
-
-
-def _limits(found: Sequence[tuple[str, AssignorSummary]]) -> Iterator[str]:
-    """Explain a share of 0 % in a sample."""
-    shares = [share for _, one in found for share in (one.missed_maximum, one.missed)]
-    zeros = [share for share in shares if share.interval is not None and not share.count]
-    if zeros:
-        yield _zero_share_sentence(min(zeros, key=lambda share: share.total))
-
-
-def _zero_share_sentence(share: Proportion) -> str:
-    return (
-        f"0\u00a0% of {digits_in_groups(share.total)} groups does not prove that no such group "
-        f"exists: the 95\u00a0% interval is {share.interval_text}\u00a0% of the groups of these "
-        "families."
-    )

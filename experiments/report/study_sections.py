@@ -1,152 +1,59 @@
 """Sections of the study report: figures, paired comparisons and groups with racks."""
 
 import itertools
-import math
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Any
 
 import pandas as pd
 
-from kassay.experiments.plotting.matplotlib_figures import (
-    Plot,
-    cumulative_shares,
-    dot_plot,
-    stacked_bars,
-)
+from kassay.experiments.plotting.matplotlib_figures import Plot, cumulative_shares, dot_plot
 from kassay.experiments.plotting.page_templates import BLUE, ORANGE, digits_in_groups
-from kassay.experiments.report.assignor_results import (
-    AssignorSummary,
-    Proportion,
-    main_scope,
-    scope_rows,
-)
+from kassay.experiments.report.assignor_results import Halves, Proportion, main_scope, scope_rows
 from kassay.experiments.report.report_table import ReportTable, number_text
 from kassay.experiments.study.output_reader import StudySummary
 from kassay.experiments.study.result_statistics import (
     PROFILED,
     PairedComparison,
     compare_pairs,
-    distribution,
     profile,
 )
-from kassay.experiments.study.tables import APART, SumColumn, assignors_of, families_of
+from kassay.experiments.study.tables import APART, assignors_of, families_of
 
 _SUBSCRIPTIONS = {"equal": BLUE, "mixed": ORANGE}
-_OUTCOMES: dict[str, str] = {SumColumn.MISSED: BLUE, SumColumn.WASTEFUL: ORANGE}
 
 
-_NO_RESULT = "no result"
-GAP_BINS = {"0": 0, "1–2": 1, "3–8": 3, "9–32": 9, "33 or more": 33, _NO_RESULT: sys.maxsize}
-MOVE_BINS = {"0": 0, "1": 1, "2–3": 2, "4–7": 4, "8 or more": 8, _NO_RESULT: sys.maxsize}
-"""Lowest number of unnecessary moves in each histogram bin, by the label of the bin.
-
-The last bin contains the groups on which the assignor has no result.
-"""
-
-
-def subscription_plots(
-    summaries: Mapping[str, tuple[AssignorSummary, AssignorSummary]],
-) -> tuple[Plot, ...]:
+def subscription_plots(halves: Halves) -> tuple[Plot, ...]:
     """Draw the results of each assignor, separately for equal and mixed subscriptions."""
     return tuple(
-        _dot_plot(
-            {
-                (assignor, kind): getattr(summary, field)
-                for assignor, pair in summaries.items()
-                for kind, summary in zip(_SUBSCRIPTIONS, pair, strict=True)
-            },
-            _SUBSCRIPTIONS,
-            series="subscriptions",
-            name=name,
-            title=title,
-        )
-        for field, name, title in (
+        _dot_plot(halves, *plot)
+        for plot in (
             ("minimum_imbalance", "minimum-imbalance", "Groups with minimum imbalance"),
             ("with_unnecessary_moves", "unnecessary-moves", "Groups with unnecessary moves"),
         )
     )
 
 
-def family_plots(families: Mapping[str, Mapping[str, AssignorSummary]]) -> Iterator[Plot]:
-    """Draw one figure per family: how often each assignor misses the optimum."""
-    for family, summaries in families.items():
-        shares = {
-            (assignor, outcome): share
-            for assignor, summary in summaries.items()
-            for outcome, share in zip(
-                _OUTCOMES, (summary.missed, summary.with_unnecessary_moves), strict=True
+def _dot_plot(halves: Halves, field: str, name: str, title: str) -> Plot:
+    rows = []
+    for assignor, pair in halves.items():
+        for kind, summary in zip(_SUBSCRIPTIONS, pair, strict=True):
+            share: Proportion = getattr(summary, field)
+            low, high = share.interval or (None, None)
+            row = {"assignor": assignor, "subscriptions": kind, "groups": share.total}
+            rows.append(
+                row | {"count": share.count, "share": share.value, "low": low, "high": high}
             )
-        }
-        if any(share.total for share in shares.values()):
-            yield _dot_plot(
-                shares, _OUTCOMES, series="outcome", name=f"family-{family}", title=family
-            )
-
-
-def distributions(
-    gaps: pd.DataFrame, gap: str, bins: Mapping[str, int], *, name: str
-) -> Iterator[Plot]:
-    """Draw one figure per assignor: the distribution of a heuristic gap in each family.
-
-    ``gaps`` counts ``groups`` by ``gap``, ``family``, ``assignor`` and ``value``. The value is
-    missing if the assignor has no result.
-    """
-    rows = gaps[gaps["gap"] == gap]
-    for assignor in assignors_of(rows["assignor"]):
-        counts = _count_in_bins(rows[rows["assignor"] == assignor], bins)
-        yield Plot(
-            name=f"{name}-{assignor}",
-            title=assignor,
-            caption="x: share of groups in %. y: family.",
-            draw=partial(
-                stacked_bars, counts, label=f"{name.replace('-', ' ')}, {assignor}, by family"
-            ),
-            csv=counts.to_csv(index_label="family"),
-        )
-
-
-def _dot_plot(
-    shares: Mapping[tuple[str, str], Proportion],
-    colours: Mapping[str, str],
-    *,
-    series: str,
-    name: str,
-    title: str,
-) -> Plot:
-    table = pd.DataFrame(
-        [
-            {
-                "assignor": assignor,
-                "series": kind,
-                "groups": share.total,
-                "count": share.count,
-                "share": share.value,
-                **dict(zip(("low", "high"), share.interval or (None, None), strict=True)),
-            }
-            for (assignor, kind), share in shares.items()
-        ]
-    )
+    table = pd.DataFrame(rows)
     return Plot(
         name=name,
         title=title,
         caption="x: share of groups in %, with its 95 % confidence interval if the groups are a "
         "sample. y: assignor.",
-        draw=partial(dot_plot, table, colours, label=f"{title}, by assignor"),
-        csv=table.rename(columns={"series": series}).to_csv(index=False),
+        draw=partial(dot_plot, table, _SUBSCRIPTIONS, label=f"{title}, by assignor"),
+        csv=table.to_csv(index=False),
     )
-
-
-def _count_in_bins(rows: pd.DataFrame, bins: Mapping[str, int]) -> pd.DataFrame:
-    """Count the groups per family (rows) and histogram bin (columns)."""
-    values = rows["value"].fillna(sys.maxsize).astype("int64")
-    bin_of = pd.cut(values, [*bins.values(), math.inf], right=False, labels=list(bins))
-    counts = pd.crosstab(
-        rows["family"], bin_of, values=rows["groups"].astype("int64"), aggfunc="sum", dropna=False
-    )
-    return counts.fillna(0).astype(int).reindex(list(families_of(rows["family"])))
 
 
 _PAIR_COLUMNS = (
@@ -160,44 +67,29 @@ def statistics_section(
     results: StudySummary, names: Sequence[str], compared: Sequence[str]
 ) -> Mapping[str, object]:
     """Create the tables and figures of the statistics section of a study report."""
-    pairs = itertools.combinations(compared, 2)
     scope = main_scope(results.outcomes)
-    gaps, counts, profiles = (
-        scope_rows(table, scope) for table in (results.gaps, results.pairs, results.profiles)
-    )
-    owned = gaps[gaps["owned"].fillna(value=False).astype(bool)]
+    counts, profiles = (scope_rows(table, scope) for table in (results.pairs, results.profiles))
+    pairs = [compare_pairs(counts, *pair) for pair in itertools.combinations(compared, 2)]
     return {
-        "pairs": _pair_table([compare_pairs(counts, one, two) for one, two in pairs]),
-        "profiles": tuple(_profile_plot(profiles, each, names) for each in PROFILED),
-        "distributions": tuple(
-            _distribution_plot(rows, column, title, names)
-            for rows, column, title in (
-                (gaps, "sum_of_squares_gap", "Gap of the sum of squares"),
-                (owned, "unnecessary_moves", "Unnecessary moves"),
-            )
+        "pairs": ReportTable.of(
+            "migration", _PAIR_COLUMNS, map(_pair_cells, pairs), data=list(map(asdict, pairs))
         ),
+        "profiles": tuple(_profile_plot(profiles, each, names) for each in PROFILED),
     }
 
 
-def _pair_table(pairs: Sequence[PairedComparison]) -> ReportTable:
-    rows = tuple(
-        (
-            f"{pair.before} → {pair.after}",
-            *map(str, (pair.groups, pair.only_after, pair.both + pair.neither, pair.only_before)),
-            *map(str, (pair.families_better, pair.families_worse, pair.moves_known)),
-            *map(str, (pair.fewer, pair.same, pair.more)),
-            _mean_difference(pair),
-        )
-        for pair in pairs
+def _pair_cells(pair: PairedComparison) -> tuple[str, ...]:
+    difference = "–"
+    if pair.mean_difference is not None and pair.interval is not None:
+        low, high = pair.interval
+        difference = f"{pair.mean_difference:+.3f} ({low:+.3f} to {high:+.3f})".replace("-", "−")
+    return (
+        f"{pair.before} → {pair.after}",
+        *map(str, (pair.groups, pair.only_after, pair.both + pair.neither, pair.only_before)),
+        *map(str, (pair.families_better, pair.families_worse, pair.moves_known)),
+        *map(str, (pair.fewer, pair.same, pair.more)),
+        difference,
     )
-    return ReportTable.of("migration", _PAIR_COLUMNS, rows, data=[asdict(pair) for pair in pairs])
-
-
-def _mean_difference(pair: PairedComparison) -> str:
-    if pair.mean_difference is None or pair.interval is None:
-        return "–"
-    low, high = pair.interval
-    return f"{pair.mean_difference:+.3f} ({low:+.3f} to {high:+.3f})".replace("-", "−")
 
 
 def _profile_plot(profiles: pd.DataFrame, measure: str, names: Sequence[str]) -> Plot:
@@ -214,34 +106,9 @@ def _profile_plot(profiles: pd.DataFrame, measure: str, names: Sequence[str]) ->
             {str(name): (ratios, table[name].astype(float).tolist()) for name in table.columns},
             label=title,
             xlabel="(value + 1) / (minimum + 1)",
-            scale="log",
             ticks=(1, 1.5, 2, 3, 5, 10),
         ),
         csv=table.to_csv(),
-    )
-
-
-def _distribution_plot(gaps: pd.DataFrame, column: str, title: str, names: Sequence[str]) -> Plot:
-    table = distribution(gaps, column, assignors=names)
-    series = {
-        str(name): (part[column].tolist(), part["share"].tolist())
-        for name, part in table.groupby("assignor", sort=False)
-    }
-    unit = "partitions" if column == "unnecessary_moves" else "squared partitions"
-    return Plot(
-        name=f"distribution-{column.replace('_', '-')}",
-        title=title,
-        caption=f"x: {title[0].lower()}{title[1:]} in {unit}, logarithmic above 1. "
-        "y: share of groups in % with a result of at most this value.",
-        draw=partial(
-            cumulative_shares,
-            series,
-            label=title,
-            xlabel=unit,
-            scale="symlog",
-            ticks=(0, 1, 10, 100, 1000),
-        ),
-        csv=table.to_csv(index=False),
     )
 
 

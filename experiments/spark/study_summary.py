@@ -18,7 +18,6 @@ from kassay.experiments.spark.jobs import run_concurrently
 from kassay.experiments.spark.output_files import PARQUET_OPTIONS
 from kassay.experiments.study.cases import IMPORTED
 from kassay.experiments.study.digests import GROUP_FIELDS, RESULT_FIELDS, sha256_of_lines
-from kassay.experiments.study.evaluate_case import DRAWN_MEMBERS, DRAWN_PARTITIONS
 from kassay.experiments.study.evaluate_event_stream import HINDSIGHT
 from kassay.experiments.study.families.all_families import FAMILIES
 from kassay.experiments.study.result_statistics import PROFILED, RATIOS
@@ -30,16 +29,13 @@ from kassay.experiments.study.tables import (
     NAMED_FAMILY,
     TABLES,
     WORST_CANDIDATES,
-    SumColumn,
     assignors_of,
     compared_assignors,
 )
 
 _PROVEN = "c -> c.proven AND c.ending <> 'error'"
 _ANSWERED = "proven AND ending = 'ok'"
-_MISSED = f"{_ANSWERED} AND NOT coalesce(least_imbalance, false)"
 _KNOWN = f"{_ANSWERED} AND owned > 0 AND unnecessary_moves IS NOT NULL"
-_WASTEFUL = f"{_KNOWN} AND unnecessary_moves > 0"
 _PPM = "1000000 * makespan_gap div greatest(makespan_optimum, 1)"
 _KEYS = ("family", "scope")
 _CONCURRENT_TABLES = 2  # Spark plans and compiles a query on one core
@@ -53,7 +49,6 @@ def write_summary(cases: DataFrame, uri: str) -> dict[str, int]:
     compared = compared_assignors(assignors_of(outcomes["assignor"]))
     pairs = solved_pairs(cases.withColumn("scope", _scope()))
     tables = {
-        "gaps": _gaps(rows),
         "pairs": pair_counts(pairs, compared),
         "profiles": _profiles(rows),
         "worst": _worst(rows, compared),
@@ -110,26 +105,31 @@ def _scope() -> Column:
 
 
 def _outcomes(rows: DataFrame) -> DataFrame:
-    """Count the groups by kind of result, and sum their moves and excesses."""
+    """Count the groups by kind of result, and sum their moves and excesses.
+
+    The optimum of all counted groups is proven. Unnecessary moves are known in groups with owned
+    partitions in which the fewest moves within the assignor's imbalance are proven; `moves`,
+    `unnecessary_moves` and `owned_partitions` are sums over these groups.
+    """
     counted = {
-        SumColumn.GROUPS: "proven",
-        SumColumn.ANSWERED: _ANSWERED,
-        SumColumn.MISSED: _MISSED,
-        SumColumn.MISSED_MAXIMUM: f"{_ANSWERED} AND makespan_gap > 0",
-        SumColumn.KNOWN: _KNOWN,
-        SumColumn.WASTEFUL: _WASTEFUL,
-        SumColumn.NONTERMINATING: "proven AND ending = 'nonterminating'",
-        SumColumn.FAILED: "proven AND ending IN ('failed', 'invalid')",
-        SumColumn.INVALID: "proven AND ending = 'invalid'",
-        SumColumn.CRASHED: "proven AND ending = 'failed' AND contains(detail, '(signal SIG')",
+        "groups": "proven",
+        "answered": _ANSWERED,
+        "missed": f"{_ANSWERED} AND NOT coalesce(least_imbalance, false)",
+        "missed_maximum": f"{_ANSWERED} AND makespan_gap > 0",
+        "known": _KNOWN,
+        "wasteful": f"{_KNOWN} AND unnecessary_moves > 0",
+        "nonterminating": "proven AND ending = 'nonterminating'",
+        "failed": "proven AND ending IN ('failed', 'invalid')",
+        "invalid": "proven AND ending = 'invalid'",
+        "crashed": "proven AND ending = 'failed' AND contains(detail, '(signal SIG')",
     }
     summed = {
-        SumColumn.EXCESS_PPM: (_ANSWERED, _PPM),
-        SumColumn.MOVES: (_KNOWN, "movement_greedy"),
-        SumColumn.UNNECESSARY_MOVES: (_KNOWN, "unnecessary_moves"),
-        SumColumn.OWNED_PARTITIONS: (_KNOWN, "owned"),
+        "excess_ppm": (_ANSWERED, _PPM),  # millionths of the minimum
+        "moves": (_KNOWN, "movement_greedy"),
+        "unnecessary_moves": (_KNOWN, "unnecessary_moves"),
+        "owned_partitions": (_KNOWN, "owned"),
     }
-    largest = {SumColumn.LARGEST_EXCESS: "makespan_gap", SumColumn.LARGEST_EXCESS_PPM: _PPM}
+    largest = {"largest_excess": "makespan_gap", "largest_excess_ppm": _PPM}
     return rows.groupBy(*_KEYS, "mixed", "assignor").agg(
         *(F.count_if(F.expr(condition)).alias(name) for name, condition in counted.items()),
         *(
@@ -193,20 +193,6 @@ def _case_digest() -> Column:
     return F.expr(f"sha2(concat_ws('\\n', {lines}), 256)")
 
 
-def _gaps(rows: DataFrame) -> DataFrame:
-    """Count the groups by family, assignor and value of each heuristic gap.
-
-    The value is null if the assignor has no result.
-    """
-    keys = (*_KEYS, "assignor", "owned", "ending")
-    gaps = ("sum_of_squares_gap", "unnecessary_moves")
-    values = rows.where("proven").withColumn("owned", F.expr("owned > 0"))
-    known = values.unpivot(keys, gaps, "gap", "value").where("value IS NOT NULL OR ending <> 'ok'")
-    return known.groupBy("gap", *_KEYS, "assignor", "owned", "value").agg(
-        F.count("*").alias("groups")
-    )
-
-
 def _profiles(rows: DataFrame) -> DataFrame:
     """Count the groups on which each assignor is within a given ratio of the optimum.
 
@@ -234,11 +220,12 @@ def _profiles(rows: DataFrame) -> DataFrame:
 
 
 def _worst(rows: DataFrame, compared: Sequence[str]) -> DataFrame:
-    """Return the groups with the largest gaps per assignor, and the hand-written groups."""
+    """Return the groups with the largest gaps per assignor, and the hand-written groups.
+
+    Only groups with a stored document can be drawn.
+    """
     named = F.col("family") == NAMED_FAMILY
-    available = F.col("document").isNotNull() | F.col("family").isin(*FAMILIES)
-    small = f"partitions <= {DRAWN_PARTITIONS} AND members <= {DRAWN_MEMBERS}"
-    drawable = F.col("assignor").isin(*compared) & available & F.expr(small)
+    rows = rows.where("document IS NOT NULL")
     shortcomings = F.array(
         # Gaps in weight units are not comparable with gaps in partitions.
         _shortcoming(
@@ -256,7 +243,7 @@ def _worst(rows: DataFrame, compared: Sequence[str]) -> DataFrame:
         optima.assignment AS optimum)""")
     order = F.struct("shortcoming.order", "partitions", "case")
     worst = (
-        rows.where(drawable & ~named)
+        rows.where(F.col("assignor").isin(*compared) & ~named)
         .select("*", F.explode(shortcomings).alias("shortcoming"))
         .where("shortcoming.is_present")
         .groupBy("assignor", F.col("shortcoming.kind").alias("kind"))

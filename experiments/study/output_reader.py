@@ -18,10 +18,9 @@ from kassay.reference.model.errors import InputError, UsageError
 MANIFESTS = "manifest"
 """Name of the folder with the manifests of an output directory, one per run."""
 _COUNTS = (
-    *("families", "outcomes", "gaps", "pairs", "profiles"),
+    *("families", "outcomes", "pairs", "profiles"),
     *("trajectories", "events", "fronts", "measures"),
 )
-_LATER = ("fronts", "measures")  # not in the summaries of earlier versions
 _SCHEMES = ("hdfs", "viewfs", "s3a", "gs", "abfs", "abfss", "wasb", "wasbs", "o3fs", "ofs", "oss")
 _SHOWN_FILES = 5
 
@@ -43,7 +42,6 @@ class StudySummary:
 
     families: pd.DataFrame
     outcomes: pd.DataFrame
-    gaps: pd.DataFrame
     pairs: pd.DataFrame
     profiles: pd.DataFrame
     trajectories: pd.DataFrame
@@ -196,12 +194,7 @@ def load_summary(directory: Path, manifest: Mapping[str, Any] | None = None) -> 
         raise InputError(f"{directory} contains no output of kassay study")
     root = directory / manifest["summary"]
     return StudySummary(
-        **{
-            name: read_table(root / name)
-            if name not in _LATER or (root / name).is_dir()
-            else pd.DataFrame()
-            for name in _COUNTS
-        },
+        **{name: read_table(root / name) for name in _COUNTS},
         worst=_arrow_table(root / "worst").sort_by("rank").to_pylist(),
         manifest=manifest,
     )

@@ -330,27 +330,3 @@ def profile(profiles: pd.DataFrame, measure: str, *, assignors: Sequence[str]) -
         columns=list(assignors)
     )
     return shares.set_axis(pd.Index(RATIOS, name="ratio"), axis="index").rename_axis(columns=None)
-
-
-def distribution(gaps: pd.DataFrame, column: str, *, assignors: Sequence[str]) -> pd.DataFrame:
-    """Return the empirical distribution function of a heuristic gap, per assignor.
-
-    ``gaps`` counts ``groups`` by ``gap``, ``assignor`` and ``value``. The value is missing for
-    groups without a result: they count in the total, so that the shares end below 1.
-
-    Examples
-    --------
-    >>> gaps = pd.DataFrame({"gap": "moves", "assignor": "range", "value": [0, 2]})
-    >>> distribution(gaps.assign(groups=[3, 1]), "moves", assignors=["range"])["share"].tolist()
-    [0.75, 1.0]
-    """
-    own = gaps[gaps["gap"] == column]
-    parts = [pd.DataFrame(columns=["assignor", column, "share"])]
-    for name in assignors:
-        rows = own[own["assignor"] == name]
-        counts = rows.dropna(subset=["value"]).groupby("value")["groups"].sum()
-        if len(counts):
-            shares = (counts.cumsum() / rows["groups"].sum()).astype(float).to_numpy()
-            values = counts.index.astype(int)
-            parts.append(pd.DataFrame({"assignor": name, column: values, "share": shares}))
-    return pd.concat(parts[1:] or parts, ignore_index=True)

@@ -7,7 +7,6 @@ import types
 import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from enum import StrEnum
 from typing import Any, Self
 
 import pyarrow as pa
@@ -341,28 +340,3 @@ def families_of(names: Iterable[str]) -> tuple[str, ...]:
 def _ordered(names: Iterable[str], order: tuple[str, ...]) -> tuple[str, ...]:
     rank = {name: position for position, name in enumerate(order)}
     return tuple(sorted(set(names), key=lambda name: (rank.get(name, len(rank)), name)))
-
-
-class SumColumn(StrEnum):
-    """Number of groups, or sum over groups, of an assignor.
-
-    The optimum of all groups is proven. Unnecessary moves are known in groups with owned
-    partitions in which the fewest moves within the assignor's imbalance are proven.
-    """
-
-    GROUPS = "groups"
-    ANSWERED = "answered"  # groups on which the assignor has a result
-    MISSED = "missed"  # of them: groups with more than the minimum imbalance
-    MISSED_MAXIMUM = "missed_maximum"  # of them: with more than the minimum maximum load
-    KNOWN = "known"  # groups on which the unnecessary moves are known
-    WASTEFUL = "wasteful"  # of them: groups with unnecessary moves
-    NONTERMINATING = "nonterminating"
-    FAILED = "failed"  # groups with an exception or an invalid assignment
-    INVALID = "invalid"
-    CRASHED = "crashed"
-    EXCESS_PPM = "excess_ppm"  # maximum load above its minimum, in millionths of the minimum
-    LARGEST_EXCESS = "largest_excess"  # in partitions, or in units of weight
-    LARGEST_EXCESS_PPM = "largest_excess_ppm"
-    MOVES = "moves"  # in the groups of `KNOWN`, like the next two
-    UNNECESSARY_MOVES = "unnecessary_moves"
-    OWNED_PARTITIONS = "owned_partitions"

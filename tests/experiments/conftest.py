@@ -8,7 +8,6 @@ import pyarrow.dataset
 import pytest
 from pyspark.sql import SparkSession
 
-from kassay.experiments.counterexamples.worst_groups import example_groups
 from kassay.experiments.report.study_report import Report, render
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.spark.study_pipeline import write_study
@@ -92,7 +91,7 @@ def results(study_directory) -> StudySummary:
 @pytest.fixture(scope="session")
 def report(results) -> Report:
     """Report of the study."""
-    return render(results, example_groups(results))
+    return render(results)
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,6 @@ import typer
 from kassay.experiments.cli.option_groups import REQUIRED, argument, option
 from kassay.experiments.cli.output import write_text
 from kassay.experiments.cli.spark_options import SparkOptions
-from kassay.experiments.counterexamples.worst_groups import NO_EXAMPLES, example_groups
 from kassay.experiments.plotting.matplotlib_figures import Plot
 from kassay.experiments.report import history_report
 from kassay.experiments.report.report_table import ReportTable
@@ -88,9 +87,7 @@ def report(options: ReportOptions, spark: SparkOptions) -> None:
                 )
             texts = history_report.render(opened, manifest)
         else:
-            summary = load_summary(opened, manifest)
-            examples = NO_EXAMPLES if options.only else example_groups(summary)
-            study_report = render(summary, examples)
+            study_report = render(load_summary(opened, manifest))
             _write_data(study_report.items, page.with_name(f"{page.stem}-data"), options.only)
             if options.only:
                 return

@@ -224,14 +224,14 @@ def _print_summary(results: StudySummary) -> None:
             {
                 "groups": scope,
                 "assignor": name,
-                "number": summary.groups,
+                "number": summary.sums["groups"],
                 "maximum load above minimum": summary.missed_maximum.percent,
                 "squares above minimum": summary.missed.percent,
                 "with unnecessary moves": summary.with_unnecessary_moves.percent,
-                "moves": summary.moves,
-                "unnecessary moves": summary.unnecessary_moves,
-                "non-terminating": summary.nonterminating,
-                "failed": summary.failed,
+                "moves": summary.sums["moves"],
+                "unnecessary moves": summary.sums["unnecessary_moves"],
+                "non-terminating": summary.sums["nonterminating"],
+                "failed": summary.sums["failed"],
             }
             for name, summary in summaries.items()
         ]

@@ -19,7 +19,8 @@ def test_the_dark_theme_sets_each_colour_of_the_style_sheet():
 
 
 def test_figures_have_the_colours_of_the_theme_on_pages_only():
-    rows = pd.DataFrame([{"assignor": "a", "series": "s", "share": 0.5, "low": 0.4, "high": 0.6}])
+    share = {"share": 0.5, "low": 0.4, "high": 0.6}
+    rows = pd.DataFrame([{"assignor": "a", "subscriptions": "s", **share}])
     item = Plot(
         name="shares",
         title="Shares",

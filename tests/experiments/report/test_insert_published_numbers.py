@@ -31,7 +31,7 @@ def test_numbers_of_the_tables_are_shown_with_intervals(results, text):
     found = by_scope(results.outcomes)["generated"]["range"]
     low, high = found.missed_maximum.interval
     cell = f"{found.missed_maximum.percent} ({100 * low:.1f} to {100 * high:.1f})"
-    assert f"| range | {found.groups} | " in text
+    assert f"| range | {found.sums['groups']} | " in text
     assert f" | {cell} | " in text
     assert "31 groups of 5 families" in text
 

@@ -67,21 +67,6 @@ def test_hand_written_groups_are_apart(results):
     assert set().union(*scopes.values()) == {"generated"}
 
 
-def test_gaps_are_counted_by_value(results, comparisons):
-    expected = Counter(
-        (gap, row["family"], row["assignor"], row["owned"] > 0, row[gap])
-        for row in comparisons
-        for gap in ("sum_of_squares_gap", "unnecessary_moves")
-        if row["proven"] and (row[gap] is not None or row["ending"] != "ok")
-    )
-    keys = ["gap", "family", "assignor", "owned", "value"]
-    found = results.gaps.astype({"value": object})
-    found["value"] = found["value"].where(found["value"].notna(), None)
-    assert {tuple(row[key] for key in keys): row["groups"] for row in found.to_dict("records")} == (
-        expected
-    )
-
-
 def test_pairs_are_counted_by_both_results(results, counted):
     by_case = {}
     for row in counted:

@@ -5,7 +5,6 @@ import pytest
 from kassay.experiments.study.result_statistics import (
     RATIOS,
     compare_pairs,
-    distribution,
     holm,
     mean_interval,
     profile,
@@ -61,19 +60,6 @@ def test_a_profile_has_the_share_of_groups_within_each_ratio():
     assert found["a"].tolist() == [place / 20 for place in range(len(RATIOS))]
     assert set(found["b"]) == {0.5}
     assert found["absent"].isna().all()
-
-
-def test_a_distribution_ends_at_one():
-    rows = pd.DataFrame({"gap": "gap", "assignor": "a", "value": [3, 0], "groups": [1, 2]})
-    found = distribution(rows, "gap", assignors=["a", "absent"])
-    assert found["gap"].tolist() == [0, 3]
-    assert found["share"].tolist() == pytest.approx([2 / 3, 1])
-
-
-def test_groups_without_a_result_count_in_the_total_of_a_distribution():
-    rows = pd.DataFrame({"gap": "gap", "assignor": "a", "value": [0, 1, None], "groups": [1, 1, 2]})
-    found = distribution(rows.astype({"value": "Int64"}), "gap", assignors=["a"])
-    assert found["share"].tolist() == [0.25, 0.5]
 
 
 def test_adjusted_p_values_ignore_missing_tests():
