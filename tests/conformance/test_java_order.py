@@ -31,7 +31,7 @@ def _java_map(capacity: int | None) -> Any:
 def test_string_maps_iterate_like_javas(naming: str, seed: int) -> None:
     rng = random.Random(f"{naming}/{seed}")
     capacity = rng.choice((None, None, 0, 1, 5, 33, 100))
-    ours: HashMap[str, int] = HashMap(string_hash, sort_key=utf16_key, capacity=capacity)
+    ours: HashMap[str, int] = HashMap(string_hash, capacity=capacity)
     real = _java_map(capacity)
     names = _names(rng, naming)
     for _ in range(rng.randint(10, 300)):

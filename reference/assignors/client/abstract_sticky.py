@@ -20,7 +20,7 @@ from kassay.reference.assignors.client.rebalance_input import (
     RackInfo,
 )
 from kassay.reference.java.hash_codes import utf16_key
-from kassay.reference.java.hash_order import string_order
+from kassay.reference.java.hash_map import string_order
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import LivelockError, UpstreamError
 from kassay.reference.model.group import NO_GENERATION, Group
@@ -246,7 +246,7 @@ def assign_partitions(
     subscription_generations = {rank[m]: s.generation for m, s in consumers.items()}
     size = len(table.topic_of)
     owned, multiple = resolve_claims(claims, generations, subscription_generations, size)
-    # Tie-break: upstream uses a second map, whose tree bins can have another order.
+    # Tie-break: upstream uses a second map, in which a crowded bin can double the table later.
     owned = {rank[member]: owned[rank[member]] for member in string_order(consumers)}
     racks = {rank[m]: s.rack for m, s in consumers.items() if s.rack is not None}
     rack_info = RackInfo(table, topics, racks)

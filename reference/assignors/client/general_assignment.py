@@ -197,10 +197,10 @@ def _prev_assignment(
 def _consumer_map(
     members: Sequence[str], consumers: Iterable[int], *, capacity: int | None = None
 ) -> HashMap[int, None]:
-    # Tie-break: ranks are in the order of the ids.
-    return HashMap.of(
-        consumers, lambda c: string_hash(members[c]), sort_key=lambda c: c, capacity=capacity
-    )
+    table: HashMap[int, None] = HashMap(lambda c: string_hash(members[c]), capacity=capacity)
+    for consumer in consumers:
+        table.put(consumer, None)
+    return table
 
 
 class _Order:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.java.hash_codes import topic_partition_hash, utf16_key
-from kassay.reference.java.hash_order import string_order
+from kassay.reference.java.hash_map import string_order
 from kassay.reference.model.group import (
     NO_GENERATION,
     USER_DATA_WITHOUT_GENERATION,

@@ -6,7 +6,7 @@ partitions and their generation are in the assignor's user data.
 
 from kassay.reference.assignors.client.abstract_sticky import MemberData, assign_partitions
 from kassay.reference.assignors.client.rebalance_input import MemberSubscription
-from kassay.reference.java.hash_order import computed_order
+from kassay.reference.java.hash_map import computed_order
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import NO_GENERATION, Group
 from kassay.reference.model.topic_partitions import Partitions
@@ -34,6 +34,6 @@ def _group_partitions_by_topic(claimed: Partitions) -> Partitions:
     if len(indices) < 2:
         return claimed
     # Tie-break: each partition is a look-up; one after the last new topic can resize the map.
-    by_topic = computed_order(list(indices), looked_up_after=len(indices[names[-1]]) > 1)
-    order = [index for topic in by_topic for index in indices[topic]]
+    looked_up = [*indices, *names[-1:]] if len(indices[names[-1]]) > 1 else indices
+    order = [index for topic in computed_order(looked_up) for index in indices[topic]]
     return Partitions(claimed.topics, claimed.codes[order], claimed.numbers[order])

@@ -1,14 +1,21 @@
 """Iteration order of Java's hash maps; expected orders are from OpenJDK 17."""
 
+from collections.abc import Iterable
 from itertools import product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kassay.reference.java.hash_codes import string_hash, utf16_key
-from kassay.reference.java.hash_map import HashMap, set_capacity, table_size_for
-from kassay.reference.java.hash_order import computed_order, first_in_map, string_order
+from kassay.reference.java.hash_codes import string_hash
+from kassay.reference.java.hash_map import (
+    HashMap,
+    IntegerSet,
+    first_in_map,
+    set_capacity,
+    string_order,
+    table_size_for,
+)
 
 # Sixteen strings with equal hash codes.
 COLLIDING = ["".join(parts) for parts in product(("Aa", "BB"), repeat=4)]
@@ -43,25 +50,19 @@ def test_compute_if_absent_resizes_one_call_later_than_put() -> None:
 
 
 def test_nine_keys_in_one_bin_resize_a_small_hash_map() -> None:
-    table = HashMap.of(COLLIDING[:9], string_hash, sort_key=utf16_key)
-    assert table.snapshot()[0] == 32
-
-
-def test_a_crowded_bin_of_a_large_hash_map_iterates_from_the_tree_root() -> None:
-    assert string_order(COLLIDING[:11]) == [
-        COLLIDING[3], COLLIDING[0], COLLIDING[1], COLLIDING[2], *COLLIDING[4:11],
-    ]  # fmt: skip
+    assert _hash_map(COLLIDING[:8]).snapshot()[0] == 16
+    assert _hash_map(COLLIDING[:9]).snapshot()[0] == 32
 
 
 def test_a_removed_and_reinserted_key_is_last_in_its_bin() -> None:
-    table = HashMap.of(("AaAa", "BBBB", "AaBB"), string_hash)
+    table = _hash_map(("AaAa", "BBBB", "AaBB"))
     table.remove("AaAa")
     table.put("AaAa", None)
     assert list(table) == ["BBBB", "AaBB", "AaAa"]
 
 
 def test_clearing_a_hash_map_keeps_the_table_size() -> None:
-    table = HashMap.of(map("c{}".format, range(100)), string_hash)
+    table = _hash_map(map("c{}".format, range(100)))
     size = table.snapshot()[0]
     table.clear()
     assert len(table) == 0
@@ -86,7 +87,7 @@ def test_the_table_size_is_the_next_power_of_two() -> None:
 def test_a_hash_map_equals_a_dict_after_the_same_operations(
     operations: list[tuple[str, str]],
 ) -> None:
-    table: HashMap[str, int] = HashMap(string_hash, sort_key=utf16_key)
+    table: HashMap[str, int] = HashMap(string_hash)
     model: dict[str, int] = {}
     for step, (operation, name) in enumerate(operations):
         if operation == "put":
@@ -105,32 +106,25 @@ def test_a_hash_map_equals_a_dict_after_the_same_operations(
     assert all(table.get(name) == model.get(name) for name in COLLIDING)
 
 
-NAMES = st.one_of(
-    st.sampled_from(COLLIDING),
-    st.integers(0, 400).map("c{}".format),
-    st.text(st.sampled_from("ab\x80\u3000\N{GRINNING FACE}"), max_size=6),
-)
-
-
-@given(names=st.lists(NAMES, unique=True, max_size=150), capacity=st.none() | st.integers(0, 300))
-def test_string_order_is_the_order_of_a_hash_map(names: list[str], capacity: int | None) -> None:
-    table = HashMap.of(names, string_hash, sort_key=utf16_key, capacity=capacity)
-    assert string_order(names, capacity=capacity) == list(table)
-
-
 @given(names=st.lists(st.integers(0, 400).map("c{}".format), unique=True, max_size=150))
 def test_first_in_map_returns_the_first_key_in_iteration_order(names: list[str]) -> None:
-    assert first_in_map(names, largest_size=len(names)) == next(iter(string_order(names)), None)
-    rest = names[len(names) // 2 :]
-    table = HashMap.of(names, string_hash, sort_key=utf16_key)
+    table = _hash_map(names)
     for name in names[: len(names) // 2]:
         table.remove(name)
+    rest = names[len(names) // 2 :]
     assert first_in_map(rest, largest_size=len(names)) == next(iter(table), None)
 
 
-@given(names=st.lists(NAMES, unique=True, min_size=1, max_size=150), again=st.booleans())
-def test_computed_order_is_the_order_after_compute_if_absent(names: list[str], again: bool) -> None:
-    table: HashMap[str, None] = HashMap(string_hash, sort_key=utf16_key)
-    for name in [*names, names[-1]] if again else names:
-        table.compute_if_absent(name, lambda _: None)
-    assert computed_order(names, looked_up_after=again) == list(table)
+def test_a_set_of_integers_iterates_in_the_order_of_bins() -> None:
+    numbers = IntegerSet([64, 17, 3, 1])
+    assert list(numbers) == [64, 17, 1, 3]
+    numbers.remove(17)
+    numbers.update([33, 65536])
+    assert list(numbers) == [64, 1, 33, 65536, 3]
+
+
+def _hash_map(names: Iterable[str]) -> HashMap[str, None]:
+    table: HashMap[str, None] = HashMap(string_hash)
+    for name in names:
+        table.put(name, None)
+    return table
