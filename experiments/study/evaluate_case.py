@@ -51,17 +51,11 @@ from kassay.reference.model.assignment import Assignment, cached_per_group, move
 from kassay.reference.model.errors import KassayError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import (
-    balancedness,
     has_racks,
-    kafka_balance_score,
-    kafka_is_balanced,
     leximax,
     load_vector,
     measures,
     off_rack,
-    per_topic_spread,
-    range_spread,
-    standard_deviation,
 )
 from kassay.reference.model.ownership import ownership
 from kassay.solver.solution import Solution
@@ -282,19 +276,12 @@ def _assignment_row(
 
 @cached_per_group
 def _metric_columns(group: Group, assignment: Assignment) -> dict[str, Any]:
-    vector = load_vector(group, assignment)
     moves = movement_count(group, assignment)
     return {
         **{str(name): value for name, value in measures(group, assignment).items()},
         "kept": moves.kept,
         "moved": moves.moved,
         "placed": moves.placed,
-        "kafka_balance_score": kafka_balance_score(group, assignment),
-        "kafka_is_balanced": kafka_is_balanced(group, assignment),
-        "per_topic_spread": per_topic_spread(group, assignment),
-        "standard_deviation": standard_deviation(vector),
-        "range_spread": range_spread(vector),
-        "balancedness": balancedness(vector),
         "off_rack": off_rack(group, assignment),
         "loads": _loads_text(group, assignment),
     }

@@ -68,12 +68,6 @@ class AssignmentRow:
     kept: int | None = None
     moved: int | None = None
     placed: int | None = None  # partitions without an owner
-    kafka_balance_score: int | None = None
-    kafka_is_balanced: bool | None = None
-    per_topic_spread: int | None = None
-    standard_deviation: float | None = None
-    range_spread: float | None = None
-    balancedness: float | None = None
     off_rack: int | None = None
     loads: str | None = None
     assignment: str | None = None

@@ -118,17 +118,6 @@ def assignee_column(group: Group, assignment: Assignment) -> Column:
     return _check(group, assignment).column
 
 
-@cached_per_group
-def held_counts(group: Group, assignment: Assignment) -> NDArray[np.int64]:
-    """Return a matrix: number of assigned partitions per topic (row) and member (column)."""
-    column, width = assignee_column(group, assignment), len(group.members)
-    topic = np.repeat(np.arange(len(group.topics)), topic_starts(group).counts)
-    held = column != NO_OWNER
-    keys = topic[held] * width + column[held]
-    counts = np.bincount(keys, minlength=len(group.topics) * width)
-    return counts.reshape(len(group.topics), width)
-
-
 @dataclass(frozen=True, slots=True)
 class _Assignees:
     """Assigned member of each partition, and whether the assignment is valid."""
