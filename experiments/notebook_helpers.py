@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kassay.experiments.comparison.comparison_result import Comparison
 from kassay.experiments.planning.plan import MOVE_COLUMNS, Plan
-from kassay.experiments.planning.plan_sentences import frontier_curve
+from kassay.experiments.planning.render_plan import frontier_curve
 from kassay.experiments.plotting.svg_drawings import FrontierCurve
 from kassay.experiments.sources.capture_files import EmptyGroups, import_groups
 from kassay.experiments.sources.import_options import ImportOptions

@@ -20,7 +20,6 @@ from kassay.experiments.planning.identify_assignor import (
 from kassay.experiments.planning.plan_verdict import count_of
 from kassay.reference.assignors import ASSIGNORS, Goal, Release
 from kassay.reference.model.assignment import Assignment, movement
-from kassay.reference.model.assignment import movement as count_moves
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_annotations import Protocol
 from kassay.reference.model.metrics import (
@@ -40,11 +39,11 @@ from kassay.solver.evaluation import violated
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import EXACT, CrossRack, HostImbalance, Imbalance, Level, Tolerance
 from kassay.solver.problem import build_problem
-from kassay.solver.solution import LevelValue, Solution, value_and_bound
+from kassay.solver.solution import LevelValue, Solution
 from kassay.solver.solve import solve
 
-SECONDARY_WORK = 5.0
-"""Time limit of the search for minimum cross-rack partitions."""
+_SECONDARY_WORK = 5.0
+"""Maximum work of a search for the minimum of one secondary value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,25 +75,6 @@ class RackLocality:
     planned: int
     minimum: LevelValue | None
 
-    def record(self) -> dict[str, object]:
-        """Return the numbers as a JSON object."""
-        return {
-            "cross_rack_partitions": {
-                "current": self.current,
-                "planned": self.planned,
-                "minimum": value_and_bound(self.minimum),
-            },
-            "racks": [
-                {
-                    "rack": rack.name,
-                    "members": rack.members,
-                    "partitions": rack.partitions,
-                    "consumed": {"current": rack.current, "planned": rack.planned},
-                }
-                for rack in self.racks
-            ],
-        }
-
 
 def cross_rack_partitions(group: Group, assignment: Assignment) -> int | None:
     """Count the partitions whose member is in a rack that has no replica of the partition.
@@ -116,62 +96,59 @@ def cross_rack_partitions(group: Group, assignment: Assignment) -> int | None:
 
 
 def compare_racks(
-    group: Group, current: Assignment, planned: Assignment, minimum: LevelValue | None = None
-) -> RackLocality | None:
-    """Compare the rack locality of the current and the planned assignment.
-
-    ``minimum`` is the `minimum_cross_rack`. Return None for a group without racks.
-    """
-    crossing = cross_rack_partitions(group, current)
-    if crossing is None:
-        return None
-    return RackLocality(
-        racks=_racks(group, current, planned),
-        current=crossing,
-        planned=cross_rack_partitions(group, planned) or 0,
-        minimum=minimum,
-    )
-
-
-def _racks(group: Group, current: Assignment, planned: Assignment) -> tuple[RackSummary, ...]:
-    members = Counter(member.rack for member in group.members)
-    partitions: Counter[str | None] = Counter(
-        rack for racks in replica_racks(group).values() for rack in racks
-    )
-    before, after = _consumed_by_rack(group, current), _consumed_by_rack(group, planned)
-    return tuple(
-        RackSummary(
-            name=name,
-            members=members[name],
-            partitions=partitions[name],
-            current=before[name],
-            planned=after[name],
-        )
-        for name in sorted({*members, *partitions}, key=lambda name: (name is None, name or ""))
-    )
-
-
-def _consumed_by_rack(group: Group, assignment: Assignment) -> Counter[str | None]:
-    return Counter(one.rack for one in group.members for _ in assignment.get(one.id, ()))
-
-
-def minimum_cross_rack(
     group: Group,
+    current: Assignment,
     planned: Solution,
     *,
     optimum: LevelValue,
     constraints: Sequence[Constraint],
     limits: SearchLimits,
     seed: int,
-) -> LevelValue | None:
-    """Find the fewest reads across racks at the imbalance of a plan or less, with any movement.
+) -> RackLocality | None:
+    """Compare the rack locality of the current and the planned assignment with the minimum.
 
-    ``optimum`` is the minimum imbalance under the constraints. Return None as described in
-    `RackLocality`, and for a group without racks.
+    ``optimum`` is the minimum imbalance under the constraints. Return None for a group without
+    racks.
     """
-    allowed = planned.imbalance
-    if not has_racks(group):
+    if not has_racks(group) or planned.assignment is None:
         return None
+    members = Counter(member.rack for member in group.members)
+    partitions: Counter[str | None] = Counter(
+        rack for racks in replica_racks(group).values() for rack in racks
+    )
+    before, after = (
+        Counter(one.rack for one in group.members for _ in assignment.get(one.id, ()))
+        for assignment in (current, planned.assignment)
+    )
+    return RackLocality(
+        racks=tuple(
+            RackSummary(
+                name=name,
+                members=members[name],
+                partitions=partitions[name],
+                current=before[name],
+                planned=after[name],
+            )
+            for name in sorted({*members, *partitions}, key=lambda name: (name is None, name or ""))
+        ),
+        current=off_rack(group, current),
+        planned=off_rack(group, planned.assignment),
+        minimum=_minimum_cross_rack(
+            group, planned, optimum, constraints=constraints, limits=limits, seed=seed
+        ),
+    )
+
+
+def _minimum_cross_rack(
+    group: Group,
+    planned: Solution,
+    optimum: LevelValue,
+    *,
+    constraints: Sequence[Constraint],
+    limits: SearchLimits,
+    seed: int,
+) -> LevelValue | None:
+    allowed = planned.imbalance
     measure = Measure(allowed.name)
     is_minimum = optimum.gap == 0 and optimum.value == allowed.value
     if measure is Measure.LEXIMAX and not is_minimum:
@@ -182,7 +159,7 @@ def minimum_cross_rack(
         levels=(Imbalance(measure, tolerance), CrossRack()),
         constraints=constraints,
         initial_assignment=planned.assignment,
-        limits=replace(limits, work=min(limits.work, SECONDARY_WORK)),
+        limits=replace(limits, work=min(limits.work, _SECONDARY_WORK)),
         seed=seed,
     )
     # The second level is valid only at the imbalance of the plan.
@@ -224,25 +201,10 @@ class AssignorOutcome:
     ending: str
     detail: str | None
     rebalances: int
-    metrics: AssignmentMetrics | None
-    movement: int | None
-    minimum_movement: int | None
+    metrics: AssignmentMetrics | None = None
+    movement: int | None = None
+    minimum_movement: int | None = None
     is_permitted: bool = True
-
-    def record(self) -> dict[str, object]:
-        """Return the outcome as a JSON object."""
-        metrics = self.metrics
-        crossing = None if metrics is None else metrics.cross_rack
-        return {
-            "assignor": self.assignor,
-            "ending": self.ending,
-            "detail": self.detail,
-            "rebalances": self.rebalances,
-            "measures": None if metrics is None else metrics.measures,
-            "movement": self.movement,
-            "minimum_movement": self.minimum_movement,
-            **({} if crossing is None else {"cross_rack_partitions": crossing}),
-        }
 
 
 def assignment_metrics(group: Group, assignment: Assignment) -> AssignmentMetrics:
@@ -257,6 +219,29 @@ def assignment_metrics(group: Group, assignment: Assignment) -> AssignmentMetric
     )
 
 
+def rebalance(group: Group, assignor: str, *, rules: Sequence[Constraint] = ()) -> AssignorOutcome:
+    """Rebalance a group with an assignor until nothing changes, and measure the result.
+
+    ``rules`` are constraints and capacities, which no assignor knows.
+    """
+    stable = run_until_stable(group, assignor)
+    outcome = AssignorOutcome(
+        assignor=assignor,
+        ending=str(stable.ending),
+        detail=stable.detail,
+        rebalances=stable.rounds,
+    )
+    assignment = stable.assignment
+    if assignment is None or stable.ending is not Ending.OK:
+        return outcome
+    return replace(
+        outcome,
+        metrics=assignment_metrics(group, assignment),
+        movement=movement(group, assignment),
+        is_permitted=_is_permitted(group, assignment, rules),
+    )
+
+
 def assignor_outcomes(
     group: Group,
     optimum: Solution,
@@ -267,37 +252,23 @@ def assignor_outcomes(
 ) -> Iterator[AssignorOutcome]:
     """Run the assignors of a client library and of Kafka on a group, and yield the results.
 
-    Assignors of the old ZooKeeper consumer are skipped. ``rules`` are the constraints of the plan,
-    with the capacities, which no assignor knows.
-
-    If the search is stopped, the outcomes of further ports are missing.
+    Assignors of the old ZooKeeper consumer are skipped. ``rules`` are those of `rebalance`. If the
+    search is stopped, the outcomes of further ports are missing.
     """
     ports = (n for n, port in ASSIGNORS.items() if port.release is not Release.ZOOKEEPER_CONSUMER)
     for assignor in (*client, *ports):
         if limits.is_stopped:
             return
-        stable = run_until_stable(group, assignor)
-        metrics = movement = minimum = None
-        if stable.ending is Ending.OK and stable.assignment is not None:
-            metrics = assignment_metrics(group, stable.assignment)
-            movement = count_moves(group, stable.assignment)
-            if not rules:
-                minimum = _minimum_movement(group, metrics, optimum, limits)
-        yield AssignorOutcome(
-            assignor=assignor,
-            ending=str(stable.ending),
-            detail=stable.detail,
-            rebalances=stable.rounds,
-            metrics=metrics,
-            movement=movement,
-            minimum_movement=minimum,
-            is_permitted=is_permitted(group, stable.assignment, rules),
-        )
+        outcome = rebalance(group, assignor, rules=rules)
+        if outcome.metrics is not None and not rules:
+            fewest = _minimum_movement(group, outcome.metrics, optimum, limits)
+            outcome = replace(outcome, minimum_movement=fewest)
+        yield outcome
 
 
-def is_permitted(group: Group, assignment: Assignment | None, rules: Sequence[Constraint]) -> bool:
+def _is_permitted(group: Group, assignment: Assignment, rules: Sequence[Constraint]) -> bool:
     """Return whether an assignment of all partitions meets constraints."""
-    if assignment is None or not rules:
+    if not rules:
         return True
     problem = build_problem(group)
     placement = problem.to_placement(assignment)
@@ -311,7 +282,7 @@ def _minimum_movement(
     if optimum.imbalance.gap or optimum.movement.gap or not is_measured:
         return None
     imbalance = metrics.measures[optimum.imbalance.name]
-    brief = replace(limits, work=min(limits.work, SECONDARY_WORK))
+    brief = replace(limits, work=min(limits.work, _SECONDARY_WORK))
     return fewest_moves_within(group, imbalance, optimum=optimum, limits=brief)
 
 
@@ -378,24 +349,23 @@ def effective_actions(
         *_restarts(group, current, rules),
         *(() if rules else _further_partitions(group, planned, makespan)),
     ]
-    goals = _goals(current, planned, levels)
-    effective = [one for one in found if _is_effective(one, goals)]
+    values = compared_measures(current, planned, levels).values()
+
+    def is_effective(reached: AssignmentMetrics | None) -> bool:
+        """Return whether an action lowers a value, and almost reaches the values of the plan."""
+        if reached is None:
+            return True
+        is_near = all(v(reached) <= v(planned) + v(planned) // _EXCESS for v in values)
+        return is_near and any(value(reached) < value(current) for value in values)
+
+    effective = [one for one in found if is_effective(one.metrics)]
     return tuple(sorted(effective, key=lambda one: (one.moves is None, one.moves or 0)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Goal:
-    """Current and planned value of a measure; ``reached`` returns its value after an action."""
-
-    measure: str
-    current: int
-    planned: int
-    reached: Callable[[AssignmentMetrics], int]
-
-
-def _goals(
+def compared_measures(
     current: AssignmentMetrics, planned: AssignmentMetrics, levels: Sequence[Level]
-) -> list[_Goal]:
+) -> dict[str, Callable[[AssignmentMetrics], int]]:
+    """Return the measures of which an effective action almost reaches the planned values."""
     values: dict[str, Callable[[AssignmentMetrics], int]] = {"makespan": lambda one: one.makespan}
     if planned.makespan >= current.makespan:
         values["sum_of_squares"] = lambda one: one.measures[Measure.SUM_OF_SQUARES]
@@ -403,23 +373,7 @@ def _goals(
         values["host_makespan"] = lambda one: one.host_makespan
     if any(isinstance(level, CrossRack) for level in levels):
         values["cross_rack"] = lambda one: one.cross_rack or 0
-    return [_Goal(name, value(current), value(planned), value) for name, value in values.items()]
-
-
-def compared_measures(
-    current: AssignmentMetrics, planned: AssignmentMetrics, levels: Sequence[Level]
-) -> tuple[str, ...]:
-    """Return the measures of which an effective action almost reaches the planned values."""
-    return tuple(goal.measure for goal in _goals(current, planned, levels))
-
-
-def _is_effective(action: RecommendedAction, goals: Sequence[_Goal]) -> bool:
-    """Return whether an action lowers a value, and almost reaches the values of the plan."""
-    if action.metrics is None:
-        return True
-    values = [(goal.reached(action.metrics), goal) for goal in goals]
-    is_near = all(value <= goal.planned + goal.planned // _EXCESS for value, goal in values)
-    return is_near and any(value < goal.current for value, goal in values)
+    return values
 
 
 def _assignor_changes(
@@ -502,25 +456,20 @@ def _restarts(
         return
     hot = sorted(current.loads.items(), key=lambda item: -item[1])[:_RESTARTED]
     for member, _ in hot:
-        restarted = _after_restart(group, member)
-        stable = run_until_stable(restarted, own)
+        members = tuple(
+            replace(one, owned=NO_PARTITIONS) if one.id == member else one for one in group.members
+        )
+        stable = run_until_stable(replace(group, members=members), own)
         if stable.ending is not Ending.OK or stable.assignment is None:
             continue
-        if not is_permitted(group, stable.assignment, rules):
+        if not _is_permitted(group, stable.assignment, rules):
             continue
         yield _change_to(
             group,
             f"restart {member}, so that {own} redistributes its partitions",
-            assignment_metrics(restarted, stable.assignment),
+            assignment_metrics(group, stable.assignment),
             movement(group, stable.assignment),
         )
-
-
-def _after_restart(group: Group, member: str) -> Group:
-    members = tuple(
-        replace(one, owned=NO_PARTITIONS) if one.id == member else one for one in group.members
-    )
-    return replace(group, members=members)
 
 
 def _further_partitions(

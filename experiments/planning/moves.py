@@ -4,13 +4,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
-import numpy as np
-from numpy.typing import NDArray
-
 from kassay.experiments.planning.plan_verdict import planning_levels
 from kassay.reference.model import metrics
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.errors import InternalError, UsageError
+from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import (
     LoadUnits,
@@ -31,105 +28,10 @@ from kassay.solver.problem import build_problem
 from kassay.solver.solution import LevelValue
 from kassay.solver.solve import solve
 
-_WIDTH = 12
-_Numbers = NDArray[np.float64]
-_Indices = NDArray[np.intp]
-
-
-@dataclass(frozen=True, slots=True)
-class LoadChanges:
-    """Changes of loads by moves: an entry per move. Members are indices.
-
-    Loads are floating-point numbers, because they only determine an order.
-    """
-
-    source: _Indices
-    target: _Indices
-    given: _Numbers  # relative load that the source loses
-    received: _Numbers  # relative load that the target gains
-
-    @classmethod
-    def of(cls, rows: Sequence[tuple[int, int, int, int]]) -> "LoadChanges":
-        """Create the columns from rows (source, target, given, received)."""
-        source, target, given, received = zip(*rows, strict=True)
-        return cls(
-            np.array(source, np.intp),
-            np.array(target, np.intp),
-            np.array(given, np.float64),
-            np.array(received, np.float64),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _Prefix:
-    """First moves, and the loads after them."""
-
-    order: tuple[int, ...]
-    is_pending: NDArray[np.bool_]
-    loads: _Numbers
-    makespans: float  # sum of the maximum loads after each move
-    squares: float  # sum of the sums of squared loads after each move
-
-
-def order_moves(changes: LoadChanges, loads: Sequence[int]) -> tuple[int, ...]:
-    """Order moves to minimise the sum of the maximum loads after each move; a heuristic.
-
-    ``loads`` are the relative loads before the first move.
-    """
-    # Three members without load simplify the search for the highest load of other members.
-    padded = np.array([*loads, 0, 0, 0], np.float64)
-    beam = [_Prefix((), np.ones(len(changes.source), np.bool_), padded, 0.0, 0.0)]
-    for _ in range(len(changes.source)):
-        beam = list(_longer_prefixes(changes, beam))
-    return beam[0].order
-
-
-def _longer_prefixes(changes: LoadChanges, beam: Sequence[_Prefix]) -> Iterator[_Prefix]:
-    """Yield the best prefixes with one more move, with different sets of moves."""
-    values = [_values(changes, prefix) for prefix in beam]
-    parent = np.repeat(np.arange(len(beam)), [len(moves) for moves, _, _ in values])
-    moves, makespans, squares = map(np.concatenate, zip(*values, strict=True))
-    sets: set[bytes] = set()
-    for at in np.lexsort((squares, makespans)).tolist():
-        prefix, move = beam[parent[at]], int(moves[at])
-        is_pending = prefix.is_pending.copy()
-        is_pending[move] = False
-        if is_pending.tobytes() in sets:
-            continue
-        sets.add(is_pending.tobytes())
-        loads = prefix.loads.copy()
-        loads[changes.source[move]] -= changes.given[move]
-        loads[changes.target[move]] += changes.received[move]
-        order = (*prefix.order, move)
-        yield _Prefix(order, is_pending, loads, float(makespans[at]), float(squares[at]))
-        if len(sets) == _WIDTH:
-            return
-
-
-def _values(changes: LoadChanges, prefix: _Prefix) -> tuple[_Indices, _Numbers, _Numbers]:
-    """Return the pending moves, with both sums of the prefix after each of them."""
-    moves, loads = np.flatnonzero(prefix.is_pending), prefix.loads
-    source, target = changes.source[moves], changes.target[moves]
-    after_source = loads[source] - changes.given[moves]
-    after_target = loads[target] + changes.received[moves]
-    highest = np.maximum(after_source, after_target)
-    is_free = np.ones(len(moves), np.bool_)
-    for member in np.argsort(-loads, kind="stable")[:3].tolist():
-        is_highest = is_free & (source != member) & (target != member)
-        highest[is_highest] = np.maximum(highest[is_highest], loads[member])
-        is_free &= ~is_highest
-    squares = (
-        loads @ loads + after_source**2 + after_target**2 - loads[source] ** 2 - loads[target] ** 2
-    )
-    return moves, prefix.makespans + highest, prefix.squares + squares
-
-
 _MAX_SEARCHED_MOVES = 5_000
 """Maximum number of moves with a searched order; more moves are ordered by load alone."""
 _MAX_CANDIDATES = 200
 """Maximum number of moves from one member that are compared per step."""
-_MAX_BEAM_MOVES = 120
-"""Maximum number of moves that are also ordered by beam search."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,9 +106,8 @@ def schedule_moves(
     Partitions without an owner form the first batch, because they have no consumer yet. Then each
     move takes a partition from the member with the highest relative load, among the members whose
     load a move can lower. Of this member's moves, the move with the lowest maximum load of old and
-    new owner comes first. For the maximum load of different weights or speeds, a beam search may
-    find an order with lower maximum loads. Both are heuristics: a batch can raise the maximum load
-    if a later one lowers it. At most ``batch_size`` owned partitions have no consumer at any time.
+    new owner comes first. This is a heuristic: a batch can raise the maximum load if a later one
+    lowers it. At most ``batch_size`` owned partitions have no consumer at any time.
 
     Examples
     --------
@@ -234,9 +135,6 @@ def schedule_moves(
         start[move.target] += move.weight * factors[move.target]
     owned = [move for move in moves if move.source is not None]
     moved = list(_highest_loads_first(owned, dict(start), factors))
-    is_equal = group.uniform_weight is not None
-    if measure is Measure.MAKESPAN and not is_equal and 1 < len(owned) <= _MAX_BEAM_MOVES:
-        moved = _lower_order(moved, start, factors)
     slices = [placed] if placed else []
     slices += [moved[first : first + batch_size] for first in range(0, len(moved), batch_size)]
     consuming, units = metrics.participants(group), metrics.member_units(group)
@@ -267,103 +165,41 @@ def _highest_loads_first(
     pending: dict[str, list[Move]] = {}
     for move in sorted(moves, key=lambda move: (-move.weight, move.topic, move.partition)):
         pending.setdefault(move.source or "", []).append(move)
-    # Loads change after each move: an entry is valid only if it has the source's current load.
     heap = [(-current[source], source) for source in pending]
     heapify(heap)
     search = len(moves) <= _MAX_SEARCHED_MOVES
+
+    def highest_after(move: Move) -> int:
+        """Return the maximum load of the old and the new owner after a move."""
+        source, target = move.source or "", move.target
+        given, taken = move.weight * factors[source], move.weight * factors[target]
+        return max(current[target] + taken, current[source] - given)
+
     while pending:
-        move = _next_move(heap, pending, current, factors, search=search)
+        best: list[Move] = []
+        visited: dict[str, int] = {}
+        while heap:
+            negative, source = heappop(heap)
+            # Loads change after each move: an entry is valid only if it has the source's load.
+            if source not in pending or -negative != current[source] or source in visited:
+                continue
+            visited[source] = current[source]
+            best.append(min(pending[source][:_MAX_CANDIDATES], key=highest_after))
+            if not search or highest_after(best[-1]) < current[source]:
+                best = best[-1:]
+                break
+        # If no move lowers the load of its source, the one with the lowest loads comes first.
+        move = min(best, key=highest_after)
         source = move.source or ""
         pending[source].remove(move)
         if not pending[source]:
             del pending[source]
         current[move.target] += move.weight * factors[move.target]
         current[source] -= move.weight * factors[source]
-        for member in (source, move.target):
-            if member in pending:
-                heappush(heap, (-current[member], member))
+        visited |= {source: current[source], move.target: current[move.target]}
+        for member, load in visited.items():
+            heappush(heap, (-load, member))
         yield move
-
-
-def _lower_order(
-    moves: Sequence[Move], loads: dict[str, int], factors: dict[str, int]
-) -> list[Move]:
-    """Order moves by beam search; keep the order if the maximum loads do not become lower.
-
-    ``loads`` and ``factors`` are as in `_highest_loads_first`.
-    """
-    index = {member: at for at, member in enumerate(loads)}
-    rows = [
-        (
-            index[move.source or ""],
-            index[move.target],
-            move.weight * factors[move.source or ""],
-            move.weight * factors[move.target],
-        )
-        for move in moves
-    ]
-    order = order_moves(LoadChanges.of(rows), list(loads.values()))
-
-    def makespans(order: Iterable[int]) -> int:
-        current, total = list(loads.values()), 0
-        for at in order:
-            source, target, given, received = rows[at]
-            current[source] -= given
-            current[target] += received
-            total += max(current)
-        return total
-
-    is_lower = makespans(order) < makespans(range(len(moves)))
-    return [moves[at] for at in order] if is_lower else list(moves)
-
-
-def _next_move(
-    heap: list[tuple[int, str]],
-    pending: dict[str, list[Move]],
-    current: dict[str, int],
-    factors: dict[str, int],
-    *,
-    search: bool,
-) -> Move:
-    """Choose the next move: lower the highest load that a pending move can lower."""
-    visited: list[tuple[int, str]] = []
-    least: tuple[int, Move] | None = None
-    chosen: Move | None = None
-    seen: set[str] = set()
-    while heap and chosen is None:
-        entry = heappop(heap)
-        load, source = -entry[0], entry[1]
-        if source not in pending or load != current[source] or source in seen:
-            continue
-        seen.add(source)
-        visited.append(entry)
-        candidates = pending[source][:_MAX_CANDIDATES]
-        highest, best = min(
-            (
-                (
-                    max(
-                        current[m.target] + m.weight * factors[m.target],
-                        load - m.weight * factors[source],
-                    ),
-                    m,
-                )
-                for m in candidates
-            ),
-            key=lambda pair: pair[0],
-        )
-        if least is None or highest < least[0]:
-            least = highest, best
-        if highest < load or not search:
-            chosen = best
-    for entry in visited:
-        heappush(heap, entry)
-    if chosen is None and least is not None:
-        chosen = least[1]
-    if chosen is None:
-        raise InternalError(
-            "pending moves remain, but the queue contains none of their source members"
-        )
-    return chosen
 
 
 def after_batches(group: Group, batches: Iterable[MoveBatch]) -> Iterator[Assignment]:
@@ -425,8 +261,6 @@ class MoveStep:
 def move_steps(group: Group, batches: Iterable[MoveBatch]) -> tuple[MoveStep, ...]:
     """Split scheduled moves into steps, each of which lowers the loads of its members.
 
-    Each move belongs to exactly one step, except the placement of partitions without an owner.
-
     A step ends as soon as the loads of its members, in descending order, are lower than before.
     Partitions without an owner are placed before the first step.
 
@@ -470,21 +304,23 @@ def _steps(group: Group, moves: list[Move]) -> Iterator[MoveStep]:
         yield _step(step, before, current, units)
 
 
-def _is_lower(step: list[Move], before: dict[str, int], after: dict[str, int]) -> bool:
-    members = dict.fromkeys(m for move in step for m in (move.source or "", move.target))
-    old, new = ([loads[member] for member in members] for loads in (before, after))
+def _members(step: Sequence[Move]) -> list[str]:
+    return list(dict.fromkeys(m for move in step for m in (move.source or "", move.target)))
+
+
+def _is_lower(step: Sequence[Move], before: dict[str, int], after: dict[str, int]) -> bool:
+    old, new = ([loads[member] for member in _members(step)] for loads in (before, after))
     return sorted(new, reverse=True) < sorted(old, reverse=True)
 
 
 def _step(
-    step: list[Move], before: dict[str, int], after: dict[str, int], units: LoadUnits
+    step: Sequence[Move], before: dict[str, int], after: dict[str, int], units: LoadUnits
 ) -> MoveStep:
-    members = dict.fromkeys(m for move in step for m in (move.source or "", move.target))
     return MoveStep(
         moves=tuple(step),
         loads=tuple(
             (member, before[member], after[member])
-            for member in members
+            for member in _members(step)
             if before[member] != after[member]
         ),
         makespan=(max(before.values(), default=0), max(after.values(), default=0)),
@@ -496,14 +332,8 @@ def _step(
 class MoveReason:
     """Reason for the move of a partition: the owner's load if the partition stayed.
 
-    Parameters
-    ----------
-    load
-        Load of the owner if this partition alone stayed with it.
-    makespan
-        Maximum load of the assignment.
-    units
-        Members as load units, which convert the loads for the text.
+    ``load`` is the load of the owner if this partition alone stayed with it, and ``makespan`` the
+    maximum load of the assignment. ``units`` convert the loads for the text.
     """
 
     partition: TopicPartition
@@ -536,32 +366,25 @@ class WeightedExplanation:
     ----------
     movement
         Number of moves, and a lower bound for this maximum load.
-    reached
-        Maximum load after the last step.
     planned
         Number of moves of all steps, and a lower bound; None if no plan was found.
     moves
         Reasons of all moves of the assignment, by topic and partition.
+    is_optimal
+        Whether maximum load and moves are minimal, or None if not proven.
     """
 
     makespan: LevelValue
     movement: LevelValue
-    reached: int
     planned: LevelValue | None
     steps: tuple[Explanation, ...]
     moves: tuple[MoveReason, ...]
+    is_optimal: bool | None
 
     @property
     def unnecessary_moves(self) -> int:
         """Return the number of moves that can each be undone without a higher maximum load."""
         return sum(move.is_unnecessary for move in self.moves)
-
-    @property
-    def is_optimal(self) -> bool | None:
-        """Return whether maximum load and moves are minimal, or None if not proven."""
-        if self.reached < self.makespan.value or self.unnecessary_moves:
-            return False
-        return True if self.makespan.gap == 0 == self.movement.gap else None
 
 
 def explain_weighted(
@@ -593,41 +416,42 @@ def explain_weighted(
     solution = solve(started, levels=levels, limits=limits, seed=seed)
     value = measures(group, assignment)[Measure.MAKESPAN]
     moves = _move_reasons(group, assignment, value)
-    target = solution.assignment
-    steps = () if target is None else move_steps(started, schedule_moves(started, target))
     problem = build_problem(group)
     most = max_unit_loads(problem, Imbalance(Measure.MAKESPAN), value)
-    fewest = overload_moves_bound(problem, Movement(), most)
+    fewest = min(len(moves), overload_moves_bound(problem, Movement(), most))
+    target, bound, reached = solution.assignment, 0, value
+    steps: tuple[MoveStep, ...] = ()
+    if target is not None:
+        steps = move_steps(started, schedule_moves(started, target))
+        bound, reached = min(value, solution.imbalance.bound), solution.imbalance.value
+    is_optimal: bool | None = None
+    if reached < value or any(move.is_unnecessary for move in moves):
+        is_optimal = False
+    elif (bound, fewest) == (value, len(moves)):
+        is_optimal = True
     return WeightedExplanation(
-        makespan=LevelValue(
-            "makespan", value, 0 if target is None else min(value, solution.imbalance.bound)
-        ),
-        movement=LevelValue("movement", len(moves), min(fewest, len(moves))),
-        reached=value if target is None else solution.imbalance.value,
+        makespan=LevelValue("makespan", value, bound),
+        movement=LevelValue("movement", len(moves), fewest),
         planned=None if target is None else solution.movement,
         steps=tuple(_explanation(group, step) for step in steps),
         moves=moves,
+        is_optimal=is_optimal,
     )
 
 
 def _move_reasons(group: Group, assignment: Assignment, makespan: int) -> tuple[MoveReason, ...]:
-    load = loads(group, assignment)
-
-    def kept(move: Move, owner: str) -> int:
-        """Return the load of the owner if the partition stayed."""
-        return relative_loads(group, {owner: load.get(owner, 0) + move.weight})[owner]
-
+    load, units = loads(group, assignment), member_units(group)
     return tuple(
         MoveReason(
             partition=TopicPartition(move.topic, move.partition),
-            owner=move.source,
+            owner=owner,
             assignee=move.target,
-            load=kept(move, move.source),
+            load=relative_loads(group, {owner: load.get(owner, 0) + move.weight})[owner],
             makespan=makespan,
-            units=member_units(group),
+            units=units,
         )
         for move in moves_between(group, assignment)
-        if move.source is not None
+        if (owner := move.source) is not None
     )
 
 

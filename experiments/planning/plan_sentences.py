@@ -1,11 +1,8 @@
 """Sentences and values of a plan for pages, tickets and texts, and commands that follow it."""
 
-import json
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-
-from markupsafe import Markup
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from kassay.experiments.planning.actions import compared_measures
 from kassay.experiments.planning.identify_assignor import (
@@ -19,26 +16,16 @@ from kassay.experiments.planning.plan import (
     RECOMMENDED,
     Plan,
     PlanOption,
-    host_loads,
-    loads_csv,
-    moves_csv,
 )
 from kassay.experiments.planning.plan_verdict import count_of, level_words
-from kassay.experiments.plotting.svg_drawings import FrontierCurve, draw_assignment, frontier_svg
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_annotations import Assumed, WeightSource
-from kassay.reference.model.group_remarks import rebalance_caveat
-from kassay.reference.model.metrics import Measure, host_units, member_units, relative_loads, shown
+from kassay.reference.model.group_remarks import rebalance_caveat, target_assignment
+from kassay.reference.model.metrics import Measure, host_units, shown
 from kassay.solver.constraints import MaxMoves
 from kassay.solver.objective import HOST_LEVELS, Movement
 from kassay.solver.solution import LevelValue
 
-MEASURE_DEFINITIONS = {
-    Measure.SUM_OF_SQUARES: "sum of the squared loads",
-    Measure.SPREAD: "maximum load minus minimum load",
-    Measure.DEVIATION: "sum of the differences from the mean load, times the number of members",
-    Measure.BALANCE_SCORE: "sum of the load differences of all pairs of members",
-}
 _COMPARED_MOVES = (1, 3, 10, 30)
 _BACKLOG = "Lag is a backlog, not a load: this plan spreads the backlog"
 _WEIGHTS = {
@@ -62,33 +49,6 @@ def verdict(plan: Plan) -> str:
     if plan.other_reading is not None:
         sentences.append(str(plan.other_reading))
     return " ".join(sentences if caveat is None else [*sentences, caveat])
-
-
-def quality(plan: Plan) -> str:
-    """Describe how far the planned maximum load is from the proven minimum."""
-    text = plan.verdict.quality
-    return text if plan.condition is None else f"{text}, if {plan.condition}"
-
-
-def lower_limit(plan: Plan) -> str | None:
-    """Describe the partition that determines the lowest possible maximum load, or return None."""
-    if plan.limiting_partition is None:
-        return None
-    note = " The constraints of the plan do not apply to these values." if plan.constraints else ""
-    return f"{plan.limiting_partition}{note}"
-
-
-def levels_before_moves(plan: Plan) -> list[str]:
-    """Return the words of the levels that precede the moves, which limit their minimum."""
-    names = [level.name for level in plan.solution.levels]
-    before = names[: names.index(Movement.name)] if Movement.name in names else names
-    return [level_words(name) for name in before]
-
-
-def further_levels_before_moves(plan: Plan) -> list[str]:
-    """Return the words of the levels other than the imbalance that precede the moves."""
-    own = level_words(plan.solution.imbalance.name)
-    return [name for name in levels_before_moves(plan) if name != own]
 
 
 def proofs(levels: Iterable[LevelValue], group: Group | None = None) -> str:
@@ -181,7 +141,7 @@ def not_considered(plan: Plan) -> list[str]:
     if unknown and "cross_rack" not in names:
         members = count_of(unknown, "member")
         ignored.append(f"racks: the source does not show the racks of {members}")
-    hosts = host_loads(plan.group, plan.assignment)
+    hosts = plan.hosts()
     if names.isdisjoint(HOST_LEVELS) and hosts:
         current = shown("host_makespan", plan.current.host_makespan, plan.group)
         planned = shown("host_makespan", plan.planned.host_makespan, plan.group)
@@ -197,12 +157,8 @@ def not_considered(plan: Plan) -> list[str]:
     return ignored
 
 
-def action_note(plan: Plan) -> str | None:
-    """Describe the further cost of the recommended actions, or the lack of such actions.
-
-    The number of moves of an action is that of one rebalance. The rolling restart for another
-    assignor has further rebalances.
-    """
+def _action_note(plan: Plan) -> str | None:
+    """Describe the further cost of the recommended actions, or the lack of such actions."""
     if plan.actions:
         if not any(one.changes_assignor for one in plan.actions[:SHOWN_ACTIONS]):
             return None
@@ -210,7 +166,7 @@ def action_note(plan: Plan) -> str | None:
             "The moves are those of one rebalance. The rolling restarts of a change, and later "
             "ones, cause further rebalances and moves"
         )
-        if not has_forecast(plan):
+        if not _has_forecast(plan):
             return f"{text}."
         return (
             f"{text}: kassay forecast compares their costs. It recommends the configuration with "
@@ -228,7 +184,7 @@ def action_note(plan: Plan) -> str | None:
     )
 
 
-def gaps_of_first_moves(plan: Plan) -> Iterator[str]:
+def _gaps_of_first_moves(plan: Plan) -> Iterator[str]:
     """Yield a sentence for each number of first moves after which imbalance can be lower."""
     measure = plan.frontier.measure
     for first in plan.first_moves():
@@ -244,7 +200,7 @@ def gaps_of_first_moves(plan: Plan) -> Iterator[str]:
             )
 
 
-def weight_text(plan: Plan) -> str:
+def _weight_text(plan: Plan) -> str:
     """Describe the unit of the loads, and which other weights are available."""
     group = plan.group
     if group.weight_unit is not None:
@@ -292,11 +248,7 @@ class PlanArguments:
     objective: tuple[str, ...] = ()
 
 
-NO_ARGUMENTS = PlanArguments()
-"""Arguments for a plan whose source is not known."""
-
-
-def further_commands(plan: Plan, directory: str | None, given: PlanArguments) -> Iterator[str]:
+def _further_commands(plan: Plan, directory: str | None, given: PlanArguments) -> Iterator[str]:
     """Yield commands for the written plan in ``directory``, if given, and for the plan's source."""
     group = [*given.source, *given.selected]
     arguments = shlex.join([*group, *given.objective])
@@ -307,7 +259,7 @@ def further_commands(plan: Plan, directory: str | None, given: PlanArguments) ->
     if plan.movement > FEW_MOVES:
         few = f"--max-moves {FEW_MOVES} -o plan-{FEW_MOVES}"
         yield f"kassay plan {arguments} {few}"
-    if has_forecast(plan):
+    if _has_forecast(plan):
         own = identify_assignor(plan.group).name
         current = "" if own is not None else " --current ASSIGNOR"
         yield f"kassay forecast {shlex.join(group)}{current} --format table"
@@ -316,130 +268,70 @@ def further_commands(plan: Plan, directory: str | None, given: PlanArguments) ->
         yield f"kassay what-if {arguments} --members +0..+2{like} --format table"
 
 
-def has_forecast(plan: Plan) -> bool:
+def _has_forecast(plan: Plan) -> bool:
     """Return whether an effective action is a change that ``kassay forecast`` simulates."""
     own = identify_assignor(plan.group)
     is_known = own.name is None or (own.port is not None and runs_in_client(own.port))
     return is_known and any(one.changes_assignor for one in plan.actions[:SHOWN_ACTIONS])
 
 
-_MAX_DRAWN_PARTITIONS = 150
+_MAX_LISTED_STEPS = 40
+"""Maximum number of moves in the text of a plan without files."""
 
 
-def page_context(plan: Plan, names: Mapping[str, str]) -> dict[str, object]:
-    """Compute the template values that only the HTML page uses.
+def plan_summary(
+    plan: Plan, short: Mapping[str, str], directory: str | None, arguments: PlanArguments
+) -> dict[str, object]:
+    """Return the texts and values at the top of the page, of the ticket and of the text.
 
-    ``names`` are short names of the members.
+    ``short`` has short names of the members. ``directory`` has the files of the plan.
     """
-    is_drawn = plan.group.partition_count <= _MAX_DRAWN_PARTITIONS
-    rows = _load_rows(plan)
+    group, levels = plan.group, plan.solution.levels
+    names = [level.name for level in levels]
+    before = names[: names.index(Movement.name)]
+    condition = "" if plan.condition is None else f", if {plan.condition}"
+    reason = None if plan.limiting_partition is None else str(plan.limiting_partition)
+    if reason is not None and plan.constraints:
+        reason += " The constraints of the plan do not apply to these values."
     return {
-        "rows": rows,
-        "host_of": {one.id: one.client.host for one in plan.group.members},
-        "choice": _move_choice(plan, [str(row["member"]) for row in rows]),
-        "drawing": draw_assignment(
-            plan.group,
-            plan.assignment,
-            title="Planned assignment",
-            names=names,
-        )
-        if is_drawn
-        else "",
-        "frontier_svg": frontier_svg(
-            frontier_curve(plan), measure=level_words(plan.frontier.measure)
-        )
-        if len(plan.frontier.points) > 1
-        else "",
-        "has_prefixes": len(plan.imbalance_by_moves()) > 1,
-        "frontier_csv": "moves,imbalance,bound\n"
-        + "".join(
-            f"{row.moves},{row.imbalance},{row.imbalance_bound}\n" for row in plan.frontier.table()
+        "verdict": shorten(verdict(plan), short),
+        "quality": plan.verdict.quality + condition,
+        "reason": reason,
+        "condition": plan.condition,
+        "target": target_assignment(group),
+        "actions": [replace(one, text=shorten(one.text, short)) for one in plan.actions],
+        "action_note": _action_note(plan),
+        "is_recommended": any(one.moves is not None for one in plan.actions[:1]) and plan.movement,
+        "first_steps": [
+            {
+                "text": shorten(str(step), short),
+                "makespan": [step.units.shown(one) for one in step.makespan],
+            }
+            for step in plan.steps[:_MAX_LISTED_STEPS]
+        ],
+        "options": list(option_summary(plan)),
+        "gaps": list(_gaps_of_first_moves(plan)),
+        "not_considered": not_considered(plan),
+        "weights": _weight_text(plan),
+        "assignor": identify_assignor(group, client=plan.client),
+        "levels": ", then ".join(_level_text(level, group) for level in levels),
+        "proofs": proofs(levels, group),
+        "before_moves": " and ".join(map(level_words, before)),
+        "further_before_moves": " and ".join(
+            level_words(name) for name in before if name != plan.solution.imbalance.name
         ),
-        "moves_csv": moves_csv(plan),
-        "loads_csv": loads_csv(plan),
+        "commands": list(_further_commands(plan, directory, arguments)),
     }
 
 
-def _move_choice(plan: Plan, members: Sequence[str]) -> Markup | None:
-    """Return the data with which the page shows the loads after any number of moves, as JSON.
-
-    ``members`` are the members in the order of the load table. The loads before the first
-    move include the partitions without an owner, which the plan assigns first. The result is None
-    for a plan without moves.
-    """
-    row_of = {member: row for row, member in enumerate(members)}
-    moves = [
-        (row_of[move.source], row_of[move.target], move.weight)
-        for batch in plan.batches
-        for move in batch.moves
-        if move.source is not None
-    ]
-    if not moves:
-        return None
-    loads = [plan.planned.loads[member] for member in members]
-    for source, target, weight in moves:
-        loads[source] += weight
-        loads[target] -= weight
-    measure, units = plan.frontier.measure, member_units(plan.group)
-    has_points = measure is Measure.MAKESPAN or (
-        measure is Measure.SUM_OF_SQUARES and units.has_equal_speeds
-    )
-    points = [
-        (
-            row.moves,
-            *(shown(measure, one, plan.group) for one in (row.imbalance, row.imbalance_bound)),
-        )
-        for row in plan.frontier.table()
-        if has_points
-    ]
-    speed_of = {member.id: member.speed for member in plan.group.members}
-    speeds = [speed_of[member] for member in members]
-    text = json.dumps(
-        {
-            "loads": loads,
-            "moves": moves,
-            "speeds": speeds,
-            "measure": str(measure),
-            "frontier": points,
-        },
-        separators=(",", ":"),
-    )
-    return Markup(text)  # noqa: S704 - only numbers and the name of a measure
+def _level_text(level: LevelValue, group: Group) -> str:
+    name, slack = level_words(level.name), shown(level.name, level.slack, group)
+    tolerance = f", {slack:,} above the bound allowed" if level.slack else ""
+    return f"{name} {value_text(level, group).removesuffix(')')}{tolerance})"
 
 
-def frontier_curve(plan: Plan) -> FrontierCurve:
-    """Collect the data for drawing a plan's frontier: points, bounds and planned moves."""
-    curve, units = (
-        FrontierCurve.of(plan.frontier, plan.imbalance_by_moves()),
-        member_units(plan.group),
-    )
-    if plan.frontier.measure is not Measure.MAKESPAN or units.has_equal_speeds:
-        return curve
-    points, bounds, prefixes = (
-        [(moves, round(units.shown(load))) for moves, load in each]
-        for each in (curve.points, curve.bounds, curve.prefixes)
-    )
-    return FrontierCurve(points=points, bounds=bounds, prefixes=prefixes)
-
-
-def _load_rows(plan: Plan) -> list[dict[str, object]]:
-    """Return the rows of the load table. Percentages refer to the maximum of both assignments.
-
-    If members differ in speed, percentages and overloads are those of relative loads.
-    """
-    planned = plan.planned
-    maximum = max(plan.current.makespan, planned.makespan, 1)
-    before, after = (
-        relative_loads(plan.group, each) for each in (plan.current.loads, planned.loads)
-    )
-    return [
-        {
-            "member": member,
-            "current": load,
-            "planned": planned.loads[member],
-            "current_percent": round(100 * before[member] / maximum, 1),
-            "planned_percent": round(100 * after[member] / maximum, 1),
-            "is_overloaded": before[member] > planned.makespan,
-        }
-        for member, load in sorted(plan.current.loads.items(), key=lambda one: (-one[1], one[0]))
-    ]
+def shorten(text: str, short: Mapping[str, str]) -> str:
+    """Replace the member ids in a text by short names."""
+    for id in sorted(short, key=len, reverse=True):
+        text = text.replace(id, short[id])
+    return text

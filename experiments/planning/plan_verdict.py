@@ -14,8 +14,8 @@ from kassay.reference.model.group_remarks import (
     other_reading,
     streams_caveat,
 )
-from kassay.reference.model.metrics import LoadUnits, Measure, measures, member_units
-from kassay.reference.model.ownership import ownership
+from kassay.reference.model.metrics import Measure, measures, member_units
+from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.solver.bounds.counting import level_bound, makespan_bound_within
 from kassay.solver.constraints import (
     Capacity,
@@ -173,172 +173,36 @@ def check_planning_start(group: Group) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """Result of a plan: maximum loads, moves and status, and the condition of the result.
+    """Result of a plan in one sentence, with the numbers and the condition in it.
 
     Parameters
     ----------
+    text, short
+        The sentence, and its numbers for a row of a table.
+    quality
+        How far the planned maximum load is from the proven minimum.
     current
         Current maximum load.
     makespan
         Planned maximum load, and a lower bound on the maximum load.
     placed
         Partitions without an owner, which the plan assigns.
-    tolerance
-        Words for the tolerances of the levels, None if all are exact.
     condition
         Condition under which the result holds; None for a group without assumed data.
-    is_rebalancing
-        Whether the owners change without the plan.
-    restriction
-        Words for the constraints or capacities that restrict the plan; empty without any.
-    benefit
-        Words for a level other than the maximum load that the plan lowers; None without any.
-    empty
-        Description of a group without members; None for all other groups.
-    units
-        Members as load units, which convert the maximum loads for the text.
-    weight_unit
-        Unit of the weights, which the text shows; None if it is not known.
     """
 
+    text: str
+    short: str
+    quality: str
     current: int
     makespan: LevelValue
     moves: int
     placed: int
     status: Status
-    tolerance: str | None
     condition: str | None
-    is_rebalancing: bool
-    restriction: str
-    benefit: str | None
-    empty: str | None
-    units: LoadUnits
-    weight_unit: str | None
-
-    @classmethod
-    def of(
-        cls,
-        group: Group,
-        solution: Solution,
-        makespan: LevelValue,
-        levels: Sequence[Level],
-        constraints: Sequence[Constraint] = (),
-    ) -> "Verdict":
-        """Return the verdict on a solution that has an assignment."""
-        assignment = solution.assignment
-        if assignment is None:
-            raise LookupError("; ".join(solution.conflict) or "no assignment")
-        moved = movement(group, assignment)
-        owned = ownership(group)
-        subscribers = group.subscribers()
-        unowned = sum(
-            int((owners < 0).sum())
-            for topic, owners in owned.owners.items()
-            if subscribers.get(topic)
-        )
-        return cls(
-            current=measures(group, keep_owners(group))[Measure.MAKESPAN],
-            makespan=makespan,
-            moves=moved,
-            placed=unowned,
-            status=solution.status,
-            tolerance=_tolerance(levels),
-            condition=plan_condition(group, levels),
-            is_rebalancing=is_rebalancing(group),
-            restriction=" under the constraints"
-            if constraints
-            else " within the capacities"
-            if group_constraints(group)
-            else "",
-            benefit=_benefit(group, assignment, levels),
-            empty=_without_members(group),
-            units=member_units(group),
-            weight_unit=group.weight_unit,
-        )
 
     def __str__(self) -> str:
-        """Return the sentence."""
-        if not self.moves and not self.placed and not self._is_known:
-            text = "No better assignment was found; optimality is not proven."
-        elif not self.moves and not self.placed:
-            joint = ":" if self.condition is None else ";"
-            text = f"Nothing to do{joint} {self._unchanged}."
-        else:
-            text = f"{self._change}; {self.quality}."
-        if self.condition is None:
-            return text
-        return f"If {self.condition}: {text[0].lower()}{text[1:]}"
-
-    @property
-    def short(self) -> str:
-        """Return the condition, the moves and the maximum loads, for a row of a table."""
-        before, after = self._shown_loads
-        loads = f"{before:,} to {self._planned}" if before != after else self._planned
-        return f"if {self.condition}: {count_of(self.moves, 'move')}, maximum load {loads}"
-
-    @property
-    def quality(self) -> str:
-        """Describe how far the planned maximum load is from the proven minimum."""
-        bound = self.makespan.bound
-        if self.makespan.gap == 0:
-            return f"the maximum load is the proven minimum{self.restriction}"
-        if not bound:
-            return "the minimum is not known"
-        tenths = -(-1000 * self.makespan.gap // bound)  # in per mille, rounded up
-        return f"that is at most {tenths / 10}% above the minimum{self.restriction}"
-
-    @property
-    def _shown_loads(self) -> tuple[int | float, int | float]:
-        return self.units.shown(self.current), self.units.shown(self.makespan.value)
-
-    @property
-    def _planned(self) -> str:
-        """Return the planned maximum load with its unit."""
-        unit = "" if self.weight_unit is None else f" {self.weight_unit}"
-        return f"{self._shown_loads[1]:,}{unit}"
-
-    @property
-    def _change(self) -> str:
-        before, after = self._shown_loads
-        parts = []
-        if self.moves:
-            parts.append(count_of(self.moves, "move"))
-        if self.placed:
-            parts.append(f"{count_of(self.placed, 'partition')} without an owner")
-        percent = round(100 * (before - after) / before) if after < before else 0
-        # Rounded to 0 or 100, a percentage would be wrong.
-        gain = f" (-{percent}%)" if 0 < percent < 100 else ""
-        s = "s" if self.moves + self.placed == 1 else ""
-        change = (
-            f"get{s} a member, with a maximum load of {self._planned}"
-            if not self.moves
-            else f"lower{s} the maximum load from {before:,} to {self._planned}{gain}"
-            if after < before
-            else f"give{s} a maximum load of {self._planned}"
-            if after > before
-            else f"keep{s} the maximum load at {self._planned}"
-            if self.benefit is None
-            else f"keep{s} the maximum load at {self._planned} and lower{s} {self.benefit}"
-        )
-        return f"{' and '.join(parts)} {change}"
-
-    @property
-    def _is_known(self) -> bool:
-        """Whether the reason why the plan has no moves is known."""
-        return self.empty is not None or self.status is Status.OPTIMAL
-
-    @property
-    def _unchanged(self) -> str:
-        if self.empty is not None:
-            return self.empty
-        if self.is_rebalancing:
-            return (
-                "no moves improve the assignment that the members have now, but the group is still "
-                "rebalancing"
-            )
-        return (
-            f"the current assignment is {self.tolerance or 'optimal'}{self.restriction}, with proof"
-        )
+        return self.text
 
     def record(self) -> dict[str, object]:
         """Return the verdict as a JSON object."""
@@ -352,8 +216,119 @@ class Verdict:
             },
             "moves": self.moves,
             "placed": self.placed,
-            "verdict": str(self),
+            "verdict": self.text,
         }
+
+
+def verdict_of(
+    group: Group,
+    solution: Solution,
+    makespan: LevelValue,
+    levels: Sequence[Level],
+    constraints: Sequence[Constraint] = (),
+) -> Verdict:
+    """Describe the result of a plan. Raise LookupError if the solution has no assignment."""
+    assignment = solution.assignment
+    if assignment is None:
+        raise LookupError("; ".join(solution.conflict) or "no assignment")
+    moves = movement(group, assignment)
+    placed = sum(map(len, unowned_partitions(group).values()))
+    current = measures(group, keep_owners(group))[Measure.MAKESPAN]
+    units, condition = member_units(group), plan_condition(group, levels)
+    before, after = units.shown(current), units.shown(makespan.value)
+    planned = f"{after:,}" + ("" if group.weight_unit is None else f" {group.weight_unit}")
+    restriction = _restriction(group, constraints)
+    quality = quality_of(makespan, restriction)
+    if moves or placed:
+        benefit = _benefit(group, assignment, levels) if before == after else None
+        text = f"{_change(moves, placed, (before, after), planned, benefit)}; {quality}."
+    elif solution.status is Status.OPTIMAL or not group.members:
+        joint = ":" if condition is None else ";"
+        text = f"Nothing to do{joint} {_unchanged(group, levels, restriction)}."
+    else:
+        text = "No better assignment was found; optimality is not proven."
+    if condition is not None:
+        text = f"If {condition}: {text[0].lower()}{text[1:]}"
+    loads = planned if before == after else f"{before:,} to {planned}"
+    return Verdict(
+        text=text,
+        short=f"if {condition}: {count_of(moves, 'move')}, maximum load {loads}",
+        quality=quality,
+        current=current,
+        makespan=makespan,
+        moves=moves,
+        placed=placed,
+        status=solution.status,
+        condition=condition,
+    )
+
+
+def unowned_partitions(group: Group) -> dict[str, list[int]]:
+    """Return the numbers of the consumed partitions without an owner, per topic."""
+    subscribers = group.subscribers()
+    return {
+        topic: (owners == NO_OWNER).nonzero()[0].tolist()
+        for topic, owners in ownership(group).owners.items()
+        if subscribers.get(topic)
+    }
+
+
+def _restriction(group: Group, constraints: Sequence[Constraint]) -> str:
+    if constraints:
+        return " under the constraints"
+    return " within the capacities" if group_constraints(group) else ""
+
+
+def quality_of(makespan: LevelValue, restriction: str = "") -> str:
+    """Describe how far a maximum load is from the proven minimum."""
+    if makespan.gap == 0:
+        return f"the maximum load is the proven minimum{restriction}"
+    if not makespan.bound:
+        return "the minimum is not known"
+    tenths = -(-1000 * makespan.gap // makespan.bound)  # in per mille, rounded up
+    return f"that is at most {tenths / 10}% above the minimum{restriction}"
+
+
+def _change(
+    moves: int, placed: int, loads: tuple[float, float], planned: str, benefit: str | None
+) -> str:
+    """Describe the moves and their effect on the maximum load."""
+    before, after = loads
+    parts = [count_of(moves, "move")] if moves else []
+    parts += [f"{count_of(placed, 'partition')} without an owner"] if placed else []
+    s = "s" if moves + placed == 1 else ""
+    if not moves:
+        effect = f"get{s} a member, with a maximum load of {planned}"
+    elif after < before:
+        percent = round(100 * (before - after) / before)
+        # Rounded to 0 or 100, a percentage would be wrong.
+        gain = f" (-{percent}%)" if 0 < percent < 100 else ""
+        effect = f"lower{s} the maximum load from {before:,} to {planned}{gain}"
+    elif after > before:
+        effect = f"give{s} a maximum load of {planned}"
+    else:
+        effect = f"keep{s} the maximum load at {planned}"
+        effect += f" and lower{s} {benefit}" if benefit is not None else ""
+    return f"{' and '.join(parts)} {effect}"
+
+
+def _unchanged(group: Group, levels: Sequence[Level], restriction: str) -> str:
+    """Describe why a plan has no moves."""
+    if not group.members:
+        return no_members(group)
+    if is_rebalancing(group):
+        return (
+            "no moves improve the assignment that the members have now, but the group is still "
+            "rebalancing"
+        )
+    return f"the current assignment is {_tolerance(levels)}{restriction}, with proof"
+
+
+def no_members(group: Group) -> str:
+    """Describe a group without members."""
+    if group.status.protocol is Protocol.SIMPLE:
+        return "the group has no members, because its consumers call assign()"
+    return "the group has no members"
 
 
 def plan_condition(group: Group, levels: Sequence[Level]) -> str | None:
@@ -361,13 +336,12 @@ def plan_condition(group: Group, levels: Sequence[Level]) -> str | None:
     return condition(group, with_racks=any(isinstance(level, CrossRack) for level in levels))
 
 
-def _tolerance(levels: Sequence[Level]) -> str | None:
+def _tolerance(levels: Sequence[Level]) -> str:
     """Describe an assignment that is optimal within the tolerances and the order of the levels."""
-    inexact = [level for level in levels if level.tolerance]
-    match inexact:
+    match [level for level in levels if level.tolerance]:
         case []:
             if isinstance(levels[0], Imbalance):
-                return None
+                return "optimal"
             return (
                 f"optimal for the levels {', '.join(level_words(level.name) for level in levels)}"
             )
@@ -391,14 +365,6 @@ def _benefit(group: Group, assignment: Assignment, levels: Sequence[Level]) -> s
     return None
 
 
-def _without_members(group: Group) -> str | None:
-    if group.members:
-        return None
-    if group.status.protocol is Protocol.SIMPLE:
-        return "the group has no members, because its consumers call assign()"
-    return "the group has no members"
-
-
 def other_verdict(
     group: Group,
     levels: Sequence[Level],
@@ -418,7 +384,7 @@ def other_verdict(
     makespan = makespan_of(other, solution, constraints)
     if makespan is None:
         return None
-    return Verdict.of(other, solution, makespan, levels, constraints)
+    return verdict_of(other, solution, makespan, levels, constraints)
 
 
 def count_of(number: int, noun: str) -> str:

@@ -3,52 +3,37 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
-from fractions import Fraction
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 
 import jinja2
+from markupsafe import Markup
 
-from kassay.experiments.planning.actions import AssignmentMetrics
+from kassay.experiments.planning.actions import AssignmentMetrics, AssignorOutcome, RackLocality
 from kassay.experiments.planning.identify_assignor import identify_assignor
-from kassay.experiments.planning.plan import (
-    Plan,
-    host_loads,
-    loads_csv,
-    moves_csv,
-)
+from kassay.experiments.planning.plan import MOVE_COLUMNS, Plan
 from kassay.experiments.planning.plan_sentences import (
-    MEASURE_DEFINITIONS,
-    NO_ARGUMENTS,
     PlanArguments,
-    action_note,
     bound_text,
-    further_commands,
-    further_levels_before_moves,
-    gaps_of_first_moves,
-    levels_before_moves,
-    lower_limit,
     not_considered,
     option_label,
-    option_summary,
-    page_context,
-    proofs,
-    quality,
-    value_text,
+    plan_summary,
+    shorten,
     verdict,
-    weight_text,
 )
 from kassay.experiments.planning.plan_verdict import count_of, level_words
 from kassay.experiments.plotting.page_templates import environment
+from kassay.experiments.plotting.svg_drawings import FrontierCurve, draw_assignment, frontier_svg
+from kassay.reference.documents.csv_writer import write_csv
 from kassay.reference.documents.json_codec import assignment_document, group_document
 from kassay.reference.model.display import shorten_middle
-from kassay.reference.model.group import Group, Member
+from kassay.reference.model.group import Member
 from kassay.reference.model.group_remarks import target_assignment
-from kassay.reference.model.metrics import host_units, member_units, shown
+from kassay.reference.model.metrics import Measure, host_units, member_units, relative_loads, shown
 from kassay.reference.model.ownership import rejoin
 from kassay.solver.objective import HostImbalance
 from kassay.solver.solution import LevelValue, value_and_bound
@@ -57,102 +42,52 @@ _RANDOM_PART = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 _TEMPLATES = Path(__file__).parent / "templates"
 _MARKDOWN = re.compile(r"[\\`*_{}\[\]<>#|!]")
 _NAME_WIDTH = 22
-_MAX_LISTED_STEPS = 40
-"""Maximum number of moves in the text of a plan without files."""
+_MEASURE_DEFINITIONS = {
+    Measure.SUM_OF_SQUARES: "sum of the squared loads",
+    Measure.SPREAD: "maximum load minus minimum load",
+    Measure.DEVIATION: "sum of the differences from the mean load, times the number of members",
+    Measure.BALANCE_SCORE: "sum of the load differences of all pairs of members",
+}
+_NO_ARGUMENTS = PlanArguments()
+_MAX_DRAWN_PARTITIONS = 150
 _MAX_LISTED_MOVES = 500
 """Maximum number of moves on the HTML page; ``moves.csv`` has all moves."""
 
 
 def render_html(
-    plan: Plan,
-    *,
-    directory: str = ".",
-    arguments: PlanArguments = NO_ARGUMENTS,
+    plan: Plan, *, directory: str = ".", arguments: PlanArguments = _NO_ARGUMENTS
 ) -> str:
     """Render a plan as an HTML page. Equal plans give equal bytes.
 
     ``directory`` has the files of the plan; ``arguments`` are those of `kassay plan`.
     """
-    context = _context(plan, directory=directory, arguments=arguments)
-    context |= page_context(plan, short_names(plan.group.members))
+    context = _context(plan, directory, arguments)
+    context |= _page_context(plan, short_names(plan.group.members))
     return _environment(plan, autoescape=True).get_template("plan.html.j2").render(**context)
 
 
 def render_ticket(
-    plan: Plan,
-    *,
-    directory: str = ".",
-    arguments: PlanArguments = NO_ARGUMENTS,
+    plan: Plan, *, directory: str = ".", arguments: PlanArguments = _NO_ARGUMENTS
 ) -> str:
-    """Render a plan as Markdown text for an issue tracker ticket.
-
-    The parameters are those of `render_html`.
-    """
+    """Render a plan as Markdown text for an issue tracker ticket, see `render_html`."""
     template = _environment(plan, autoescape=False).get_template("ticket.md.j2")
-    context = _context(plan, directory=directory, arguments=arguments)
-    return template.render(**context)
+    return template.render(**_context(plan, directory, arguments))
 
 
 def render_summary(
-    plan: Plan,
-    *,
-    directory: str | None,
-    arguments: PlanArguments = NO_ARGUMENTS,
+    plan: Plan, *, directory: str | None, arguments: PlanArguments = _NO_ARGUMENTS
 ) -> str:
-    """Render the summary of a plan as text for a terminal.
+    """Render the summary of a plan as text for a terminal, see `render_html`.
 
     If the plan is not written to a ``directory``, the text has more moves.
-    ``arguments`` are those of ``kassay plan``, for further commands.
     """
-    context = _context(plan, directory=directory, arguments=arguments)
-    context |= {"is_written": directory is not None}
-    return _environment(plan, autoescape=False).get_template("summary.txt.j2").render(**context)
+    template = _environment(plan, autoescape=False).get_template("summary.txt.j2")
+    context = _context(plan, directory, arguments)
+    return template.render(**context, is_written=directory is not None)
 
 
-def _summary(plan: Plan, short: Mapping[str, str], commands: Sequence[str]) -> dict[str, object]:
-    """Return the values at the top of the page, of the ticket and of the text summary."""
-    group = plan.group
-    return {
-        "verdict": _shorten(verdict(plan), short),
-        "quality": quality(plan),
-        "reason": lower_limit(plan),
-        "condition": plan.condition,
-        "target": target_assignment(plan.group),
-        "actions": [replace(one, text=_shorten(one.text, short)) for one in plan.actions],
-        "action_note": action_note(plan),
-        "is_recommended": any(one.moves is not None for one in plan.actions[:1]) and plan.movement,
-        "first_steps": [
-            {
-                "text": _shorten(str(step), short),
-                "makespan": [step.units.shown(one) for one in step.makespan],
-            }
-            for step in plan.steps[:_MAX_LISTED_STEPS]
-        ],
-        "options": list(option_summary(plan)),
-        "gaps": list(gaps_of_first_moves(plan)),
-        "not_considered": not_considered(plan),
-        "weights": weight_text(plan),
-        "assignor": identify_assignor(plan.group, client=plan.client),
-        "levels": ", then ".join(_level_text(level, group) for level in plan.solution.levels),
-        "proofs": proofs(plan.solution.levels, group),
-        "before_moves": " and ".join(levels_before_moves(plan)),
-        "further_before_moves": " and ".join(further_levels_before_moves(plan)),
-        "commands": commands,
-    }
-
-
-def _level_text(level: LevelValue, group: Group) -> str:
-    name, slack = level_words(level.name), shown(level.name, level.slack, group)
-    tolerance = f", {slack:,} above the bound allowed" if level.slack else ""
-    return f"{name} {value_text(level, group).removesuffix(')')}{tolerance})"
-
-
-def _context(
-    plan: Plan,
-    *,
-    directory: str | None = ".",
-    arguments: PlanArguments = NO_ARGUMENTS,
-) -> dict[str, object]:
+def _context(plan: Plan, directory: str | None, arguments: PlanArguments) -> dict[str, object]:
+    """Return the template values of the page, the ticket and the text."""
     listed = 0
     batches = []
     for number, batch in enumerate(plan.batches, 1):
@@ -164,13 +99,13 @@ def _context(
     return {
         "plan": plan,
         "short": short,
-        "steps": [_shorten(str(step), short) for step in plan.steps],
-        "summary": _summary(plan, short, list(further_commands(plan, directory, arguments))),
+        "steps": [shorten(str(step), short) for step in plan.steps],
+        "summary": plan_summary(plan, short, directory, arguments),
         "name": plan.group.id or "the group",
         "batches": batches,
         "unlisted": len(plan.moves) - listed,
-        "hosts": host_loads(plan.group, plan.assignment),
-        "definitions": MEASURE_DEFINITIONS,
+        "hosts": plan.hosts(),
+        "definitions": _MEASURE_DEFINITIONS,
         "equal_speeds": host_units(plan.group).has_equal_speeds,
         "by_host": any(isinstance(level, HostImbalance) for level in plan.levels),
     }
@@ -193,12 +128,6 @@ def short_names(members: Iterable[Member]) -> dict[str, str]:
     return {id: next(n for n in (short[id], cut[id], id) if n == id or uses[n] == 1) for id in cut}
 
 
-def _shorten(text: str, short: Mapping[str, str]) -> str:
-    for id in sorted(short, key=len, reverse=True):
-        text = text.replace(id, short[id])
-    return text
-
-
 def _environment(plan: Plan, *, autoescape: bool) -> jinja2.Environment:
     templates, units = environment(_TEMPLATES, autoescape=autoescape), member_units(plan.group)
     templates.filters["load"] = units.shown
@@ -209,7 +138,7 @@ def _environment(plan: Plan, *, autoescape: bool) -> jinja2.Environment:
     templates.filters["label"] = partial(option_label, plan)
     templates.filters["md"] = escape_markdown
     templates.filters["code"] = markdown_code
-    templates.filters["factor"] = _factor
+    templates.filters["factor"] = lambda value: f"{float(value):g}"
     templates.filters["counted"] = count_of
     templates.filters["address"] = lambda host: host.removeprefix("/")
     return templates
@@ -241,8 +170,131 @@ def markdown_code(text: str) -> str:
     return f"{fence}{pad}{text}{pad}{fence}".replace("|", r"\|")
 
 
-def _factor(value: Fraction) -> str:
-    return f"{float(value):g}"
+def _page_context(plan: Plan, names: Mapping[str, str]) -> dict[str, object]:
+    """Return the template values that only the HTML page uses."""
+    rows = _load_rows(plan)
+    return {
+        "rows": rows,
+        "host_of": {one.id: one.client.host for one in plan.group.members},
+        "choice": _move_choice(plan, [str(row["member"]) for row in rows]),
+        "drawing": draw_assignment(
+            plan.group,
+            plan.assignment,
+            title="Planned assignment",
+            names=names,
+        )
+        if plan.group.partition_count <= _MAX_DRAWN_PARTITIONS
+        else "",
+        "frontier_svg": frontier_svg(
+            frontier_curve(plan), measure=level_words(plan.frontier.measure)
+        )
+        if len(plan.frontier.points) > 1
+        else "",
+        "has_prefixes": len(plan.imbalance_by_moves()) > 1,
+        "frontier_csv": "moves,imbalance,bound\n"
+        + "".join(
+            f"{row.moves},{row.imbalance},{row.imbalance_bound}\n" for row in plan.frontier.table()
+        ),
+        "moves_csv": moves_csv(plan),
+        "loads_csv": loads_csv(plan),
+    }
+
+
+def _move_choice(plan: Plan, members: Sequence[str]) -> Markup | None:
+    """Return the data with which the page shows the loads after any number of moves, as JSON.
+
+    ``members`` are the members in the order of the load table. The loads before the first
+    move include the partitions without an owner, which the plan assigns first. The result is None
+    for a plan without moves.
+    """
+    row_of = {member: row for row, member in enumerate(members)}
+    moves = [
+        (row_of[move.source], row_of[move.target], move.weight)
+        for batch in plan.batches
+        for move in batch.moves
+        if move.source is not None
+    ]
+    if not moves:
+        return None
+    loads = [plan.planned.loads[member] for member in members]
+    for source, target, weight in moves:
+        loads[source] += weight
+        loads[target] -= weight
+    measure, units = plan.frontier.measure, member_units(plan.group)
+    has_points = measure is Measure.MAKESPAN or (
+        measure is Measure.SUM_OF_SQUARES and units.has_equal_speeds
+    )
+    points = [
+        (
+            row.moves,
+            *(shown(measure, one, plan.group) for one in (row.imbalance, row.imbalance_bound)),
+        )
+        for row in plan.frontier.table()
+        if has_points
+    ]
+    speed_of = {member.id: member.speed for member in plan.group.members}
+    speeds = [speed_of[member] for member in members]
+    text = json.dumps(
+        {
+            "loads": loads,
+            "moves": moves,
+            "speeds": speeds,
+            "measure": str(measure),
+            "frontier": points,
+        },
+        separators=(",", ":"),
+    )
+    return Markup(text)  # noqa: S704 - only numbers and the name of a measure
+
+
+def frontier_curve(plan: Plan) -> FrontierCurve:
+    """Collect the data for drawing a plan's frontier: points, bounds and planned moves."""
+    curve, units = (
+        FrontierCurve.of(plan.frontier, plan.imbalance_by_moves()),
+        member_units(plan.group),
+    )
+    if plan.frontier.measure is not Measure.MAKESPAN or units.has_equal_speeds:
+        return curve
+    points, bounds, prefixes = (
+        [(moves, round(units.shown(load))) for moves, load in each]
+        for each in (curve.points, curve.bounds, curve.prefixes)
+    )
+    return FrontierCurve(points=points, bounds=bounds, prefixes=prefixes)
+
+
+def _load_rows(plan: Plan) -> list[dict[str, object]]:
+    """Return the rows of the load table. Percentages refer to the maximum of both assignments.
+
+    If members differ in speed, percentages and overloads are those of relative loads.
+    """
+    planned = plan.planned
+    maximum = max(plan.current.makespan, planned.makespan, 1)
+    before, after = (
+        relative_loads(plan.group, each) for each in (plan.current.loads, planned.loads)
+    )
+    return [
+        {
+            "member": member,
+            "current": load,
+            "planned": planned.loads[member],
+            "current_percent": round(100 * before[member] / maximum, 1),
+            "planned_percent": round(100 * after[member] / maximum, 1),
+            "is_overloaded": before[member] > planned.makespan,
+        }
+        for member, load in sorted(plan.current.loads.items(), key=lambda one: (-one[1], one[0]))
+    ]
+
+
+def moves_csv(plan: Plan) -> str:
+    """Convert the moves of a plan to CSV text, one line per move in execution order."""
+    return write_csv(MOVE_COLUMNS, plan.move_rows())
+
+
+def loads_csv(plan: Plan) -> str:
+    """Convert the current and planned loads to CSV text, one line per member."""
+    planned = plan.planned.loads
+    rows = ((member, load, planned.get(member, 0)) for member, load in plan.current.loads.items())
+    return write_csv(("member", "current load", "planned load"), rows)
 
 
 PLAN_PAGE = "report.html"
@@ -270,7 +322,6 @@ def plan_document(plan: Plan) -> dict[str, object]:
         "own_assignor": identify_assignor(plan.group, client=plan.client).record(),
         "status": str(plan.solution.status),
         "interrupted": plan.interrupted,
-        "is_first": plan.is_first,
         "limiting_partition": None
         if plan.limiting_partition is None
         else plan.limiting_partition.record(),
@@ -285,7 +336,16 @@ def plan_document(plan: Plan) -> dict[str, object]:
         },
         "planned": _metrics(plan.planned),
         "movement": plan.movement,
-        "options": [option.record() for option in plan.options],
+        "options": [
+            {
+                "option": option.name,
+                "makespan": option.metrics.makespan,
+                "imbalance": value_and_bound(option.imbalance),
+                "movement": value_and_bound(option.movement),
+                "batches": [batch.record() for batch in option.batches],
+            }
+            for option in plan.options
+        ],
         "batches": [batch.record() for batch in plan.batches],
         "assignment": assignment_document(plan.assignment),
         "frontier": {
@@ -293,20 +353,35 @@ def plan_document(plan: Plan) -> dict[str, object]:
             "complete": plan.frontier.complete,
             "points": [row.record() for row in plan.frontier.table()],
         },
-        "first_moves": [one.record() for one in plan.first_moves()],
+        "first_moves": [asdict(one) for one in plan.first_moves()],
         "steps": [
             {"step": str(step), "moves": len(step.moves), "makespan": list(step.makespan)}
             for step in plan.steps
         ],
-        "assignors": [outcome.record() for outcome in plan.assignor_outcomes],
-        "members_needed": [sizing.record() for sizing in plan.growth_sizings],
-        "member_losses": list(_losses(plan)),
+        "assignors": [_outcome(one) for one in plan.assignor_outcomes],
+        "members_needed": [
+            {
+                "growth": str(one.growth),
+                "makespan": one.makespan,
+                "members": value_and_bound(one.sizing.needed),
+                "reason": one.sizing.reason,
+            }
+            for one in plan.growth_sizings
+        ],
+        "member_losses": [
+            {
+                "member": loss.member,
+                "makespan": value_and_bound(loss.makespan),
+                "partitions_without_consumer": loss.unserved,
+            }
+            for loss in plan.member_losses.losses
+        ],
     }
     if plan.racks is not None:
-        document["racks"] = plan.racks.record()
-    hosts = host_loads(plan.group, plan.assignment)
+        document["racks"] = _racks(plan.racks)
+    hosts = [asdict(one) for one in plan.hosts()]
     if hosts:
-        document["hosts"] = [asdict(one) for one in hosts]
+        document["hosts"] = hosts
     return document
 
 
@@ -340,13 +415,38 @@ def group_after(plan: Plan) -> dict[str, object]:
     return group_document(rejoin(plan.group, plan.assignment))
 
 
-def _losses(plan: Plan) -> Iterator[dict[str, object]]:
-    for loss in plan.member_losses.losses:
-        yield {
-            "member": loss.member,
-            "makespan": value_and_bound(loss.makespan),
-            "partitions_without_consumer": loss.unserved,
-        }
+def _outcome(outcome: AssignorOutcome) -> dict[str, object]:
+    metrics = outcome.metrics
+    crossing = None if metrics is None else metrics.cross_rack
+    return {
+        "assignor": outcome.assignor,
+        "ending": outcome.ending,
+        "detail": outcome.detail,
+        "rebalances": outcome.rebalances,
+        "measures": None if metrics is None else metrics.measures,
+        "movement": outcome.movement,
+        "minimum_movement": outcome.minimum_movement,
+        **({} if crossing is None else {"cross_rack_partitions": crossing}),
+    }
+
+
+def _racks(found: RackLocality) -> dict[str, object]:
+    return {
+        "cross_rack_partitions": {
+            "current": found.current,
+            "planned": found.planned,
+            "minimum": value_and_bound(found.minimum),
+        },
+        "racks": [
+            {
+                "rack": rack.name,
+                "members": rack.members,
+                "partitions": rack.partitions,
+                "consumed": {"current": rack.current, "planned": rack.planned},
+            }
+            for rack in found.racks
+        ],
+    }
 
 
 def _metrics(metrics: AssignmentMetrics) -> dict[str, object]:
@@ -381,7 +481,7 @@ def write_plan(
     plan: Plan,
     directory: Path,
     *,
-    arguments: PlanArguments = NO_ARGUMENTS,
+    arguments: PlanArguments = _NO_ARGUMENTS,
 ) -> None:
     """Write the page and the files of a plan. Create the directory if it does not exist.
 

@@ -12,11 +12,11 @@ from kassay.experiments.comparison.optimum import keep_owners
 from kassay.experiments.kinds.registry import current_state
 from kassay.experiments.planning.plan_verdict import (
     StreamsApplicationError,
-    Verdict,
     check_planning_start,
     makespan_of,
     other_verdict,
     planning_levels,
+    verdict_of,
 )
 from kassay.experiments.planning.survey_result import (
     LoadSummary,
@@ -26,12 +26,10 @@ from kassay.experiments.planning.survey_result import (
     UnsurveyedGroup,
 )
 from kassay.reference.documents.kind_documents import KindDocument
-from kassay.reference.model.assignment import movement
 from kassay.reference.model.errors import KassayError
 from kassay.reference.model.group import Group
-from kassay.reference.model.group_remarks import other_reading, rebalance_caveat, target_assignment
+from kassay.reference.model.group_remarks import other_reading
 from kassay.reference.model.metrics import load_vector, member_units
-from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.sizing.limiting_partition import limiting_partition
 from kassay.solver.solution import LevelValue
@@ -92,28 +90,16 @@ def _surveyed(
         return UnsurveyedGroup(id=group.id, reason=reason)
     current, planned = keep_owners(group), LoadSummary.of(group, solution.assignment)
     relative = member_units(group).relative_loads(load_vector(group, current))
-    subscribers = group.subscribers()
-    consumed = [topic for topic in group.topics if subscribers[topic.name]]
-    owners = ownership(group).owners
-    moved = movement(group, solution.assignment)
+    verdict = verdict_of(group, solution, makespan, levels)
     return SurveyedGroup(
-        id=group.id,
-        state=group.status.state,
-        assignor=group.status.assignor,
-        weights=None if group.weight_source is None else str(group.weight_source),
-        members=len(group.members),
-        partitions=sum(topic.partitions for topic in consumed),
+        group=group,
         current=LoadSummary.of(group, current),
         planned=planned,
-        makespan=LevelValue("makespan", planned.makespan, min(planned.makespan, makespan.bound)),
-        moves=LevelValue("movement", moved, min(moved, solution.movement.bound)),
-        placed=sum(int((owners[topic.name] == NO_OWNER).sum()) for topic in consumed),
+        moves=LevelValue("movement", verdict.moves, min(verdict.moves, solution.movement.bound)),
         hot=sum(load > planned.makespan for load in relative),
         history=history,
-        verdict=Verdict.of(group, solution, makespan, levels),
+        verdict=verdict,
         other_reading=other_verdict(group, levels, (), limits=share, seed=seed),
-        target=target_assignment(group),
-        caveat=rebalance_caveat(group),
         limiting_partition=limiting_partition(group, limits=share, seed=seed),
     )
 

@@ -3,20 +3,20 @@
 import operator
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from urllib.parse import quote
 
 from kassay.experiments.kinds.registry import KindState
-from kassay.experiments.planning.plan_verdict import Verdict
+from kassay.experiments.planning.plan_verdict import Verdict, no_members
 from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.documents.csv_writer import write_csv
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
-from kassay.reference.model.group_remarks import TargetAssignment
-from kassay.reference.model.metrics import Measure, load_vector, measures
+from kassay.reference.model.group_remarks import rebalance_caveat, target_assignment
+from kassay.reference.model.metrics import Measure, load_vector, measures, member_units
 from kassay.solver.sizing.limiting_partition import LimitingPartition
 from kassay.solver.solution import LevelValue, value_and_bound
 
@@ -58,17 +58,11 @@ class SurveyedGroup:
 
     Parameters
     ----------
-    members, partitions
-        Members of the group, and partitions of the topics with a subscriber.
     current, planned
         Loads now and after the plan. Partitions without an owner count with their least loaded
         subscriber.
-    makespan
-        Planned maximum load, and a lower bound on the maximum load.
     moves
         Moves of the plan, and a lower bound for its imbalance.
-    placed
-        Partitions without an owner, which the plan assigns.
     hot
         Members with a load above the planned maximum load.
     history
@@ -77,32 +71,45 @@ class SurveyedGroup:
         Result of the plan in one sentence, with the condition under which it holds.
     other_reading
         Result with the other limit of assumed subscriptions; None if it is the same group.
-    target
-        Target assignment of a group that reconciles.
-    caveat
-        State of a rebalance as a sentence; None for a stable group.
     limiting_partition
         Partition whose weight is the lowest possible maximum load, or None.
     """
 
-    id: str | None
-    state: str | None
-    assignor: str | None
-    weights: str | None
-    members: int
-    partitions: int
+    group: Group
     current: LoadSummary
     planned: LoadSummary
-    makespan: LevelValue
     moves: LevelValue
-    placed: int
     hot: int
     history: MoveHistory | None
     verdict: Verdict
     other_reading: Verdict | None
-    target: TargetAssignment | None
-    caveat: str | None
     limiting_partition: LimitingPartition | None
+
+    @property
+    def id(self) -> str | None:
+        """Return the id of the group."""
+        return self.group.id
+
+    @property
+    def state(self) -> str | None:
+        """Return the state of the group."""
+        return self.group.status.state
+
+    @property
+    def members(self) -> int:
+        """Return the number of members."""
+        return len(self.group.members)
+
+    @property
+    def partitions(self) -> int:
+        """Return the number of partitions of the topics with a subscriber."""
+        subscribers = self.group.subscribers()
+        return sum(topic.partitions for topic in self.group.topics if subscribers[topic.name])
+
+    @property
+    def makespan(self) -> LevelValue:
+        """Return the planned maximum load, and a lower bound on the maximum load."""
+        return self.verdict.makespan
 
     @property
     def gap(self) -> Fraction:
@@ -128,20 +135,19 @@ class SurveyedGroup:
     @property
     def remarks(self) -> str:
         """Return the conditions and the reason of the result, and the state of a rebalance."""
-        parts = [] if self.verdict.empty is None else [self.verdict.empty]
-        if self.verdict.condition is not None:
-            parts.append(f"if {self.verdict.condition}")
-        if self.other_reading is not None:
-            parts.append(self.other_reading.short)
-        if self.caveat is not None:
-            parts.append(self.caveat)
-        if self.limiting_partition is not None:
-            parts.append(str(self.limiting_partition))
-        return "; ".join(part.rstrip(".") for part in parts)
+        condition, other = self.verdict.condition, self.other_reading
+        parts = (
+            None if self.group.members else no_members(self.group),
+            None if condition is None else f"if {condition}",
+            None if other is None else other.short,
+            rebalance_caveat(self.group),
+            self.limiting_partition,
+        )
+        return "; ".join(str(part).rstrip(".") for part in parts if part is not None)
 
     def shown(self, load: int) -> int | float:
         """Convert a relative load to the unit of the loads of the fastest member."""
-        return self.verdict.units.shown(load)
+        return member_units(self.group).shown(load)
 
     def values(self) -> dict[str, Fraction | float | None]:
         """Return the values of the group by name, which conditions, metrics and CSV files use."""
@@ -157,19 +163,14 @@ class SurveyedGroup:
             "planned_idle": self.planned.idle,
             "hot": self.hot,
             "moves": self.moves.value,
-            "placed": self.placed,
+            "placed": self.verdict.placed,
             "unnecessary_moves": self.unnecessary_moves,
             "members": self.members,
             "partitions": self.partitions,
         }
 
     def rank_key(self) -> tuple[object, ...]:
-        """Return the key by which groups are ranked, in ascending order.
-
-        The gap comes first, then the decrease of the spread relative to the planned maximum
-        load, the unnecessary moves of the history, the decrease of idle members, hot members,
-        and the id.
-        """
+        """Return the key by which groups are ranked, in ascending order."""
         before, after = self.current, self.planned
         return (
             -self.gap,
@@ -182,36 +183,33 @@ class SurveyedGroup:
 
     def record(self) -> dict[str, object]:
         """Return the result as a JSON object."""
-        now, then = asdict(self.current), asdict(self.planned)
-        loads = {
-            key: {"current": self.shown(now[key]), "planned": self.shown(then[key])}
-            for key in ("makespan", "spread")
-        }
-        loads["makespan"]["bound"] = self.shown(self.makespan.bound)
-        loads["idle"] = {"current": now["idle"], "planned": then["idle"]}
-        history = self.history
+        group, now, then = self.group, self.current, self.planned
+        target, caveat = target_assignment(group), rebalance_caveat(group)
+        weights, limiting, history = group.weight_source, self.limiting_partition, self.history
         return {
             "id": self.id,
             **({} if self.state is None else {"state": self.state}),
-            "assignor": self.assignor,
-            "weights": self.weights,
+            "assignor": group.status.assignor,
+            "weights": None if weights is None else str(weights),
             "members": self.members,
             "partitions": self.partitions,
             "gap": round(float(self.gap), 4),
             "gap_limit": round(float(self.gap_limit), 4),
-            **loads,
+            "makespan": {
+                "current": self.shown(now.makespan),
+                "planned": self.shown(then.makespan),
+                "bound": self.shown(self.makespan.bound),
+            },
+            "spread": {"current": self.shown(now.spread), "planned": self.shown(then.spread)},
+            "idle": {"current": now.idle, "planned": then.idle},
             "hot": self.hot,
             "moves": value_and_bound(self.moves),
-            "placed": self.placed,
-            "verdict": " ".join(
-                text for text in (str(self.verdict), self.caveat) if text is not None
-            ),
+            "placed": self.verdict.placed,
+            "verdict": " ".join(filter(None, (str(self.verdict), caveat))),
             "condition": self.verdict.condition,
             "other_reading": None if self.other_reading is None else self.other_reading.record(),
-            **({} if self.target is None else {"target": self.target.record()}),
-            "limiting_partition": None
-            if self.limiting_partition is None
-            else self.limiting_partition.record(),
+            **({} if target is None else {"target": target.record()}),
+            "limiting_partition": None if limiting is None else limiting.record(),
             "history": None
             if history is None
             else {
@@ -307,7 +305,7 @@ class Survey:
             "idle_members_planned": sum(one.planned.idle for one in groups),
             "hot_members": sum(one.hot for one in groups),
             "moves": sum(one.moves.value for one in groups),
-            "placed": sum(one.placed for one in groups),
+            "placed": sum(one.verdict.placed for one in groups),
             "unnecessary_moves": sum(one.unnecessary_moves or 0 for one in groups),
         }
 
@@ -369,19 +367,9 @@ def parse_condition(text: str) -> Condition:
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _COLUMNS = (
-    *(
-        "rank",
-        "group",
-        "state",
-        "remarks",
-        "gap",
-        "gap limit",
-        "maximum load",
-        "planned maximum load",
-        "bound",
-    ),
-    *("spread", "planned spread", "idle", "planned idle", "hot", "moves", "placed"),
-    *("unnecessary moves", "members", "partitions"),
+    *("rank", "group", "state", "remarks", "gap", "gap limit", "maximum load"),
+    *("planned maximum load", "bound", "spread", "planned spread", "idle", "planned idle"),
+    *("hot", "moves", "placed", "unnecessary moves", "members", "partitions"),
 )
 
 
@@ -406,14 +394,9 @@ def render_survey(survey: Survey, *, source: str, plans: Mapping[str | None, str
 def survey_csv(survey: Survey) -> str:
     """Convert a survey to CSV text, one line per group in the order of the ranks."""
     rows = (
-        (
-            rank,
-            group.id or "",
-            group.state or "",
-            group.remarks,
-            *map(_cell, group.values().values()),
-        )
+        (rank, group.id or "", group.state or "", group.remarks, *map(_cell, values))
         for rank, group in enumerate(survey.groups, 1)
+        for values in [group.values().values()]
     )
     return write_csv(_COLUMNS, rows)
 

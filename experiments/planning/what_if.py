@@ -2,18 +2,18 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial, reduce
 from itertools import product
 from pathlib import Path
 from time import perf_counter
 
-from kassay.experiments.implementations.runner import Ending, run_until_stable
+from kassay.experiments.planning.actions import AssignorOutcome, rebalance
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.planning.plan_verdict import makespan_of, planning_levels
 from kassay.reference.documents.json_codec import load_weights
-from kassay.reference.model.assignment import Assignment, movement
+from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.group_annotations import WeightSource
@@ -225,20 +225,6 @@ class Scenario:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AssignorLoads:
-    """Result of a rebalance: maximum relative load, moves and idle members.
-
-    All are None after a failure.
-    """
-
-    assignor: str
-    ending: str
-    makespan: int | None
-    movement: int | None
-    idle: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioResult:
     """Result of a what-if scenario: the optimum, and the result of an assignor.
 
@@ -259,7 +245,7 @@ class ScenarioResult:
     topics_without_subscribers: tuple[str, ...]
     seconds: float
     solution: Solution = field(repr=False)
-    rebalance: AssignorLoads | None = None
+    rebalance: AssignorOutcome | None = None
     fastest: int = 1
 
     def shown(self, makespan: LevelValue | None) -> dict[str, int | float] | None:
@@ -290,10 +276,17 @@ class ScenarioResult:
             "proof": self.solution.proof_by_level(),
         }
 
-    def _shown_rebalance(self, found: AssignorLoads) -> dict[str, object]:
-        load, group = found.makespan, self.scenario.group
-        shown = None if load is None else shown_load(group, load, self.fastest)
-        return asdict(found) | {"makespan": shown}
+    def _shown_rebalance(self, found: AssignorOutcome) -> dict[str, object]:
+        metrics, group = found.metrics, self.scenario.group
+        return {
+            "assignor": found.assignor,
+            "ending": found.ending,
+            "makespan": None
+            if metrics is None
+            else shown_load(group, metrics.makespan, self.fastest),
+            "movement": found.movement,
+            "idle": None if metrics is None else list(metrics.loads.values()).count(0),
+        }
 
 
 def shown_load(group: Group, relative_load: int, fastest: int) -> int | float:
@@ -358,20 +351,6 @@ def current_state(group: Group) -> dict[str, object]:
     }
 
 
-def assignor_loads(group: Group, assignor: str) -> AssignorLoads:
-    """Rebalance a group with one assignor, and return the maximum load and moves."""
-    stable = run_until_stable(group, assignor)
-    makespan = moves = idle = None
-    if stable.ending is Ending.OK and stable.assignment is not None:
-        after = relative_loads(group, loads(group, stable.assignment))
-        makespan = max(after.values(), default=0)
-        idle = load_vector(group, stable.assignment).count(0)
-        moves = movement(group, stable.assignment)
-    return AssignorLoads(
-        assignor=assignor, ending=str(stable.ending), makespan=makespan, movement=moves, idle=idle
-    )
-
-
 def what_if(
     scenario: Scenario,
     *,
@@ -418,7 +397,7 @@ def what_if(
         seconds=seconds,
         solution=solution,
         fastest=max_speed(group if before is None else before),
-        rebalance=None if assignor is None else assignor_loads(group, assignor),
+        rebalance=None if assignor is None else rebalance(group, assignor),
     )
 
 

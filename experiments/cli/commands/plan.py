@@ -44,9 +44,6 @@ from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import parts_without_effect, target_assignment
 
-_FIRST_STEPS = 3
-"""Number of steps of the first plan that are printed while the search continues."""
-
 
 class SummaryFormat(StrEnum):
     """Format of the plan summary on standard output."""
@@ -109,8 +106,7 @@ def plan(
     less, because this saves many moves. The report also shows a plan with at most ten moves and a
     plan with the lowest imbalance found, if these differ from the plan. The limits apply to
     the search for the planned assignment of a group. The further searches have as much work as this
-    search, but at least 3 units and at most half of --work. For a weighted group, kassay prints a
-    first plan to standard error, and writes its files, before the further searches.
+    search, but at least 3 units and at most half of --work.
 
     Prints a summary. With --output, writes report.html, plan.json, moves.csv, loads.csv, ticket.md,
     static-assignment.json (partition lists for `KafkaConsumer.assign()`) and after.jsonl (group
@@ -158,7 +154,7 @@ def _plan_groups(
         if directory is not None and len(groups) > 1:
             directory /= name
         try:
-            result = _plan(one, options, objective, limits, directory=directory)
+            result = _plan(one, options, objective, limits)
         except InputError as error:
             code = BAD_INPUT
             typer.echo(json_line(error_record(one.id, error)))
@@ -191,22 +187,9 @@ def _selection(group: Group, options: PlanOptions, source_data: SourceOptions) -
 
 
 def _plan(
-    group: Group,
-    options: PlanOptions,
-    objective: ObjectiveOptions,
-    limits: LimitOptions,
-    *,
-    directory: Path | None,
+    group: Group, options: PlanOptions, objective: ObjectiveOptions, limits: LimitOptions
 ) -> Plan:
-    """Plan one group, until Ctrl-C ends the search. Write and print the first plan at once."""
-
-    def first(found: Plan) -> None:
-        print_note(f"{group.id}: first plan: {verdict(found)}")
-        for step in found.steps[:_FIRST_STEPS]:
-            print_note(f"{group.id}: {step}")
-        if directory is not None:
-            write_plan(found, directory)
-
+    """Plan one group, until Ctrl-C ends the search."""
     for text in parts_without_effect(group):
         print_note(text)
     check_planning_start(group)
@@ -220,7 +203,6 @@ def _plan(
         seed=options.seed,
         progress=PROGRESS,
         client=options.client or installed_client(group),
-        first=first,
     )
     with PROGRESS.shown(f"group {group.id!r}"):
         return call_interruptibly(search, lost=f"group {group.id!r} has no plan")

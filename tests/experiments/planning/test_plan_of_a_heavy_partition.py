@@ -19,27 +19,21 @@ GROUP = load_group(Path(__file__).parents[2] / "data" / "group_with_one_heavy_pa
 
 
 @pytest.fixture(scope="module")
-def plans():
-    first = []
-    found = plan(GROUP, growth=(), limits=30, first=first.append)
-    return [*first, found]
+def final():
+    return plan(GROUP, growth=(), limits=30)
 
 
-def test_the_first_plan_and_the_final_plan_have_the_proven_values(plans):
-    first, final = plans
-    assert (first.is_first, final.is_first) == (True, False)
-    for one in plans:
-        assert one.movement == 26
-        assert 9_308 <= one.planned.makespan <= 9_152 * 102 // 100
-        assert movement(GROUP, one.assignment) == 26
-        assert one.solution.movement.is_proven
-    assert first.assignor_outcomes == ()
+def test_the_plan_has_the_proven_values(final):
+    assert final.movement == 26
+    assert 9_308 <= final.planned.makespan <= 9_152 * 102 // 100
+    assert movement(GROUP, final.assignment) == 26
+    assert final.solution.movement.is_proven
     assert final.frontier.complete
 
 
-def test_the_options_are_points_of_the_frontier(plans):
-    options = {option.name: option for option in plans[-1].options}
-    points = {point.movement.value: point.imbalance for point in plans[-1].frontier.points}
+def test_the_options_are_points_of_the_frontier(final):
+    options = {option.name: option for option in final.options}
+    points = {point.movement.value: point.imbalance for point in final.frontier.points}
     assert points[1].value == 11_245
     for name, moves, load in (
         ("at most ten moves", 10, 9_938),
@@ -57,8 +51,7 @@ def test_a_limit_on_moves_keeps_the_tolerance():
     assert limited.planned.makespan <= 9_938 * 102 // 100
 
 
-def test_the_least_loaded_members_receive_the_partitions(plans):
-    final = plans[-1]
+def test_the_least_loaded_members_receive_the_partitions(final):
     mean = sum(final.planned.loads.values()) / len(final.planned.loads)
     receivers = {move.target for move in final.moves}
     assert all(final.planned.loads[member] <= 1.5 * mean for member in receivers)
@@ -67,31 +60,28 @@ def test_the_least_loaded_members_receive_the_partitions(plans):
     assert receivers == set(lightest)
 
 
-def test_page_ticket_summary_and_json_state_the_reason(plans):
+def test_page_ticket_summary_and_json_state_the_reason(final):
     reason = "partition big-204 alone carries 9,152, 15% of the traffic and 1.8 times the mean load"
-    final = plans[-1]
     assert reason in render_html(final)
     assert reason in render_summary(final, directory="out")
     assert reason in render_ticket(final).replace("\\", "")
     assert plan_document(final)["limiting_partition"]["reason"].startswith(reason)
 
 
-def test_page_ticket_summary_and_json_state_the_proof_of_each_level(plans):
-    for one in plans:
-        assert [level["proof"] != "not proven" for level in plan_document(one)["levels"]] == [
-            level.is_proven for level in one.solution.levels
-        ]
-        text = "Proofs per level: proven: maximum load within its tolerance, moves"
-        squares = one.solution.levels[2]
-        if not squares.is_proven:
-            text += f"; not proven: sum of squares at this maximum load {squares.value:,} ("
-        assert text in render_html(one)
-        assert text in render_summary(one, directory="out")
-        assert text in render_ticket(one).replace("\\", "")
+def test_page_ticket_summary_and_json_state_the_proof_of_each_level(final):
+    assert [level["proof"] != "not proven" for level in plan_document(final)["levels"]] == [
+        level.is_proven for level in final.solution.levels
+    ]
+    text = "Proofs per level: proven: maximum load within its tolerance, moves"
+    squares = final.solution.levels[2]
+    if not squares.is_proven:
+        text += f"; not proven: sum of squares at this maximum load {squares.value:,} ("
+    assert text in render_html(final)
+    assert text in render_summary(final, directory="out")
+    assert text in render_ticket(final).replace("\\", "")
 
 
-def test_page_ticket_summary_and_json_compare_the_first_moves_with_the_points(plans):
-    final = plans[-1]
+def test_page_ticket_summary_and_json_compare_the_first_moves_with_the_points(final):
     tenth = final.batches[9].makespan
     share = f"{(tenth - 9_938) / 9_938:.1%}"
     text = f"After 10 moves of the list: maximum load {tenth:,}, {share} above the lowest found"
@@ -100,8 +90,3 @@ def test_page_ticket_summary_and_json_compare_the_first_moves_with_the_points(pl
     assert text in render_ticket(final).replace("\\", "")
     record = {"moves": 10, "imbalance": tenth, "lowest": 9_938}
     assert record in plan_document(final)["first_moves"]
-
-
-def test_only_the_first_page_says_that_the_search_continues(plans):
-    assert "the search continues and replaces this page" in render_html(plans[0])
-    assert "the search continues" not in render_html(plans[-1])

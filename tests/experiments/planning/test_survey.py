@@ -107,7 +107,7 @@ def test_members_without_a_topic_are_idle():
     members = (Member(id="a", subscription=("t",)), Member(id="b", subscription=()))
     result = survey_group(Group(topics=(Topic(name="t", partitions=2),), members=members))
     assert isinstance(result, SurveyedGroup)
-    assert (result.members, result.current.idle, result.placed) == (2, 1, 2)
+    assert (result.members, result.current.idle, result.verdict.placed) == (2, 1, 2)
 
 
 def test_a_rebalancing_group_without_owners_has_no_result():
