@@ -25,7 +25,6 @@ from kassay.solver.frontier.frontier_points import (
     non_dominated,
 )
 from kassay.solver.initial_solutions import keep_owned, within_pins
-from kassay.solver.lexicographic.load_searches import heaviest_moved
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.network.subscription_network import build_network
 from kassay.solver.number_ranges import Arithmetic
@@ -38,11 +37,8 @@ _MAX_ARCS = 40_000
 """Maximum total capacity of the members; larger networks take too long for a flow per corner."""
 _OPTIMUM_SHARE, _FEWEST_SHARE = 0.4, 0.25
 """Shares of the work left for the two ends of the frontier."""
-_BEAMS = ((8, 500), (50, 40))
-"""Width and maximum number of moves of each beam search for first points. A wide beam finds lower
-loads for few moves."""
-_FIRST_SHARE = 0.15
-"""Share of the work left for each beam."""
+_FIRST_MOVES, _FIRST_SHARE = 500, 0.15
+"""Maximum number of single moves for first points, and their share of the work left."""
 _MAX_SHARE = 0.5
 """Maximum share of the work left for one number of moves."""
 
@@ -225,18 +221,18 @@ class _FrontierSearch:
         problem, rules = self.problem, self._rules
         if self.level.measure is Measure.LEXIMAX or problem.has_big_loads:
             return
-        from kassay.solver.weighted.search.moves_beam import MovesBeam  # noqa: PLC0415
+        from kassay.solver.weighted.search.single_moves import move_work, single_moves  # noqa: PLC0415
 
         within, start = within_pins(problem, rules), keep_owned(problem)
-        for width, most in _BEAMS:
-            for heaviest in heaviest_moved(problem):
-                beam = MovesBeam(within, width, heaviest)
-                may_continue = self.budget.part(_FIRST_SHARE).counted(beam.step)
-                for found in beam.search(start, most, may_continue):
-                    if not any(violated(problem, rules, found)):
-                        self._add_placement(found)
-                    if level_value(problem, self.level, found) <= self.lowest:
-                        break
+        for by_squares in (False, True):
+            may_continue = self.budget.part(_FIRST_SHARE).counted(move_work(problem))
+            for found in single_moves(
+                within, start, _FIRST_MOVES, may_continue, by_squares=by_squares
+            ):
+                if not any(violated(problem, rules, found)):
+                    self._add_placement(found)
+                if level_value(problem, self.level, found) <= self.lowest:
+                    break
 
     @property
     def _rules(self) -> tuple[Constraint, ...]:

@@ -17,7 +17,6 @@ from kassay.solver.lexicographic.load_searches import (
     MIN_PARTITIONS,
     ProvenBound,
     balance_loads,
-    even_out,
     fill_members,
     is_large_enough,
     limit_moves,
@@ -152,8 +151,7 @@ class LevelSolver:
             case Imbalance() if self._is_after_moves():
                 brief = budget.until(_EVEN_LOADS_WORK)
                 search_by_cpsat = partial(self._search_by_cpsat, level, budget=brief)
-                timed = []
-                untimed = [lambda _: even_out(pool, level, budget), search_by_cpsat]
+                timed, untimed = [], [search_by_cpsat]
             case Imbalance() if limits_moves(pool):
                 # Searches for lower loads with any number of moves find nothing.
                 timed = [

@@ -4,6 +4,7 @@ Most searches add placements to the pool. Some prove a lower bound on the level.
 """
 
 from collections.abc import Sequence
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -27,21 +28,11 @@ _BALANCING_SHARE, _BALANCING_SHARE_BEFORE_PACKING = 1 / 2, 1 / 10
 _MAX_BALANCING_STEPS, _BALANCING_STEP = 5_000, 1e-4
 """Maximum number of steps of the local search, and the work of one step."""
 
-_WIDE_BEAM, _FEW_MOVES, _BEAM_WIDTH = 50, 40, 8
-"""Width of the beam search for few moves, their maximum number, and the width for more moves."""
-_BEAM_SHARE = 0.2
-"""Share of the work of a level for the beam search."""
-
-_EVEN_STEP, _EVEN_STEP_PER_CHOICE, _MAX_EVEN_STEPS = 1e-4, 2e-8, 2_000
-"""Work of one change of moved partitions for lower sums of squares, in general and per partition
-and member, and the maximum number of changes."""
+_SINGLE_MOVES_SHARE = 0.2
+"""Share of the work of a level for one move after the other within a limit on moves."""
 
 _SHARES_ABOVE_BOUND = (0, 0.002, 0.005, 0.01, 0.02)
 """Targets of the local search within capacities: excess over the bound as shares of the bound."""
-
-
-_GREEDY_STEP, _GREEDY_STEP_PER_CHOICE = 5e-5, 1e-8
-"""Estimated work of one greedy move, in general and per partition and member."""
 
 
 class ProvenBound(NamedTuple):
@@ -194,15 +185,6 @@ def _most_even(pool: IncumbentPool, level: Imbalance) -> Placement:
     )
 
 
-def heaviest_moved(problem: Problem) -> tuple[int | None, int]:
-    """Return limits on the weights of moved partitions: none, and half of the lowest load.
-
-    Few moves of heavy partitions and several moves of light ones can each lead to lower loads.
-    """
-    fastest = min(problem.member_units.factors, default=1)
-    return None, makespan_bound(problem) // (2 * fastest)
-
-
 def limits_moves(pool: IncumbentPool) -> bool:
     """Return whether a constraint limits the number of moves."""
     return any(isinstance(rule, MaxMoves) for rule in pool.constraints)
@@ -218,22 +200,19 @@ def limit_moves(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> 
     is_leximax = level.measure is Measure.LEXIMAX
     if not limits or problem.has_big_loads or is_leximax or problem.partition_count == 0:
         return ProvenBound(0, Origin.EXCHANGE)
-    from kassay.solver.weighted.search.moves_beam import MovesBeam  # noqa: PLC0415
+    from kassay.solver.weighted.search.single_moves import move_work, single_moves  # noqa: PLC0415
 
     most, within = min(limits), within_pins(problem, pool.constraints)
-    first = budget.part(_BEAM_SHARE)
-    moves = Movement()
+    first, moves = budget.part(_SINGLE_MOVES_SHARE), Movement()
     fewest = min(pool.placements, key=lambda one: level_value(problem, moves, one))
     incumbent = pool.incumbent(level)
     has_moves = level_value(problem, moves, incumbent) >= most - 1
     starts = [incumbent] if has_moves else [fewest, incumbent]
-    for heaviest in heaviest_moved(problem):
-        for start in starts:
-            left = most - level_value(problem, moves, start)
-            width = _WIDE_BEAM if left <= _FEW_MOVES else _BEAM_WIDTH
-            beam = MovesBeam(within, width, heaviest)
-            for placement in beam.search(start, left, first.counted(beam.step)):
-                pool.add(placement)
+    for by_squares, start in product((True, False), starts):
+        left = most - level_value(problem, moves, start)
+        may_continue = first.counted(move_work(problem))
+        for placement in single_moves(within, start, left, may_continue, by_squares=by_squares):
+            pool.add(placement)
     if level.measure is not Measure.MAKESPAN:
         return ProvenBound(0, Origin.EXCHANGE)
     bound = makespan_bound_within(problem, most, high=pool.value(level))
@@ -251,39 +230,15 @@ def move_greedily(pool: IncumbentPool, budget: SearchBudget) -> ProvenBound:
     has_other_measure = bool(measures) and measures[0] not in (Measure.MAKESPAN, Measure.LEXIMAX)
     if not has_other_measure or problem.has_big_loads or problem.partition_count == 0:
         return unproven
-    placement = keep_owned(problem).copy()
-    within = within_pins(problem, pool.constraints)
-    weight, permitted = problem.weight[:, None], within.may_consume[within.consumer_set]
-    loads = np.array(problem.loads(placement))
-    may_continue = budget.counted(_GREEDY_STEP + permitted.size * _GREEDY_STEP_PER_CHOICE)
-    for _ in range(problem.partition_count):
-        gain = weight * (loads[placement][:, None] - loads - weight)
-        gain[~permitted] = 0
-        moved, member = np.unravel_index(int(gain.argmax()), gain.shape)
-        if gain[moved, member] <= 0 or not may_continue():
-            break
-        loads[placement[moved]] -= problem.weight[moved]
-        loads[member] += problem.weight[moved]
-        placement[moved] = member
+    from kassay.solver.weighted.search.single_moves import move_work, single_moves  # noqa: PLC0415
+
+    within, start = within_pins(problem, pool.constraints), keep_owned(problem)
+    most, may_continue = problem.partition_count, budget.counted(move_work(problem))
+    for placement in single_moves(within, start, most, may_continue, by_squares=True):
         if all(level_value(problem, level, placement) <= limit for level, limit in pool.limits()):
             pool.add(placement)
             break
     return unproven
-
-
-def even_out(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> ProvenBound:
-    """Lower the sum of squared loads without more moves or a higher maximum load."""
-    problem = pool.problem
-    if level.measure is Measure.SUM_OF_SQUARES and not problem.has_big_loads:
-        from kassay.solver.weighted.search.even_receivers import (  # noqa: PLC0415
-            lower_squares_within,
-        )
-
-        step = _EVEN_STEP + problem.partition_count * problem.member_count * _EVEN_STEP_PER_CHOICE
-        may_continue = budget.counted(step, _MAX_EVEN_STEPS)
-        within = within_pins(problem, pool.constraints)
-        pool.add(lower_squares_within(within, pool.incumbent(level), may_continue))
-    return ProvenBound(0, Origin.COUNTING)
 
 
 def max_loads(pool: IncumbentPool, limits: Sequence[tuple[Level, int]]) -> list[int] | None:
