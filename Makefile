@@ -164,7 +164,7 @@ conformance-coordinator: setup ## Compare the simulated coordinator with a broke
 
 .PHONY: implementations
 implementations: setup ## Install one version of each client library, and test its assignors
-	$(BIN)/kassay implementations install $(LIBRARIES)
+	$(BIN)/kassay libraries install $(LIBRARIES)
 	$(BIN)/python -m pytest tests/clients tests/experiments/implementations tests/experiments/simulation -m libraries
 
 .PHONY: survival

@@ -65,11 +65,7 @@ COMMANDS = {
         lambda _: ("--format", "jsonl"),
         lambda record: record["moves"]["value"] == record["moves"]["bound"],
     ),
-    "explain": _Command(lambda _: (), lambda record: record["optimal"] is not None),
     "plan": _Command(lambda _: ("--format", "jsonl", "-o", "plan"), _is_plan_proven),
-    "frontier": _Command(
-        lambda _: (), lambda record: all(point["proven"] for point in record["points"])
-    ),
 }
 
 

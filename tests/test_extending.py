@@ -116,7 +116,7 @@ def test_a_new_assignor_is_compared_with_the_optimum(extend):
 
 
 LIBRARY = "Add a client library"
-INSTALL = "kassay implementations install first-client"
+INSTALL = "kassay libraries install first-client"
 
 
 def test_a_new_client_library_is_compared_with_the_optimum(extend):

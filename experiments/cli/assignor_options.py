@@ -37,7 +37,7 @@ def known_assignor(name: str, *, of_each_kind: bool = False) -> str:
             return name
         raise typer.BadParameter(
             f"{name} reads documents of kind {str(KIND_PORTS[name].kind)!r}, which this "
-            "command does not support; use kassay assign, compare, explain, hunt or study"
+            "command does not support; use kassay assign, compare, hunt or study"
         )
     if not is_library_assignor(name):
         check_name("assignor", [*ASSIGNORS, "LIBRARY[@VERSION]:ASSIGNOR"], name)
@@ -70,15 +70,15 @@ def assignors_of_one_kind(names: Sequence[str] | None) -> list[str]:
 
 _LIBRARIES = (
     "or an assignor of an installed library, such as kafka-clients@2.4.0:sticky (see "
-    "`kassay implementations`)."
+    "`kassay libraries`)."
 )
 
 
-def assignor_option(*, of_each_kind: bool = False) -> Any:
+def assignor_option(*, text: str = "Kafka assignor", of_each_kind: bool = False) -> Any:
     """Declare one assignor: of consumer groups, or of each kind of documents."""
     names = [*ASSIGNORS, *KIND_PORTS] if of_each_kind else ASSIGNORS
     check = _assignor_of_each_kind if of_each_kind else _known_assignor
-    text = f"Kafka assignor: {', '.join(names)}; {_LIBRARIES}"
+    text = f"{text}: {', '.join(names)}; {_LIBRARIES}"
     return option(None, text, callback=check, metavar="NAME")
 
 

@@ -219,19 +219,7 @@ def compared_documents(
         last=("result",),
         rows=_measure_rows,
     )
-    return _comparisons(names, limits, layout, has_levels=has_levels)
-
-
-def unneeded_moves_of_documents(names: Sequence[str], limits: SearchLimits) -> OtherKinds:
-    """Return the unneeded moves of assignors."""
-    layout = TableLayout(first=("step", "unneeded move"), rows=_move_rows)
-    return _comparisons(names, limits, layout)
-
-
-def _comparisons(
-    names: Sequence[str], limits: SearchLimits, layout: TableLayout, *, has_levels: bool = False
-) -> OtherKinds:
-    kind = kind_of_assignor(names[0]) if names else Kind.CONSUMER
+    kind = kind_of_assignor(names[0])
     if has_levels and kind is not Kind.CONSUMER:
         raise typer.BadParameter(
             f"documents of kind {str(kind)!r} have fixed levels and no custom assignors"
@@ -291,18 +279,6 @@ def _verdict(measure: Record) -> str:
     if measure["value"] > measure["minimum"]:
         return "above the minimum"
     return "minimum" if measure["minimum"] == measure["bound"] else "minimum not proven"
-
-
-def _move_rows(record: Record) -> Iterator[Sequence[object]]:
-    for entry in record["comparisons"]:
-        if entry["states"] is None:
-            yield "", f"{entry['failed']}: {entry['reason']}"
-            continue
-        for state in entry["states"]:
-            for move in state["unneeded"]:
-                topic, number = move["partition"]
-                owners = ", ".join(move["from"])
-                yield state.get("step", ""), f"{topic}-{number}: {owners} → {move['to']}"
 
 
 def states_of_documents(

@@ -323,8 +323,7 @@ def driver_command(assignor: LibraryAssignor) -> tuple[str, ...]:
     if not is_installed(library, version):
         name = f"{library.name}@{version}"
         raise NotInstalledError(
-            f"{name} is not installed in {installations()}; "
-            f"run: kassay implementations install {name}"
+            f"{name} is not installed in {installations()}; run: kassay libraries install {name}"
         )
     return RUNTIMES[library.runtime].command(library, _directory(library, version))
 

@@ -117,7 +117,7 @@ class AssignorProcess:
             reason = getattr(error, "strerror", None) or str(error)
             message = f"cannot start {self._command[0]!r}: {reason.lower()}"
             if self._start_seconds is not None:
-                raise NotReadyError(f"{message}; see kassay implementations") from None
+                raise NotReadyError(f"{message}; see kassay libraries") from None
             raise NoAnswerError(message) from None
         process = self._process
         if self._start_seconds is not None:

@@ -1,10 +1,9 @@
-"""Moves from the current owners to an assignment: order, steps and explanations."""
+"""Moves from the current owners to an assignment: order and steps."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
-from kassay.experiments.planning.plan_verdict import planning_levels
 from kassay.reference.model import metrics
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import UsageError
@@ -12,21 +11,13 @@ from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import (
     LoadUnits,
     Measure,
-    loads,
-    measures,
     member_units,
     relative_loads,
 )
-from kassay.reference.model.ownership import NO_OWNER, current_partitions, ownership, rejoin
+from kassay.reference.model.ownership import NO_OWNER, current_partitions, ownership
 from kassay.reference.model.topic_partitions import TopicPartition
-from kassay.solver.bounds.counting import max_unit_loads, overload_moves_bound
 from kassay.solver.initial_solutions import keep_owned
-from kassay.solver.limits import SearchLimits
-from kassay.solver.network.improving_chains import Explanation, Transfer
-from kassay.solver.objective import Imbalance, Movement, Tolerance
 from kassay.solver.problem import build_problem
-from kassay.solver.solution import LevelValue
-from kassay.solver.solve import solve
 
 _MAX_SEARCHED_MOVES = 5_000
 """Maximum number of moves with a searched order; more moves are ordered by load alone."""
@@ -325,154 +316,4 @@ def _step(
         ),
         makespan=(max(before.values(), default=0), max(after.values(), default=0)),
         units=units,
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MoveReason:
-    """Reason for the move of a partition: the owner's load if the partition stayed.
-
-    ``load`` is the load of the owner if this partition alone stayed with it, and ``makespan`` the
-    maximum load of the assignment. ``units`` convert the loads for the text.
-    """
-
-    partition: TopicPartition
-    owner: str
-    assignee: str
-    load: int
-    makespan: int
-    units: LoadUnits
-
-    @property
-    def is_unnecessary(self) -> bool:
-        """Return whether the maximum load stays the same without this move."""
-        return self.load <= self.makespan
-
-    def __str__(self) -> str:
-        """Describe the reason for the move in one sentence."""
-        kind = "unnecessary move" if self.is_unnecessary else "move"
-        return (
-            f"{kind} of {self.partition} from {self.owner} to {self.assignee}: with the partition, "
-            f"the load of {self.owner} is {self.units.shown(self.load):,}; the maximum load is "
-            f"{self.units.shown(self.makespan):,}"
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WeightedExplanation:
-    """Explanation of an assignment: maximum load, moves, bounds and improving steps.
-
-    Parameters
-    ----------
-    movement
-        Number of moves, and a lower bound for this maximum load.
-    planned
-        Number of moves of all steps, and a lower bound; None if no plan was found.
-    moves
-        Reasons of all moves of the assignment, by topic and partition.
-    is_optimal
-        Whether maximum load and moves are minimal, or None if not proven.
-    """
-
-    makespan: LevelValue
-    movement: LevelValue
-    planned: LevelValue | None
-    steps: tuple[Explanation, ...]
-    moves: tuple[MoveReason, ...]
-    is_optimal: bool | None
-
-    @property
-    def unnecessary_moves(self) -> int:
-        """Return the number of moves that can each be undone without a higher maximum load."""
-        return sum(move.is_unnecessary for move in self.moves)
-
-
-def explain_weighted(
-    group: Group,
-    assignment: Assignment,
-    *,
-    tolerance: Tolerance | None = None,
-    limits: SearchLimits = SearchLimits(),
-    seed: int = 0,
-) -> WeightedExplanation:
-    """Explain the maximum load of an assignment, and the reason for each move.
-
-    The balanced assignment has the fewest transfers within a tolerance of the minimum makespan; by
-    default that of a plan. The steps are those of a plan for a group that owns the partitions as
-    assigned.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Member, Topic
-    >>> topic = Topic(name="t", partitions=3, weights=(5, 3, 2))
-    >>> members = tuple(Member(id=id, subscription=("t",)) for id in "ab")
-    >>> group = Group(topics=(topic,), members=members)
-    >>> result = explain_weighted(group, Assignment({"a": [("t", 0), ("t", 1)], "b": [("t", 2)]}))
-    >>> result.makespan.value, result.makespan.bound, result.steps[0].transfers[0]
-    (8, 5, Transfer(partition=TopicPartition(topic='t', partition=1), giver='a', taker='b'))
-    """
-    started = rejoin(group, assignment)
-    levels = planning_levels(group, measure=Measure.MAKESPAN, tolerance=tolerance)
-    solution = solve(started, levels=levels, limits=limits, seed=seed)
-    value = measures(group, assignment)[Measure.MAKESPAN]
-    moves = _move_reasons(group, assignment, value)
-    problem = build_problem(group)
-    most = max_unit_loads(problem, Imbalance(Measure.MAKESPAN), value)
-    fewest = min(len(moves), overload_moves_bound(problem, Movement(), most))
-    target, bound, reached = solution.assignment, 0, value
-    steps: tuple[MoveStep, ...] = ()
-    if target is not None:
-        steps = move_steps(started, schedule_moves(started, target))
-        bound, reached = min(value, solution.imbalance.bound), solution.imbalance.value
-    is_optimal: bool | None = None
-    if reached < value or any(move.is_unnecessary for move in moves):
-        is_optimal = False
-    elif (bound, fewest) == (value, len(moves)):
-        is_optimal = True
-    return WeightedExplanation(
-        makespan=LevelValue("makespan", value, bound),
-        movement=LevelValue("movement", len(moves), fewest),
-        planned=None if target is None else solution.movement,
-        steps=tuple(_explanation(group, step) for step in steps),
-        moves=moves,
-        is_optimal=is_optimal,
-    )
-
-
-def _move_reasons(group: Group, assignment: Assignment, makespan: int) -> tuple[MoveReason, ...]:
-    load, units = loads(group, assignment), member_units(group)
-    return tuple(
-        MoveReason(
-            partition=TopicPartition(move.topic, move.partition),
-            owner=owner,
-            assignee=move.target,
-            load=relative_loads(group, {owner: load.get(owner, 0) + move.weight})[owner],
-            makespan=makespan,
-            units=units,
-        )
-        for move in moves_between(group, assignment)
-        if (owner := move.source) is not None
-    )
-
-
-def _explanation(group: Group, step: MoveStep) -> Explanation:
-    owners = ownership(group).owners
-    moves = 0
-    for move in step.moves:
-        owner = owners[move.topic][move.partition]
-        name = None if owner == NO_OWNER else group.members[owner].id
-        moves += (name is not None) * ((move.target != name) - (move.source != name))
-    shown = step.units.shown
-    loads = tuple((member, shown(before), shown(after)) for member, before, after in step.loads)
-    return Explanation(
-        transfers=tuple(
-            Transfer(TopicPartition(move.topic, move.partition), move.source or "", move.target)
-            for move in step.moves
-        ),
-        members=loads,
-        moves=moves,
-        imbalance=(
-            max((before for _, before, _ in loads), default=0),
-            max((after for _, _, after in loads), default=0),
-        ),
     )

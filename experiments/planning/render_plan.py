@@ -348,16 +348,9 @@ def plan_document(plan: Plan) -> dict[str, object]:
         ],
         "batches": [batch.record() for batch in plan.batches],
         "assignment": assignment_document(plan.assignment),
-        "frontier": {
-            "measure": str(plan.frontier.measure),
-            "complete": plan.frontier.complete,
-            "points": [row.record() for row in plan.frontier.table()],
-        },
+        "frontier": frontier_record(plan),
         "first_moves": [asdict(one) for one in plan.first_moves()],
-        "steps": [
-            {"step": str(step), "moves": len(step.moves), "makespan": list(step.makespan)}
-            for step in plan.steps
-        ],
+        "steps": steps_record(plan),
         "assignors": [_outcome(one) for one in plan.assignor_outcomes],
         "members_needed": [
             {
@@ -383,6 +376,23 @@ def plan_document(plan: Plan) -> dict[str, object]:
     if hosts:
         document["hosts"] = hosts
     return document
+
+
+def frontier_record(plan: Plan) -> dict[str, object]:
+    """Return the lowest imbalance found per number of moves, as JSON."""
+    return {
+        "measure": str(plan.frontier.measure),
+        "complete": plan.frontier.complete,
+        "points": [row.record() for row in plan.frontier.table()],
+    }
+
+
+def steps_record(plan: Plan) -> list[dict[str, object]]:
+    """Return the moves in order, as steps that lower the loads of their members, as JSON."""
+    return [
+        {"step": str(step), "moves": len(step.moves), "makespan": list(step.makespan)}
+        for step in plan.steps
+    ]
 
 
 def to_json(document: object) -> str:

@@ -104,7 +104,7 @@ def compare_libraries(
         return
     names = custom.names([known_assignor(name) for name in assignors or _installed_assignors()])
     if not names:
-        raise UsageError("no library is installed: see kassay implementations, or give --assignor")
+        raise UsageError("no library is installed: see kassay libraries, or give --assignor")
     _print_agreement(
         names,
         [] if library.cases and source.file == STDIN else [source.file],
@@ -241,7 +241,7 @@ def _installed_releases(library: Library, assignor: str) -> list[str]:
     if not versions:
         raise InputError(
             f"no version of {library.name} with {assignor} is installed; "
-            f"run: kassay implementations install {library.name}@{offered[0]}"
+            f"run: kassay libraries install {library.name}@{offered[0]}"
         )
     if missing:
         print_note(f"not installed: {', '.join(missing)}")

@@ -1,23 +1,21 @@
-"""``kassay import`` and ``kassay anonymize``: write group documents."""
+"""``kassay import``: write group documents."""
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import typer
 
 from kassay.experiments.cli.option_groups import argument, option
-from kassay.experiments.cli.output import error_record, json_line, write_text
-from kassay.experiments.cli.run_control import BAD_INPUT, print_note
+from kassay.experiments.cli.output import Record, error_record, json_line, write_text
+from kassay.experiments.cli.run_control import BAD_INPUT, print_error, print_note
 from kassay.experiments.cli.source_options import (
     SampledClusterOptions,
     SourceOptions,
     check_cluster_usage,
-    group_file_argument,
     read_cluster,
-    read_valid_groups,
 )
 from kassay.experiments.sources import anonymize as anonymization
 from kassay.experiments.sources.capture_files import (
@@ -54,6 +52,14 @@ class ImportCommandOptions:
         metavar="URL",
     )
     skip_empty: bool = option(False, "Skip groups without members.")
+    anonymize: bool = option(
+        False, "Replace the names in the documents, so that the documents can be shared."
+    )
+    names: Path | None = option(
+        None,
+        "With --anonymize: write the old and new names to this JSON file. Keep the file secret.",
+        metavar="FILE",
+    )
     output: Path | None = option(
         None,
         "File to write the group documents to.",
@@ -73,6 +79,12 @@ def import_(
     several captures contain data of one group, kassay merges them. kassay does not write to
     a cluster and joins no group. Options fill in data that the source does not contain; each
     document lists such data under "notes". Writes one JSON line per group.
+
+    With --anonymize, equal names get equal new names in all groups. It replaces the names of
+    groups, topics, members, instances, clients, hosts, racks and custom assignors, and removes
+    topic ids and notes. Numbers are unchanged: partitions, weights, generations, capacities. The
+    new names have the sort order of the old names. Assignors that depend on hash codes or topic
+    ids can return another assignment for the new names.
 
     Example: `kassay import captures/ --subscriptions equal --weights lag --missing-lag 0`
 
@@ -94,7 +106,7 @@ def import_(
             imported = join_imported(imported)
     else:
         imported = read_cluster(cluster, groups, known, empty=empty)
-    _write(imported, options.output)
+    _write(imported, options)
 
 
 def _check_usage(
@@ -103,6 +115,8 @@ def _check_usage(
     source_data: SourceOptions,
     groups: list[str],
 ) -> None:
+    if options.names is not None and not options.anonymize:
+        raise typer.BadParameter("--names requires --anonymize")
     if options.connect_url is not None:
         if options.paths or cluster.bootstrap_server is not None:
             raise typer.BadParameter(
@@ -116,57 +130,48 @@ def _check_usage(
         )
 
 
-def _write(groups: Iterator[ImportedGroup], output: Path | None) -> None:
-    lines: list[str] = []
-    failed, is_empty = False, True
-    for imported in groups:
-        is_empty = False
-        if imported.document is not None:
-            lines.append(json_line(imported.document.content))
-        elif imported.error is not None:
-            failed = True
-            lines.append(json_line(error_record(imported.id, imported.error)))
-        elif imported.group is None:
-            print_note(f"skipped {imported.id!r}: {imported.skipped}")
-        else:
-            lines.append(json_line(group_document(imported.group)))
-    if is_empty:
+def _write(imported: Iterator[ImportedGroup], options: ImportCommandOptions) -> None:
+    found = list(imported)
+    if not found:
         print_note("the input contains no group")
-    text = "".join(line + "\n" for line in lines)
-    if output is None:
+    for one in found:
+        if one.skipped is not None:
+            print_note(f"skipped {one.id!r}: {one.skipped}")
+    if options.anonymize:
+        documents, failed = _anonymous(found, options.names)
+    else:
+        documents, failed = _documents(found)
+    text = "".join(json_line(document) + "\n" for document in documents)
+    if options.output is None:
         sys.stdout.write(text)
     else:
-        write_text(output, text)
+        write_text(options.output, text)
     if failed:
         raise typer.Exit(BAD_INPUT)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnonymizeOptions:
-    """Command-line options of ``kassay anonymize``."""
+def _documents(imported: Sequence[ImportedGroup]) -> tuple[list[Record], bool]:
+    """Return the documents and the error records, and whether there are errors."""
+    documents: list[Record] = []
+    for one in imported:
+        if one.document is not None:
+            documents.append(one.document.content)
+        elif one.error is not None:
+            documents.append(error_record(one.id, one.error))
+        elif one.group is not None:
+            documents.append(group_document(one.group))
+    return documents, any(one.error is not None and one.document is None for one in imported)
 
-    file: Path = group_file_argument()
-    names: Path | None = option(
-        None, "Write the old and new names to this JSON file. Keep the file secret.", metavar="FILE"
-    )
 
+def _anonymous(imported: Sequence[ImportedGroup], names: Path | None) -> tuple[list[Record], bool]:
+    """Return the documents with new names, and whether there are errors.
 
-def anonymize(options: AnonymizeOptions) -> None:
-    """Replace the names in group documents, so that the documents can be shared.
-
-    Equal names get equal new names in all groups. Replaces the names of groups, topics,
-    members, instances, clients, hosts, racks and custom assignors; removes topic ids and notes.
-    Numbers are unchanged: partitions, weights, generations, capacities. The new names have the
-    sort order of the old names. Assignors that depend on hash codes or topic ids can return
-    another assignment for the new names.
-
-    Example: `kassay anonymize groups.jsonl > shared.jsonl`
+    Errors are only printed, because they can contain names.
     """
-    groups, all_valid = read_valid_groups([options.file])
-    anonymous, new_names = anonymization.anonymize(groups)
-    for group in anonymous:
-        typer.echo(json_line(group_document(group)))
-    if options.names is not None:
-        write_text(options.names, json.dumps(new_names, ensure_ascii=False, indent=2) + "\n")
-    if not all_valid:
-        raise typer.Exit(BAD_INPUT)
+    errors = [one.error for one in imported if one.error is not None]
+    for error in errors:
+        print_error(error)
+    groups, new_names = anonymization.anonymize([one.group for one in imported if one.group])
+    if names is not None:
+        write_text(names, json.dumps(new_names, ensure_ascii=False, indent=2) + "\n")
+    return [group_document(group) for group in groups], bool(errors)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import typer
 
+from kassay.experiments.cli.assignor_options import assignor_option
 from kassay.experiments.cli.kind_results import consumer_groups, states_of_documents
 from kassay.experiments.cli.option_groups import REQUIRED, argument, given_options, option
 from kassay.experiments.cli.output import (
@@ -30,6 +31,7 @@ from kassay.experiments.cli.run_control import (
 )
 from kassay.experiments.cli.search_options import LimitOptions, ObjectiveOptions
 from kassay.experiments.cli.source_options import ParsedGroup, SourceOptions, group_option
+from kassay.experiments.implementations.runner import run_until_stable
 from kassay.experiments.planning.identify_assignor import installed_client
 from kassay.experiments.planning.plan import Plan
 from kassay.experiments.planning.plan import plan as plan_group
@@ -37,12 +39,15 @@ from kassay.experiments.planning.plan_sentences import PlanArguments, verdict
 from kassay.experiments.planning.plan_verdict import check_planning_start
 from kassay.experiments.planning.render_plan import (
     directory_names,
+    frontier_record,
     render_summary,
+    steps_record,
     write_plan,
 )
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import parts_without_effect, target_assignment
+from kassay.reference.model.ownership import rejoin
 
 
 class SummaryFormat(StrEnum):
@@ -68,12 +73,16 @@ class PlanOptions:
         default=None,
     )
     group: list[str] | None = group_option()
+    assignor: str | None = assignor_option(
+        text="Plan from the result of this assignor instead of the current assignment"
+    )
     batch_size: int = option(
         1, "Maximum number of partitions that move at the same time, as one batch.", min=1
     )
     output_format: SummaryFormat | None = option(
         None,
-        "Output format. text: summary for people. jsonl: one JSON line per group.",
+        "Output format. text: summary for people. jsonl: one JSON line per group; without "
+        "--output, with the keys explanation and frontier.",
         "--format",
         show_default="text on a terminal or without --output, else jsonl",
     )
@@ -81,7 +90,7 @@ class PlanOptions:
     client: str | None = option(
         None,
         "Installed client library of the members. The report then shows the results of its own "
-        "assignors: see `kassay implementations`.",
+        "assignors: see `kassay libraries`.",
         metavar="LIBRARY[@VERSION]",
         show_default="the library that the source shows, if it is installed",
     )
@@ -114,13 +123,21 @@ def plan(
     of a group that is rebalancing starts from the partitions that the members own, and the summary
     also states the target assignment of the broker. If subscriptions are assumed, the summary has
     the results for both limits of the subscriptions. After Ctrl-C, the plan is the best one found
-    so far, and the exit code is 130. Exits with 1 if no assignment of a group is found within the
+    so far, and the exit code is 130.
+
+    The explanation shows why the current assignment, or the result of --assignor, is not optimal:
+    each step is a chain of transfers that lowers the loads of its members. The frontier has the
+    lowest imbalance found for each number of moves, with lower bounds; a proven point is a Pareto
+    optimum. With --output, both are in report.html and plan.json.
+    Exits with 1 if no assignment of a group is found within the
     constraints and the time limit, if the source of a rebalancing group shows no owners, or for a
     Streams application of the classic protocol.
 
     Example: `kassay plan captures/ --group orders`
 
     Example: `kassay plan captures/ --subscriptions equal -o plans/`
+
+    Example: `kassay plan groups.jsonl --assignor sticky --format jsonl`
     """
     output_format = Format.TABLE if options.is_text else Format.JSONL
     others = states_of_documents(
@@ -165,7 +182,11 @@ def _plan_groups(
         else:
             is_alone = len(groups) == 1 and not options.group
             arguments = PlanArguments(
-                source=(str(options.source), *given_options(source_data)),
+                source=(
+                    str(options.source),
+                    *given_options(source_data),
+                    *(["--assignor", options.assignor] if options.assignor else []),
+                ),
                 selected=() if is_alone else _selection(one, options, source_data),
                 objective=tuple(given_options(objective, without=["--max-moves"])),
             )
@@ -193,6 +214,8 @@ def _plan(
     for text in parts_without_effect(group):
         print_note(text)
     check_planning_start(group)
+    if options.assignor is not None:
+        group = _after_assignor(group, options.assignor)
     search = partial(
         plan_group,
         group,
@@ -206,6 +229,15 @@ def _plan(
     )
     with PROGRESS.shown(f"group {group.id!r}"):
         return call_interruptibly(search, lost=f"group {group.id!r} has no plan")
+
+
+def _after_assignor(group: Group, assignor: str) -> Group:
+    """Return the group after a rebalance with an assignor."""
+    result = run_until_stable(group, assignor)
+    if result.assignment is None:
+        detail = f"{result.ending}: {result.detail}"
+        raise InputError(f"group {group.id!r}: {assignor} has no result: {detail}")
+    return rejoin(group, result.assignment)
 
 
 def _read(parsed_groups: Iterable[ParsedGroup]) -> tuple[list[Group], bool]:
@@ -228,7 +260,7 @@ def _text(plan: Plan, directory: Path | None, arguments: PlanArguments) -> str:
 
 def _line(plan: Plan, directory: Path | None) -> str:
     target = target_assignment(plan.group)
-    record = {
+    record: dict[str, object] = {
         "id": plan.group.id,
         **({} if directory is None else {"directory": str(directory)}),
         **({"state": plan.group.status.state} if plan.group.status.is_rebalancing else {}),
@@ -243,4 +275,6 @@ def _line(plan: Plan, directory: Path | None) -> str:
         "placed": len(plan.moves) - plan.movement,
         "proof": plan.solution.proof_by_level(),
     }
+    if directory is None:
+        record |= {"explanation": steps_record(plan), "frontier": frontier_record(plan)}
     return json_line(record)

@@ -71,7 +71,7 @@ class SimulateOptions(TableOptions):
     policy: list[str] | None = option(
         None,
         f"Policy to simulate, repeatable: {', '.join(POLICIES)}; or an assignor of an "
-        "installed library, such as kafka-clients@2.4.0:sticky (see `kassay implementations`).",
+        "installed library, such as kafka-clients@2.4.0:sticky (see `kassay libraries`).",
         callback=_known_policies,
         show_default="the policies of the script",
     )

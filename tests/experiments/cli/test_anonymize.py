@@ -7,7 +7,7 @@ def test_shared_documents_contain_no_old_name(kassay, write_groups, tmp_path):
     secret = json.loads(
         json.dumps(LOPSIDED_GROUP).replace('"t"', '"cards"').replace('"a"', '"eva"')
     )
-    done = kassay("anonymize", write_groups(secret), "--names", tmp_path / "names.json")
+    done = kassay("import", write_groups(secret), "--anonymize", "--names", tmp_path / "names.json")
     assert done.code == 0
     assert not [name for name in ("cards", "eva") if name in done.out]
     names = json.loads((tmp_path / "names.json").read_text())
@@ -16,16 +16,17 @@ def test_shared_documents_contain_no_old_name(kassay, write_groups, tmp_path):
 
 
 def test_invalid_groups_are_reported_and_the_others_are_written(kassay, write_groups):
-    done = kassay(
-        "anonymize", write_groups({"id": "g", "topics": 3, "members": []}, LOPSIDED_GROUP)
-    )
+    groups = write_groups({"id": "g", "topics": 3, "members": []}, LOPSIDED_GROUP)
+    done = kassay("import", "--anonymize", groups)
     assert done.code == 2
     assert [record["id"] for record in done.records] == ["group-1"]
     assert "topics: expected an object, got 3" in done.message
 
 
 def test_the_result_of_an_anonymous_group_has_the_same_loads(kassay, write_groups, tmp_path):
-    (tmp_path / "shared.jsonl").write_text(kassay("anonymize", write_groups(LOPSIDED_GROUP)).out)
+    (tmp_path / "shared.jsonl").write_text(
+        kassay("import", "--anonymize", write_groups(LOPSIDED_GROUP)).out
+    )
     old, new = (
         kassay("solve", write_groups(LOPSIDED_GROUP)),
         kassay("solve", tmp_path / "shared.jsonl"),

@@ -84,10 +84,8 @@ def test_a_full_device_is_one_error_line(write_groups, output_format):
     [
         "assign --assignor range",
         "compare --assignor range",
-        "explain",
-        "frontier",
         "import",
-        "anonymize",
+        "import --anonymize",
         "ladder",
         "members --maximum-load 1",
         "plan",

@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from tests.experiments.cli.conftest import LOPSIDED_GROUP
 from tests.experiments.cli.test_members import GROUP
 
 
@@ -134,3 +135,19 @@ def test_the_ticket_has_commands_for_the_source_and_the_files_of_the_plan(kassay
         assert f"kassay compare {folder}/after.jsonl" in text
         assert f"kassay what-if {groups} --forbid t-0=b" in text
         assert "SOURCE" not in text
+
+
+def test_without_output_the_line_has_the_explanation_and_the_frontier(kassay, write_groups):
+    line = kassay("plan", write_groups(LOPSIDED_GROUP), "--format", "jsonl").record
+    assert [step["makespan"] for step in line["explanation"]] == [[4, 3], [3, 2]]
+    assert line["frontier"]["complete"]
+    points = line["frontier"]["points"]
+    assert [(one["moves"], one["imbalance"]) for one in points] == [(0, 16), (1, 10), (2, 8)]
+
+
+def test_a_plan_can_start_from_the_result_of_an_assignor(kassay, write_groups):
+    members = [{"id": name, "topics": ["t", "u"]} for name in "ab"]
+    path = write_groups({"id": "g", "topics": {"t": 1, "u": 1}, "members": members})
+    line = kassay("plan", path, "--assignor", "range", "--format", "jsonl").record
+    assert (line["makespan"], line["moves"]) == ({"current": 2, "planned": 1}, 1)
+    assert line["explanation"][0]["step"].startswith("a gives ")

@@ -73,13 +73,10 @@ COMMANDS = {
     "assign": ("--assignor", "range"),
     "compare": ("--assignor", "range"),
     "solve": (),
-    "explain": (),
-    "frontier": (),
     "members": ("--maximum-load", "2"),
     "plan": ("-o", "out"),
     "what-if": (),
     "verify": ("--assignment", "../assignment.json"),
-    "anonymize": (),
 }
 
 

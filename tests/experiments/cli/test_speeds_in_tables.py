@@ -12,8 +12,6 @@ LOWEST = 92 / 8887 * 9973  # of 102, 92 and 84 on a, b and c: 103.2
 COMMANDS = (
     "solve",
     "compare",
-    "explain",
-    "frontier",
     "survey",
     "what-if",
     "ladder --like a",

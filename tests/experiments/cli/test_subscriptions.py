@@ -49,8 +49,6 @@ def test_the_option_of_each_command_replaces_the_assumption(kassay: Any, tmp_pat
     [
         ("solve",),
         ("compare", "--assignor", "range"),
-        ("explain",),
-        ("frontier",),
         ("members", "--maximum-load", "80", "--from", "1", "--to", "2", "--allow-lag"),
         ("what-if",),
         ("ladder", "--from", "1", "--to", "2", "--allow-lag"),

@@ -100,9 +100,7 @@ def test_the_protocol_of_an_assignor_decides_on_follow_up_rebalances():
 def test_a_library_that_is_not_installed_is_an_input_error(tmp_path, monkeypatch):
     monkeypatch.setenv("KASSAY_IMPLEMENTATIONS", str(tmp_path))
     installation.driver_command.cache_clear()
-    with pytest.raises(
-        InputError, match=r"run: kassay implementations install kafka-clients@2\.4\.0"
-    ):
+    with pytest.raises(InputError, match=r"run: kassay libraries install kafka-clients@2\.4\.0"):
         run(GROUP, "kafka-clients@2.4.0:sticky")
 
 
@@ -189,7 +187,5 @@ def test_a_driver_that_does_not_start_is_an_error_and_no_result(driver, before, 
 
 def test_a_missing_program_of_a_driver_is_an_error_and_no_result(monkeypatch):
     monkeypatch.setattr(runner, "driver_command", lambda _: ("no-such-program",))
-    with pytest.raises(
-        NotReadyError, match=r"cannot start 'no-such-program': .*kassay implementations"
-    ):
+    with pytest.raises(NotReadyError, match=r"cannot start 'no-such-program': .*kassay libraries"):
         run(GROUP, "kafkajs:roundrobin")

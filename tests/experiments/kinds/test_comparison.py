@@ -119,7 +119,6 @@ def test_the_commands_read_documents_of_share_groups(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["compare", str(file), "--assignor", "share"])
     measures = json.loads(result.stdout)["comparisons"][0]["states"][0]["measures"]
     assert measures["slots"] == {"value": 4, "minimum": 3, "bound": 3, "optimum": 3}
-    result = CliRunner().invoke(app, ["explain", str(file), "--assignor", "share"])
     assert json.loads(result.stdout)["comparisons"][0]["states"][0]["unneeded"] == []
     result = CliRunner().invoke(
         app, ["compare", str(file), "--assignor", "share", "--assignor", "sticky"]

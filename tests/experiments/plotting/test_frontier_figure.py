@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from kassay.experiments.plotting.matplotlib_figures import draw_frontier
+from kassay.experiments.plotting.matplotlib_figures import frontier_figure, save_figure
 from kassay.experiments.plotting.svg_drawings import FrontierCurve, frontier_svg
 
 
@@ -13,7 +13,8 @@ def ticks(svg: str) -> set[str]:
 
 @pytest.mark.parametrize("points", [[(0, 5)], [(4, 1003)], [(7, 0)], [(0, 5), (1, 4)], []])
 def test_axes_of_a_plot_have_integer_ticks(points, tmp_path):
-    draw_frontier(FrontierCurve(points=points), tmp_path / "plot.svg", measure="spread")
+    figure = frontier_figure(FrontierCurve(points=points), measure="spread")
+    save_figure(figure, tmp_path / "plot.svg")
     found = ticks((tmp_path / "plot.svg").read_text())
     assert {str(number) for point in points for number in point} <= found
     assert [tick for tick in found if not tick.isdecimal()] == []

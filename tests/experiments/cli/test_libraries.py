@@ -15,12 +15,12 @@ def _empty_directory(tmp_path, monkeypatch):
 
 
 def test_the_list_shows_libraries_versions_and_the_directory(kassay, tmp_path):
-    done = kassay("implementations")
+    done = kassay("libraries")
     assert done.code == 0
     assert str(tmp_path / "libraries") in done.message.replace(" ", "")
     (java,) = (
         r
-        for r in kassay("implementations", "--format", "jsonl").records
+        for r in kassay("libraries", "--format", "jsonl").records
         if r["library"] == "kafka-clients"
     )
     assert java["installed"] == []
@@ -37,7 +37,7 @@ def test_the_list_shows_libraries_versions_and_the_directory(kassay, tmp_path):
     ],
 )
 def test_a_wrong_request_is_a_usage_error(kassay, arguments, message):
-    done = kassay("implementations", *arguments)
+    done = kassay("libraries", *arguments)
     assert done.code == 2
     assert message in done.message
 
@@ -47,7 +47,7 @@ def test_a_wrong_request_is_a_usage_error(kassay, arguments, message):
     [
         ("assign", ["--assignor", "kafka-clients@2.4.0:sticky"]),
         ("compare", ["--assignor", "kafka-clients@2.4.0:sticky"]),
-        ("explain", ["--assignor", "kafka-clients@2.4.0:sticky"]),
+        ("plan", ["--assignor", "kafka-clients@2.4.0:sticky"]),
     ],
 )
 def test_a_missing_library_is_a_usage_error_with_the_command_to_install_it(
@@ -55,7 +55,7 @@ def test_a_missing_library_is_a_usage_error_with_the_command_to_install_it(
 ):
     done = kassay(command, write_groups(LOPSIDED_GROUP), *options)
     assert (done.code, done.out) == (2, "")
-    assert "run: kassay implementations install kafka-clients@2.4.0" in done.message
+    assert "run: kassay libraries install kafka-clients@2.4.0" in done.message
 
 
 def test_releases_need_an_installed_library(kassay, write_groups):

@@ -1,4 +1,4 @@
-"""``kassay implementations``: list and install client libraries with assignors."""
+"""``kassay libraries``: list and install client libraries with assignors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,22 +9,19 @@ import typer
 from kassay.experiments.cli.option_groups import argument
 from kassay.experiments.cli.output import Format, TableOptions, format_option, print_records
 from kassay.experiments.cli.run_control import print_note
+from kassay.experiments.implementations import library_catalogue
 from kassay.experiments.implementations.installation import (
     RUNTIMES,
     install,
     installations,
     installed_versions,
 )
-from kassay.experiments.implementations.library_catalogue import (
-    Library,
-    libraries,
-    parse_library_version,
-)
+from kassay.experiments.implementations.library_catalogue import Library, parse_library_version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImplementationsOptions(TableOptions):
-    """Command-line options of ``kassay implementations``."""
+class LibrariesOptions(TableOptions):
+    """Command-line options of ``kassay libraries``."""
 
     arguments: list[str] | None = argument(
         None,
@@ -35,22 +32,23 @@ class ImplementationsOptions(TableOptions):
     output_format: Format = format_option(Format.TABLE)
 
 
-def implementations(options: ImplementationsOptions) -> None:
+def libraries(options: LibrariesOptions) -> None:
     """List and install client libraries, to run their own assignors.
 
     An assignor of an installed library is named LIBRARY[@VERSION]:ASSIGNOR, such as
     kafka-clients@2.4.0:sticky. The environment variable KASSAY_IMPLEMENTATIONS selects the
     directory of the installed libraries. Only the word install starts downloads.
 
-    Example: `kassay implementations install kafka-clients@2.4.0`
+    Example: `kassay libraries install kafka-clients@2.4.0`
     """
     if options.arguments:
         _install(options.arguments)
         return
-    installed: dict[str, list[str]] = {name: [] for name in libraries()}
+    known = library_catalogue.libraries()
+    installed: dict[str, list[str]] = {name: [] for name in known}
     for library, version in installed_versions():
         installed[library.name].append(version)
-    records = [_record(library, installed[library.name]) for library in libraries().values()]
+    records = [_record(library, installed[library.name]) for library in known.values()]
     if options.output_format is Format.TABLE:
         print_note(f"installed libraries are in {installations()}")
     print_records(records, options.output_format, rows=list(map(_row, records)), text=6)
@@ -63,7 +61,7 @@ def _install(arguments: Sequence[str]) -> None:
         )
     names = list(arguments[1:])
     if names == ["available"]:
-        found = libraries().values()
+        found = library_catalogue.libraries().values()
         names = [one.name for one in found if not RUNTIMES[one.runtime].missing_programs()]
     for library, version in [parse_library_version(name) for name in names]:
         print_note(f"installing {library.name} {version}")
