@@ -19,9 +19,9 @@ from kassay.solver.bounds.counting import level_bound, load_window
 from kassay.solver.certificate.certificate import Origin
 from kassay.solver.constraints import Constraint, MaxMoves
 from kassay.solver.evaluation import level_value, load_units, violated
-from kassay.solver.flow.convex_flow import ConvexFlow
 from kassay.solver.flow.convex_hull import ConvexHull, fewest_moves_point
 from kassay.solver.flow.optimal_flow import (
+    ConvexFlow,
     is_feasible,
     optimal_counts,
     spread_received_partitions,

@@ -5,6 +5,11 @@ its partitions have few consumers with room, and others must move. The counts of
 partitions per topic and member are therefore made as even as the loads permit: proportional
 fitting of the counts [1]_, and one maximum flow that rounds them.
 
+OR-Tools has a cost per arc, so each unit of flow in a window around the expected flow becomes an
+arc of its own. Units outside the window share arcs, more of them the farther they are. The result
+is optimal if it is inside all windows; otherwise wider windows around it are tried. OR-Tools is
+imported in functions: commands that need no flow start faster.
+
 References
 ----------
 .. [1] W. E. Deming, F. F. Stephan. "On a least squares adjustment of a sampled frequency table
@@ -13,19 +18,29 @@ References
    structures". Mathematical Programming 195, 2022.
 """
 
-from collections import deque
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model.errors import InternalError
-from kassay.solver.flow.convex_flow import ConvexFlow, maximum_flow
-from kassay.solver.network.level_network import SQUARES_AND_MOVES, LevelNetwork, level_network
+from kassay.solver.network.level_network import (
+    SQUARES_AND_MOVES,
+    LevelNetwork,
+    WeightedLevels,
+    level_network,
+)
 from kassay.solver.network.subscription_network import SubscriptionNetwork, build_network
-from kassay.solver.objective import Movement
+from kassay.solver.objective import Level, MissingTagValues, Movement, Slots, StandbyMoves
 from kassay.solver.problem import Ints, Placement, Problem
+
+# Levels with the same cost for all units of an arc.
+_LINEAR = (Movement, Slots, MissingTagValues, StandbyMoves)
+
+# Each part of an arc outside its window has as many times more units than the one before.
+_GROWTH = 4
 
 # Cost scaling is slow if one partition moves along thousands of members. Few cycles of negative
 # cost are found fast, so that they are tried first if a topic has few consumers.
@@ -35,6 +50,142 @@ _MAX_ITERATIONS = 30
 # The fitting ends if the loads of members differ by less than this share of all partitions.
 _PRECISION = 0.002
 _SMALLEST = 1e-200
+
+
+def min_cost_flow(
+    tail: Ints, head: Ints, capacity: Ints, cost: Ints, *, supply: Ints
+) -> Ints | None:
+    """Return the flow per arc with minimum cost, or None if no flow exists."""
+    from ortools.graph.python import min_cost_flow  # noqa: PLC0415
+
+    flow = min_cost_flow.SimpleMinCostFlow()
+    ids = flow.add_arcs_with_capacity_and_unit_cost(
+        tail.astype(np.int32), head.astype(np.int32), capacity, cost
+    )
+    flow.set_nodes_supplies(np.arange(len(supply), dtype=np.int32), supply)
+    status = flow.solve()
+    if status == flow.INFEASIBLE:
+        return None
+    if status != flow.OPTIMAL:
+        raise InternalError(f"OR-Tools found no minimum cost flow: {status}")
+    return np.asarray(flow.flows(ids), dtype=np.int64)
+
+
+def _pieces(
+    low: Ints, high: Ints, first: Ints, last: Ints, windows: NDArray[np.bool_]
+) -> Iterator[tuple[Ints, Ints, Ints]]:
+    """Yield parts of arcs as columns: arc, capacity and a unit with the cost of the part.
+
+    Arcs without a window are one part. Other arcs have a part per unit in the window, and parts of
+    growing size outside, with the cost of their middle unit. The first of them is a single unit, so
+    that a flow at the end of a window is optimal, too.
+    """
+    whole = np.flatnonzero(~windows & (high > low))
+    yield whole, (high - low)[whole], low[whole] + 1
+    size = np.where(windows, last - first, 0)
+    arc = np.repeat(np.arange(len(size)), size)
+    step = np.arange(len(arc)) - np.repeat(np.cumsum(size) - size, size)
+    yield arc, np.ones_like(arc), first[arc] + step + 1
+    arc, length = np.flatnonzero(windows & (first > low)), 1
+    while len(arc):
+        start = np.maximum(first[arc] - length, low[arc])
+        yield arc, first[arc] - start, (start + first[arc] + 1) // 2
+        first = first.copy()
+        first[arc] = start
+        arc, length = arc[start > low[arc]], length * _GROWTH
+    arc, length = np.flatnonzero(windows & (last < high)), 1
+    while len(arc):
+        end = np.minimum(last[arc] + length, high[arc])
+        yield arc, end - last[arc], (last[arc] + 1 + end) // 2
+        last = last.copy()
+        last[arc] = end
+        arc, length = arc[end < high[arc]], length * _GROWTH
+
+
+@dataclass(slots=True)
+class ConvexFlow:
+    """Flows of a level network within limits per arc: minimum convex costs, and all optima.
+
+    ``low`` and ``high`` are the limits of the arcs.
+    """
+
+    arcs: LevelNetwork
+    low: Ints = field(init=False)
+    high: Ints = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.low, self.high = np.zeros_like(self.arcs.high), self.arcs.high.copy()
+
+    def cheapest(self, costs: WeightedLevels, *near: Ints) -> Ints | None:
+        """Return a flow with the minimum weighted sum of some levels, or None if there is none.
+
+        Parameters
+        ----------
+        near
+            Flows around which the optimum is expected. They need not be valid.
+        """
+        low, high = self.low, self.high
+        windows = np.zeros(len(low), dtype=np.bool_)
+        for level, _ in costs:
+            if not isinstance(level, _LINEAR):
+                windows[self.arcs.part_of(level)] = True
+        first, last = np.min(near, axis=0) - 1, np.max(near, axis=0) + 1
+        reach = 1
+        while True:
+            first = np.where(windows, np.clip(first, low, high), low)
+            last = np.where(windows, np.clip(last, low, high), high)
+            flow = self._cheapest_piecewise(costs, first, last, windows)
+            if flow is None or not (windows & ((flow < first) | (flow > last))).any():
+                return flow
+            reach *= 2
+            first, last = flow - reach, flow + reach
+
+    def _cheapest_piecewise(
+        self, costs: WeightedLevels, first: Ints, last: Ints, windows: NDArray[np.bool_]
+    ) -> Ints | None:
+        """Return a flow of minimum cost, if only units in a window have costs of their own."""
+        pieces = _pieces(self.low, self.high, first, last, windows)
+        arc, capacity, unit = (np.concatenate(column) for column in zip(*pieces, strict=True))
+        flows = min_cost_flow(
+            self.arcs.tail[arc],
+            self.arcs.head[arc],
+            capacity,
+            self.arcs.unit_costs(costs, arc, unit),
+            supply=self._supply(),
+        )
+        if flows is None:
+            return None
+        return self.low + np.bincount(arc, weights=flows, minlength=len(first)).astype(np.int64)
+
+    def _supply(self) -> Ints:
+        """Return the supply of each node after the minimum flows of all arcs."""
+        supply = self.arcs.supply
+        np.subtract.at(supply, self.arcs.tail, self.low)
+        np.add.at(supply, self.arcs.head, self.low)
+        return supply
+
+    def keep_optimal(self, level: Level, flow: Ints) -> None:
+        """Keep only the flows that are optimal for a level, by the prices of an optimal flow.
+
+        A unit with a cost below the difference of the prices is in each optimal flow, and one with
+        a greater cost is in none.
+        """
+        paths, _ = self.arcs.paths([(level, 1)], flow, (self.low, self.high))
+        if paths.cycle:
+            raise InternalError("the residual network of an optimal flow has a negative cycle")
+        difference = paths.distance[self.arcs.tail] - paths.distance[self.arcs.head]
+        least, most = (self._units_below(level, difference + more) for more in (0, 1))
+        self.low, self.high = least, most
+
+    def _units_below(self, level: Level, limit: Ints) -> Ints:
+        """Return, per arc, the number of units with a cost below a limit, by bisection."""
+        low, high, arcs = self.low.copy(), self.high.copy(), np.arange(len(self.low))
+        while (open_ := low < high).any():
+            middle = (low + high + 1) // 2
+            is_below = self.arcs.unit_costs([(level, 1)], arcs, middle) < limit
+            low = np.where(open_ & is_below, middle, low)
+            high = np.where(open_ & ~is_below, middle - 1, high)
+        return low
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +258,7 @@ def _even_flow(arcs: LevelNetwork, expected: Ints) -> Ints | None:
     if not network.owned.any():
         demand = np.full(network.members, mean)
         demand[np.argsort(-expected, kind="stable")[:more]] += 1
-        counts = _ReceivedPartitions.within(network, network.supply, demand).counts()
+        counts = _even_counts(network, network.supply, demand)
         return None if counts is None else arcs.flow_of(counts)
     even = ConvexFlow(arcs)
     even.low[arcs.members] = mean
@@ -153,75 +304,35 @@ def _expected_loads(network: SubscriptionNetwork) -> Ints:
     return np.rint(loads).astype(np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class LevelSet:
-    """Members whose optimal loads differ by at most one, or that are full.
-
-    All least majorised loads share one structure [2]_: each level set receives a fixed number of
-    partitions.
-    """
-
-    members: Ints
-    high: int  # the greater of the two loads
-    at_high: int  # number of members with this load
-    arcs: Ints  # of these members, from the topics that only they and earlier level sets consume
-
-
-def level_sets(network: SubscriptionNetwork, counts: Ints) -> tuple[LevelSet, ...]:
-    """Return the level sets of optimal counts per arc, by descending load.
+def level_sets(network: SubscriptionNetwork, counts: Ints) -> tuple[tuple[int, ...], ...]:
+    """Return the members of each level set of optimal counts per arc, by descending load.
 
     A level set consists of the members with the greatest load, and of those that can receive their
-    partitions by chains of transfers.
+    partitions by chains of transfers. Their loads differ by at most one, or they are full. All
+    least majorised loads have the same level sets [2]_.
     """
+    import networkx as nx  # noqa: PLC0415
+
+    graph: nx.DiGraph[int] = nx.DiGraph()
+    graph.add_nodes_from(range(network.members))
+    columns = zip(network.tail.tolist(), network.head.tolist(), counts.tolist(), strict=True)
+    for topic, member, count in columns:
+        graph.add_edge(network.members + topic, member)
+        if count:
+            graph.add_edge(member, network.members + topic)
     loads = network.loads(counts)
-    search = _LevelSearch(network, counts)
-    highs: list[int] = []
+    sets: list[set[int]] = []
+    high = 0
     for first in np.argsort(-loads, kind="stable").tolist():
-        if search.level_of_member[first] < 0:
-            if not highs or int(loads[first]) < highs[-1]:
-                highs.append(int(loads[first]))
-            search.add(first, len(highs) - 1)
-    of_member, of_topic = np.array(search.level_of_member), np.array(search.level_of_topic)
-    of_arc = of_topic[network.tail]
-    inside = of_arc == of_member[network.head]
-    return tuple(
-        LevelSet(
-            np.flatnonzero(of_member == level),
-            high,
-            int(np.count_nonzero(loads[of_member == level] == high)),
-            np.flatnonzero(inside & (of_arc == level)),
-        )
-        for level, high in enumerate(highs)
-    )
-
-
-class _LevelSearch:
-    """Breadth-first search for members that can receive partitions by chains of transfers."""
-
-    def __init__(self, network: SubscriptionNetwork, counts: Ints) -> None:
-        self.given: list[list[int]] = [[] for _ in range(network.members)]  # topics
-        self.consumers: list[list[int]] = [[] for _ in range(network.topics)]
-        columns = zip(network.tail.tolist(), network.head.tolist(), counts.tolist(), strict=True)
-        for topic, member, count in columns:
-            self.consumers[topic].append(member)
-            if count:
-                self.given[member].append(topic)
-        self.level_of_member = [-1] * network.members
-        self.level_of_topic = [-1] * network.topics
-
-    def add(self, first: int, level: int) -> None:
-        """Add a member, and all members and topics that are reached from it, to a level set."""
-        self.level_of_member[first] = level
-        queue = deque([first])
-        while queue:
-            for topic in self.given[queue.popleft()]:
-                if self.level_of_topic[topic] >= 0:
-                    continue
-                self.level_of_topic[topic] = level
-                for member in self.consumers[topic]:
-                    if self.level_of_member[member] < 0:
-                        self.level_of_member[member] = level
-                        queue.append(member)
+        if first not in graph:
+            continue
+        reached = {first, *nx.descendants(graph, first)}
+        graph.remove_nodes_from(reached)
+        if not sets or int(loads[first]) < high:
+            sets.append(set())
+            high = int(loads[first])
+        sets[-1] |= reached
+    return tuple(tuple(sorted(one & set(range(network.members)))) for one in sets)
 
 
 def is_feasible(network: SubscriptionNetwork) -> bool:
@@ -254,69 +365,52 @@ def spread_received_partitions(network: SubscriptionNetwork, counts: Ints) -> In
     lowest = np.full(network.topics, network.problem.partition_count)
     np.minimum.at(lowest, network.tail, loads[network.head])
     open_ = (loads[network.head] <= lowest[network.tail] + 1) | (placed > 0)
-    received = _ReceivedPartitions.within(network, supply, network.loads(placed), open_).counts()
+    received = _even_counts(network, supply, network.loads(placed), open_)
     return counts if received is None else kept + received
 
 
-@dataclass(frozen=True, slots=True)
-class _ReceivedPartitions:
-    """Arcs of the network, with the partitions to place per topic and per member."""
+def _even_counts(
+    network: SubscriptionNetwork,
+    supply: Ints,
+    demand: Ints,
+    open_: NDArray[np.bool_] | bool = True,
+) -> Ints | None:
+    """Return even counts per arc with given totals per topic and per member, on open arcs.
 
-    arcs: Ints
-    arc_count: int  # of the network
-    tail: Ints
-    head: Ints
-    supply: Ints  # per topic
-    demand: Ints  # per member
+    Fitted fractional counts are rounded by a flow. Return None if the totals permit no counts.
+    """
+    arcs = np.flatnonzero((supply[network.tail] > 0) & (demand[network.head] > 0) & open_)
+    tail, head = network.tail[arcs], network.head[arcs]
+    least = np.floor(_fitted(tail, head, supply, demand) + 1e-9).astype(np.int64)
+    rest_supply = supply - np.bincount(tail, least, len(supply)).astype(np.int64)
+    rest_demand = demand - np.bincount(head, least, len(demand)).astype(np.int64)
+    highest = int(supply.max(initial=0))
+    capacity = 1
+    while True:
+        most = np.full(len(arcs), capacity)
+        rest = _bipartite_flow(tail, head, most, rest_supply, rest_demand)
+        if rest is not None:
+            counts = np.zeros(len(network.tail), dtype=np.int64)
+            counts[arcs] = least + rest
+            return counts
+        if capacity >= highest:
+            return None
+        capacity *= 4
 
-    @classmethod
-    def within(
-        cls,
-        network: SubscriptionNetwork,
-        supply: Ints,
-        demand: Ints,
-        open_: NDArray[np.bool_] | bool = True,
-    ) -> "_ReceivedPartitions":
-        arcs = np.flatnonzero((supply[network.tail] > 0) & (demand[network.head] > 0) & open_)
-        return cls(arcs, len(network.tail), network.tail[arcs], network.head[arcs], supply, demand)
 
-    def counts(self) -> Ints | None:
-        """Return even counts per arc of the network, or None if the totals do not permit any.
-
-        Fitted fractional counts are rounded.
-        """
-        least = np.floor(self._fitted() + 1e-9).astype(np.int64)
-        supply = self.supply - np.bincount(self.tail, weights=least, minlength=len(self.supply))
-        demand = self.demand - np.bincount(self.head, weights=least, minlength=len(self.demand))
-        highest = int(self.supply.max(initial=0))
-        capacity = 1
-        while True:
-            most = np.full(len(self.arcs), capacity)
-            rest = _bipartite_flow(
-                self.tail, self.head, most, supply.astype(np.int64), demand.astype(np.int64)
-            )
-            if rest is not None:
-                counts = np.zeros(self.arc_count, dtype=np.int64)
-                counts[self.arcs] = least + rest
-                return counts
-            if capacity >= highest:
-                return None
-            capacity *= 4
-
-    def _fitted(self) -> NDArray[np.float64]:
-        """Compute even fractional counts per arc within the totals of topics and members."""
-        topics, members = len(self.supply), len(self.demand)
-        count = np.ones(len(self.arcs))
-        most = _PRECISION * float(self.demand.sum())
-        for _ in range(_MAX_ITERATIONS):
-            count *= _ratio(self.supply, np.bincount(self.tail, count, topics))[self.tail]
-            loads = np.bincount(self.head, count, members)
-            count *= _ratio(self.demand, loads)[self.head]
-            if float(np.abs(loads - self.demand).sum()) < most:
-                break
-        ratio = _ratio(self.supply, np.bincount(self.tail, count, topics))
-        result: NDArray[np.float64] = count * np.minimum(ratio, 1)[self.tail]
-        return result
+def _fitted(tail: Ints, head: Ints, supply: Ints, demand: Ints) -> NDArray[np.float64]:
+    """Compute even fractional counts per arc within the totals of topics and members."""
+    count = np.ones(len(tail))
+    most = _PRECISION * float(demand.sum())
+    for _ in range(_MAX_ITERATIONS):
+        count *= _ratio(supply, np.bincount(tail, count, len(supply)))[tail]
+        loads = np.bincount(head, count, len(demand))
+        count *= _ratio(demand, loads)[head]
+        if float(np.abs(loads - demand).sum()) < most:
+            break
+    ratio = _ratio(supply, np.bincount(tail, count, len(supply)))
+    result: NDArray[np.float64] = count * np.minimum(ratio, 1)[tail]
+    return result
 
 
 def _bipartite_flow(
@@ -326,17 +420,21 @@ def _bipartite_flow(
 
     Return None if there is none.
     """
+    from ortools.graph.python import max_flow  # noqa: PLC0415
+
     topics, members = np.flatnonzero(supply), np.flatnonzero(demand)
     first = len(supply)
     source, sink = first + len(demand), first + len(demand) + 1
-    flow = maximum_flow(
-        np.concatenate([tail, np.full(len(topics), source), first + members]),
-        np.concatenate([first + head, topics, np.full(len(members), sink)]),
+    flow = max_flow.SimpleMaxFlow()
+    ids = flow.add_arcs_with_capacity(
+        np.concatenate([tail, np.full(len(topics), source), first + members]).astype(np.int32),
+        np.concatenate([first + head, topics, np.full(len(members), sink)]).astype(np.int32),
         np.concatenate([capacity, supply[topics], demand[members]]),
-        source=source,
-        sink=sink,
-    )[: len(tail)]
-    return flow if int(flow.sum()) == int(supply.sum()) else None
+    )
+    if flow.solve(source, sink) != flow.OPTIMAL:
+        raise InternalError("OR-Tools found no maximum flow")
+    counts = np.asarray(flow.flows(ids), dtype=np.int64)[: len(tail)]
+    return counts if int(counts.sum()) == int(supply.sum()) else None
 
 
 def _ratio(target: Ints, total: NDArray[Any]) -> NDArray[np.float64]:

@@ -13,7 +13,7 @@ from kassay.solver.certificate.rebalance_sequence import LoadEvidence
 from kassay.solver.certificate.trajectory_certificate import RebalanceEvidence
 from kassay.solver.certify import certify
 from kassay.solver.constraints import group_constraints
-from kassay.solver.flow.optimal_flow import LevelSet, is_feasible, level_sets, optimal_counts
+from kassay.solver.flow.optimal_flow import is_feasible, level_sets, optimal_counts
 from kassay.solver.limits import SearchBudget
 from kassay.solver.network.subscription_network import SubscriptionNetwork, build_network
 from kassay.solver.objective import Imbalance, Movement, Tolerance
@@ -71,7 +71,7 @@ class _EqualStep:
     level: Imbalance
     network: SubscriptionNetwork
     counts: Ints  # partitions per arc of an optimal assignment
-    sets: tuple[LevelSet, ...]
+    sets: tuple[tuple[int, ...], ...]  # level sets of members
 
     @classmethod
     def of(cls, number: int, group: Group, level: Imbalance) -> "_EqualStep":
@@ -88,7 +88,7 @@ class _EqualStep:
     def loads(self) -> tuple[tuple[str, ...], ...]:
         """Return the ids of the members of each level set, by descending load."""
         names = self.network.member_ids
-        return tuple(tuple(names[member] for member in one.members) for one in self.sets)
+        return tuple(tuple(names[member] for member in one) for one in self.sets)
 
     def evidence(
         self,
@@ -99,7 +99,7 @@ class _EqualStep:
         """Return the evidence for the certificate, with the prices of this group's members."""
         own = {name: prices[name] for name in self.network.member_ids}
         evidence = RebalanceEvidence(self.loads(), own)
-        least = max((one.high for one in self.sets), default=0)
+        least = int(self.network.loads(self.counts).max(initial=0))
         if max(map(len, assignment.values()), default=0) <= least:
             return evidence
         return replace(evidence, best=self.any_assignment())
