@@ -27,9 +27,9 @@ from kassay.solver.constraints import Constraint, MaxMoves
 from kassay.solver.frontier.frontier import frontier
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance, Level, Movement, Tolerance
-from kassay.solver.sizing.load_by_member_count import load_by_member_count
+from kassay.solver.sizing.load_by_member_count import load_by_member_count, members_needed
 from kassay.solver.sizing.member_loss import member_loss
-from kassay.solver.sizing.members_needed import members_needed
+from kassay.solver.sizing.resized_groups import Resizing
 from kassay.solver.solve import solve
 from kassay.solver.trajectory.trajectory import optimal_trajectory
 
@@ -76,9 +76,11 @@ FUNCTIONS: dict[str, _Call] = {
     "compare": lambda group, limits: compare(group, "range", limits=limits),
     "survey": lambda group, limits: survey_group(group, limits=limits),
     "what_if": lambda group, limits: what_if(Scenario(name="as it is", group=group), limits=limits),
-    "load_by_member_count": lambda group, limits: load_by_member_count(group, limits=limits),
+    "load_by_member_count": lambda group, limits: load_by_member_count(
+        Resizing.of(group), range(1, 2 * len(group.members)), limits=limits
+    ),
     "members_needed": lambda group, limits: members_needed(
-        group, makespan=_target(group), limits=limits
+        Resizing.of(group), makespan=_target(group), limits=limits
     ),
     "member_loss": lambda group, limits: member_loss(group, limits=limits),
     "frontier": lambda group, limits: frontier(group, limits=limits),

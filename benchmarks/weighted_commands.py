@@ -50,15 +50,13 @@ class _Command(NamedTuple):
 
 
 COMMANDS = {
-    "members": _Command(
-        lambda group: ("--maximum-load", str(_target(group))), lambda record: record["proven"]
+    "scale": _Command(
+        lambda group: ("--maximum-load", str(_target(group))),
+        lambda record: record["needed"]["bound"] == record["needed"]["optimum"],
     ),
     "what-if": _Command(
         lambda _: ("--members", "+0..+2"),
         lambda record: all(one["status"] == "optimal" for one in record["scenarios"][1:]),
-    ),
-    "ladder": _Command(
-        lambda _: (), lambda record: all(one["drop_proven"] for one in record["steps"])
     ),
     "compare": _Command(lambda _: ("--assignor", "range"), _is_compared),
     "survey": _Command(

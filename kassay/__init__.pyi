@@ -8,6 +8,8 @@ from kassay.experiments.notebook_helpers import to_frame as to_frame
 from kassay.experiments.notebook_helpers import to_networkx as to_networkx
 from kassay.experiments.planning.plan import Plan as Plan
 from kassay.experiments.planning.plan import plan as plan
+from kassay.experiments.planning.scale import Scale as Scale
+from kassay.experiments.planning.scale import scale as scale
 from kassay.reference.assignors import ASSIGNORS as ASSIGNORS
 from kassay.reference.assignors import assign as assign
 from kassay.reference.documents.json_codec import load_assignment as load_assignment
@@ -55,7 +57,6 @@ from kassay.solver.objective import Movement as Movement
 from kassay.solver.objective import Tolerance as Tolerance
 from kassay.solver.objective import TopicSpread as TopicSpread
 from kassay.solver.sizing.member_loss import member_loss as member_loss
-from kassay.solver.sizing.members_needed import members_needed as members_needed
 from kassay.solver.solution import Solution as Solution
 from kassay.solver.solution import Status as Status
 from kassay.solver.solve import Method as Method

@@ -35,9 +35,9 @@ from kassay.solver.objective import (
     Tolerance,
     TopicSpread,
 )
+from kassay.solver.sizing.load_by_member_count import Sizing, load_by_member_count, members_needed
 from kassay.solver.sizing.member_loss import MemberLoss, MemberLosses, member_loss
-from kassay.solver.sizing.members_needed import Sizing, members_needed
-from kassay.solver.sizing.size_search import MemberCount
+from kassay.solver.sizing.resized_groups import Resizing
 from kassay.solver.solution import LevelValue, Solution, Status
 from kassay.solver.solve import Method, solve
 
@@ -60,7 +60,6 @@ __all__ = [
     "MaxMoves",
     "MaxPartitions",
     "Measure",
-    "MemberCount",
     "MemberLoss",
     "MemberLosses",
     "MembersPerPartition",
@@ -73,6 +72,7 @@ __all__ = [
     "PartitionPrices",
     "Pinned",
     "Proof",
+    "Resizing",
     "SearchLimits",
     "Separated",
     "Sizing",
@@ -90,6 +90,7 @@ __all__ = [
     "explain",
     "frontier",
     "improving_chain",
+    "load_by_member_count",
     "member_loss",
     "members_needed",
     "solve",

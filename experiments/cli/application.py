@@ -21,8 +21,7 @@ COMMAND_GROUPS = {
     "Plan": {
         "plan": "Plan the moves from the current to the optimal assignment of each group.",
         "what-if": "Find the optimal assignment of a group after changes to the group.",
-        "members": "Find the minimum number of members for a maximum load.",
-        "ladder": "List the numbers of members at which the maximum load drops.",
+        "scale": "Find the maximum load by number of members, and the members for a load.",
         "solve": "Find the assignment with the fewest moves among those with minimum imbalance.",
         "verify": "Check assignments and their certificates without a solver.",
     },

@@ -46,7 +46,6 @@ from kassay.reference.model.metrics import (
     member_units,
     participants,
 )
-from kassay.reference.model.ownership import rejoin
 from kassay.solver.constraints import Constraint, MaxMoves, group_constraints
 from kassay.solver.frontier.frontier import frontier
 from kassay.solver.frontier.frontier_points import Frontier, FrontierPoint
@@ -60,8 +59,9 @@ from kassay.solver.objective import (
     requested_levels,
 )
 from kassay.solver.sizing.limiting_partition import LimitingPartition, limiting_partition
+from kassay.solver.sizing.load_by_member_count import Sizing, members_needed
 from kassay.solver.sizing.member_loss import MemberLosses, member_loss
-from kassay.solver.sizing.members_needed import Sizing, members_needed
+from kassay.solver.sizing.resized_groups import Resizing
 from kassay.solver.solution import LevelValue, Solution
 from kassay.solver.solve import solve
 
@@ -513,15 +513,12 @@ class _Planner:
         if group.weight_source is WeightSource.LAG or not group.has_equal_speeds:
             return ()
         limits = self.part("members for growing traffic", 0.6 / max(1, len(factors)))
-        # The number of members does not depend on the owners. Without owners, no search for few
-        # moves is necessary.
-        unowned, seed = rejoin(group, Assignment({})), self.budget.seed
-        found = []
+        resizing, found = Resizing.of(group), []
         for growth in factors:
             if self.is_stopped:
                 break
             target = int(makespan / growth)
-            sizing = members_needed(unowned, makespan=target, sweep=(), limits=limits, seed=seed)
+            sizing = members_needed(resizing, makespan=target, limits=limits, seed=self.budget.seed)
             found.append(GrowthSizing(growth=growth, makespan=target, sizing=sizing))
         return tuple(found)
 

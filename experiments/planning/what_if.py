@@ -27,12 +27,7 @@ from kassay.reference.model.metrics import (
 from kassay.solver.constraints import Constraint
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import Level
-from kassay.solver.sizing.resized_groups import (
-    check_sizing_weights,
-    new_member,
-    resized,
-    with_valid_ownership,
-)
+from kassay.solver.sizing.resized_groups import Resizing, with_valid_ownership
 from kassay.solver.solution import LevelValue, Solution, Status, value_and_bound
 from kassay.solver.solve import solve
 
@@ -58,14 +53,14 @@ def add_members(
     >>> [member.id for member in add_members(group, 2).members]
     ['a', 'new-1', 'new-2']
     """
-    check_sizing_weights(group, allow_lag=allow_lag)
+    resizing = Resizing.of(group, like=like, allow_lag=allow_lag)
     number = len(group.members) + count
     if number < 0:
         raise InputError(
             f"cannot remove {-count} members from group {group.id!r}, "
             f"which has {len(group.members)} members"
         )
-    return resized(group, number, new_member(group, like, None))
+    return resizing.resized(number)
 
 
 def mean_weight(topic: Topic) -> int:

@@ -1,6 +1,6 @@
 """Maximum load after the loss of one member."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import lcm
 
 import numpy as np
@@ -42,10 +42,7 @@ class MemberLosses:
 
     @property
     def worst(self) -> MemberLoss | None:
-        """Return the loss that leads to the highest makespan.
-
-        Return None if there are no losses.
-        """
+        """Return the loss that leads to the highest makespan, or None if there is no loss."""
         return max(self.losses, key=lambda loss: loss.makespan.value, default=None)
 
     @property
@@ -107,18 +104,13 @@ def member_loss(
         rest, unserved = _after_loss(problem, placement, lost)
         within = budget.part(1 / (problem.member_count - lost)).rest()
         solution = solve(rest, levels=(Imbalance(Measure.MAKESPAN),), limits=within, seed=seed)
-        losses.append(MemberLoss(name, _in_units_of(problem, solution.imbalance, rest), unserved))
+        # Members that neither keep nor can take a partition are no participants of the rest.
+        speeds = [rest.members[index].speed for index in rest.participant_indices]
+        factor = lcm(*problem.member_units.speeds) // lcm(*speeds)
+        found = solution.imbalance
+        makespan = LevelValue(found.name, found.value * factor, found.bound * factor)
+        losses.append(MemberLoss(name, makespan, unserved))
     return MemberLosses(tuple(losses))
-
-
-def _in_units_of(problem: Problem, makespan: LevelValue, rest: Group) -> LevelValue:
-    """Convert a maximum relative load of the rest of a group to relative loads of all members.
-
-    Members that neither keep nor can take a partition are no participants of the rest.
-    """
-    speeds = [rest.members[index].speed for index in rest.participant_indices]
-    factor = lcm(*problem.member_units.speeds) // lcm(*speeds)
-    return replace(makespan, value=makespan.value * factor, bound=makespan.bound * factor)
 
 
 def _without_search(problem: Problem, placement: Placement, lost: int) -> MemberLoss:

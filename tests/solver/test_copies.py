@@ -3,7 +3,6 @@
 import random
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from itertools import chain, combinations, product
 
 import pytest
@@ -21,9 +20,8 @@ from kassay.solver.constraints import Capacity, MaxMoves, MaxPartitions
 from kassay.solver.frontier.frontier import frontier
 from kassay.solver.network.improving_chains import explain
 from kassay.solver.objective import Imbalance
-from kassay.solver.sizing.load_by_member_count import load_by_member_count
 from kassay.solver.sizing.member_loss import member_loss
-from kassay.solver.sizing.members_needed import members_needed
+from kassay.solver.sizing.resized_groups import Resizing
 from kassay.solver.solve import solve
 from kassay.solver.trajectory.trajectory import optimal_trajectory
 from tests.tiers import short_and_long
@@ -171,8 +169,7 @@ def test_a_repeated_copy_and_a_missing_copy_are_violations() -> None:
     "function",
     [
         member_loss,
-        load_by_member_count,
-        partial(members_needed, makespan=1),
+        Resizing.of,
         lambda group: optimal_trajectory([group]),
         frontier,
         lambda group: explain(group, Assignment({})),

@@ -25,6 +25,7 @@ from kassay.solver.limits import SearchLimits
 from kassay.solver.network.improving_chains import explain
 from kassay.solver.objective import Imbalance, Movement, Tolerance, TopicSpread
 from kassay.solver.sizing.member_loss import member_loss
+from kassay.solver.sizing.resized_groups import Resizing
 
 HUGE = 2**53 + 1
 
@@ -134,7 +135,7 @@ def test_a_frontier_without_time_has_a_point(group):
     ],
 )
 def test_members_needed_are_a_number_or_a_reason(group, needed):
-    sizing = members_needed(group, makespan=1)
+    sizing = members_needed(Resizing.of(group), makespan=1)
     assert (None if sizing.needed is None else sizing.needed.value) == needed
     assert bool(sizing.reason) == (needed is None)
 
@@ -154,7 +155,7 @@ def test_an_empty_assignment_of_an_empty_group_is_certified():
 COMMANDS = [
     ("solve", "--certificate"),
     ("solve", "--time-limit", "0", "--max-moves", "0"),
-    ("members", "--maximum-load", "0"),
+    ("scale", "--maximum-load", "0"),
 ]
 
 

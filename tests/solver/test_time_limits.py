@@ -21,7 +21,6 @@ from kassay.reference.model.errors import UsageError
 from kassay.solver import Imbalance, MaxMoves, Movement, Pinned, member_loss, solve
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.problem import build_problem
-from kassay.solver.sizing.load_by_member_count import load_by_member_count
 from kassay.solver.weighted.bounds.knapsack_subproblems import MemberExchange
 from tests.solver.test_weighted import even_group
 from tests.tiers import short_and_long
@@ -112,21 +111,6 @@ def test_losses_of_members_without_time_left_have_bounds_and_no_search(seed, mon
     for quick, exact in zip(counted, searched, strict=True):
         assert (quick.member, quick.unserved) == (exact.member, exact.unserved)
         assert 0 < quick.makespan.bound <= exact.makespan.value <= quick.makespan.value
-
-
-@pytest.mark.parametrize("seed", short_and_long(0, 1, 2))
-def test_a_ladder_without_time_left_solves_two_numbers_and_proves_no_other(seed):
-    rng = random.Random(seed)
-    weights = [rng.randint(1, 100) for _ in range(16)]
-    group = weighted_group(weights, [rng.randrange(3) for _ in weights], 3)
-    steps: list[str] = []
-    ladder = load_by_member_count(group, limits=0, progress=steps.append)
-    assert steps == ["maximum load of 1 members", "maximum load of 16 members"]
-    values = {rung.members: rung.makespan.value for rung in load_by_member_count(group).rungs}
-    for rung in ladder.rungs:
-        lowest = min(value for number, value in values.items() if number <= rung.members)
-        assert rung.makespan.bound <= lowest <= rung.makespan.value
-    assert [rung.is_proven for rung in ladder.rungs] == [False, False]
 
 
 def test_the_greedy_rule_for_constraints_needs_time_or_the_lack_of_a_placement(monkeypatch):

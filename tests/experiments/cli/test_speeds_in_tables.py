@@ -14,8 +14,7 @@ COMMANDS = (
     "compare",
     "survey",
     "what-if",
-    "ladder --like a",
-    "members --like a --maximum-load 104",
+    "scale --like a --maximum-load 104",
 )
 
 
@@ -41,8 +40,8 @@ def test_a_table_has_no_multiples_of_the_speeds(kassay, file, command):
 
 @pytest.mark.parametrize(("target", "needed"), [(103, 4), (104, 3), (148, 2)])
 def test_a_target_of_the_maximum_load_has_the_unit_of_the_input(kassay, file, target, needed):
-    done = kassay("members", file, "--like", "a", "--maximum-load", target)
-    assert json.loads(done.out)["needed"] == needed
+    done = kassay("scale", file, "--like", "a", "--maximum-load", target)
+    assert json.loads(done.out)["needed"]["optimum"] == needed
 
 
 def test_scenarios_with_fewer_members_have_comparable_loads(kassay, file):

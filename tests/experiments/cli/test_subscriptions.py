@@ -49,9 +49,8 @@ def test_the_option_of_each_command_replaces_the_assumption(kassay: Any, tmp_pat
     [
         ("solve",),
         ("compare", "--assignor", "range"),
-        ("members", "--maximum-load", "80", "--from", "1", "--to", "2", "--allow-lag"),
+        ("scale", "--maximum-load", "80", "--from", "1", "--to", "2", "--allow-lag"),
         ("what-if",),
-        ("ladder", "--from", "1", "--to", "2", "--allow-lag"),
         ("forecast", "--assignor", "range", "--current", "range"),
     ],
     ids=lambda command: command[0],

@@ -16,10 +16,9 @@ MEMBERS = [
 COMMANDS = {
     "plan": ("--format", "jsonl"),
     "survey": (),
-    "ladder": (),
     "what-if": ("--members", "+1"),
     "solve": (),
-    "members": ("--maximum-load", "2"),
+    "scale": ("--maximum-load", "2"),
 }
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.experiments.cli.test_members import GROUP
+from tests.experiments.cli.test_scale import GROUP
 from tests.experiments.sources.test_tool_documents import TABLE, log_dirs_output, replica
 
 SIZES = log_dirs_output([replica("my-t-0", 30), replica("my-t-1", 12)])
@@ -88,7 +88,7 @@ def test_invalid_weight_options_give_one_error_line(run, command, options, messa
 
 
 BY_LAG = ("offsets.txt", "--weights", "lag")
-SIZING = (("members", "--maximum-load", "9"), ("what-if", "--members", "+1"))
+SIZING = (("scale", "--maximum-load", "9"), ("what-if", "--members", "+1"))
 
 
 @pytest.mark.parametrize(("command", "option", "value"), SIZING)

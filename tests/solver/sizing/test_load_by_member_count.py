@@ -1,228 +1,158 @@
-"""Scaling ladders compared with brute force over all numbers of members."""
+"""Loads by number of members compared with brute force."""
 
-import random
-from collections.abc import Callable, Iterable
 from dataclasses import replace
-from math import lcm
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from kassay.reference import Assignment, Group, Member, Topic
-from kassay.reference.model.errors import InputError, UsageError
-from kassay.solver.limits import SearchBudget, SearchLimits
-from kassay.solver.sizing.load_by_member_count import _LadderSearch, load_by_member_count
-from kassay.solver.sizing.members_needed import members_needed
-from kassay.solver.sizing.resized_groups import resized, with_valid_ownership
-from kassay.solver.sizing.size_search import MemberCount, SizeSearch
-from kassay.solver.solution import LevelValue, Status
-from kassay.solver.solve import solve
-from tests.brute_force import participants, partitions_to_place, reachable
+from kassay.reference import Assignment, Group, InputError, Member, Topic
+from kassay.solver.limits import SearchLimits
+from kassay.solver.sizing.load_by_member_count import load_by_member_count, members_needed
+from kassay.solver.sizing.resized_groups import Resizing, with_valid_ownership
+from tests import brute_force
 from tests.log_normal_groups import log_normal_group
-from tests.random_groups import random_group
-from tests.tiers import short_and_long
+from tests.strategies import groups
 
 
-def weighted(group: Group, seed: int) -> Group:
-    draw = random.Random(seed)
-    topics = (
-        replace(topic, weights=tuple(draw.randint(0, 9) for _ in range(topic.partitions)))
-        for topic in group.topics
-    )
-    return replace(group, topics=tuple(topics))
+def team(partitions: int, members: int, *, weights=None) -> Resizing:
+    topic = Topic(name="t", partitions=partitions, weights=weights)
+    names = (f"c{number}" for number in range(members))
+    return Resizing.of(Group((topic,), tuple(Member(name, ("t",)) for name in names)))
 
 
-@pytest.fixture(params=[False, True], ids=["equal", "weighted"])
-def seeded_group(request) -> Callable[[int], Group]:
-    """Return the random group of a seed, with equal weights or with weights from 0 to 9."""
-
-    def build(seed: int) -> Group:
-        group = random_group(seed)
-        return weighted(group, seed) if request.param else group
-
-    return build
+def lowest_load(group: Group) -> int:
+    return min(max(loads, default=0) for loads in brute_force.reachable(group))
 
 
-def brute_force_makespan(group: Group, number: int) -> int | None:
-    """Return the minimum maximum load with a number of members; None if a topic has none."""
-    consumed = tuple(topic for topic, members in group.subscribers().items() if members)
-    members = group.members[:number] + tuple(
-        Member(id=f"added-{index}", subscription=consumed)
-        for index in range(number - len(group.members))
-    )
-    changed = replace(group, members=members)
-    return minimum_makespan(group, changed, multiple=1)
-
-
-def minimum_makespan(group: Group, changed: Group, *, multiple: int) -> int | None:
-    """Return the minimum of the maximum load divided by speed, times a multiple of the speeds."""
-    speed = {member.id: member.speed for member in changed.members}
-    speeds = [speed[member] for member in participants(changed)]
-    assert not any(multiple % one for one in speeds)
-    factors = [multiple // one for one in speeds]
-    if set(partitions_to_place(changed)) != set(partitions_to_place(group)):
-        return None
-    return min(
-        max((load * factor for load, factor in zip(loads, factors, strict=True)), default=0)
-        for loads in reachable(changed)
-    )
-
-
-def falling(makespans: Iterable[tuple[int, int | None]]) -> list[tuple[int, int]]:
-    """Return the numbers of members with a lower makespan than all numbers before, with it."""
-    found: list[tuple[int, int]] = []
-    for number, load in makespans:
-        if load is not None and (not found or load < found[-1][1]):
-            found.append((number, load))
-    return found
-
-
-@pytest.mark.parametrize(("number_of_groups", "many_steps"), short_and_long((4, 4), (60, 120)))
-def test_the_rungs_are_the_numbers_that_lower_the_makespan(
-    seeded_group, number_of_groups, many_steps
-):
-    steps = 0
-    for seed in range(number_of_groups):
-        group = seeded_group(seed)
-        last = len(group.members) + len(partitions_to_place(group))
-        expected = falling((n, brute_force_makespan(group, n)) for n in range(1, last + 1))
-        ladder = load_by_member_count(group)
-        assert [(rung.members, rung.makespan.value) for rung in ladder.rungs] == expected
-        assert all(rung.is_proven and rung.makespan.is_proven for rung in ladder.rungs)
-        steps += len(expected)
-    assert steps > many_steps
-
-
-@pytest.mark.parametrize(("number_of_groups", "many_steps"), short_and_long((25, 12), (80, 50)))
-def test_the_rungs_of_members_with_different_speeds_agree_with_brute_force(
-    seeded_group, number_of_groups, many_steps
-):
-    steps = 0
-    for seed in range(number_of_groups):
-        draw = random.Random(seed)
-        group = seeded_group(seed)
-        members = tuple(replace(one, speed=draw.choice((1, 2, 3))) for one in group.members)
-        group, like = replace(group, members=members), draw.choice(members)
-        if group.has_equal_speeds:
+def by_counting_up(resizing: Resizing, target: int) -> int | None:
+    """Return the minimum number of members by brute force."""
+    kept = brute_force.partitions_to_place(resizing.group)
+    for number in range(len(resizing.group.members) + len(kept) + 1):
+        then = resizing.resized(number)
+        if brute_force.partitions_to_place(then) != kept:
             continue
-        multiple = lcm(like.speed, *(one.speed for one in members if one.id in participants(group)))
-        last = len(members) + 2
-        added = replace(like, owned=())
-        sizes = ((n, resized(with_valid_ownership(group), n, added)) for n in range(1, last + 1))
-        expected = falling(
-            (n, minimum_makespan(group, changed, multiple=multiple)) for n, changed in sizes
-        )
-        ladder = load_by_member_count(group, last=last, like=like.id)
-        assert [(rung.members, rung.makespan.value) for rung in ladder.rungs] == expected
-        assert all(rung.is_proven for rung in ladder.rungs)
-        for number, load in expected:
-            if load:
-                needed = members_needed(group, makespan=load, like=like.id).needed
-                assert needed.value == needed.bound == number
-        steps += len(expected)
-    assert steps > many_steps
+        if lowest_load(then) <= target:
+            return number
+    return None
 
 
-def test_members_of_different_speed_require_a_model_for_added_members():
-    group = random_group(3)
-    members = tuple(replace(one, speed=index + 1) for index, one in enumerate(group.members))
-    with pytest.raises(InputError, match="speed of added members is not known; give --like"):
-        load_by_member_count(replace(group, members=members))
+@pytest.mark.parametrize(
+    ("options", "largest_target"),
+    [({"max_total": 5}, 5), ({"max_total": 4, "weighted": True}, 12)],
+)
+@given(data=st.data())
+@settings(deadline=None, max_examples=30)
+def test_the_number_of_members_needed_equals_brute_force(options, largest_target, data):
+    resizing = Resizing.of(data.draw(groups(max_members=3, **options)))
+    target = data.draw(st.integers(0, largest_target))
+    found = members_needed(resizing, makespan=target)
+    truth = by_counting_up(resizing, target)
+    assert (None if found.needed is None else found.needed.value) == truth
+    assert found.needed is None or found.needed.is_proven
+    assert bool(found.reason) == (truth is None)
 
 
-def test_added_members_have_the_common_speed_of_the_members():
-    members = tuple(Member(id=id, subscription=("t",), speed=3) for id in "ab")
-    group = Group(topics=(Topic(name="t", partitions=8),), members=members)
-    assert [rung.makespan.value for rung in load_by_member_count(group).rungs] == [8, 4, 3, 2, 1]
+@given(group=st.booleans().flatmap(lambda w: groups(max_members=3, max_total=5, weighted=w)))
+@settings(deadline=None, max_examples=30)
+def test_the_load_of_each_number_of_members_equals_brute_force(group: Group):
+    resizing = Resizing.of(group)
+    found = load_by_member_count(resizing, range(1, 6))
+    for number, makespan in found.items():
+        assert makespan.value == makespan.bound == lowest_load(resizing.resized(number))
 
 
-def test_a_group_with_equal_subscriptions_has_the_rungs_of_the_rounded_quotient():
-    members = tuple(Member(id=f"c{n}", subscription=("t", "u")) for n in range(7))
-    topics = (Topic(name="t", partitions=100), Topic(name="u", partitions=26))
-    ladder = load_by_member_count(Group(topics=topics, members=members))
-    loads = [-(-126 // number) for number in range(1, 127)]
-    expected = [n for n in range(1, 127) if n == 1 or loads[n - 1] < loads[n - 2]]
-    assert [rung.members for rung in ladder.rungs] == expected
-    assert [rung.last + 1 for rung in ladder.rungs[:-1]] == expected[1:]
+@given(group=groups(messy=True))
+def test_reducing_claims_to_valid_ones_changes_no_owner(group: Group):
+    assert brute_force.owners(with_valid_ownership(group)) == brute_force.owners(group)
 
 
-def test_moves_count_from_the_current_owners_and_from_the_rung_before():
-    owned = {"a": [("t", n) for n in range(4)], "b": [("t", 4), ("t", 5)]}
-    members = tuple(Member(id=m, subscription=("t",), owned=owned[m], generation=1) for m in "ab")
-    ladder = load_by_member_count(Group(topics=(Topic(name="t", partitions=6),), members=members))
-    moves = [
-        (rung.members, rung.movement.value, rung.placed, rung.moves_from_previous)
-        for rung in ladder.rungs
-    ]
-    assert [(n, moved, placed) for n, moved, placed, _ in moves] == [
-        (1, 0, 2),
-        (2, 1, 0),
-        (3, 2, 0),
-        (6, 4, 0),
-    ]
-    assert [step and step.value for *_, step in moves] == [None, 3, 2, 3]
+def test_loads_with_different_speeds_have_one_unit():
+    topic = Topic("t", 6, weights=(9, 7, 5, 4, 2, 2))
+    members = (Member("slow", ("t",), speed=2), Member("fast", ("t",), speed=6))
+    resizing = Resizing.of(Group((topic,), members), like="slow")
+    found = load_by_member_count(resizing, range(1, 5))
+    # 29; 22 of 29 on the fast member, and 7 on the slow one; at most 9 * 3 on a slow one.
+    assert [resizing.shown(found[number].value) for number in (1, 2)] == [87, 22]
+    assert all(found[number].is_proven for number in found)
+    assignment = Assignment({"fast": [("t", number) for number in range(6)]})
+    assert resizing.max_load(resizing.group, assignment) == 29 * resizing.multiple // 6
 
 
-def test_a_time_limit_leaves_makespans_without_proof():
-    group = log_normal_group(60, 8)
-    ladder = load_by_member_count(group, first=6, last=10, limits=SearchLimits(time=0))
-    assert not all(rung.makespan.is_proven for rung in ladder.rungs)
-    assert all(rung.movement is None for rung in ladder.rungs)
-    assert all(rung.makespan.bound <= rung.makespan.value for rung in ladder.rungs)
+def test_members_that_all_have_the_same_speed_count_partitions():
+    members = tuple(Member(name, ("t",), speed=3) for name in "ab")
+    resizing = Resizing.of(Group((Topic("t", 6),), members))
+    found = load_by_member_count(resizing, (1, 2, 3))
+    assert [resizing.shown(makespan.value) for makespan in found.values()] == [6, 3, 2]
 
 
-def test_a_range_without_a_number_is_a_usage_error():
-    with pytest.raises(UsageError, match="first must be from 1 to last"):
-        load_by_member_count(random_group(1), first=3, last=2)
+def test_a_partition_heavier_than_the_target_is_the_reason():
+    found = members_needed(team(3, 1, weights=(1, 9, 2)), makespan=8)
+    assert (found.needed, found.reason) == (None, "t-1 alone has weight 9")
 
 
-@pytest.mark.long
-def test_a_ladder_without_moves_has_the_same_rungs():
-    group = log_normal_group(12, 3)
-    full = load_by_member_count(group, limits=600)
-    short = load_by_member_count(group, limits=600, with_moves=False)
-    for one, other in zip(full.rungs, short.rungs, strict=True):
-        assert (one.members, one.last, one.makespan) == (other.members, other.last, other.makespan)
-        assert one.movement is not None
-        assert (other.movement, other.moves_from_previous) == (None, None)
+def test_a_topic_that_added_members_do_not_consume_is_the_reason():
+    topics = (Topic(name="a", partitions=5), Topic(name="b", partitions=2))
+    members = (Member(id="x", subscription=("a", "b")), Member(id="y", subscription=("b",)))
+    resizing = Resizing.of(Group(topics=topics, members=members), like="y")
+    found = members_needed(resizing, makespan=4)
+    assert found.needed is None
+    assert "added members do not consume" in found.reason
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_ladders_within_capacities_agree_with_solutions_of_each_number(seed):
-    draw = random.Random(seed)
-    topics = (Topic("A", 1, weights=(draw.randint(1, 4),)), Topic("B", 3, weights=(1, 2, 3)))
-    subscriptions = (("A",), ("B",), ("A", "B"))
-    capacity = draw.choice((3, 4, 6))
-    members = tuple(
-        Member(name, draw.choice(subscriptions), capacity=draw.choice((capacity, capacity, None)))
-        for name in "abcd"[: draw.randint(1, 4)]
-    )
-    group = Group(topics, members)
-    found = load_by_member_count(group, limits=30)
-    consumed = {name for name, consumers in group.subscribers().items() if consumers}
-    useful = len(members) + sum(one.partitions for one in topics if one.name in consumed)
-    added = Member("new", tuple(consumed))
-    lowest, expected = None, []
-    for number in range(1, useful + 1):
-        one = resized(group, number, added)
-        is_served = consumed == {name for name, consumers in one.subscribers().items() if consumers}
-        solution = solve(one, levels=["makespan"], limits=30)
-        if is_served and solution.status is Status.OPTIMAL:
-            value = solution.imbalance.value
-            if lowest is None or value < lowest:
-                lowest = value
-                expected.append((number, value))
-    assert [(rung.members, rung.makespan.value) for rung in found.rungs] == expected
-    assert all(rung.is_proven for rung in found.rungs)
+def test_a_group_size_that_leaves_a_topic_without_consumer_is_not_enough():
+    topics = (Topic(name="a", partitions=1), Topic(name="b", partitions=1))
+    members = (Member(id="x", subscription=("a",)), Member(id="y", subscription=("b",)))
+    resizing = Resizing.of(Group(topics=topics, members=members))
+    assert members_needed(resizing, makespan=9).needed.value == 2
+    assert resizing.unserved(1) == ("b",)
 
 
-def test_a_rung_is_not_proven_if_fewer_members_may_meet_the_shared_capacity():
-    group = Group((Topic("t", 4, weights=(5, 5, 5, 5)),), ())
-    search = SizeSearch(group, Member("new", ("t",)), None)
-    undecided, met = LevelValue("makespan", 11, 10), LevelValue("makespan", 10, 10)
-    none = Assignment({})
-    search.lowest[1] = MemberCount(1, LevelValue("makespan", 20, 20), None, 1, (), False, none)
-    search.lowest[2] = MemberCount(2, undecided, None, 1, (), None, none)
-    search.lowest[3] = MemberCount(3, met, None, 1, (), True, none)
-    ladder = _LadderSearch(search, SearchBudget.start(SearchLimits(time=0)), lambda _: None)
-    (rung,) = ladder._rungs([3], 1, 3)
-    assert (rung.members, rung.makespan.value, rung.is_proven) == (3, 10, False)
+def test_capacities_of_members_apply():
+    group = team(10, 2).group
+    small = replace(group.members[0], capacity=1)
+    resizing = Resizing.of(replace(group, members=(small, replace(small, id="d"))), like="c0")
+    assert members_needed(resizing, makespan=5).needed.value == 10
+    assert load_by_member_count(resizing, (9, 10))[9] is None
+
+
+def test_added_members_never_have_the_id_of_a_member():
+    group = team(3, 1).group
+    group = replace(group, members=(replace(group.members[0], id="new-1"),))
+    grown = Resizing.of(group).resized(3)
+    assert [member.id for member in grown.members] == ["new-1", "new-2", "new-3"]
+
+
+def test_equal_partitions_of_many_members_are_counted_exactly():
+    found = members_needed(team(1000, 3), makespan=7)
+    assert found.needed.value == found.needed.bound == 143
+
+
+@pytest.mark.parametrize("limits", [SearchLimits(time=0.0), SearchLimits(work=0.0)])
+def test_limits_of_zero_leave_valid_bounds(limits):
+    weights = tuple(range(50, 80))
+    resizing = team(30, 2, weights=weights)
+    found = members_needed(resizing, makespan=200, limits=limits)
+    exact = -(-sum(weights) // 200)
+    assert found.needed is None or found.needed.value >= found.needed.bound >= exact
+    loads = load_by_member_count(resizing, range(2, 9), limits=limits)
+    values = [loads[number].value for number in range(2, 9)]
+    assert values == sorted(values, reverse=True)
+    assert all(one.bound >= -(-sum(weights) // number) for number, one in loads.items())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_number_of_members_of_weighted_groups_is_proven(seed):
+    group = log_normal_group(partitions=100 + 30 * seed, members=12, seed=seed)
+    weights = group.topics[0].weights
+    target = max(*weights, sum(weights) * 103 // (100 * (8 + seed)))
+    found = members_needed(Resizing.of(group), makespan=target)
+    assert found.needed.is_proven
+    assert (found.needed.value - 1) * target < sum(weights)
+
+
+def test_a_negative_target_and_an_unknown_member_to_copy_are_rejected():
+    with pytest.raises(ValueError, match="must be at least 0, got -1"):
+        members_needed(team(1, 1), makespan=-1)
+    with pytest.raises(InputError, match="no member 'z'"):
+        Resizing.of(team(1, 1).group, like="z")

@@ -1,0 +1,165 @@
+"""``kassay scale``: find the maximum load by number of members, and the members for a load."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import typer
+
+from kassay.experiments.cli.assignor_options import assignor_option
+from kassay.experiments.cli.option_groups import option
+from kassay.experiments.cli.output import (
+    Format,
+    Record,
+    TableLayout,
+    TableOptions,
+    error_record,
+    format_option,
+)
+from kassay.experiments.cli.planning_options import AddedMembers
+from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
+from kassay.experiments.cli.run_control import BAD_INPUT, PROGRESS
+from kassay.experiments.cli.search_options import SearchOptions
+from kassay.experiments.cli.source_options import GroupSource, read_source
+from kassay.experiments.planning.scale import Autoscaler, Scale, autoscaler_values
+from kassay.experiments.planning.scale import scale as find_scale
+from kassay.reference.model.errors import InputError
+from kassay.reference.model.group import Group
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleOptions(TableOptions):
+    """Command-line options of ``kassay scale``."""
+
+    maximum_load: int | None = option(
+        None,
+        "Find the members that keep this maximum load, in partitions or in the unit of the "
+        "weights; if speeds differ, of the fastest member.",
+        min=0,
+        metavar="LOAD",
+    )
+    first: int | None = option(
+        None,
+        "Smallest number of members.",
+        "--from",
+        min=1,
+        show_default="40 numbers around the current one; 1, if --to is given",
+    )
+    last: int | None = option(
+        None,
+        "Largest number of members.",
+        "--to",
+        min=1,
+        show_default="40 numbers, at most the number of consumed partitions",
+    )
+    assignor: str | None = assignor_option()
+    autoscaler: Autoscaler | None = option(
+        None, "Print a manifest for this autoscaler, not the loads."
+    )
+    lag_threshold: int = option(10, "Lag per replica in the manifest, in messages.", min=1)
+    output_format: Format = format_option(Format.JSONL)
+
+
+def scale(
+    options: ScaleOptions, added: AddedMembers, source: GroupSource, search: SearchOptions
+) -> None:
+    """Find the maximum load by number of members, and the members for a load.
+
+    For each number of members, the output shows the maximum load of the optimum, of the group's
+    assignor (--assignor, or the one that the source shows), and of the best of Kafka's assignors.
+    Assignors run from the current owners until the assignment is stable. For a number below the
+    current one, the last members of the group leave. With --maximum-load, the output also shows
+    the smallest number of members for this load, in the same three ways, and exits with 1 if no
+    number is sufficient. --autoscaler prints a manifest for KEDA or the HorizontalPodAutoscaler
+    (HPA) of Kubernetes with the useful numbers of members: those with a lower maximum load than
+    every smaller number, with the group's assignor. A load after ≤ is not proven minimal.
+
+    Example: `kassay scale groups.jsonl --maximum-load 100 --from 2 --to 12 --format table`
+
+    Example: `kassay scale groups.jsonl --autoscaler keda --lag-threshold 1000`
+    """
+    if options.last is not None and (options.first or 1) > options.last:
+        raise typer.BadParameter(
+            f"--from must be at most --to, got {options.first} and {options.last}"
+        )
+
+    def find(group: Group) -> Scale:
+        return find_scale(
+            group,
+            maximum_load=options.maximum_load,
+            first=options.first,
+            last=options.last,
+            assignor=options.assignor,
+            like=added.like,
+            allow_lag=added.allow_lag,
+            limits=search.limits(),
+            seed=search.seed,
+            progress=PROGRESS,
+        )
+
+    def process(group: Group) -> GroupResult:
+        found = find(group)
+        reached = found.needed is None or found.needed.optimum is not None
+        return GroupResult(found.record(), reached=reached)
+
+    if options.autoscaler is not None:
+        code = 0
+        for number, (id, group) in enumerate(read_source(source.file, source.import_options())):
+            try:
+                if isinstance(group, InputError):
+                    raise group
+                values = autoscaler_values(
+                    group, find(group), options.autoscaler, lag_threshold=options.lag_threshold
+                )
+            except InputError as error:
+                code = BAD_INPUT
+                error_record(id, error)
+            else:
+                typer.echo(("---\n" if number else "") + values, nl=False)
+        if code:
+            raise typer.Exit(code)
+        return
+    layout = TableLayout(
+        numbers=("members", "optimum", "assignor", "best"),
+        last=("best assignor", "remark"),
+        rows=_rows,
+    )
+    process_each_group(source, process, options.output_format, layout, has_input_units=True)
+
+
+def _rows(record: Record) -> Iterator[Sequence[object]]:
+    lowest = None
+    for step in record["steps"]:
+        optimum, best = step["optimum"], step["best"] or {"name": "", "load": None}
+        load = best["load"] if record["assignor"] is None else step["assignor"]
+        unserved = step.get("topics_without_subscribers")
+        is_useful = load is not None and not unserved and (lowest is None or load < lowest)
+        lowest = load if is_useful else lowest
+        remarks = [
+            "current" if step["members"] == record["current"] else "",
+            "" if is_useful else "not useful",
+            f"no subscriber of {', '.join(unserved)}" if unserved else "",
+        ]
+        yield (
+            step["members"],
+            None if optimum is None else _at_most(optimum["value"], optimum["bound"]),
+            step["assignor"],
+            best["load"],
+            best["name"],
+            ", ".join(filter(None, remarks)),
+        )
+    needed = record["needed"]
+    if needed is not None:
+        best = needed["best"] or {"name": "", "members": None}
+        optimum = needed["optimum"]
+        yield (
+            "needed",
+            None if optimum is None else _at_most(optimum, needed["bound"]),
+            needed["assignor"],
+            best["members"],
+            best["name"],
+            needed.get("reason") or f"members for the maximum load {needed['maximum_load']}",
+        )
+
+
+def _at_most(value: float, bound: float) -> str:
+    return f"{'' if value == bound else '≤ '}{value}"

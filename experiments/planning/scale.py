@@ -1,0 +1,471 @@
+"""Maximum load of a group by number of members: optimum, own assignor, best assignor."""
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from math import inf
+from typing import NamedTuple
+
+import yaml
+
+from kassay.experiments.implementations.runner import run_until_stable
+from kassay.experiments.planning.identify_assignor import identify_assignor
+from kassay.reference.assignors import NEWEST_ASSIGNORS
+from kassay.reference.model.errors import InputError, UsageError
+from kassay.reference.model.group import Group
+from kassay.reference.model.group_remarks import require_group
+from kassay.solver.limits import SearchBudget, SearchLimits
+from kassay.solver.sizing.load_by_member_count import (
+    Progress,
+    Sizing,
+    load_by_member_count,
+    members_needed,
+)
+from kassay.solver.sizing.resized_groups import Resizing
+from kassay.solver.solution import LevelValue
+
+_SHOWN = 40
+"""Number of steps by default."""
+_SCANNED = 40
+"""Numbers of members above the optimum that are tried one by one for an assignor. The loads of
+assignors can rise with the number of members. Larger numbers are found by bisection."""
+_NAME = re.compile(r"[^a-z0-9]+")
+_MAX_NAME = 63
+"""Maximum length of a Kubernetes name."""
+Load = int | float
+"""Load in the unit of the input; if speeds differ, of the fastest member."""
+
+
+class OptimalLoad(NamedTuple):
+    """Minimum of the maximum load, with its proven lower bound."""
+
+    value: Load
+    bound: Load
+
+
+class BestLoad(NamedTuple):
+    """Lowest maximum load of Kafka's assignors."""
+
+    name: str
+    load: Load
+
+
+class BestNumber(NamedTuple):
+    """Smallest number of members at which one of Kafka's assignors keeps a maximum load."""
+
+    name: str
+    members: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleStep:
+    """Maximum loads with a number of members.
+
+    Parameters
+    ----------
+    optimum
+        None if no assignment within the capacities was found.
+    assignor
+        Load with the group's assignor; None if it is not known or fails.
+    unserved
+        Topics that lose their last subscriber.
+    """
+
+    members: int
+    optimum: OptimalLoad | None
+    assignor: Load | None
+    best: BestLoad | None
+    unserved: tuple[str, ...]
+
+    def record(self) -> dict[str, object]:
+        """Return the step as a JSON object."""
+        record: dict[str, object] = {
+            "members": self.members,
+            "optimum": None if self.optimum is None else self.optimum._asdict(),
+            "assignor": self.assignor,
+            "best": None if self.best is None else self.best._asdict(),
+        }
+        if self.unserved:
+            record["topics_without_subscribers"] = list(self.unserved)
+        return record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeededMembers:
+    """Smallest numbers of members that keep a maximum load.
+
+    ``optimum`` is proven sufficient; its bound is the smallest number that is not proven too small.
+    """
+
+    maximum_load: Load
+    optimum: LevelValue | None
+    reason: str
+    assignor: int | None
+    best: BestNumber | None
+
+    def record(self) -> dict[str, object]:
+        """Return the numbers as a JSON object."""
+        record: dict[str, object] = {
+            "maximum_load": self.maximum_load,
+            "optimum": None if self.optimum is None else self.optimum.value,
+            "assignor": self.assignor,
+            "best": None if self.best is None else self.best._asdict(),
+        }
+        if self.optimum is None:
+            return record | {"reason": self.reason}
+        return record | {"bound": self.optimum.bound}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """Maximum loads of a group by number of members. ``current`` is the number of its members."""
+
+    id: str | None
+    current: int
+    assignor: str | None
+    steps: tuple[ScaleStep, ...]
+    needed: NeededMembers | None
+
+    def useful_steps(self) -> Iterator[tuple[ScaleStep, Load]]:
+        """Yield the steps with a lower load than all smaller numbers of members, and this load.
+
+        It is the load with the group's assignor, or, if that is not known, with the best of
+        Kafka's assignors. Numbers without a subscriber of a topic are no steps.
+        """
+        lowest: Load = inf
+        for step in self.steps:
+            load = step.assignor
+            if self.assignor is None and step.best is not None:
+                load = step.best.load
+            if load is not None and load < lowest and not step.unserved:
+                yield step, load
+                lowest = load
+
+    def record(self) -> dict[str, object]:
+        """Return the result as a JSON object."""
+        return {
+            "id": self.id,
+            "current": self.current,
+            "assignor": self.assignor,
+            "steps": [step.record() for step in self.steps],
+            "needed": None if self.needed is None else self.needed.record(),
+        }
+
+
+def scale(
+    group: Group,
+    *,
+    maximum_load: Load | None = None,
+    first: int | None = None,
+    last: int | None = None,
+    assignor: str | None = None,
+    like: str | None = None,
+    allow_lag: bool = False,
+    limits: SearchLimits | float = SearchLimits(),
+    seed: int = 0,
+    progress: Progress = lambda _: None,
+) -> Scale:
+    """Find the maximum load of a group for numbers of members, and the members for a load.
+
+    Added members subscribe to all consumed topics; for smaller numbers, the last members leave.
+    Each load is that of the optimum, of the group's assignor, and of the best of Kafka's
+    assignors, which start from the current owners and run until the assignment is stable.
+
+    Parameters
+    ----------
+    maximum_load
+        Target of the maximum load, in the unit of the weights; if speeds differ, of the fastest
+        member.
+    first, last
+        Smallest and largest number of members of the steps. By default 40 numbers around the
+        current one, at most the number of consumed partitions.
+    assignor
+        The group's assignor: a port, or an assignor of an installed library. By default the port
+        of the assignor that the source of the group shows.
+    like
+        Id of the member with the subscription, capacity, speed and rack of added members.
+        Required if speeds differ.
+    allow_lag
+        Accept weights that are lag.
+    limits, seed
+        As in `solve`; the limits apply to all numbers of members together.
+
+    Raises
+    ------
+    UsageError
+        If ``first`` is below 1 or above ``last``, or the maximum load is negative.
+    InputError
+        If ``like`` is not in the group, if members differ in speed and ``like`` is None, or if
+        the weights are lag without ``allow_lag``.
+
+    Examples
+    --------
+    >>> from kassay.reference.model.group import Member, Topic
+    >>> topics = tuple(Topic(name=name, partitions=3) for name in "tu")
+    >>> group = Group(topics=topics, members=(Member(id="a", subscription=("t", "u")),))
+    >>> found = scale(group, maximum_load=2, assignor="range")
+    >>> [(step.members, step.optimum.value, step.assignor) for step in found.steps]
+    [(1, 6, 6), (2, 3, 4), (3, 2, 2), (4, 2, 2), (5, 2, 2), (6, 1, 2)]
+    >>> found.needed.optimum.value, found.needed.assignor
+    (3, 3)
+    """
+    require_group(group)
+    resizing = Resizing.of(group, like=like, allow_lag=allow_lag)
+    first, last = _numbers(group, first, last)
+    own = assignor or identify_assignor(group).port
+    budget = SearchBudget.start(SearchLimits.of(limits), seed)
+    search = _ScaleSearch(resizing, own, budget, progress)
+    needed = None if maximum_load is None else search.needed(maximum_load)
+    return Scale(
+        id=group.id,
+        current=len(group.members),
+        assignor=own,
+        steps=tuple(search.steps(range(first, last + 1))),
+        needed=needed,
+    )
+
+
+def _numbers(group: Group, first: int | None, last: int | None) -> tuple[int, int]:
+    """Return the smallest and the largest number of members to show."""
+    current = len(group.members)
+    if first is None:
+        first = 1 if last is not None else max(1, current - _SHOWN // 2 + 1)
+    if last is None:
+        last = max(first, min(first + _SHOWN - 1, max(_consumed_partitions(group), current)))
+    if not 1 <= first <= last:
+        raise UsageError(f"first must be from 1 to last, got {first!r} and {last!r}")
+    return first, last
+
+
+def _consumed_partitions(group: Group) -> int:
+    subscribers = group.subscribers()
+    return sum(topic.partitions for topic in group.topics if subscribers[topic.name])
+
+
+@dataclass
+class _ScaleSearch:
+    """Loads of assignors by number of members, each computed once."""
+
+    resizing: Resizing
+    own: str | None
+    budget: SearchBudget
+    progress: Progress
+    known: dict[tuple[int, str], int | None] = field(default_factory=dict)
+
+    @cached_property
+    def assignors(self) -> tuple[str, ...]:
+        """Kafka's assignors, the own one first: if loads are equal, it is the best one."""
+        return tuple(sorted(NEWEST_ASSIGNORS, key=lambda name: name != self.own))
+
+    def steps(self, numbers: range) -> Iterator[ScaleStep]:
+        """Yield the steps of numbers of members, until the search is stopped."""
+        resizing, shown = self.resizing, self.resizing.shown
+        optima = load_by_member_count(
+            resizing,
+            numbers,
+            limits=self.budget.rest(),
+            seed=self.budget.seed,
+            progress=self.progress,
+        )
+        for number, optimum in optima.items():
+            if self.budget.limits.is_stopped:
+                return
+            self.progress(f"assignors with {number} members")
+            own = None if self.own is None else self._load(number, self.own)
+            best = self._best(number, 0 if optimum is None else optimum.bound)
+            yield ScaleStep(
+                members=number,
+                optimum=None
+                if optimum is None
+                else OptimalLoad(shown(optimum.value), shown(optimum.bound)),
+                assignor=None if own is None else shown(own),
+                best=None if best is None else BestLoad(best[1], shown(best[0])),
+                unserved=resizing.unserved(number),
+            )
+
+    def needed(self, maximum_load: Load) -> NeededMembers:
+        """Find the smallest numbers of members that keep a maximum load."""
+        resizing = self.resizing
+        target = int(maximum_load * resizing.multiple // resizing.fastest)
+        sizing = self._sizing(target)
+        own, best = self.own, None
+        number = members = None
+        if sizing.needed is not None:
+            start = sizing.needed.bound
+            if own is not None:
+                number = self._first(start, lambda at: self._keeps(at, own, target))
+            members = self._first(
+                start, lambda at: any(self._keeps(at, name, target) for name in self.assignors)
+            )
+        if members is not None:
+            best = self._best(members)
+        return NeededMembers(
+            maximum_load=maximum_load,
+            optimum=sizing.needed,
+            reason=sizing.reason,
+            assignor=number,
+            best=None if best is None or members is None else BestNumber(best[1], members),
+        )
+
+    def _sizing(self, target: int) -> Sizing:
+        return members_needed(
+            self.resizing,
+            makespan=target,
+            limits=self.budget.part(1 / 2).rest(),
+            seed=self.budget.seed,
+            progress=self.progress,
+        )
+
+    def _first(self, start: int, is_enough: Callable[[int], bool]) -> int | None:
+        """Return the smallest sufficient number of members, or None if none was found."""
+        group = self.resizing.group
+        most = len(group.members) + _consumed_partitions(group)
+        scanned = range(start, min(start + _SCANNED, most) + 1)
+        found = next(filter(is_enough, scanned), None)
+        low, step = scanned[-1], _SCANNED
+        while found is None and low < most and not self.budget.limits.is_stopped:
+            high = min(low + step, most)
+            if is_enough(high):
+                return low + 1 + bisect_left(range(low + 1, high), True, key=is_enough)
+            low, step = high, 2 * step
+        return found
+
+    def _keeps(self, number: int, assignor: str, target: int) -> bool:
+        if self.budget.limits.is_stopped or self.resizing.unserved(number):
+            return False
+        load = self._load(number, assignor)
+        return load is not None and load <= target
+
+    def _best(self, number: int, bound: int = 0) -> tuple[int, str] | None:
+        """Return the lowest load of Kafka's assignors, and the first assignor that has it.
+
+        No further assignor runs after a load that is not above the lower bound.
+        """
+        best = None
+        for name in self.assignors:
+            load = self._load(number, name)
+            if load is not None and (best is None or load < best[0]):
+                best = (load, name)
+            if best is not None and best[0] <= bound:
+                break
+        return best
+
+    def _load(self, number: int, assignor: str) -> int | None:
+        """Return the maximum load of an assignor, or None if it has no valid assignment."""
+        key = (number, assignor)
+        if key not in self.known:
+            group = self.resizing.resized(number)
+            stable = run_until_stable(group, assignor).assignment
+            self.known[key] = None if stable is None else self.resizing.max_load(group, stable)
+        return self.known[key]
+
+
+class Autoscaler(StrEnum):
+    """Kubernetes autoscaler for which kassay writes values."""
+
+    KEDA = "keda"
+    HPA = "hpa"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Deployment:
+    """Deployment of a group: Kubernetes name, group id, topics and lag per replica."""
+
+    name: str
+    group: str
+    topics: tuple[str, ...]
+    lag_threshold: int
+
+    def manifest(self, version: str, kind: str, spec: dict[str, object]) -> dict[str, object]:
+        """Return the manifest of an autoscaler of the deployment."""
+        target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": self.name}
+        return {
+            "apiVersion": version,
+            "kind": kind,
+            "metadata": {"name": self.name},
+            "spec": {"scaleTargetRef": target, **spec},
+        }
+
+
+def autoscaler_values(
+    group: Group, found: Scale, autoscaler: Autoscaler, *, lag_threshold: int = 10
+) -> str:
+    """Write the useful numbers of members as the manifest of an autoscaler, in YAML.
+
+    The numbers of replicas are limited to the first and the last useful number. KEDA also rounds
+    the number up to the next useful one: its formula maps the lag to a number of replicas, with
+    ``lag_threshold`` messages per replica. The HPA cannot round; a comment lists the numbers.
+
+    Raises
+    ------
+    InputError
+        If the group has no useful number of members.
+    """
+    useful = [(step.members, load) for step, load in found.useful_steps()]
+    if not useful:
+        raise InputError(
+            f"group {group.id!r}: no assignor assigns all topics with "
+            f"{found.steps[0].members} to {found.steps[-1].members} members"
+        )
+    name = _NAME.sub("-", (group.id or "").lower()).strip("-")[:_MAX_NAME].strip("-")
+    subscribers = group.subscribers()
+    deployment = _Deployment(
+        name=name or "group",
+        group=group.id or "",
+        topics=tuple(topic.name for topic in group.topics if subscribers[topic.name]),
+        lag_threshold=lag_threshold,
+    )
+    write = _keda if autoscaler is Autoscaler.KEDA else _hpa
+    manifest = write(deployment, [members for members, _ in useful])
+    text = yaml.safe_dump(manifest, sort_keys=False, width=10_000, allow_unicode=True)
+    assignor = found.assignor or "the best of Kafka's assignors, as the own one is not known"
+    comments = [
+        "# Useful numbers of replicas, with the maximum load. All other numbers waste replicas.",
+        f"# Assignor: {assignor}.",
+        *(f"#   {members}: {load}" for members, load in useful),
+    ]
+    return "\n".join([*comments, text])
+
+
+def _keda(deployment: _Deployment, useful: Sequence[int]) -> dict[str, object]:
+    # Without a topic, KEDA sums the lag of all topics with committed offsets.
+    topic = {"topic": deployment.topics[0]} if len(deployment.topics) == 1 else {}
+    metadata = {
+        "bootstrapServers": "BOOTSTRAP_SERVERS",
+        "consumerGroup": deployment.group,
+        **topic,
+        "lagThreshold": str(deployment.lag_threshold),
+    }
+    modifiers = {
+        "formula": _formula(useful, deployment.lag_threshold),
+        "target": "1",
+        "metricType": "AverageValue",
+    }
+    spec = {
+        "minReplicaCount": useful[0],
+        "maxReplicaCount": useful[-1],
+        "advanced": {"scalingModifiers": modifiers},
+        "triggers": [{"type": "kafka", "name": "lag", "metadata": metadata}],
+    }
+    return deployment.manifest("keda.sh/v1alpha1", "ScaledObject", spec)
+
+
+def _formula(useful: Sequence[int], lag_threshold: int) -> str:
+    """Return a KEDA formula that rounds the number of replicas up to the next useful number."""
+    parts = [f"lag <= {members * lag_threshold} ? {members} : " for members in useful[:-1]]
+    return "".join(parts) + str(useful[-1])
+
+
+def _hpa(deployment: _Deployment, useful: Sequence[int]) -> dict[str, object]:
+    selector = {"matchLabels": {"consumergroup": deployment.group}}
+    metric = {"name": "kafka_consumergroup_lag", "selector": selector}
+    average = {"type": "AverageValue", "averageValue": str(deployment.lag_threshold)}
+    spec = {
+        "minReplicas": useful[0],
+        "maxReplicas": useful[-1],
+        "metrics": [{"type": "External", "external": {"metric": metric, "target": average}}],
+    }
+    return deployment.manifest("autoscaling/v2", "HorizontalPodAutoscaler", spec)
