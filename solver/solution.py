@@ -10,7 +10,7 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import condition
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.metrics import Measure, shown
 from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.solver.certificate.certificate import (
@@ -136,9 +136,17 @@ def level_values(claims: Iterable[LevelClaim]) -> tuple[LevelValue, ...]:
     )
 
 
-def value_and_bound(level: LevelValue | None) -> dict[str, int] | None:
-    """Return the value and bound of a level as a JSON object, or None if the level is None."""
-    return None if level is None else {"value": level.value, "bound": level.bound}
+def value_and_bound(
+    level: LevelValue | None, group: Group | None = None
+) -> dict[str, int | float] | None:
+    """Return the value and bound of a level as a JSON object, or None if the level is None.
+
+    With a group, both are in the unit of its loads, see `kassay.reference.model.metrics.shown`.
+    """
+    if level is None:
+        return None
+    value, bound = (shown(level.name, one, group) for one in (level.value, level.bound))
+    return {"value": value, "bound": bound}
 
 
 def level_keys(names: Iterable[str]) -> list[str]:
@@ -281,10 +289,10 @@ class Solution:
         keys = level_keys(level.name for level in self.levels)
         return {key: str(level.proof) for key, level in zip(keys, self.levels, strict=True)}
 
-    def values_by_level(self) -> dict[str, dict[str, int]]:
-        """Return a JSON object with the value and the bound per level."""
+    def values_by_level(self) -> dict[str, dict[str, int | float]]:
+        """Return a JSON object with the value and the bound per level, as `value_and_bound`."""
         keys = level_keys(level.name for level in self.levels)
-        values = (value_and_bound(level) or {} for level in self.levels)
+        values = (value_and_bound(level, self.group) or {} for level in self.levels)
         return dict(zip(keys, values, strict=True))
 
     def with_certificate(self, certificate: Certificate) -> Self:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import typer
 
@@ -38,7 +38,6 @@ from kassay.reference.model.group_remarks import (
     rebalance_caveat,
     streams_caveat,
 )
-from kassay.reference.model.metrics import RELATIVE_MEASURES, Measure, shown
 
 T = TypeVar("T")
 
@@ -63,21 +62,17 @@ def process_each_group(
     *,
     groups: Iterable[ParsedGroup] | None = None,
     both_readings: bool = True,
-    has_input_units: bool = False,
 ) -> None:
     """Process each group of a source, or each given group, and write the results.
 
     ``both_readings``: if a group has assumed subscriptions, also process it with the other
     assumption. If the results differ, the record contains the second result:
-    ``"other_reading": {"condition": ..., ...}``. ``has_input_units``: the loads of the records are
-    in the unit of the input. Otherwise, if speeds differ, loads in tables are converted to it.
+    ``"other_reading": {"condition": ..., ...}``.
 
     ``process`` raises `InputError` for a group that it does not support. Such a group or a bad
     document gives a line ``{"id": ..., "error": ...}`` and the exit code 2. After Ctrl-C, the line
     of the current group is the last one, with ``"interrupted": true``, and the exit code is 130.
     """
-    if output_format is Format.TABLE and not has_input_units:
-        process = partial(_in_input_units, process)
     process_documents(
         source.file,
         partial(_process_readings, process) if both_readings else process,
@@ -137,46 +132,6 @@ def process_documents(
         exit_interrupted("the result of the last group is the best one found so far, if any")
     if code:
         raise typer.Exit(code)
-
-
-def _in_input_units(process: Callable[[Group], GroupResult], group: Group) -> GroupResult:
-    """Process a group; if speeds differ, convert relative loads to the unit of the loads."""
-    result = process(group)
-    if group.has_equal_speeds:
-        return result
-    return replace(result, record=_converted(result.record, group, None, is_relative=False))
-
-
-def _converted(value: Any, group: Group, measure: str | None, *, is_relative: bool) -> Any:
-    """Convert the numbers of a JSON value that are relative loads.
-
-    These are all numbers under ``makespan``, and the imbalances within an object with a measure.
-    """
-    match value:
-        case Mapping():
-            measure = value.get("measure", measure)
-            is_level = "measure" in value and "value" in value
-            names = {"makespan"}
-            if measure in RELATIVE_MEASURES:
-                names |= {"imbalance", "imbalance_bound", *(("value", "bound") if is_level else ())}
-            return {
-                key: _converted(
-                    one,
-                    group,
-                    measure,
-                    is_relative=is_relative or key in names or _is_comparison(key, one),
-                )
-                for key, one in value.items()
-            }
-        case list() | tuple():
-            return [_converted(one, group, measure, is_relative=is_relative) for one in value]
-        case int() if is_relative and not isinstance(value, bool):
-            return shown(Measure.MAKESPAN, value, group)
-    return value
-
-
-def _is_comparison(key: str, value: object) -> bool:
-    return key in RELATIVE_MEASURES and isinstance(value, Mapping) and "optimum" in value
 
 
 def _print_tables(records: Sequence[Record], layout: TableLayout | None) -> None:

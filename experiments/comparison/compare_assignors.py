@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from kassay.experiments.comparison.compare import compare
-from kassay.experiments.comparison.comparison_result import Comparison
+from kassay.experiments.comparison.comparison_result import ComparedValue, Comparison
 from kassay.experiments.comparison.optimum import CaseLimits, solve_optimum, without_capacities
 from kassay.experiments.implementations.runner import StableResult, run_until_stable
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import Measure, leximax, loads, measures
+from kassay.reference.model.metrics import Measure, leximax, loads, measures, shown
 from kassay.solver.initial_solutions import longest_processing_time
 from kassay.solver.limits import SearchBudget
 from kassay.solver.problem import build_problem
@@ -56,12 +56,12 @@ def compare_assignors(
         "optimum": {
             "status": str(optimum.status),
             "measure": optimum.imbalance.name,
-            "imbalance": optimum.imbalance.value,
-            "imbalance_bound": optimum.imbalance.bound,
+            "imbalance": shown(optimum.imbalance.name, optimum.imbalance.value, group),
+            "imbalance_bound": shown(optimum.imbalance.name, optimum.imbalance.bound, group),
             "movement": optimum.movement.value,
             "loads": list(leximax(vector)) if vector else [],
         },
-        "comparisons": [_entry(comparison) for comparison in comparisons],
+        "comparisons": [_entry(comparison, group) for comparison in comparisons],
         "proof": optimum.proof_by_level(),
     }
 
@@ -78,14 +78,23 @@ def _may_be_optimal(group: Group, results: Iterable[StableResult]) -> bool:
     return any(measures(group, one)[Measure.MAKESPAN] <= greedy for one in assignments)
 
 
-def _entry(comparison: Comparison) -> dict[str, object]:
+def compared(name: str, value: ComparedValue, group: Group) -> dict[str, object]:
+    """Convert a value of a level to JSON, in the unit of the loads of the group."""
+    numbers = {"value": value.value, "optimum": value.optimum, "gap": value.gap}
+    return {
+        key: None if number is None else shown(name, number, group)
+        for key, number in numbers.items()
+    }
+
+
+def _entry(comparison: Comparison, group: Group) -> dict[str, object]:
     """Convert a comparison to JSON, with one object per measure and no null values."""
     names = ("assignor", "ending", "detail", "rounds", "measure", "proven")
     results = ("least_imbalance", "movement_within", "unnecessary_moves")
     entry = {name: getattr(comparison, name) for name in (*names, *results)}
     for measure, values in comparison.imbalance.items():
         if values.value is not None:
-            entry[measure] = {"value": values.value, "optimum": values.optimum, "gap": values.gap}
+            entry[measure] = compared(measure, values, group)
     moves = comparison.movement
     if moves.value is not None:
         entry["movement"] = {

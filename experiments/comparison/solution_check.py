@@ -10,7 +10,7 @@ from kassay.reference.documents.text_files import name_of, open_text
 from kassay.reference.model.assignment import Assignment, movement, violations
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import Measure, imbalance, loads
+from kassay.reference.model.metrics import Measure, imbalance, loads, shown
 from kassay.solver.certificate.certificate import Certificate, LevelClaim, Proof, value_of
 from kassay.solver.certificate.check import certificate_errors, conflict_errors
 from kassay.solver.certificate.documents import (
@@ -153,7 +153,8 @@ def check_solution(
     record["valid"] = not broken
     if broken:
         return SolutionCheck(record | {"optimal": None, "violations": broken}, reached=False)
-    record |= {"imbalance": imbalance(group, assignment), "movement": movement(group, assignment)}
+    squares = shown(Measure.SUM_OF_SQUARES, imbalance(group, assignment), group)
+    record |= {"imbalance": squares, "movement": movement(group, assignment)}
     errors = [
         *_fingerprint_errors(fingerprint, solution),
         *_question_errors(question, solution),
@@ -175,7 +176,7 @@ def check_solution(
     if certificate.chain and solution.document.get("status") == "optimal":
         improved = f"status: the document has 'optimal', but {certificate.chain[0]} improves it"
         return SolutionCheck(record | {"optimal": False, "errors": [improved]}, reached=False)
-    record |= _certified_record(certificate, solution)
+    record |= _certified_record(group, certificate, solution)
     return SolutionCheck(record, reached=record["optimal"] is True or not require_optimal)
 
 
@@ -255,8 +256,10 @@ def _figure_errors(
     claims = {} if certificate is None else {claim.level: claim for claim in certificate.claims}
     for key, level in levels.items():
         if key in document:
-            value = value_of(group, assignment, level)
-            for error in _level_errors(document, key, value, claims.get(level)):
+            value = shown(level.name, value_of(group, assignment, level), group)
+            claim = claims.get(level)
+            bound = None if claim is None else shown(level.name, claim.bound, group)
+            for error in _level_errors(document, key, value, bound):
                 yield f"{key}: {error}"
     proofs = {key: str(claims[level].proof) for key, level in levels.items() if level in claims}
     if certificate is not None and document.get("proof", proofs) != proofs:
@@ -300,41 +303,46 @@ def _unknown_figures(document: Mapping[str, object], levels: Mapping[str, Level]
 
 
 def _level_errors(
-    document: Mapping[str, object], key: str, value: int, claim: LevelClaim | None
+    document: Mapping[str, object], key: str, value: float, proven: float | None
 ) -> Iterator[str]:
-    """Yield errors in the value and the bound of one level in a solution document."""
+    """Yield errors in the value and the bound of one level in a solution document.
+
+    ``proven`` is the bound in the certificate, if there is one.
+    """
     figures = document[key]
     if not isinstance(figures, Mapping):
         yield f"must be an object with value and bound, got {figures!r}"
         return
     if figures.get("value") != value:
         yield f"the document has value {figures.get('value')!r}, expected {value}"
-    error = _bound_error(figures.get("bound"), value, claim)
+    error = _bound_error(figures.get("bound"), value, proven)
     if error is not None:
         yield error
 
 
-def _bound_error(bound: object, value: int, claim: LevelClaim | None) -> str | None:
-    if not isinstance(bound, int) or isinstance(bound, bool):
-        return None if bound is None else f"the bound must be an integer, got {bound!r}"
+def _bound_error(bound: object, value: float, proven: float | None) -> str | None:
+    if not isinstance(bound, int | float) or isinstance(bound, bool):
+        return None if bound is None else f"the bound must be a number, got {bound!r}"
     wrong = {
         f"the bound {bound} is below 0": bound < 0,
         f"the bound {bound} is above the value {value}": bound > value,
-        f"the bound is {bound}, but the certificate has {claim and claim.bound}": claim is not None
-        and bound != claim.bound,
+        f"the bound is {bound}, but the certificate has {proven}": proven is not None
+        and bound != proven,
     }
     return next((text for text, is_wrong in wrong.items() if is_wrong), None)
 
 
-def _certified_record(certificate: Certificate, solution: SolutionDocument) -> dict[str, object]:
+def _certified_record(
+    group: Group, certificate: Certificate, solution: SolutionDocument
+) -> dict[str, object]:
     """Return the results that a valid certificate proves, as fields of the JSON record."""
     claims = _claims_by_key(certificate)
     record: dict[str, object] = {
         "optimal": _is_optimal(certificate),
         "proof": {key: str(claim.proof) for key, claim in claims.items()},
-        "levels": [_level_record(claim) for claim in certificate.claims],
+        "levels": [_level_record(group, claim) for claim in certificate.claims],
     }
-    unproven = list(_unproven_bounds(certificate, solution))
+    unproven = list(_unproven_bounds(group, certificate, solution))
     if unproven:
         record["unproven"] = unproven
     if certificate.chain:
@@ -355,20 +363,19 @@ def _is_optimal(certificate: Certificate) -> bool | None:
     return True if certificate.proof is Proof.CERTIFICATE else None
 
 
-def _level_record(claim: LevelClaim) -> dict[str, object]:
-    return {
-        "level": claim.level.name,
-        "value": claim.value,
-        "bound": claim.bound,
-        "slack": claim.slack,
-        "origin": str(claim.origin),
-    }
+def _level_record(group: Group, claim: LevelClaim) -> dict[str, object]:
+    values = {"value": claim.value, "bound": claim.bound, "slack": claim.slack}
+    numbers = {key: shown(claim.level.name, value, group) for key, value in values.items()}
+    return {"level": claim.level.name, **numbers, "origin": str(claim.origin)}
 
 
-def _unproven_bounds(certificate: Certificate, solution: SolutionDocument) -> Iterator[str]:
+def _unproven_bounds(
+    group: Group, certificate: Certificate, solution: SolutionDocument
+) -> Iterator[str]:
     """Describe the bounds of a document that are higher than the proven bounds."""
     for key, claim in _claims_by_key(certificate).items():
         figures = solution.document.get(key)
         bound = figures.get("bound") if isinstance(figures, Mapping) else None
-        if isinstance(bound, int) and bound > claim.bound:
-            yield f"{claim.level.name}: the bound {bound} is above the proven bound {claim.bound}"
+        proven = shown(claim.level.name, claim.bound, group)
+        if isinstance(bound, int | float) and bound > proven:
+            yield f"{claim.level.name}: the bound {bound} is above the proven bound {proven}"

@@ -18,7 +18,7 @@ from kassay.experiments.cli.run_control import PROGRESS
 from kassay.experiments.cli.search_options import LimitOptions, ObjectiveOptions
 from kassay.experiments.cli.source_options import GroupSource
 from kassay.experiments.comparison.compare import compare_levels
-from kassay.experiments.comparison.compare_assignors import compare_assignors
+from kassay.experiments.comparison.compare_assignors import compare_assignors, compared
 from kassay.experiments.comparison.comparison_result import Comparison
 from kassay.experiments.comparison.optimum import CaseLimits, solve_optimum
 from kassay.experiments.implementations.library_catalogue import (
@@ -27,6 +27,7 @@ from kassay.experiments.implementations.library_catalogue import (
 from kassay.experiments.planning.plan_verdict import level_words
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, loads
+from kassay.solver.objective import Level
 from kassay.solver.solution import Status
 
 
@@ -145,19 +146,21 @@ def _level_result(
             "loads": {} if optimum.assignment is None else loads(group, optimum.assignment),
             **({"conflict": list(optimum.conflict)} if optimum.conflict else {}),
         },
-        "comparisons": [_level_entry(comparison) for comparison in comparisons],
+        "comparisons": [_level_entry(group, comparison, levels) for comparison in comparisons],
         "proof": optimum.proof_by_level(),
     }
     return GroupResult(record, reached=optimum.assignment is not None)
 
 
-def _level_entry(comparison: Comparison) -> dict[str, object]:
+def _level_entry(
+    group: Group, comparison: Comparison, levels: Sequence[Level]
+) -> dict[str, object]:
     """Convert a comparison by level to JSON, without null values."""
     names = ("assignor", "ending", "detail", "rounds")
     entry = {name: getattr(comparison, name) for name in names}
     values = {
-        key: {"value": it.value, "optimum": it.optimum, "gap": it.gap}
-        for key, it in comparison.levels.items()
+        key: compared(level.name, value, group)
+        for level, (key, value) in zip(levels, comparison.levels.items(), strict=True)
     }
     entry |= {"levels": values, "violated": list(comparison.violated)}
     return {key: value for key, value in entry.items() if value is not None}

@@ -47,6 +47,7 @@ from kassay.experiments.planning.render_plan import (
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import parts_without_effect, target_assignment
+from kassay.reference.model.metrics import Measure, shown
 from kassay.reference.model.ownership import rejoin
 
 
@@ -270,7 +271,10 @@ def _line(plan: Plan, directory: Path | None) -> str:
         **({} if plan.other_reading is None else {"other_reading": plan.other_reading.record()}),
         **({} if target is None else {"target": target.record()}),
         "status": str(plan.solution.status),
-        "makespan": {"current": plan.current.makespan, "planned": plan.planned.makespan},
+        "makespan": {
+            "current": shown(Measure.MAKESPAN, plan.current.makespan, plan.group),
+            "planned": shown(Measure.MAKESPAN, plan.planned.makespan, plan.group),
+        },
         "moves": plan.movement,
         "placed": len(plan.moves) - plan.movement,
         "proof": plan.solution.proof_by_level(),

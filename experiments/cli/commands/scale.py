@@ -123,7 +123,7 @@ def scale(
         last=("best assignor", "remark"),
         rows=_rows,
     )
-    process_each_group(source, process, options.output_format, layout, has_input_units=True)
+    process_each_group(source, process, options.output_format, layout)
 
 
 def _rows(record: Record) -> Iterator[Sequence[object]]:

@@ -119,7 +119,7 @@ def solution_record(group: Group, solution: Solution, *, certified: bool = False
         keys = level_keys(level.name for level in solution.levels)
         for key, level in zip(keys, solution.levels, strict=True):
             measure = {"measure": level.name} if key == "imbalance" else {}
-            record[key] = measure | (value_and_bound(level) or {})
+            record[key] = measure | (value_and_bound(level, group) or {})
         record["loads"] = loads(group, assignment)
         record["assignment"] = assignment_document(assignment)
     record["seconds"] = round(solution.seconds, 6)

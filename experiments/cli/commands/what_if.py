@@ -180,7 +180,6 @@ def what_if(
         layout=layout,
         groups=groups,
         both_readings=options.plot is None,
-        has_input_units=True,
     )
 
 

@@ -1,4 +1,4 @@
-"""Tables of groups with different speeds have loads in the unit of the input."""
+"""Outputs of groups with different speeds have loads in the unit of the input."""
 
 import json
 import re
@@ -48,3 +48,13 @@ def test_scenarios_with_fewer_members_have_comparable_loads(kassay, file):
     done = kassay("what-if", file, "--members", "2..3", "--like", "a")
     loads = [one["makespan"]["value"] for one in json.loads(done.out)["scenarios"]]
     assert loads == [254, round(LOWEST), 147, round(LOWEST)]
+
+
+def test_json_has_the_unit_of_the_input_and_verify_accepts_it(kassay, file, tmp_path):
+    done = kassay("solve", file, "--imbalance", "makespan", "--certificate")
+    assert done.record["imbalance"]["value"] == round(LOWEST)
+    (tmp_path / "solution.json").write_text(done.out)
+    options = ("--imbalance", "makespan", "--assignment", tmp_path / "solution.json")
+    assert kassay("verify", file, *options).record["levels"][0]["value"] == round(LOWEST)
+    (compared,) = kassay("compare", file, "--assignor", "range").record["comparisons"]
+    assert compared["makespan"]["optimum"] == round(LOWEST)
