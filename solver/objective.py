@@ -311,6 +311,16 @@ FLOW_LEVELS: Mapping[str, type[FlowLevel]] = MappingProxyType(
 )
 """Levels of groups with several places per partition, by name."""
 
+_LEVELS: tuple[Level, ...] = (
+    *map(Imbalance, Measure),
+    *map(HostImbalance, Measure),
+    Movement(),
+    Colocation(()),
+    *(level() for level in (*FURTHER_LEVELS.values(), *FLOW_LEVELS.values())),
+)
+LEVELS: Mapping[str, Level] = MappingProxyType({level.name: level for level in _LEVELS})
+"""All levels without tolerance, by name. `Colocation` also needs topics."""
+
 
 def only_by_flows(level: FlowLevel) -> UsageError:
     """Build the error of a method that does not know a level of `FLOW_LEVELS`."""
@@ -373,14 +383,8 @@ def requested_levels(group: Group, levels: Iterable[Level | str] | str | None) -
     """
     if levels is None:
         return default_levels(group)
-    named: dict[str, Level] = {
-        "imbalance": Imbalance(default_measure(group)),
-        **{measure: Imbalance(measure) for measure in Measure},
-        **{name: HostImbalance(measure) for name, measure in HOST_LEVELS.items()},
-        Movement.name: Movement(),
-        **{name: level() for name, level in FURTHER_LEVELS.items()},
-        **{name: level() for name, level in FLOW_LEVELS.items()},
-    }
+    named = {"imbalance": Imbalance(default_measure(group)), **LEVELS}
+    del named[Colocation.name]
     given = (levels,) if isinstance(levels, str | Level) else tuple(levels)
     unknown = [one for one in given if not isinstance(one, Level) and one not in named]
     if unknown:

@@ -20,7 +20,7 @@ from kassay.solver.certificate.documents import (
 )
 from kassay.solver.certify import certify
 from kassay.solver.constraints import Constraint, check_constraints
-from kassay.solver.objective import FURTHER_LEVELS, HOST_LEVELS, Colocation, Level, Movement
+from kassay.solver.objective import LEVELS, Level
 from kassay.solver.solution import level_keys
 
 
@@ -281,15 +281,7 @@ def _levels_by_key(question: Question) -> dict[str, Level]:
 
 def _unknown_figures(document: Mapping[str, object], levels: Mapping[str, Level]) -> Iterator[str]:
     """Yield an error for each level of a solution document that is not requested."""
-    known = (
-        "imbalance",
-        *Measure,
-        *HOST_LEVELS,
-        Movement.name,
-        Colocation.name,
-        *FURTHER_LEVELS,
-    )
-    for key in known:
+    for key in ("imbalance", *LEVELS):
         if key in document and key not in levels:
             yield f"{key}: the document has this level, but it is not asked for"
     figures = document.get("imbalance")

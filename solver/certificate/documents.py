@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
+from enum import StrEnum
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from kassay.reference.documents.json_codec import assignment_document, parse_assignment
@@ -14,11 +16,11 @@ from kassay.reference.documents.json_values import (
     as_optional_integer,
     as_optional_text,
     as_text,
+    as_texts,
     check_keys,
 )
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError, InternalError
-from kassay.reference.model.metrics import Measure
 from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.solver import constraints, objective
 from kassay.solver.certificate.certificate import Certificate, Conflict, LevelClaim, Origin
@@ -128,9 +130,53 @@ _FURTHER_KEYS = {
     objective.Colocation.name: ("topics",),
 }
 Item = TypeVar("Item")
+Word = TypeVar("Word", bound=StrEnum)
+Parser = Callable[[object, str], Item]
 
 
-def parse_certificate(document: object, *, where: str = "certificate") -> Certificate:
+def parse_fields(
+    value: object,
+    where: str,
+    required: Mapping[str, Parser[Any]],
+    optional: Mapping[str, Parser[Any]] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """Parse a JSON object with known keys. Optional keys can be missing in the result."""
+    table = as_object(value, where)
+    check_keys(table, (*required, *optional), where)
+    parsers = {**required, **{key: optional[key] for key in optional if key in table}}
+    return {key: parse(table.get(key), f"{where}.{key}") for key, parse in parsers.items()}
+
+
+def items_of(parse: Parser[Item]) -> Parser[tuple[Item, ...]]:
+    """Return the parser of an array, from the parser of an item."""
+    return lambda value, where: tuple(
+        parse(item, f"{where}[{index}]") for index, item in enumerate(as_array(value, where))
+    )
+
+
+def table_of(parse: Parser[Item]) -> Parser[dict[str, Item]]:
+    """Return the parser of an object with any keys, from the parser of a value."""
+    return lambda value, where: {
+        key: parse(one, f"{where}[{key!r}]") for key, one in as_object(value, where).items()
+    }
+
+
+def word_of(words: type[Word]) -> Parser[Word]:
+    """Return the parser of a word of an enumeration."""
+
+    def parse(value: object, where: str) -> Word:
+        word = as_text(value, where)
+        if word not in list(words):
+            kind = where.rsplit(".", maxsplit=1)[-1]
+            raise InputError(
+                f"{where}: unknown {kind} {word!r}, expected one of {', '.join(words)}"
+            )
+        return words(word)
+
+    return parse
+
+
+def parse_certificate(document: object, where: str = "certificate") -> Certificate:
     """Parse a certificate from a JSON document. Raise InputError if the format is wrong."""
     table = as_object(document, where)
     if table.get("version") != VERSION:
@@ -138,85 +184,56 @@ def parse_certificate(document: object, *, where: str = "certificate") -> Certif
             f"{where}: version must be {VERSION}, got {table.get('version')!r}; solve the group "
             "again to get a certificate of this version"
         )
-    check_keys(
-        table, ("version", "claims", "constraints", "chain", "conflict", "node_prices"), where
+    fields = parse_fields(
+        table,
+        where,
+        {"version": as_integer, "claims": items_of(_claim)},
+        {
+            "constraints": items_of(parse_constraint),
+            "chain": items_of(_transfer),
+            "conflict": _conflict,
+            "node_prices": as_integers,
+        },
     )
-    return Certificate(
-        claims=tuple(parse_items(table.get("claims"), f"{where}.claims", _claim)),
-        chain=tuple(parse_items(table.get("chain", []), f"{where}.chain", _transfer)),
-        node_prices=tuple(as_integers(table.get("node_prices", []), f"{where}.node_prices")),
-        constraints=tuple(
-            parse_items(table.get("constraints", []), f"{where}.constraints", parse_constraint)
-        ),
-        conflict=_conflict(table["conflict"], f"{where}.conflict") if "conflict" in table else None,
-    )
+    del fields["version"]
+    return Certificate(**fields)
 
 
 def _transfer(value: object, where: str) -> Transfer:
-    table = as_object(value, where)
-    check_keys(table, ("partition", "from", "to"), where)
-    return Transfer(
-        partition=parse_partition(table.get("partition"), f"{where}.partition"),
-        giver=as_text(table.get("from"), f"{where}.from"),
-        taker=as_text(table.get("to"), f"{where}.to"),
-    )
+    required = {"partition": parse_partition, "from": as_text, "to": as_text}
+    fields = parse_fields(value, where, required)
+    return Transfer(fields["partition"], fields["from"], fields["to"])
 
 
 def _claim(value: object, where: str) -> LevelClaim:
     table = as_object(value, where)
-    check_keys(table, (*LEVEL_KEYS, "value", "bound", "origin", "best", "prices"), where)
-    return LevelClaim(
-        level=parse_level(table, where),
-        value=as_integer(table.get("value"), f"{where}.value"),
-        bound=as_integer(table.get("bound"), f"{where}.bound"),
-        origin=_origin(table, where),
-        best=_best(table, where),
-        prices=_partition_prices(table, where),
-    )
+    check_keys(table, (*LEVEL_KEYS, *_CLAIM, *_EVIDENCE), where)
+    rest = {key: table[key] for key in table if key not in LEVEL_KEYS}
+    return LevelClaim(parse_level(table, where), **parse_fields(rest, where, _CLAIM, _EVIDENCE))
 
 
 def _conflict(value: object, where: str) -> Conflict:
-    table = as_object(value, where)
-    check_keys(table, ("constraints", "origin", "prices"), where)
-    rules = parse_items(table.get("constraints"), f"{where}.constraints", parse_constraint)
-    return Conflict(tuple(rules), _origin(table, where), _partition_prices(table, where))
+    required = {"constraints": items_of(parse_constraint), "origin": word_of(Origin)}
+    return Conflict(**parse_fields(value, where, required, {"prices": _partition_prices}))
 
 
-def _origin(table: Mapping[str, object], where: str) -> Origin:
-    origin = as_text(table.get("origin"), f"{where}.origin")
-    if origin not in list(Origin):
-        raise InputError(
-            f"{where}.origin: unknown origin {origin!r}, expected one of {', '.join(Origin)}"
-        )
-    return Origin(origin)
+def parse_named_assignment(value: object, where: str) -> Assignment:
+    """Parse an assignment from an object with the partitions per member."""
+    return parse_assignment({"assignment": value}, where=where)
 
 
-def _best(table: Mapping[str, object], where: str) -> Assignment | None:
-    if "best" not in table:
-        return None
-    return parse_assignment({"assignment": table["best"]}, where=f"{where}.best")
-
-
-def _partition_prices(table: Mapping[str, object], where: str) -> PartitionPrices | None:
-    if "prices" not in table:
-        return None
-    where = f"{where}.prices"
-    prices = as_object(table["prices"], where)
-    check_keys(prices, ("topics", "max_moves", "levels"), where)
-    return PartitionPrices(
-        prices={
-            topic: as_integers(numbers, f"{where}.topics[{topic!r}]")
-            for topic, numbers in as_object(prices.get("topics"), f"{where}.topics").items()
-        },
-        max_moves=as_integer(prices.get("max_moves", 0), f"{where}.max_moves"),
-        levels=as_integers(prices.get("levels", []), f"{where}.levels"),
+def _partition_prices(value: object, where: str) -> PartitionPrices:
+    fields = parse_fields(
+        value,
+        where,
+        {"topics": table_of(as_integers)},
+        {"max_moves": as_integer, "levels": as_integers},
     )
+    return PartitionPrices(fields.pop("topics"), **fields)
 
 
-def parse_items(value: object, where: str, parse: Callable[[object, str], Item]) -> list[Item]:
-    """Parse a JSON array with a function that parses one item."""
-    items = enumerate(as_array(value, where))
-    return [parse(item, f"{where}[{index}]") for index, item in items]
+_CLAIM = {"value": as_integer, "bound": as_integer, "origin": word_of(Origin)}
+_EVIDENCE = {"best": parse_named_assignment, "prices": _partition_prices}
 
 
 def parse_partition(value: object, where: str) -> TopicPartition:
@@ -235,65 +252,36 @@ def parse_level(table: Mapping[str, object], where: str) -> objective.Level:
     name = as_text(table.get("level"), f"{where}.level")
     known = (*LEVEL_KEYS[:3], *_FURTHER_KEYS.get(name, ()))
     check_keys({key: 0 for key in LEVEL_KEYS if key in table}, known, where)
+    if name not in objective.LEVELS:
+        names = ", ".join(objective.LEVELS)
+        raise InputError(f"{where}.level: unknown level {name!r}, expected one of {names}")
     try:
-        tolerance = _tolerance(table.get("tolerance", [0, 0, 1]), f"{where}.tolerance")
-        if "up_to" in table:
-            tolerance = replace(tolerance, up_to=as_integer(table["up_to"], f"{where}.up_to"))
-        if name == objective.Movement.name:
-            return _movement(table, tolerance, where)
+        changes: dict[str, Any] = {"tolerance": _tolerance(table, where)}
         if name == objective.Colocation.name:
-            sets = parse_items(table.get("topics"), f"{where}.topics", _topics)
-            return objective.Colocation(tuple(sets), tolerance)
-        if name in objective.FURTHER_LEVELS:
-            return objective.FURTHER_LEVELS[name](tolerance)
-        if name in objective.FLOW_LEVELS:
-            return objective.FLOW_LEVELS[name](tolerance)
-        if name in list(Measure):
-            return objective.Imbalance(Measure(name), tolerance)
-        if name in objective.HOST_LEVELS:
-            return objective.HostImbalance(objective.HOST_LEVELS[name], tolerance)
+            changes["topics"] = items_of(as_texts)(table.get("topics"), f"{where}.topics")
+        elif name == objective.Movement.name and isinstance(table.get("cost", ""), str):
+            parse_cost = word_of(objective.MovementCost)
+            changes["cost"] = parse_cost(table.get("cost", "count"), f"{where}.cost")
+        elif name == objective.Movement.name:
+            changes["cost"] = items_of(_partition_cost)(table["cost"], f"{where}.cost")
+            changes["other"] = as_integer(table.get("other"), f"{where}.other")
+        return replace(objective.LEVELS[name], **changes)
     except InputError:
         raise
     except ValueError as error:
         raise InputError(f"{where}: {error}") from None
-    known_levels = ", ".join(
-        [
-            *Measure,
-            *objective.HOST_LEVELS,
-            objective.Movement.name,
-            objective.Colocation.name,
-            *objective.FURTHER_LEVELS,
-            *objective.FLOW_LEVELS,
-        ]
-    )
-    raise InputError(f"{where}.level: unknown level {name!r}, expected one of {known_levels}")
 
 
-def _tolerance(value: object, where: str) -> objective.Tolerance:
-    parts = [as_integer(part, where) for part in as_array(value, where)]
+def _tolerance(table: Mapping[str, object], where: str) -> objective.Tolerance:
+    parts = items_of(as_integer)(table.get("tolerance", [0, 0, 1]), f"{where}.tolerance")
     if len(parts) != 3 or parts[2] < 1:
         raise InputError(
-            f"{where}: expected three integers, absolute tolerance, numerator and denominator (at "
-            f"least 1) of the relative tolerance, got {value!r}"
+            f"{where}.tolerance: expected three integers, absolute tolerance, numerator and "
+            "denominator (at least 1) of the relative tolerance, got "
+            f"{table['tolerance']!r}"
         )
-    return objective.Tolerance(absolute=parts[0], relative=Fraction(parts[1], parts[2]))
-
-
-def _movement(
-    table: Mapping[str, object], tolerance: objective.Tolerance, where: str
-) -> objective.Movement:
-    cost = table.get("cost", str(objective.MovementCost.COUNT))
-    if isinstance(cost, str):
-        if cost not in list(objective.MovementCost):
-            raise InputError(
-                f"{where}.cost: unknown cost {cost!r}, "
-                f"expected one of {', '.join(objective.MovementCost)}"
-            )
-        return objective.Movement(objective.MovementCost(cost), tolerance)
-    pairs = parse_items(cost, f"{where}.cost", _partition_cost)
-    return objective.Movement(
-        tuple(pairs), tolerance, as_integer(table.get("other"), f"{where}.other")
-    )
+    up_to = as_integer(table["up_to"], f"{where}.up_to") if "up_to" in table else None
+    return objective.Tolerance(parts[0], Fraction(parts[1], parts[2]), up_to)
 
 
 def _partition_cost(value: object, where: str) -> tuple[TopicPartition, int]:
@@ -313,32 +301,24 @@ def parse_constraint(value: object, where: str) -> constraints.Constraint:
             f"expected one of {', '.join(CONSTRAINTS)}"
         )
     kind = CONSTRAINTS[name]
-    keys = [field.name for field in fields(kind)]
-    check_keys(table, ("constraint", *keys), where)
-    optional = _OPTIONAL_FIELDS.get(kind, {})
-    parsers = {key: optional.get(key, _FIELDS[key]) for key in keys}
-    return kind(**{key: parse(table.get(key), f"{where}.{key}") for key, parse in parsers.items()})
+    own = {field.name: _FIELDS[field.name] for field in fields(kind)}
+    own |= _OPTIONAL_FIELDS.get(kind, {})
+    parsed = parse_fields(table, where, {"constraint": as_text} | own)
+    del parsed["constraint"]
+    return kind(**parsed)
 
 
-def _topics(value: object, where: str) -> tuple[str, ...]:
-    return tuple(parse_items(value, where, as_text))
-
-
-def _partitions(value: object, where: str) -> tuple[TopicPartition, ...]:
-    return tuple(parse_items(value, where, parse_partition))
-
-
-_FIELDS: dict[str, Callable[[object, str], Any]] = {
+_FIELDS: dict[str, Parser[Any]] = {
     "limit": as_integer,
     "member": as_text,
     "topic": as_text,
     "partition": as_integer,
-    "topics": _topics,
-    "partitions": _partitions,
+    "topics": as_texts,
+    "partitions": items_of(parse_partition),
 }
 """Functions that parse the fields of constraints, by name of the field."""
 
-_OPTIONAL_FIELDS: dict[type[constraints.Constraint], dict[str, Callable[[object, str], Any]]] = {
+_OPTIONAL_FIELDS: dict[type[constraints.Constraint], dict[str, Parser[Any]]] = {
     constraints.Capacity: {"member": as_optional_text},
     constraints.MaxPartitions: {"member": as_optional_text},
     constraints.Forbidden: {"partition": as_optional_integer},

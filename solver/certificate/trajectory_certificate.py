@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kassay.reference.documents.json_codec import assignment_document, parse_assignment
+from kassay.reference.documents.json_codec import assignment_document
 from kassay.reference.documents.json_values import (
-    as_array,
     as_integer,
+    as_integers,
     as_object,
-    as_text,
+    as_texts,
     check_keys,
 )
 from kassay.reference.model.assignment import Assignment
@@ -18,16 +18,19 @@ from kassay.solver.certificate.certificate import Certificate
 from kassay.solver.certificate.documents import (
     LEVEL_KEYS,
     certificate_document,
+    items_of,
     level_document,
     parse_certificate,
-    parse_items,
+    parse_fields,
     parse_level,
+    parse_named_assignment,
+    table_of,
+    word_of,
 )
 from kassay.solver.certificate.rebalance_sequence import LoadEvidence
 from kassay.solver.objective import EXACT, Level, Tolerance
 
 VERSION = 1
-_KEYS = ("version", "levels", "value", "bound", "scale", "rebalances", "objective", "move_costs")
 
 
 class TrajectoryObjective(StrEnum):
@@ -148,31 +151,26 @@ def _evidence_document(one: RebalanceEvidence) -> dict[str, object]:
 
 
 def parse_trajectory_certificate(
-    document: object, *, where: str = "certificate"
+    document: object, where: str = "certificate"
 ) -> TrajectoryCertificate:
     """Parse a certificate of a trajectory. Raise InputError if the format is wrong."""
-    table = as_object(document, where)
-    check_keys(table, _KEYS, where)
-    if table.get("version") != VERSION:
-        raise InputError(f"{where}: version must be {VERSION}, got {table.get('version')!r}")
-    return TrajectoryCertificate(
-        levels=tuple(parse_items(table.get("levels"), f"{where}.levels", _level)),
-        value=as_integer(table.get("value"), f"{where}.value"),
-        bound=as_integer(table.get("bound"), f"{where}.bound"),
-        scale=as_integer(table.get("scale"), f"{where}.scale"),
-        rebalances=tuple(parse_items(table.get("rebalances"), f"{where}.rebalances", _evidence)),
-        objective=_objective(table.get("objective", "total"), f"{where}.objective"),
-        move_costs=tuple(
-            parse_items(table.get("move_costs", []), f"{where}.move_costs", as_integer)
-        ),
+    fields = parse_fields(
+        document,
+        where,
+        {
+            "version": as_integer,
+            "levels": items_of(_level),
+            "value": as_integer,
+            "bound": as_integer,
+            "scale": as_integer,
+            "rebalances": items_of(_evidence),
+        },
+        {"objective": word_of(TrajectoryObjective), "move_costs": as_integers},
     )
-
-
-def _objective(value: object, where: str) -> TrajectoryObjective:
-    name = as_text(value, where)
-    if name not in list(TrajectoryObjective):
-        raise InputError(f"{where}: must be one of {', '.join(TrajectoryObjective)}, got {name!r}")
-    return TrajectoryObjective(name)
+    version = fields.pop("version")
+    if version != VERSION:
+        raise InputError(f"{where}: version must be {VERSION}, got {version!r}")
+    return TrajectoryCertificate(**fields)
 
 
 def _level(value: object, where: str) -> Level:
@@ -182,21 +180,10 @@ def _level(value: object, where: str) -> Level:
 
 
 def _evidence(value: object, where: str) -> RebalanceEvidence:
-    table = as_object(value, where)
-    check_keys(table, ("member_sets", "prices", "best", "least"), where)
-    best, least = table.get("best"), table.get("least")
-    place = f"{where}.member_sets"
-    return RebalanceEvidence(
-        member_sets=tuple(
-            tuple(as_text(name, place) for name in as_array(names, place))
-            for names in as_array(table.get("member_sets"), place)
-        ),
-        prices={
-            name: as_integer(price, f"{where}.prices[{name!r}]")
-            for name, price in as_object(table.get("prices"), f"{where}.prices").items()
-        },
-        best=None
-        if best is None
-        else parse_assignment({"assignment": best}, where=f"{where}.best"),
-        least=None if least is None else parse_certificate(least, where=f"{where}.least"),
+    fields = parse_fields(
+        value,
+        where,
+        {"member_sets": items_of(as_texts), "prices": table_of(as_integer)},
+        {"best": parse_named_assignment, "least": parse_certificate},
     )
+    return RebalanceEvidence(**fields)

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from kassay.reference.documents.json_codec import parse_assignment, parse_group
-from kassay.solver.certificate.check_trajectory import trajectory_errors
+from kassay.solver.certificate.check import trajectory_errors
 from kassay.solver.certificate.trajectory_certificate import parse_trajectory_certificate
 
 

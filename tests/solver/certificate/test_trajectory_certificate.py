@@ -12,7 +12,7 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.metrics import Measure
-from kassay.solver.certificate.check_trajectory import trajectory_errors
+from kassay.solver.certificate.check import trajectory_errors
 from kassay.solver.certificate.trajectory_certificate import (
     RebalanceEvidence,
     TrajectoryCertificate,

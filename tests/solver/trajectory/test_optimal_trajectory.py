@@ -11,7 +11,7 @@ from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.metrics import Measure, sum_of_squares
 from kassay.reference.model.ownership import rejoin
 from kassay.solver.certificate.certificate import Proof
-from kassay.solver.certificate.check_trajectory import trajectory_errors
+from kassay.solver.certificate.check import trajectory_errors
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance, Movement, Tolerance, TopicSpread
 from kassay.solver.solve import solve

@@ -10,7 +10,7 @@ import pytest
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.solver.certificate.certificate import Proof
-from kassay.solver.certificate.check_trajectory import trajectory_errors
+from kassay.solver.certificate.check import trajectory_errors
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance, Movement, Tolerance
 from kassay.solver.trajectory import program_solvers
