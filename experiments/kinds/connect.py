@@ -22,10 +22,9 @@ from kassay.experiments.kinds.group_kind import (
     KindComparison,
     KindMeasure,
     Record,
-    balance_measures,
+    compare_balance,
     integer_setting,
     measure_level,
-    unneeded_if_balanced,
 )
 from kassay.reference.assignors.connect_cluster import (
     DEFAULT_MAX_DELAY,
@@ -103,10 +102,10 @@ def _compare_state(
     best = solve(group, levels=_TASK_LEVELS, limits=limits)
     chosen = {level.name: level.value for level in best.levels}
     fewest = solve(group, levels=_BALANCE_LEVELS, limits=limits)
-    measures = balance_measures(group, answer, fewest, chosen)
+    measures, unneeded = compare_balance(group, answer, fewest, chosen)
     if any(topic.partitions > 1 for topic in topics):
         measures.insert(1, measure_level(group, answer, best, "topic_spread", chosen))
-    return KindComparison(tuple(measures), unneeded_if_balanced(group, answer, fewest))
+    return KindComparison(tuple(measures), unneeded)
 
 
 def _tasks(state: Mapping[str, Any]) -> Assignment:
@@ -249,9 +248,8 @@ def _current_state(document: KindDocument) -> CurrentState:
 class DelayForecast:
     """Costs of the events with one setting of the delay.
 
-    ``restart`` is the worker with the highest cost, ``rolling_restart`` a restart of one worker
-    after the other, ``scale_out`` a new worker, ``loss`` a worker that does not come back; None if
-    it is the only worker.
+    ``restart`` and ``loss`` are those of the worker with the highest cost. ``loss`` is None for
+    the only worker.
     """
 
     delay_ms: int
@@ -388,21 +386,18 @@ def _restart_cost(forecast: DelayForecast) -> tuple[int, int]:
 
 def _recommendation(current: DelayForecast, best: DelayForecast, downtime: int) -> str:
     now, then = current.restart, best.restart
-    restart = f"a restart of {_seconds(downtime)}"
+    restart, stop = f"a restart of {_seconds(downtime)}", f"{_stop(then)} instead of {_stop(now)}"
+    change = f"et {DELAY} to {_seconds(best.delay_ms)}: {restart}"
     if _restart_cost(current) <= _restart_cost(best):
         return (
             f"Keep {DELAY} at {_seconds(current.delay_ms)}: {restart} stops each task {_stop(now)}."
         )
     if now.task_starts > then.task_starts:
         return (
-            f"For fewer task starts, set {DELAY} to {_seconds(best.delay_ms)}: {restart} "
-            f"starts {then.task_starts} tasks instead of {now.task_starts}, "
-            f"and stops each of them {_stop(then)} instead of {_stop(now)}."
+            f"For fewer task starts, s{change} starts {then.task_starts} tasks instead of "
+            f"{now.task_starts}, and stops each of them {stop}."
         )
-    return (
-        f"Set {DELAY} to {_seconds(best.delay_ms)}: {restart} stops each "
-        f"task {_stop(then)} instead of {_stop(now)}."
-    )
+    return f"S{change} stops each task {stop}."
 
 
 def _stop(cost: EventCost) -> str:

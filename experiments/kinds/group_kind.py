@@ -94,26 +94,18 @@ def unneeded_moves(
     )
 
 
-def balance_measures(
+def compare_balance(
     group: Group, answer: Assignment, solution: Solution, chosen: Mapping[str, int]
-) -> list[KindMeasure]:
-    """Return the measures of loads and moves.
+) -> tuple[list[KindMeasure], tuple[UnneededMove, ...]]:
+    """Return the measures of loads and moves, and the moves that the optimum does not make.
 
     The fewest moves belong to the minimum imbalance, so they are unknown for another imbalance.
     """
     loads = measure_level(group, answer, solution, "sum_of_squares", chosen)
     moves = measure_level(group, answer, solution, "movement", chosen)
     if loads.value > solution.imbalance.bound:
-        moves = replace(moves, minimum=None, bound=None)
-    return [loads, moves]
-
-
-def unneeded_if_balanced(
-    group: Group, answer: Assignment, solution: Solution
-) -> tuple[UnneededMove, ...]:
-    """Return the moves that the optimum does not make, if the loads of the answer are minimum."""
-    loads = value_of(group, answer, requested_levels(group, "sum_of_squares")[0])
-    return unneeded_moves(group, answer, solution) if loads <= solution.imbalance.bound else ()
+        return [loads, replace(moves, minimum=None, bound=None)], ()
+    return [loads, moves], unneeded_moves(group, answer, solution)
 
 
 Answer = Mapping[str, Any]

@@ -72,12 +72,8 @@ def run_until_stable(document: KindDocument, assignor: str) -> StableRun:
 
 
 _TEMPLATES = Path(__file__).parent / "templates"
-_OMITTED = (
-    *("movement", "moves", "stopped_ms", "replaced_copies", "unused_directories", "without_copy"),
-    *("copy_spread", "standby_spread"),
-)
-"""Last words of measures that the current state does not have: they need an event, or have no
-minimum."""
+_OMITTED = ("movement", "moves", "stopped_ms", "replaced_copies", "unused_directories")
+"""Last words of measures that the current state does not have: they need an event."""
 
 
 @dataclass(frozen=True, slots=True)

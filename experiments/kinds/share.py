@@ -13,9 +13,8 @@ from kassay.experiments.kinds.group_kind import (
     GroupKind,
     KindComparison,
     KindMeasure,
-    balance_measures,
+    compare_balance,
     measure_level,
-    unneeded_if_balanced,
 )
 from kassay.reference.documents.kind_documents import Kind, KindDocument
 from kassay.reference.model.assignment import Assignment, violations
@@ -54,9 +53,8 @@ def compare_share_group(
             (best, "members_per_partition"),
         )
     ]
-    measures += balance_measures(fixed, assigned, balance, chosen)
-    unneeded = unneeded_if_balanced(fixed, assigned, balance)
-    return [KindComparison((coverage, *measures), unneeded)]
+    balanced, unneeded = compare_balance(fixed, assigned, balance, chosen)
+    return [KindComparison((coverage, *measures, *balanced), unneeded)]
 
 
 def share_group(document: KindDocument, copies: Mapping[tuple[str, int], int] | None) -> Group:

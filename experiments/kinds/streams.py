@@ -5,7 +5,7 @@ time, and a process restores the state of a task within 60 s. Only the port of t
 availability assignor runs without Java.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import product
@@ -41,7 +41,7 @@ from kassay.experiments.kinds.streams_comparison import (
     setting,
     stateful_tasks,
 )
-from kassay.reference.documents.kind_documents import Kind, KindDocument, parse_task
+from kassay.reference.documents.kind_documents import Kind, KindDocument
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.solver.limits import SearchLimits
 
@@ -84,13 +84,13 @@ def join_process(
 ) -> KindDocument:
     """Add a process without state. ``id`` is a UUID."""
     process = {"id": id, "threads": threads, **({"tags": dict(tags)} if tags else {})}
-    return _with_processes(document, [*_processes(document), process])
+    content: Any = document.content
+    return replace(document, content={**content, "processes": [*content["processes"], process]})
 
 
 def leave_process(document: KindDocument, id: str) -> KindDocument:
     """Remove a process and its state."""
-    left = _process(document, id)
-    return _with_processes(document, [one for one in _processes(document) if one is not left])
+    return _with_process(document, id, lambda _: ())
 
 
 def restart_process(document: KindDocument, id: str) -> KindDocument:
@@ -98,23 +98,36 @@ def restart_process(document: KindDocument, id: str) -> KindDocument:
 
     Its stateful active tasks become local state without a lag. Its standby tasks keep their lag.
     """
+    stateful = dict(stateful_tasks(document.content))
+
+    def restarted(process: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+        active = [task for task in process.get("active", ()) if task in stateful]
+        lags = process.get("lags", {})
+        yield {
+            **process,
+            "active": [],
+            "standby": [*active, *process.get("standby", ())],
+            "lags": {**lags, **{task: lags.get(task, 0) for task in active}},
+        }
+
+    return _with_process(document, id, restarted)
+
+
+def _with_process(
+    document: KindDocument,
+    id: str,
+    changed: Callable[[Mapping[str, Any]], Iterable[Mapping[str, Any]]],
+) -> KindDocument:
+    """Replace a process. Raise InputError if it is not in the document."""
     content: Any = document.content
-    restarted = _process(document, id)
-    active = [
-        task
-        for task in restarted.get("active", ())
-        if content["subtopologies"][str(parse_task(task).subtopology)]["stateful"]
+    ids = [one["id"] for one in content["processes"]]
+    if id not in ids:
+        known = ", ".join(ids) or "none"
+        raise InputError(f"process {id} is not in the document; its processes: {known}")
+    processes = [
+        new for one in content["processes"] for new in (changed(one) if one["id"] == id else (one,))
     ]
-    lags = {task: restarted.get("lags", {}).get(task, 0) for task in active}
-    changed = {
-        **restarted,
-        "active": [],
-        "standby": [*active, *restarted.get("standby", ())],
-        "lags": {**restarted.get("lags", {}), **lags},
-    }
-    return _with_processes(
-        document, [changed if one is restarted else one for one in _processes(document)]
-    )
+    return replace(document, content={**content, "processes": processes})
 
 
 def run_application_until_stable(
@@ -161,7 +174,10 @@ def run_application_until_stable(
     detail: str | None = f"no stable assignment after {MAX_ROUNDS} rebalances"
     for rounds in range(1, MAX_ROUNDS + 1):
         before = application.document()
-        result = _run(before, assignor)
+        if isinstance(assignor, str):
+            result = run_on_document(before, assignor)
+        else:
+            result = DocumentRunResult(answer=assignor(before))
         answer: Any = result.answer
         if answer is None or answer.get("error", "NONE") != "NONE":
             ending, detail = ending_without_answer(result)
@@ -188,28 +204,11 @@ def run_application_until_stable(
     )
 
 
-def _active_processes(document: KindDocument) -> dict[str, list[str]]:
-    """Return the processes with the active task, per stateful task."""
-    content: Any = document.content
-    return {
-        task: [one["id"] for one in content["processes"] if task in one.get("active", ())]
-        for task, _ in stateful_tasks(content)
-    }
-
-
 def _count_moves(last: KindDocument, holders: Mapping[str, list[str]]) -> int:
     """Count the tasks that end on none of their holders, although they had one."""
-    ends = _active_processes(last)
-    return sum(
-        bool(held) and not any(process in held for process in ends[task])
-        for task, held in holders.items()
-    )
-
-
-def _run(document: KindDocument, assignor: str | Assign) -> DocumentRunResult:
-    if isinstance(assignor, str):
-        return run_on_document(document, assignor)
-    return DocumentRunResult(answer=assignor(document))
+    content: Any = last.content
+    active = {task: one["id"] for one in content["processes"] for task in one.get("active", ())}
+    return sum(bool(held) and active.get(task) not in held for task, held in holders.items())
 
 
 class _Application:
@@ -259,24 +258,6 @@ class _Application:
                 del self.restores[id, task]
 
 
-def _processes(document: KindDocument) -> list[dict[str, Any]]:
-    processes: Any = document.content["processes"]
-    return list(processes)
-
-
-def _process(document: KindDocument, id: str) -> dict[str, Any]:
-    processes = _processes(document)
-    found = next((process for process in processes if process["id"] == id), None)
-    if found is None:
-        known = ", ".join(process["id"] for process in processes) or "none"
-        raise InputError(f"process {id} is not in the document; its processes: {known}")
-    return found
-
-
-def _with_processes(document: KindDocument, processes: list[dict[str, Any]]) -> KindDocument:
-    return replace(document, content={**document.content, "processes": processes})
-
-
 def compare_stable_application(
     document: KindDocument, event: StreamsEvent, limits: SearchLimits
 ) -> KindComparison:
@@ -316,14 +297,6 @@ _ROLES = ("active", "standby")
 _SHORT_INTERVAL_MS = 60_000
 RESTORE_MS = 60_000
 """Time in milliseconds in which a process restores the state of a task."""
-
-
-@dataclass(frozen=True, slots=True)
-class StreamsChange:
-    """Changed settings of a Streams application, by the names in `SETTINGS`, and the assignor."""
-
-    settings: Mapping[str, int]
-    assignor: str = HIGH_AVAILABILITY
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,12 +353,12 @@ def forecast_application(document: KindDocument, request: ForecastRequest) -> Fo
         values = (stateful, _SHORT_INTERVAL_MS, current[_STANDBYS] + 1)
         pairs = zip(SETTINGS, values, strict=True)
         changes = [
-            *(StreamsChange({name: value}) for name, value in pairs if current[name] != value),
-            *(StreamsChange({}, name) for name in request.assignors),
+            *((HIGH_AVAILABILITY, {key: value}) for key, value in pairs if current[key] != value),
+            *((name, {}) for name in request.assignors),
         ]
     found = [
-        _forecast(document, change.assignor, {**current, **change.settings}, request.limits)
-        for change in (StreamsChange({}), *changes)
+        _forecast(document, assignor, {**current, **settings}, request.limits)
+        for assignor, settings in ((HIGH_AVAILABILITY, {}), *changes)
     ]
     sentence = _recommendation(found)
     if request.changes is not None:
@@ -393,7 +366,10 @@ def forecast_application(document: KindDocument, request: ForecastRequest) -> Fo
     return Forecast({"settings": [asdict(one) for one in found]}, sentence)
 
 
-def _requested_changes(values: Mapping[str, Sequence[str]]) -> Iterator[StreamsChange]:
+def _requested_changes(
+    values: Mapping[str, Sequence[str]],
+) -> Iterator[tuple[str, Mapping[str, int]]]:
+    """Yield the assignor and the changed settings of each combination of values."""
     for combination in product(*values.values()):
         chosen = dict(zip(values, combination, strict=True))
         assignor = _assignor(chosen.pop(_CLASS, HIGH_AVAILABILITY))
@@ -401,7 +377,7 @@ def _requested_changes(values: Mapping[str, Sequence[str]]) -> Iterator[StreamsC
             _KEYS[key]: integer_setting(key, text, minimum=_MINIMUM.get(key, 0))
             for key, text in chosen.items()
         }
-        yield StreamsChange(numbers, assignor)
+        yield assignor, numbers
 
 
 def _assignor(name: str) -> str:
@@ -459,12 +435,7 @@ def _cost(document: KindDocument, assignor: str, limits: SearchLimits) -> Stream
 def _fewest_moves(document: KindDocument, event: StreamsEvent, limits: SearchLimits) -> int | None:
     """Return the proven fewest state moves with the final number of tasks per process."""
     content: Any = event.application.content
-    answer = {
-        "processes": {
-            one["id"]: {"active": one["active"], "standby": one["standby"]}
-            for one in content["processes"]
-        }
-    }
+    answer = {"processes": {one["id"]: one for one in content["processes"]}}
     compared = compare_streams(document, answer, limits)
     moves = {one.name: one for one in compared.measures}.get("state_moves")
     return None if moves is None or moves.minimum != moves.bound else moves.minimum

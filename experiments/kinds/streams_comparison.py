@@ -7,7 +7,6 @@ The threads of a process hold the tasks with caught-up state in the process.
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from math import lcm
 from typing import Any
 
 from kassay.experiments.kinds.group_kind import (
@@ -142,15 +141,11 @@ class Application:
 
 @dataclass(frozen=True, slots=True)
 class StreamsAnswer:
-    """Active tasks per thread and per process, and standby tasks per process.
-
-    ``thread_copies`` is the number of active and standby tasks of each thread.
-    """
+    """Active tasks per thread and per process, and standby tasks per process."""
 
     threads: Assignment
     active: Assignment
     standby: Assignment
-    thread_copies: tuple[int, ...]
 
     def copies(self, topics: Sequence[Topic]) -> Assignment:
         """Return the active and standby tasks of some subtopologies per process."""
@@ -198,7 +193,7 @@ def read_answer(application: Application, answer: Mapping[str, Any]) -> StreamsA
     """Convert the answer of an assignor.
 
     The tasks of a process that are not assigned to threads are dealt to them, stateful tasks
-    first and standbys last: no other distribution is more even.
+    first: no other distribution is more even.
     """
     if "members" in answer:
         return _group_answer(application, answer["members"])
@@ -211,16 +206,11 @@ def read_answer(application: Application, answer: Mapping[str, Any]) -> StreamsA
     )
     names = {topic.name for topic in application.stateful}
     threads: dict[str, list[Task]] = {}
-    copies: list[int] = []
     for one in application.processes:
         tasks = sorted(active[one.id], key=lambda task: (task.topic not in names, task))
         count = len(one.threads)
         threads |= {thread: tasks[at::count] for at, thread in enumerate(one.threads)}
-        dealt = range(len(tasks) + len(standby[one.id]))
-        copies += [len(dealt[at::count]) for at in range(count)]
-    return StreamsAnswer(
-        Assignment(threads), Assignment(active), Assignment(standby), tuple(copies)
-    )
+    return StreamsAnswer(Assignment(threads), Assignment(active), Assignment(standby))
 
 
 def _group_answer(application: Application, members: Mapping[str, Any]) -> StreamsAnswer:
@@ -228,17 +218,12 @@ def _group_answer(application: Application, members: Mapping[str, Any]) -> Strea
     active: dict[str, list[Task]] = {one.id: [] for one in application.processes}
     standby: dict[str, list[Task]] = {one.id: [] for one in application.processes}
     threads: dict[str, list[Task]] = {}
-    copies: list[int] = []
     for thread, process in application.threads.items():
         own = members.get(thread, {})
         threads[thread] = [*_tasks(own.get("active", {}))]
-        standbys = [*_tasks(own.get("standby", {}))]
         active[process] += threads[thread]
-        standby[process] += standbys
-        copies.append(len(threads[thread]) + len(standbys))
-    return StreamsAnswer(
-        Assignment(threads), Assignment(active), Assignment(standby), tuple(copies)
-    )
+        standby[process] += _tasks(own.get("standby", {}))
+    return StreamsAnswer(Assignment(threads), Assignment(active), Assignment(standby))
 
 
 def _task(text: str) -> Task:
@@ -479,31 +464,12 @@ def _copies(
         level = solve(group, levels=("movement",), limits=limits).level("movement")
         value = value_of(group, copies, requested_levels(group, "movement")[0])
         yield KindMeasure(name, *(n + constant for n in (value, level.value, level.bound)))
-    lost = sum(topic.partitions for topic in stateful) - len(previous)
-    yield KindMeasure("tasks_without_copy", lost, lost, lost)
-    yield from _copy_spreads(application, answer)
     speeds = {one.id: len(one.threads) for one in application.processes}
     group = application.place_group(topics, state, speeds=speeds)
     solution = solve(group, levels=("sum_of_squares",), limits=limits)
     name = "copy_sum_of_squares"
     copies = answer.copies(topics)
     yield measure_level(group, copies, solution, "sum_of_squares", {}, shown=name)
-
-
-def _copy_spreads(application: Application, answer: StreamsAnswer) -> Iterator[KindMeasure]:
-    """Yield the spreads of copies and of standbys, which have no proven minimum.
-
-    Those of processes are per thread, times the least common multiple of the numbers of threads.
-    """
-    factor = lcm(*(len(one.threads) for one in application.processes))
-    yield KindMeasure("copy_spread", spread(answer.thread_copies), None, None)
-    for name, both in (("process_copy_spread", True), ("process_standby_spread", False)):
-        loads = [
-            (len(answer.standby[one.id]) + both * len(answer.active[one.id]))
-            * (factor // len(one.threads))
-            for one in application.processes
-        ]
-        yield KindMeasure(name, spread(loads), None, None)
 
 
 def caught_up_processes(document: KindDocument) -> dict[str, list[str]]:

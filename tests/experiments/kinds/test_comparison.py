@@ -256,30 +256,6 @@ def test_the_measures_of_copies_have_the_minimum_for_the_copies_per_process() ->
         least = [values(one) for one in others if Counter(n for _, n in one) == counts[0]]
         expected = zip(values(after), map(min, zip(*least, strict=True)), strict=True)
         assert [numbers["replaced_copies"], numbers["unused_directories"]] == [*expected], seed
-        fresh = len(tasks) - len({task for task, _ in before})
-        assert numbers["tasks_without_copy"] == (fresh, fresh)
-
-
-def test_spreads_of_copies_are_per_thread() -> None:
-    document = _processes(a=[], b=[], c=[])
-    document["processes"][2]["threads"] = 3
-    active = {"a": ["0_0", "0_1", "0_2"], "b": ["0_3"], "c": []}
-    numbers = _numbers(
-        _compared(Kind.STREAMS, document, _answer({"c": ["0_0"], "b": ["0_1"]}, **active))[0]
-    )
-    assert numbers["copy_spread"] == (2, None)
-    # The least common multiple is 6: 3 copies on 2 threads are 9, and 1 copy on 3 threads is 2.
-    assert numbers["process_copy_spread"] == (7, None)
-    assert numbers["process_standby_spread"] == (3, None)
-    document = _streams_group(a={"process": "p0"}, b={"process": "p0"}, c={"process": "p1"})
-    members = {
-        "a": {"active": {"0": [0, 1]}, "standby": {}},
-        "b": {"active": {}, "standby": {}},
-        "c": {"active": {"1": [0, 1]}, "standby": {"0": [0, 1]}},
-    }
-    numbers = _numbers(_compared(Kind.STREAMS_GROUP, document, {"members": members})[0])
-    assert numbers["copy_spread"] == (4, None)
-    assert numbers["process_copy_spread"] == (6, None)
 
 
 def test_the_minimum_of_standbys_is_unknown_if_there_are_too_many_choices(monkeypatch) -> None:
