@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 
 from kassay.experiments.planning.identify_assignor import (
@@ -70,8 +70,6 @@ class Configuration:
 
     Parameters
     ----------
-    name
-        Name in the output.
     steps
         Supported assignors of the members after each rolling restart that changes the
         configuration; empty for the current configuration.
@@ -176,31 +174,29 @@ def _configurations(
     if any(member.instance_id is None for member in group.members):
         yield Configuration(name=f"{own}, static members", steps=((own,),), is_static=True)
     identified = identify_assignor(group)
+    is_classic = protocol is not RebalanceProtocol.CONSUMER
     if assignors is None:
         # A change from the consumer protocol to the classic protocol needs a stop of the group.
-        is_classic = protocol is not RebalanceProtocol.CONSUMER
         assignors = [name for name in DEFAULT_CHANGES if is_classic and identified.offers(name)]
     for name in assignors:
         if name not in ASSIGNORS or name not in POLICIES:
             known = ", ".join(name for name in POLICIES if name in ASSIGNORS)
             raise UsageError(f"unknown assignor {name!r}; choose from {known}")
+        is_target_classic = POLICIES[name].protocol is not RebalanceProtocol.CONSUMER
         if name == own:
             continue
-        if POLICIES[name].protocol is RebalanceProtocol.CONSUMER:
-            steps = rolling_restarts(own, name)
-            yield Configuration(name=f"{name}, consumer protocol", steps=steps)
-        elif protocol is RebalanceProtocol.CONSUMER:
+        if is_target_classic and not is_classic:
             raise UsageError(
                 f"group {group.id!r} uses the consumer protocol; a change to {name!r} stops the "
                 "whole group, which the forecast does not simulate"
             )
-        else:
-            steps = rolling_restarts(own, name)
-            yield Configuration(name=name, steps=steps)
-            if name == DEFAULT_LIST[-1] and lists_default_assignors(identified, own):
-                yield Configuration(
-                    name=f"{name}, from the default list", steps=steps[1:], listed=DEFAULT_LIST
-                )
+        steps = rolling_restarts(own, name)
+        label = name if is_target_classic else f"{name}, consumer protocol"
+        yield Configuration(name=label, steps=steps)
+        if name == DEFAULT_LIST[-1] and lists_default_assignors(identified, own):
+            yield Configuration(
+                name=f"{name}, from the default list", steps=steps[1:], listed=DEFAULT_LIST
+            )
 
 
 def simulate_configuration(
@@ -314,16 +310,8 @@ class Recommendation:
     """Configuration and batch size with the lowest cost of a rolling restart, and the reason."""
 
     configuration: str
-    batch_size: int
+    at_once: int
     reason: str
-
-    def record(self) -> dict[str, object]:
-        """Return the recommendation as a JSON object."""
-        return {
-            "configuration": self.configuration,
-            "at_once": self.batch_size,
-            "reason": self.reason,
-        }
 
 
 def forecast_record(
@@ -344,7 +332,7 @@ def forecast_record(
         "current": current_assignor(group, current),
         "own_assignor": identify_assignor(group).record(),
         "forecasts": [one.record() for one in found],
-        "recommendation": recommend(found, criterion).record(),
+        "recommendation": asdict(recommend(found, criterion)),
     }
 
 
@@ -365,22 +353,28 @@ def recommend(
             f"a later rolling restart has {_text(new)}; no other configuration has fewer {unit}"
         )
     else:
+        numbers = {"rebalances": (new.rebalances, old.rebalances), "moves": (new.moves, old.moves)}
+        compared = ", and ".join(
+            f"{after} {unit} as before"
+            if after == before
+            else f"{after} instead of {before} {unit}"
+            for unit, (after, before) in numbers.items()
+        )
         reason = (
             f"a later rolling restart has {_seconds(new)} instead of {_seconds(old)} {_UNOWNED}, "
-            f"{_compared(new.rebalances, old.rebalances, 'rebalances')}, and "
-            f"{_compared(new.moves, old.moves, 'moves')}: {_cause(best)}"
+            f"{compared}: {_cause(best)}"
         )
-    changes = [one for one in forecasts if one.change is not None]
     if best.change is not None:
-        reason += f". The change itself takes {_change_text(best)}"
+        changes = [one for one in forecasts if one.change is not None]
         cheapest = min(changes, key=lambda one: _change(one, criterion))
+        reason += f". The change itself takes {_change_text(best)}"
         if cheapest.change != best.change:
             reason += f". The cheapest change is {cheapest.configuration.name}: "
             reason += _change_text(cheapest)
         if best.configuration.listed:
             reason += f". Condition: the members list {' and '.join(best.configuration.listed)}"
     return Recommendation(
-        configuration=best.configuration.name, batch_size=best.batch_size, reason=reason
+        configuration=best.configuration.name, at_once=best.batch_size, reason=reason
     )
 
 
@@ -406,10 +400,6 @@ def _change_text(one: Forecast) -> str:
 
 def _seconds(cost: SegmentCost) -> str:
     return f"{cost.unowned_ms / 1000:.1f}"
-
-
-def _compared(new: int, old: int, unit: str) -> str:
-    return f"{new} {unit} as before" if new == old else f"{new} instead of {old} {unit}"
 
 
 def _text(cost: SegmentCost) -> str:

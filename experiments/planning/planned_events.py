@@ -164,7 +164,7 @@ class _State:
             plan.name: known.get(plan.name) or self._new_topic(plan) for plan in self.script.topics
         }
         self.members = {one.client: table[one.id] for one in initial.members}
-        self.plans = {plan.id: _new_member(self.members[plan.id]) for plan in plans}
+        self.plans = {plan.id: _not_joined(self.members[plan.id]) for plan in plans}
 
     def _new_topic(self, plan: TopicPlan) -> Topic:
         """Return a new topic, with the mean weight of the group's partitions if weights differ."""
@@ -243,7 +243,8 @@ class _State:
         return PlannedRebalance(at, tuple(events), group, clients)
 
 
-def _new_member(member: Member) -> Member:
+def _not_joined(member: Member) -> Member:
+    """Return a member without partitions, and without what it knows of its group."""
     return Member(
         id=member.id,
         subscription=member.subscription,
@@ -408,65 +409,33 @@ def _course(
 
 @dataclass(frozen=True, slots=True)
 class PlannedMemberState:
-    """Partitions of a member after a rebalance.
-
-    Parameters
-    ----------
-    received, given
-        Partitions that came from another member of the group, or went to one.
-    """
+    """Load of a member after a rebalance, and the partitions from and to other members."""
 
     load: int
-    received: tuple[str, ...] = ()
-    given: tuple[str, ...] = ()
+    received: list[str] = field(default_factory=list)
+    given: list[str] = field(default_factory=list)
 
 
 def member_states(
     rebalances: Sequence[PlannedRebalance], assignments: Sequence[Assignment]
 ) -> list[dict[str, PlannedMemberState]]:
     """Return the partitions of each member after each rebalance, by client id."""
-    current = rejoin_each([one.group for one in rebalances], assignments)
-    return [
-        _states(rebalance, group, assignment)
-        for rebalance, group, assignment in zip(rebalances, current, assignments, strict=False)
-    ]
-
-
-def _states(
-    rebalance: PlannedRebalance, group: Group, assignment: Assignment
-) -> dict[str, PlannedMemberState]:
-    received: dict[str, list[str]] = {member.id: [] for member in group.members}
-    given: dict[str, list[str]] = {member.id: [] for member in group.members}
-    loads = member_loads(group, assignment)
-    for move in moves_between(group, assignment):
-        if move.source is not None:
-            partition = f"{move.topic}-{move.partition}"
-            received[move.target].append(partition)
-            given[move.source].append(partition)
-    return {
-        rebalance.clients[name]: PlannedMemberState(
-            loads.get(name, 0), tuple(received[name]), tuple(given[name])
-        )
-        for name in received
-    }
+    groups = rejoin_each([one.group for one in rebalances], assignments)
+    found = []
+    for rebalance, group, assignment in zip(rebalances, groups, assignments, strict=False):
+        loads = member_loads(group, assignment)
+        states = {one.id: PlannedMemberState(loads.get(one.id, 0)) for one in group.members}
+        for move in moves_between(group, assignment):
+            if move.source is not None:
+                partition = f"{move.topic}-{move.partition}"
+                states[move.target].received.append(partition)
+                states[move.source].given.append(partition)
+        found.append({rebalance.clients[name]: state for name, state in states.items()})
+    return found
 
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _DIGITS = re.compile(r"([0-9]+)")
-_MAX_MARKS = 4
-"""Maximum number of marks in a cell; more moves are shown as a number."""
-_TITLES = {HINDSIGHT: "Fewest moves over all rebalances"}
-
-
-@dataclass(frozen=True, slots=True)
-class _Cell:
-    """Cell of a member and a rebalance; ``description`` lists the moved partitions."""
-
-    load: int
-    marks: int
-    more: int
-    given: int
-    description: str
 
 
 def render_events(forecast: EventForecast, group: Group, *, current: str | None) -> str:
@@ -475,17 +444,23 @@ def render_events(forecast: EventForecast, group: Group, *, current: str | None)
     ``group`` is the group before the events. ``current`` is its assignor, whose picture is open.
     """
     clients = {client for one in forecast.rebalances for client in one.clients.values()}
-    ordered = sorted(clients, key=_numbers_by_value)
-    courses = [
-        {
-            "name": course.name,
-            "title": _TITLES.get(course.name, course.name),
-            "is_open": course.name in (HINDSIGHT, current),
-            "course": course,
-            "rows": list(_rows(forecast, course, ordered)),
-        }
-        for course in forecast.all_courses()
-    ]
+    # pod-2 comes before pod-10.
+    ordered = sorted(
+        clients,
+        key=lambda name: [(int(p), "") if p.isdecimal() else (0, p) for p in _DIGITS.split(name)],
+    )
+    courses = []
+    for course in forecast.all_courses():
+        states = member_states(forecast.rebalances, course.assignments)
+        is_fewest = course.name == HINDSIGHT
+        courses.append(
+            {
+                "title": "Fewest moves over all rebalances" if is_fewest else course.name,
+                "is_open": is_fewest or course.name == current,
+                "course": course,
+                "rows": [(client, [one.get(client) for one in states]) for client in ordered],
+            }
+        )
     template = environment(_TEMPLATES, autoescape=True).get_template("events.html.j2")
     return template.render(
         name=group.id or "the group",
@@ -499,31 +474,6 @@ def render_events(forecast: EventForecast, group: Group, *, current: str | None)
         minutes=[f"{one.at / 60_000:.1f}" for one in forecast.rebalances],
         csv=_csv(forecast),
     )
-
-
-def _numbers_by_value(name: str) -> list[tuple[int, str]]:
-    """Return a key that sorts pod-2 before pod-10."""
-    return [(int(part), "") if part.isdecimal() else (0, part) for part in _DIGITS.split(name)]
-
-
-def _rows(
-    forecast: EventForecast, course: AssignorCourse, clients: list[str]
-) -> Iterator[tuple[str, list[_Cell | None]]]:
-    states = member_states(forecast.rebalances, course.assignments)
-    for client in clients:
-        yield client, [_cell(state, client) for state in states]
-
-
-def _cell(states: Mapping[str, PlannedMemberState], client: str) -> _Cell | None:
-    state = states.get(client)
-    if state is None:
-        return None
-    number = len(state.received)
-    marks = number if number <= _MAX_MARKS else 1
-    parts = [f"{client}: load {state.load}"]
-    parts += [f"receives {', '.join(state.received)}"] if state.received else []
-    parts += [f"gives {', '.join(state.given)}"] if state.given else []
-    return _Cell(state.load, marks, number - marks, len(state.given), "; ".join(parts))
 
 
 def _csv(forecast: EventForecast) -> str:
