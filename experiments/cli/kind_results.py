@@ -13,6 +13,7 @@ from kassay.experiments.cli.output import (
     Format,
     Record,
     TableLayout,
+    cell,
     json_line,
     print_table,
     write_text,
@@ -333,13 +334,13 @@ def _events(
         )
     except InputError as error:
         return None, {}, f"kassay simulates no event: {error}."
-    table = _FORECAST_LAYOUT.table([forecast])
+    rows = [list(row.items())[1:] for row in _FORECAST_LAYOUT.table([forecast])]
+    titles = [heading.replace("\n", " ") for heading, _ in rows[0]]
     named, label = [], ""
-    for _, setting, *cells in table.rows:
-        label = setting or label
-        named.append((label, *cells))
-    titles = (*table.first[1:], *table.numbers)
-    page_table = PageTable([title.replace("\n", " ") for title in titles], named)
+    for (_, setting), *cells in rows:
+        label = cell(setting) or label
+        named.append((label, *(cell(value) for _, value in cells)))
+    page_table = PageTable(titles, named)
     return page_table, {k: forecast[k] for k in ("settings", "recommendation")}, kind.assumption
 
 

@@ -3,11 +3,9 @@
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +13,10 @@ import typer
 
 from kassay.experiments.cli.option_groups import REQUIRED, check_directory, option
 from kassay.experiments.cli.run_control import print_error, print_note
-from kassay.reference.model.display import shorten_middle
 from kassay.reference.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.table import Table
 
 
 _PLOT_SUFFIXES = (".svg", ".png")
@@ -39,30 +36,6 @@ def _plot_file(file: Path | None) -> Path | None:
             f"the file name must end in {' or '.join(_PLOT_SUFFIXES)}, got {file.name!r}"
         )
     return file
-
-
-_SHOWS_ALL_COLUMNS = ContextVar("shows_all_columns", default=False)
-
-
-def shows_all_columns() -> bool:
-    """Return whether tables on a terminal show all columns, for the option ``--wide``."""
-    return _SHOWS_ALL_COLUMNS.get()
-
-
-def _show_all_columns(wide: bool) -> bool:
-    _SHOWS_ALL_COLUMNS.set(wide)
-    return wide
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableOptions:
-    """Command-line options for tables on a terminal."""
-
-    wide: bool = option(
-        False,
-        "Show all columns and complete names in tables, also if the terminal is narrow.",
-        callback=_show_all_columns,
-    )
 
 
 def format_option(default: Format) -> Any:
@@ -103,144 +76,15 @@ def location_option() -> Any:
     )
 
 
-def plot_option() -> Any:
-    """Declare the file of a plot per group."""
-    return option(
-        None,
-        "Write a plot to this .svg or .png file. With several groups, the second plot is written "
-        "to NAME-2.svg, the third to NAME-3.svg, and so on.",
-        callback=_plot_file,
-        metavar="FILE",
-    )
-
-
-def timeline_option() -> Any:
-    """Declare the file of a timeline."""
-    return option(
-        None,
-        "Draw the timeline to this .svg or .png file; requires one script and one policy.",
-        callback=_plot_file,
-        metavar="FILE",
-    )
-
-
-def numbered(file: Path | None) -> Iterator[Path]:
-    """Yield an endless series of plot file names: FILE, FILE-2, FILE-3, ..."""
-    if file is not None:
-        yield file
-        yield from (file.with_stem(f"{file.stem}-{number}") for number in count(2))
+def plot_option(text: str) -> Any:
+    """Declare the file of a plot."""
+    return option(None, text, callback=_plot_file, metavar="FILE")
 
 
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Control characters, and characters that change the direction of text."""
 _FILE_WIDTH = 120
 """Width in characters of tables that are not written to a terminal."""
-_NAME_WIDTH = 22
-"""Width of long names in a table that is wider than the terminal."""
-_KEPT = 2
-"""Number of columns at the start that are always shown."""
-
-
-@dataclass(frozen=True, slots=True)
-class TextTable:
-    """Table of texts. The columns ``first`` and ``last`` are text, the others numbers.
-
-    If a terminal is too narrow, the columns ``optional`` are hidden first, from the right.
-    """
-
-    first: Sequence[str]
-    numbers: Sequence[str]
-    last: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    title: str | None = None
-    optional: Sequence[str] = ()
-
-    def print(self) -> None:
-        """Print the table. A terminal shows the columns that fit, or all with ``--wide``."""
-        from rich.table import Table
-
-        console = _console()
-        table, hidden = self, list[str]()
-        if sys.stdout.isatty() and shows_all_columns():
-            console.width = max(console.width, self._width())
-        elif sys.stdout.isatty():
-            table, hidden = self._fitted(console.width)
-        shown = Table(title=self.title)
-        for heading in table.first:
-            is_name = heading == "assignor" or (hidden and heading == "group")
-            shown.add_column(heading, no_wrap=bool(is_name))
-        for heading in table.numbers:
-            shown.add_column(heading, justify="right")
-        for heading in table.last:
-            shown.add_column(heading)
-        for row in table.rows:
-            shown.add_row(*row)
-        console.print(shown)
-        if hidden:
-            names = ", ".join(heading.replace("\n", " ") for heading in hidden)
-            print_note(f"hidden columns: {names}; show them with --wide")
-
-    def _fitted(self, width: int) -> "tuple[TextTable, list[str]]":
-        """Shorten names, then hide columns until the table fits a width."""
-        if self._width() <= width:
-            return self, []
-        names = len(self.first)
-        rows = [
-            [text if " " in text else shorten_middle(text, _NAME_WIDTH) for text in row[:names]]
-            + list(row[names:])
-            for row in self.rows
-        ]
-        table = replace(self, rows=rows)
-        headings = [*self.first, *self.numbers]
-        free = range(len(headings) - 1, _KEPT - 1, -1)
-        order = sorted(free, key=lambda column: headings[column] not in self.optional)
-        for number in range(len(order) + 1):
-            shown = table.without(order[:number])
-            if shown._least_width() <= width:  # noqa: SLF001
-                break
-        return shown, [headings[column] for column in sorted(order[:number])]
-
-    def without(self, hidden: Sequence[int]) -> "TextTable":
-        """Return the table without the columns of the given numbers."""
-        names = len(self.first)
-        return replace(
-            self,
-            first=[text for at, text in enumerate(self.first) if at not in hidden],
-            numbers=[text for at, text in enumerate(self.numbers, names) if at not in hidden],
-            rows=[[text for at, text in enumerate(row) if at not in hidden] for row in self.rows],
-        )
-
-    def _columns(self) -> list[tuple[str, ...]]:
-        headings = [
-            max(heading.split("\n"), key=len)
-            for heading in (*self.first, *self.numbers, *self.last)
-        ]
-        return list(zip(headings, *self.rows, strict=True))
-
-    def _width(self) -> int:
-        """Return the width of the table if no cell is wrapped."""
-        return 1 + sum(3 + max(map(len, column)) for column in self._columns())
-
-    def _least_width(self) -> int:
-        """Return the width of the table if cells are wrapped between words.
-
-        Long words of the last columns are split.
-        """
-        words = [" ".join(column).split() for column in self._columns()]
-        widths = [max(map(len, column), default=0) for column in words]
-        end = len(self.first) + len(self.numbers)
-        return 1 + sum(
-            3 + (width if at < end else min(width, _NAME_WIDTH)) for at, width in enumerate(widths)
-        )
-
-
-def _console() -> "Console":
-    """Create a console for tables, with the width of the terminal or 120 characters."""
-    from rich.console import Console
-
-    width = None if sys.stdout.isatty() else _FILE_WIDTH
-    # Names of groups and members can contain [ ] and :word:, which Rich would interpret.
-    return Console(width=width, markup=False, emoji=False)
 
 
 def cell(value: object) -> str:
@@ -261,9 +105,8 @@ class TableLayout:
     """Columns of an output table after the first column, which is the group id.
 
     The columns ``first`` (text), ``numbers`` and ``last`` (text) follow in this order. A narrow
-    terminal hides the columns ``optional`` first. ``not_empty`` are columns of ``first`` or
-    ``numbers`` that the table lacks if no row has a value. ``rows`` converts a JSON record to table
-    rows without the group id.
+    terminal hides the columns ``optional``. The table lacks a column of ``not_empty`` if no row has
+    a value. ``rows`` converts a JSON record to table rows without the group id.
     """
 
     first: Sequence[str] = ()
@@ -273,26 +116,29 @@ class TableLayout:
     not_empty: Sequence[str] = ()
     rows: Callable[[Record], Iterable[Sequence[object]]]
 
-    def table(self, records: Iterable[Record]) -> TextTable:
-        """Convert JSON records without errors to a text table."""
-        first = ("group", *self.first)
+    def table(self, records: Iterable[Record]) -> list[dict[str, object]]:
+        """Convert JSON records without errors to rows with the headings as keys."""
+        headings = ("group", *self.first, *self.numbers, *self.last)
         rows = [
-            [cell(record["id"]), *map(cell, cells)]
+            dict(zip(headings, [record["id"], *cells], strict=False))
             for record in records
             for cells in self.rows(record)
         ]
-        table = TextTable(first, self.numbers, self.last, rows, optional=self.optional)
-        return table.without(
-            [
-                at
-                for at, heading in enumerate((*first, *self.numbers))
-                if heading in self.not_empty and not any(row[at] for row in rows)
-            ]
-        )
+        empty = {name for name in self.not_empty if not any(row.get(name) for row in rows)}
+        return [{name: row.get(name) for name in headings if name not in empty} for row in rows]
+
+    def print(self, records: Iterable[Record]) -> None:
+        """Print JSON records without errors as a table."""
+        text = ("group", *self.first, *self.last)
+        print_table(self.table(records), text=text, optional=self.optional)
 
 
 def print_records(
-    records: Sequence[Record], output_format: Format, *, rows: Sequence[Record] = (), text: int = 1
+    records: Sequence[Record],
+    output_format: Format,
+    *,
+    rows: Sequence[Record] = (),
+    text: Collection[str] | None = None,
 ) -> None:
     """Print records as JSON or as JSON lines, or print ``rows`` as a table (see `print_table`)."""
     if output_format is Format.TABLE:
@@ -330,30 +176,56 @@ def _json(document: object, indent: int | None = None) -> str:
 def print_table(
     rows: Sequence[Record],
     *,
-    text: int = 1,
+    text: Collection[str] | None = None,
     optional: Sequence[str] = (),
     title: str | None = None,
 ) -> None:
     """Print a table with one column per key of the rows.
 
-    The first ``text`` columns are texts. The others are right-aligned. A narrow terminal hides the
-    columns ``optional`` first.
+    The columns ``text``, by default the first one, are texts. The others are right-aligned
+    numbers. A narrow terminal hides the columns ``optional``, the last ones first.
     """
     if not rows:
         return
-    keys = list(rows[0])
-    cells = [[cell(row[key]) for key in keys] for row in rows]
-    TextTable(keys[:text], keys[text:], [], cells, title, optional).print()
+    from rich.console import Console
+
+    is_terminal = sys.stdout.isatty()
+    # Names of groups and members can contain [ ] and :word:, which Rich would interpret.
+    console = Console(width=None if is_terminal else _FILE_WIDTH, markup=False, emoji=False)
+    headings, hidden = list(rows[0]), list[str]()
+    names = headings[:1] if text is None else text
+    table = _rich_table(headings, rows, names, title)
+    unlimited = console.options.update(width=10**6)
+    for heading in reversed(optional):
+        if not is_terminal or console.measure(table, options=unlimited).maximum <= console.width:
+            break
+        if heading in headings:
+            headings.remove(heading)
+            hidden.insert(0, heading)
+            table = _rich_table(headings, rows, names, title)
+    console.print(table)
+    if hidden:
+        listed = ", ".join(heading.replace("\n", " ") for heading in hidden)
+        print_note(f"hidden columns: {listed}; a wider terminal or JSON shows them")
 
 
-def print_scalars(records: Sequence[Record]) -> None:
-    """Print records as a table, with columns only for keys with scalar values."""
-    keys = [
-        key
-        for key in dict.fromkeys(key for record in records for key in record)
-        if any(not isinstance(record.get(key), Mapping | list) for record in records)
-    ]
-    print_table([{key: record.get(key) for key in keys} for record in records], text=len(keys))
+def _rich_table(
+    headings: Sequence[str], rows: Sequence[Record], text: Collection[str], title: str | None
+) -> "Table":
+    from rich.table import Table
+
+    table = Table(title=title)
+    for heading in headings:
+        is_text = heading in text
+        table.add_column(
+            heading,
+            justify="left" if is_text else "right",
+            # Names of assignors in the first columns are copied to commands.
+            no_wrap=not is_text or heading == "assignor" == headings[1],
+        )
+    for row in rows:
+        table.add_row(*(cell(row[heading]) for heading in headings))
+    return table
 
 
 def error_record(

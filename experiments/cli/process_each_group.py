@@ -15,7 +15,7 @@ from kassay.experiments.cli.output import (
     error_record,
     json_line,
     print_json,
-    print_scalars,
+    print_table,
 )
 from kassay.experiments.cli.run_control import (
     BAD_INPUT,
@@ -141,11 +141,15 @@ def _print_tables(records: Sequence[Record], layout: TableLayout | None) -> None
         if "caveat" in record:
             print_note(f"group {record['id']!r}: {record['caveat']}")
     records = [reading for record in records for reading in _readings(record)]
-    found = [record for record in records if "error" not in record]
-    if layout is None:
-        print_scalars(records)
-    elif found:
-        layout.table(found).print()
+    if layout is not None:
+        layout.print(record for record in records if "error" not in record)
+        return
+    keys = [
+        key
+        for key in dict.fromkeys(key for record in records for key in record)
+        if any(not isinstance(record.get(key), Mapping | list) for record in records)
+    ]
+    print_table([{key: record.get(key) for key in keys} for record in records], text=keys)
 
 
 def _readings(record: Record) -> Iterator[Record]:

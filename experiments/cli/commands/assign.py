@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from kassay.experiments.cli.assignor_options import CustomAssignors, assignor_option
 from kassay.experiments.cli.kind_results import assigned_documents, consumer_groups
-from kassay.experiments.cli.output import Format, Record, TableLayout, TableOptions, format_option
+from kassay.experiments.cli.output import Format, Record, TableLayout, format_option
 from kassay.experiments.cli.process_each_group import (
     GroupResult,
     process_each_group,
@@ -23,7 +23,7 @@ from kassay.reference.model.group import Group
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AssignOptions(TableOptions):
+class AssignOptions:
     """Command-line options of ``kassay assign``."""
 
     assignor: str | None = assignor_option(of_each_kind=True)

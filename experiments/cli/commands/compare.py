@@ -12,7 +12,7 @@ from kassay.experiments.cli.assignor_options import (
 )
 from kassay.experiments.cli.commands.compare_libraries import LibraryOptions, compare_libraries
 from kassay.experiments.cli.kind_results import compared_documents, consumer_groups
-from kassay.experiments.cli.output import Format, Record, TableLayout, TableOptions, format_option
+from kassay.experiments.cli.output import Format, Record, TableLayout, format_option
 from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
 from kassay.experiments.cli.run_control import PROGRESS
 from kassay.experiments.cli.search_options import LimitOptions, ObjectiveOptions
@@ -32,7 +32,7 @@ from kassay.solver.solution import Status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompareOptions(TableOptions):
+class CompareOptions:
     """Command-line options of ``kassay compare``."""
 
     assignor: list[str] | None = assignors_option(is_checked=False)

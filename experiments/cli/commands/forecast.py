@@ -13,7 +13,6 @@ from kassay.experiments.cli.output import (
     Format,
     Record,
     TableLayout,
-    TableOptions,
     format_option,
 )
 from kassay.experiments.cli.planning_options import downtime_option, pause_option
@@ -40,7 +39,7 @@ _BROKER_ASSIGNORS = [
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ForecastOptions(TableOptions):
+class ForecastOptions:
     """Command-line options of ``kassay forecast``."""
 
     assignor: list[str] | None = option(
@@ -149,7 +148,7 @@ def forecast(options: ForecastOptions, planned: EventOptions, source: SelectedGr
         first=("configuration",),
         numbers=(
             *("at\nonce", "rolling\nrestarts", "change", "moves", "unowned\ns"),
-            *("later\nrestart", "moves", "unowned\ns", "max\nload"),
+            *("later\nrestart", "later\nmoves", "later\nunowned s", "max\nload"),
         ),
         rows=_rows,
     )

@@ -16,7 +16,6 @@ from kassay.experiments.cli.assignor_options import (
 from kassay.experiments.cli.kind_results import RandomDocuments, hunt_other_kinds
 from kassay.experiments.cli.option_groups import known_names, option
 from kassay.experiments.cli.output import (
-    TableOptions,
     directory_option,
     json_line,
     print_table,
@@ -62,7 +61,7 @@ _PRINTED = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HuntOptions(TableOptions):
+class HuntOptions:
     """Command-line options of ``kassay hunt``."""
 
     output: Path = directory_option()

@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from kassay.experiments.cli.option_groups import argument
-from kassay.experiments.cli.output import Format, TableOptions, format_option, print_records
+from kassay.experiments.cli.output import Format, format_option, print_records
 from kassay.experiments.cli.run_control import print_note
 from kassay.experiments.implementations import library_catalogue
 from kassay.experiments.implementations.installation import (
@@ -20,7 +20,7 @@ from kassay.experiments.implementations.library_catalogue import Library, parse_
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LibrariesOptions(TableOptions):
+class LibrariesOptions:
     """Command-line options of ``kassay libraries``."""
 
     arguments: list[str] | None = argument(
@@ -51,7 +51,8 @@ def libraries(options: LibrariesOptions) -> None:
     records = [_record(library, installed[library.name]) for library in known.values()]
     if options.output_format is Format.TABLE:
         print_note(f"installed libraries are in {installations()}")
-    print_records(records, options.output_format, rows=list(map(_row, records)), text=6)
+    rows = list(map(_row, records))
+    print_records(records, options.output_format, rows=rows, text=rows[0])
 
 
 def _install(arguments: Sequence[str]) -> None:

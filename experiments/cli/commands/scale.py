@@ -11,7 +11,6 @@ from kassay.experiments.cli.output import (
     Format,
     Record,
     TableLayout,
-    TableOptions,
     error_record,
     format_option,
 )
@@ -27,7 +26,7 @@ from kassay.reference.model.group import Group
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScaleOptions(TableOptions):
+class ScaleOptions:
     """Command-line options of ``kassay scale``."""
 
     maximum_load: int | None = option(

@@ -8,10 +8,9 @@ import typer
 from kassay.experiments.cli.option_groups import REQUIRED, argument, option
 from kassay.experiments.cli.output import (
     Format,
-    TableOptions,
+    plot_option,
     print_records,
     print_table,
-    timeline_option,
 )
 from kassay.experiments.implementations.library_catalogue import parse_library_version
 from kassay.experiments.simulation.mixed_libraries import with_library_shares
@@ -58,7 +57,7 @@ def _parse_shares(texts: list[str]) -> dict[str, int]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SimulateOptions(TableOptions):
+class SimulateOptions:
     """Command-line options of ``kassay simulate``."""
 
     scripts: list[str] = argument(
@@ -90,7 +89,9 @@ class SimulateOptions(TableOptions):
         "--format",
         show_default="a text timeline",
     )
-    plot: Path | None = timeline_option()
+    plot: Path | None = plot_option(
+        "Draw the timeline to this .svg or .png file; requires one script and one policy."
+    )
 
 
 def simulate(options: SimulateOptions) -> None:
@@ -121,7 +122,7 @@ def simulate(options: SimulateOptions) -> None:
         else:
             _print(result, options.output_format)
     if costs:
-        print_table([_row(cost) for cost in costs], text=2)
+        print_table([_row(cost) for cost in costs], text=("script", "policy"))
 
 
 def _print(result: SimulationResult, output_format: Format | None) -> None:

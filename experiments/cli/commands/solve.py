@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kassay.experiments.cli.option_groups import option
-from kassay.experiments.cli.output import Format, Record, TableLayout, TableOptions, format_option
+from kassay.experiments.cli.output import Format, Record, TableLayout, format_option
 from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
 from kassay.experiments.cli.run_control import STOP
 from kassay.experiments.cli.search_options import ObjectiveOptions, SearchOptions
@@ -23,7 +23,7 @@ from kassay.solver.solve import solve as solve_group
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SolveOptions(TableOptions):
+class SolveOptions:
     """Command-line options of ``kassay solve``."""
 
     method: Method = option(

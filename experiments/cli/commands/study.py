@@ -15,7 +15,7 @@ from kassay.experiments.cli.assignor_options import (
     known_assignor,
 )
 from kassay.experiments.cli.option_groups import argument, known_names, option
-from kassay.experiments.cli.output import TableOptions, location_option, print_table
+from kassay.experiments.cli.output import location_option, print_table
 from kassay.experiments.cli.run_control import BAD_INPUT, note_on_interrupt
 from kassay.experiments.cli.search_options import LimitOptions
 from kassay.experiments.cli.source_options import read_group_documents
@@ -68,7 +68,7 @@ class StudiedGroups(LimitOptions):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StudyOptions(TableOptions):
+class StudyOptions:
     """Command-line options of ``kassay study``."""
 
     config: Path | None = argument(

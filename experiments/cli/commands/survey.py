@@ -13,7 +13,6 @@ import typer
 from kassay.experiments.cli.option_groups import argument, option
 from kassay.experiments.cli.output import (
     Format,
-    TableOptions,
     directory_option,
     error_record,
     json_line,
@@ -76,7 +75,7 @@ _PLAN_WORK = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SurveyOptions(TableOptions):
+class SurveyOptions:
     """Command-line options of ``kassay survey``."""
 
     source: Path | None = argument(
@@ -340,7 +339,8 @@ def _print_table(result: Survey) -> None:
     rows = [_row(rank, group) for rank, group in enumerate(result.groups, 1)]
     if all(row["unnecessary"] is None for row in rows):
         rows = [{name: row[name] for name in row if name != "unnecessary"} for row in rows]
-    print_table(rows, text=2, optional=("rank", "spread", "idle", "members", "partitions"))
+    optional = ("members", "partitions", "rank", "spread", "idle", "unnecessary", "hot")
+    print_table(rows, text=("group", "state"), optional=optional)
     for group in result.groups:
         if group.remarks:
             typer.echo(f"* {without_control_characters(group.id or 'no id')}: {group.remarks}")

@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from kassay.experiments.cli.option_groups import argument, option, parse_share
-from kassay.experiments.cli.output import Format, Record, TableOptions, format_option, print_records
+from kassay.experiments.cli.output import Format, Record, format_option, print_records
 from kassay.experiments.cli.run_control import (
     NOT_REACHED,
     STOP,
@@ -40,7 +40,7 @@ from kassay.solver.trajectory.trajectory import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrajectoryOptions(TableOptions):
+class TrajectoryOptions:
     """Command-line options of ``kassay trajectory``."""
 
     imbalance: Measure | None = option(

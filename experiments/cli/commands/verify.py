@@ -6,7 +6,7 @@ from pathlib import Path
 import typer
 
 from kassay.experiments.cli.option_groups import REQUIRED, option
-from kassay.experiments.cli.output import Format, TableOptions, format_option
+from kassay.experiments.cli.output import Format, format_option
 from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
 from kassay.experiments.cli.search_options import ObjectiveOptions
 from kassay.experiments.cli.source_options import GroupSource
@@ -17,7 +17,7 @@ from kassay.reference.model.group import Group
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VerifyOptions(TableOptions):
+class VerifyOptions:
     """Command-line options of ``kassay verify``."""
 
     assignment: Path = option(

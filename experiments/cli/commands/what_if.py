@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 
 import typer
@@ -17,10 +18,8 @@ from kassay.experiments.cli.output import (
     Format,
     Record,
     TableLayout,
-    TableOptions,
     error_record,
     format_option,
-    numbered,
     plot_option,
 )
 from kassay.experiments.cli.planning_options import (
@@ -54,7 +53,7 @@ from kassay.solver.solution import LevelValue, Status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WhatIfOptions(TableOptions):
+class WhatIfOptions:
     """Command-line options of ``kassay what-if``."""
 
     members: str | None = option(
@@ -77,7 +76,10 @@ class WhatIfOptions(TableOptions):
     downtime: float = downtime_option()
     pause: float = pause_option()
     assignor: str | None = assignor_option()
-    plot: Path | None = plot_option()
+    plot: Path | None = plot_option(
+        "Write a plot to this .svg or .png file. With several groups, the second plot is written "
+        "to NAME-2.svg, the third to NAME-3.svg, and so on."
+    )
     output_format: Format = format_option(Format.JSONL)
 
     def specification(self, added: AddedMembers, weights: Path | None) -> ScenarioSpec:
@@ -134,7 +136,7 @@ def what_if(
     if options.settings:
         raise typer.BadParameter("--set requires documents of Kafka Streams or Kafka Connect")
     alternatives = options.specification(added, table).alternatives()
-    files = numbered(options.plot)
+    plots = count(1)
     printed: set[str] = set()
 
     def process(group: Group) -> GroupResult:
@@ -155,7 +157,9 @@ def what_if(
             progress=PROGRESS,
         )
         if options.plot is not None:
-            _plot(results, next(files), group.id)
+            number, file = next(plots), options.plot
+            numbered = file if number == 1 else file.with_stem(f"{file.stem}-{number}")
+            _plot(results, numbered, group.id)
         # A group with assumed subscriptions is processed twice.
         for note in _notes(group, results, options):
             if note not in printed:

@@ -40,6 +40,6 @@ def test_a_narrow_terminal_shows_the_important_columns(kassay, write_groups, ter
     assert max(map(len, lines)) <= 80
     assert "moves" in done.out
     assert "maximum" in done.out
-    assert "consumers-o…gion-north" in done.out
+    assert "consumers-of-checkout" in done.out
     (note,) = [line for line in done.err.splitlines() if "hidden columns" in line]
-    assert note.endswith("show them with --wide")
+    assert note.endswith("a wider terminal or JSON shows them")
