@@ -1,7 +1,7 @@
 """Searches for fewer moves of a weighted group within the maximum loads."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,21 +28,10 @@ _MIN_PARTITIONS = 60
 _MANY_CHOICES = 3_000
 """Number of partitions times members from which CP-SAT, which runs later, improves little."""
 _INITIAL_SHARE = 0.6
-"""Share of the time left for the first placement."""
-
-
-class _Shares(NamedTuple):
-    """Shares of the time left, in the order of the phases."""
-
-    improvement: float  # first improvement of the placement
-    before_cpsat: float  # bound and second improvement
-    bound: float  # share of ``before_cpsat``
-
-
-_FEW_CHOICES_SHARES = _Shares(improvement=0.25, before_cpsat=0.5, bound=0.85)
-_TIGHT_SHARES = _Shares(improvement=0.5, before_cpsat=0.95, bound=0.85)
-# With free capacity, the bound is easy to prove, and the second improvement finds more.
-_LOOSE_SHARES = _Shares(improvement=0.2, before_cpsat=0.95, bound=0.6)
+"""Share of the work left for the first placement."""
+_IMPROVEMENT_SHARE, _SHARE_BEFORE_CPSAT, _BOUND_SHARE = 0.3, 0.95, 0.7
+"""Shares of the work left for the first improvement of the placement, for the bound and the second
+improvement together, and for the bound."""
 
 
 def _is_makespan(level: Level) -> bool:
@@ -57,7 +46,7 @@ def add_few_moves(pool: IncumbentPool, budget: SearchBudget) -> None:
         or not problem.group.is_weighted
         or not problem.group.has_equal_speeds
         or not (problem.owner != NO_OWNER).any()
-        or not all(isinstance(rule, MaxMoves) for rule in pool.constraints)
+        or not all(isinstance(rule, MaxMoves | Capacity) for rule in pool.constraints)
         or problem.has_big_loads
     ):
         return
@@ -100,13 +89,11 @@ class MovementSearch:
         permitted = max_loads(self.pool, self.pool.limits())
         proven = 0
         if permitted is not None and self._is_applicable():
-            is_plain = all(isinstance(rule, MaxMoves) for rule in self.pool.constraints)
-            if is_plain and all(_is_makespan(finished) for finished, _ in self.pool.limits()):
+            has_one_limit = min(permitted) == max(permitted)
+            if has_one_limit and all(_is_makespan(finished) for finished, _ in self.pool.limits()):
                 proven = self._search_and_bound(permitted, bound)
             elif self.budget.has_work:
-                shares = self._shares(is_tight=True)
-                within = self.budget.part(shares.before_cpsat * shares.bound)
-                proven = self._bound_moves(permitted, within)
+                proven = self._bound_moves(permitted, self.budget.part(_BOUND_SHARE))
         return ProvenBound(proven, Origin.EXCHANGE)
 
     def _search_and_bound(self, permitted: list[int], bound: int) -> int:
@@ -116,16 +103,15 @@ class MovementSearch:
         problem, pool = self.pool.problem, self.pool
         costs, rng = movement_costs(problem, self.level), np.random.default_rng(self.budget.seed)
         search = FewMovesSearch(problem, min(permitted), costs, rng, self.budget)
-        shares = self._shares(is_tight=search.is_tight)
         start = self._initial_placement(search)
         if not self.budget.has_work:
             return 0
         self._record(search.cost(start), bound)
-        self._improve(search, start, bound, self.budget.part(shares.improvement))
-        rest = self.budget.part(shares.before_cpsat)
+        self._improve(search, start, bound, self.budget.part(_IMPROVEMENT_SHARE))
+        rest = self.budget.part(_SHARE_BEFORE_CPSAT if self._has_many_choices else _BOUND_SHARE)
         if not rest.has_work:
             return 0
-        proven = self._bound_moves(permitted, rest.part(shares.bound))
+        proven = self._bound_moves(permitted, rest.part(_BOUND_SHARE))
         bound = max(bound, proven)
         self._record(pool.value(self.level), bound)
         if self._has_many_choices:
@@ -171,11 +157,6 @@ class MovementSearch:
     def _has_many_choices(self) -> bool:
         problem = self.pool.problem
         return problem.partition_count * problem.member_count >= _MANY_CHOICES
-
-    def _shares(self, *, is_tight: bool) -> _Shares:
-        if not self._has_many_choices:
-            return _FEW_CHOICES_SHARES
-        return _TIGHT_SHARES if is_tight else _LOOSE_SHARES
 
     def _is_applicable(self) -> bool:
         """Return whether the searches accept the constraints, the size and the weights."""

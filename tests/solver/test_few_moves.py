@@ -5,12 +5,11 @@ import random
 import numpy as np
 import pytest
 
-from benchmarks.few_moves.instances import instance
 from benchmarks.weighted_groups import dealt_in_turn, weighted_group
 from kassay.reference import Group
 from kassay.reference.model.assignment import Assignment
 from kassay.solver import Imbalance, Movement, Tolerance, solve
-from kassay.solver.bounds.counting import makespan_bound, overload_moves_bound
+from kassay.solver.bounds.counting import overload_moves_bound
 from kassay.solver.evaluation import level_value
 from kassay.solver.initial_solutions import keep_owned, longest_processing_time
 from kassay.solver.limits import SearchBudget, SearchLimits
@@ -18,7 +17,6 @@ from kassay.solver.problem import build_problem
 from kassay.solver.weighted.bounds.movement_bound import exchange_bound, price_and_branch
 from kassay.solver.weighted.search.exchange_beam import ExchangeBeam
 from kassay.solver.weighted.search.few_moves import FewMovesSearch
-from kassay.solver.weighted.search.overload_annealing import OverloadAnnealing
 from tests import brute_force
 from tests.solver.random_cases import limited_problems, weighted_problems
 from tests.tiers import short_and_long
@@ -110,26 +108,6 @@ def test_equal_work_gives_the_same_assignment_again(work):
     assert first.movement.bound > 0
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("seed", "partitions", "members", "most"),
-    [(1, 300, 20, 40), (2, 300, 20, 44), (1, 600, 30, 60)],
-)
-def test_the_exact_maximum_load_needs_few_moves(seed, partitions, members, most):
-    group = dealt_in_turn(seed, partitions, members)
-    solution = solve(group, limits=SearchLimits(work=60))
-    assert solution.imbalance.gap == 0
-    assert solution.movement.value <= most
-    assert 2 * solution.movement.bound >= solution.movement.value
-    work, values, bounds = zip(
-        *((point.work, point.value, point.bound) for point in solution.progress), strict=True
-    )
-    assert list(work) == sorted(work)
-    assert list(values) == sorted(values, reverse=True)
-    assert list(bounds) == sorted(bounds)
-    assert (values[-1], bounds[-1]) == (solution.movement.value, solution.movement.bound)
-
-
 def test_the_first_solution_keeps_most_owned_partitions():
     group = dealt_in_turn(1, 1000, 50)
     solution = solve(group, limits=SearchLimits(time=0))
@@ -161,21 +139,16 @@ def test_more_search_never_gives_more_moves(members):
 
 
 @pytest.mark.parametrize("number", short_and_long(40, 120))
-@pytest.mark.parametrize("method", [ExchangeBeam, OverloadAnnealing])
-def test_each_method_finds_only_valid_placements_that_are_cheap_enough(method, number):
+def test_exchanges_find_only_valid_placements_that_are_cheap_enough(number):
     rng = random.Random(17)
     found = optimal = 0
     for group, problem in weighted_problems(rng, number):
         least, moves = brute_force.optimum(group, "makespan")
         costs = np.ones(problem.partition_count, dtype=np.int64)
-        start = keep_owned(problem)
-        if method is ExchangeBeam:
-            members = list(range(problem.member_count))
-            beam = ExchangeBeam(problem, costs, least, members, start, np.random.default_rng(0))
-            placement = beam.search(10, problem.partition_count, lambda: True)
-        else:
-            annealing = OverloadAnnealing(problem, costs, least, seed=0)
-            placement = annealing.run(start, problem.partition_count + 1)
+        members = list(range(problem.member_count))
+        start, draws = keep_owned(problem), np.random.default_rng(0)
+        beam = ExchangeBeam(problem, costs, least, members, start, draws)
+        placement = beam.search(10, problem.partition_count, lambda: True)
         if placement is None:
             continue
         found += 1
@@ -185,28 +158,4 @@ def test_each_method_finds_only_valid_placements_that_are_cheap_enough(method, n
         assert value >= moves
         optimal += value == moves
     assert found > number // 2
-    assert method is OverloadAnnealing or optimal > number // 3
-
-
-def test_the_annealing_changes_nothing_if_no_time_is_left():
-    problem = build_problem(crowded(3, 60, 6))
-    costs = np.ones(problem.partition_count, dtype=np.int64)
-    start = keep_owned(problem)
-    annealing = OverloadAnnealing(problem, costs, makespan_bound(problem), seed=0)
-    assert annealing.run(start, 40, has_time=lambda: False) is None
-    assert annealing.member == start.tolist()
-
-
-@pytest.mark.long
-def test_one_run_of_annealing_saves_many_moves_if_the_bound_is_far():
-    one = instance("two-speed/mixed/in-turn/1%/300/15/1")
-    problem = build_problem(one.group)
-    costs = np.ones(problem.partition_count, dtype=np.int64)
-    search = FewMovesSearch(problem, one.max_load, costs, np.random.default_rng(0))
-    start = search.initial_solution(keep_owned(problem))
-    cost = search.cost(start)
-    bound = overload_moves_bound(problem, Movement(), [one.max_load] * problem.member_count)
-    annealing = OverloadAnnealing(problem, costs, one.max_load, seed=0)
-    runs = (annealing.run(start, cost, bound) for _ in range(60))
-    found = next(placement for placement in runs if placement is not None)
-    assert search.cost(found) <= cost - 5
+    assert optimal > number // 3

@@ -1,9 +1,13 @@
-"""Minimise moves under a load limit: large neighbourhood search and annealing."""
+"""Few moves within a maximum load: greedy removal of overloads, and a search of neighbourhoods.
+
+Two methods assign the partitions of some members again, at lower cost: a beam search of exchanges,
+which is best if almost no capacity remains free, and CP-SAT, which is best otherwise.
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from enum import Enum, auto
 from math import inf
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,31 +16,30 @@ from kassay.solver.evaluation import moves_cost
 from kassay.solver.limits import SearchBudget
 from kassay.solver.problem import Ints, Placement, Problem
 from kassay.solver.weighted.search.exchange_beam import ExchangeBeam
-from kassay.solver.weighted.search.overload_annealing import OverloadAnnealing
 
-_ANNEALING_WORK = 0.01  # of one step of the annealing
+if TYPE_CHECKING:
+    from kassay.solver.cpsat.model import Expression
+
+_TIGHT = 0.05
+"""Free capacity per member, as a share of the mean weight, up to which exchanges are best. They
+need 26 moves instead of 71, and 18 instead of 45, at the exact maximum load of two groups."""
+_EXCHANGES, _CPSAT = 0, 1
+_TIGHT_TURNS, _LOOSE_TURNS = (8, 1), (1, 40)
+"""Numbers of turns of exchanges and CP-SAT, in proportion."""
+_BEAM_WIDTH, _MAX_BEAM_MEMBERS = 4, 60
+"""Width of the beam search, and maximum number of members."""
+_LINKED = 0.9
+"""Probability that the next members of exchanges exchange a partition with a chosen one."""
 _MEMBERS = 5
-_MAX_DRAWS = 40  # random moves that choose the members; there may be fewer members
+"""Maximum number of members of a search of CP-SAT."""
+_MAX_DRAWS = 40
+"""Maximum number of random moves that choose the members; there may be fewer members."""
 _MAX_PARTITIONS = 260
-_ENOUGH = 0.05  # probability that no further moves are drawn
-_BEAM_WIDTH = 4
-_MAX_BEAM_MEMBERS = 60
-_LINKED = 0.9  # probability that the next members exchange a partition with a chosen one
-
-
-class _Method(Enum):
-    """Method of the search that improves a part of a placement."""
-
-    EXCHANGE = auto()
-    ANNEALING = auto()
-    CP_SAT = auto()
-
-
-_TIGHT = 0.05  # free capacity per member, as a share of the mean weight
-# Numbers of runs per method, in proportion. Exchanges are best if almost no capacity remains free.
-# CP-SAT is best otherwise, but it accepts at most _MAX_PARTITIONS.
-_TIGHT_SHARES = {_Method.EXCHANGE: 8, _Method.ANNEALING: 1, _Method.CP_SAT: 1}
-_LOOSE_SHARES = {_Method.EXCHANGE: 1, _Method.ANNEALING: 4, _Method.CP_SAT: 40}
+"""Maximum number of partitions of a search of CP-SAT."""
+_ENOUGH = 0.05
+"""Probability that no further moves are drawn."""
+_WORK, _WORK_OF_MODEL = 0.5, 0.01
+"""Maximum work of one search of CP-SAT, and work to build its model."""
 
 
 @dataclass
@@ -51,80 +54,62 @@ class FewMovesSearch:
     found: list[tuple[float, int]] = field(init=False, default_factory=list)
     """Work spent until each improvement, and its cost."""
 
-    def __post_init__(self) -> None:
-        seed = int(self.rng.integers(2**31))
-        self.annealing = OverloadAnnealing(self.problem, self.costs, self.max_load, seed)
-        slack = self.max_load * self.problem.member_count - self.problem.total
-        mean = float(self.problem.weight.mean())
-        self.is_tight = slack < _TIGHT * mean * self.problem.member_count
-        self.shares = _TIGHT_SHARES if self.is_tight else _LOOSE_SHARES
-        self.turns = dict.fromkeys(_Method, 0)
-        self.gains = dict.fromkeys(_Method, 0)
-
     def initial_solution(
         self, start: Placement, may_continue: Callable[[], bool] = lambda: True
     ) -> Placement | None:
         """Find a first placement within the maximum load; return None on failure."""
         removal = _OverloadRemoval(self.problem, self.max_load, start.copy())
-        placement = removal.placement if removal.run(may_continue) else None
-        if placement is None and self.problem.member_count <= _MAX_BEAM_MEMBERS:
-            members = self._by_load(start, range(self.problem.member_count))
-            beam = self._beam(start, members)
-            max_cost = self.problem.partition_count * int(self.costs.max(initial=0))
-            placement = beam.search(1, max_cost, may_continue)
-        return placement
+        if removal.run(may_continue):
+            return removal.placement
+        if self.problem.member_count > _MAX_BEAM_MEMBERS:
+            return None
+        members = self._by_load(start, range(self.problem.member_count))
+        max_cost = self.problem.partition_count * int(self.costs.max(initial=0))
+        return self._beam(start, members).search(1, max_cost, may_continue)
 
     def improve(
         self, placement: Placement, bound: int, may_continue: Callable[[], bool]
     ) -> Placement:
-        """Improve a placement until its movement cost reaches a bound or time is up.
+        """Improve a placement until its movement cost reaches a bound or the work is done.
 
-        A method with fewer improvements per run runs less often.
+        A method with fewer improvements per turn has fewer turns.
         """
         best, cost = placement, self.cost(placement)
+        slack = self.max_load * self.problem.member_count - self.problem.total
+        is_tight = slack < _TIGHT * self.problem.total / len(placement) * self.problem.member_count
+        shares = _TIGHT_TURNS if is_tight else _LOOSE_TURNS
+        turns, gains = [0, 0], [0, 0]
         while cost > bound and may_continue():
-            method = min(self.turns, key=self._rank)
-            self.turns[method] += 1
-            following = self._improved(method, best, bound, may_continue)
+            method = min(
+                (_EXCHANGES, _CPSAT),
+                key=lambda at: (1 + turns[at]) / (shares[at] * (1 + gains[at])),
+            )
+            turns[method] += 1
+            if method == _EXCHANGES:
+                following = self._exchanged(best, may_continue)
+            else:
+                following = self._reassigned(best)
             if following is None or (reached := self.cost(following)) > cost:
                 continue
             if reached < cost:
-                self.gains[method] += 1
+                gains[method] += 1
                 self.found.append((self.budget.counter.spent, reached))
             best, cost = following, reached
         return best
 
-    def _rank(self, method: _Method) -> float:
-        return (1 + self.turns[method]) / (self.shares[method] * (1 + self.gains[method]))
+    def cost(self, placement: Placement) -> int:
+        """Return the cost of all moves of a placement."""
+        return moves_cost(self.problem, self.costs, placement)
 
-    def _improved(
-        self, method: "_Method", placement: Placement, bound: int, may_continue: Callable[[], bool]
+    def _exchanged(
+        self, placement: Placement, may_continue: Callable[[], bool]
     ) -> Placement | None:
-        if method is _Method.ANNEALING:
-            may_continue = self.budget.counted(_ANNEALING_WORK)
-            return self.annealing.run(placement, self.cost(placement), bound, may_continue)
-        if method is _Method.EXCHANGE:
-            members = self._by_load(placement, self._linked_members(placement))
-            among_members = np.isin(placement, members) & np.isin(self.problem.owner, members)
-            inside = np.where(among_members, placement, self.problem.owner)
-            beam = self._beam(placement, members)
-            return beam.search(_BEAM_WIDTH, self.cost(inside), may_continue)
-        members = self._choose_members(placement)
-        if np.count_nonzero(np.isin(placement, members)) > _MAX_PARTITIONS or len(members) < 2:
-            return None
-        # Imported here: loading OR-Tools takes longer than the search in a small group.
-        from kassay.solver.weighted.search.cpsat_reassignment import reassign  # noqa: PLC0415
-
-        seed = int(self.rng.integers(2**31))
-        return reassign(
-            self.problem,
-            self.costs,
-            self.max_load,
-            placement,
-            members=members,
-            seed=seed,
-            budget=self.budget,
-        )
+        """Exchange partitions of some members by a beam search; return None if it fails."""
+        members = self._by_load(placement, self._linked_members(placement))
+        among_members = np.isin(placement, members) & np.isin(self.problem.owner, members)
+        inside = np.where(among_members, placement, self.problem.owner)
+        beam = self._beam(placement, members)
+        return beam.search(_BEAM_WIDTH, self.cost(inside), may_continue)
 
     def _beam(self, placement: Placement, members: list[int]) -> ExchangeBeam:
         return ExchangeBeam(self.problem, self.costs, self.max_load, members, placement, self.rng)
@@ -151,20 +136,6 @@ class FewMovesSearch:
                 chosen[int(self.rng.integers(width))] = None
         return list(chosen)
 
-    def _linked(self, placement: Placement, moved: Ints, chosen: Iterable[int]) -> Ints:
-        """Return the moved partitions with exactly one of owner and receiver in a set."""
-        near = np.array(list(chosen))
-        return moved[np.isin(self.problem.owner[moved], near) ^ np.isin(placement[moved], near)]
-
-    def _add_both_members(self, placement: Placement, moved: Ints, chosen: dict[int, None]) -> None:
-        """Add the owner and the receiver of a random move to the chosen members."""
-        partition = int(self.rng.choice(moved))
-        chosen[int(self.problem.owner[partition])] = chosen[int(placement[partition])] = None
-
-    def cost(self, placement: Placement) -> int:
-        """Return the cost of all moves of a placement."""
-        return moves_cost(self.problem, self.costs, placement)
-
     def _choose_members(self, placement: Placement) -> list[int]:
         """Choose the next neighbourhood: owners and receivers of moves, and a random member."""
         owner = self.problem.owner
@@ -182,6 +153,62 @@ class FewMovesSearch:
                 break
         chosen[int(self.rng.integers(self.problem.member_count))] = None
         return list(chosen)
+
+    def _linked(self, placement: Placement, moved: Ints, chosen: Iterable[int]) -> Ints:
+        """Return the moved partitions with exactly one of owner and receiver in a set."""
+        near = np.array(list(chosen))
+        return moved[np.isin(self.problem.owner[moved], near) ^ np.isin(placement[moved], near)]
+
+    def _add_both_members(self, placement: Placement, moved: Ints, chosen: dict[int, None]) -> None:
+        """Add the owner and the receiver of a random move to the chosen members."""
+        partition = int(self.rng.choice(moved))
+        chosen[int(self.problem.owner[partition])] = chosen[int(placement[partition])] = None
+
+    def _reassigned(self, placement: Placement) -> Placement | None:
+        """Reassign the partitions of some members with CP-SAT, at minimum cost of moves.
+
+        Return None if they are too many or too few, or if the search fails.
+        """
+        members = self._choose_members(placement)
+        if np.count_nonzero(np.isin(placement, members)) > _MAX_PARTITIONS or len(members) < 2:
+            return None
+        # Loading OR-Tools takes longer than all other searches of a small group.
+        from ortools.sat.python import cp_model  # noqa: PLC0415
+
+        from kassay.solver.cpsat.model import run_cpsat, weighted_sum  # noqa: PLC0415
+        from kassay.solver.cpsat.model_ranges import load_scale  # noqa: PLC0415
+
+        problem, scale = self.problem, load_scale(self.problem)
+        model = cp_model.CpModel()
+        loads: dict[int, list[tuple[Expression, int]]] = {at: [] for at in members}
+        cost: list[tuple[Expression, int]] = []
+        choice: dict[tuple[int, int], cp_model.IntVar] = {}
+        for partition in np.flatnonzero(np.isin(placement, members)).tolist():
+            owner = int(problem.owner[partition])
+            # Weights rounded up keep the maximum load.
+            weight = scale.quotient(int(problem.weight[partition]), rounds_up=True)
+            allowed = problem.may_consume[problem.consumer_set[partition]]
+            consumers = [at for at in members if allowed[at]]
+            for at in consumers:
+                choice[partition, at] = variable = model.new_bool_var("")
+                model.add_hint(variable, int(placement[partition] == at))
+                loads[at].append((variable, weight))
+                if owner in members and at != owner:
+                    cost.append((variable, int(self.costs[partition])))
+            model.add_exactly_one(choice[partition, at] for at in consumers)
+        most = scale.quotient(self.max_load)
+        for terms in loads.values():
+            model.add_linear_constraint(weighted_sum(terms), 0, most)
+        model.minimize(weighted_sum(cost))
+        self.budget.spend(_WORK_OF_MODEL)
+        solver, status = run_cpsat(model, self.budget.until(_WORK))
+        if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            return None
+        reassigned = placement.copy()
+        for (partition, at), variable in choice.items():
+            if solver.value(variable):
+                reassigned[partition] = at
+        return reassigned
 
 
 @dataclass
