@@ -16,7 +16,7 @@ from kassay.solver.constraints import Constraint, check_constraints, group_const
 from kassay.solver.evaluation import binding_constraints, check_levels, level_value, violated
 from kassay.solver.flow.level_flows import solve_levels_by_flow
 from kassay.solver.flow.optimal_flow import flow_work, solve_flow
-from kassay.solver.lexicographic.relaxations import RelaxableSearch
+from kassay.solver.incumbent_pool import FlowLevels
 from kassay.solver.lexicographic.solve_levels import (
     LexicographicResult,
     RelaxedStart,
@@ -236,6 +236,8 @@ def _by_enumeration(request: _Request) -> LexicographicResult | None:
     return enumerate_levels(request.problem, request.levels, request.rules)
 
 
+_MIN_WORK = 0.1
+"""Least work of a search that adds a constraint."""
 _MERGED_SHARE, _MERGED_SHARE_WITH_EQUAL_OWNERS = 0.5, 0.9
 """Shares of the time left for the group in which colocated partitions are one partition."""
 
@@ -265,7 +267,6 @@ def _merged_starts(request: _Request) -> tuple[RelaxedStart, ...]:
         RelaxedStart(
             tuple(map(merged.original_placement, result.placements(merged.problem))),
             tuple(zip(bounds, origins, strict=False)),
-            rules=frozenset(request.rules),
             method=result.method if len(bounds) == len(request.levels) else None,
         ),
     )
@@ -283,28 +284,54 @@ def _origin_without_check(origin: Origin) -> Origin:
 
 def _by_flows(request: _Request) -> LexicographicResult:
     """Solve one level after the other, with placements and bounds of flows."""
-    problem, levels, rules = request.problem, request.levels, request.rules
-    return solve_levels(
-        problem,
-        levels=levels,
-        constraints=rules,
-        initial_assignment=request.initial_assignment,
-        budget=request.budget,
-        flow=partial(solve_levels_by_flow, problem, levels, rules, request.may_start_flow),
-        starts=_merged_starts(request),
-    )
-
-
-def _by_search(request: _Request) -> LexicographicResult:
-    """Solve one level after the other; start from answers with fewer constraints or levels."""
-    return RelaxableSearch(
+    flow = partial(
+        solve_levels_by_flow,
         request.problem,
         request.levels,
         request.rules,
-        request.initial_assignment,
-        request.budget,
-        known=_merged_starts(request),
-    ).run()
+        request.may_start_flow,
+    )
+    return _by_levels(request, _merged_starts(request), flow)
+
+
+def _by_search(request: _Request) -> LexicographicResult:
+    """Solve one level after the other.
+
+    If no placement is found, add the constraints that the answer without them violates, one by
+    one: repairs meet one more constraint more easily than all of them together.
+    """
+    starts = _merged_starts(request)
+    found = _by_levels(request, starts)
+    if found.placement is not None or found.conflict or not request.rules:
+        return found
+    # The bounds of these starts are valid only with all constraints.
+    starts = tuple(replace(one, bounds=()) for one in starts)
+    rules: tuple[Constraint, ...] = ()
+    while True:
+        budget = request.budget.for_first_result(_MIN_WORK)
+        found = _by_levels(replace(request, rules=rules, budget=budget), starts)
+        placements = found.placements(request.problem)
+        violations = (violated(request.problem, request.rules, one) for one in placements)
+        broken = next((rule for each in violations for rule in each), None)
+        if broken is None:
+            return found
+        rules, starts = (*rules, broken), (RelaxedStart(placements, ()),)
+
+
+def _by_levels(
+    request: _Request,
+    starts: Sequence[RelaxedStart],
+    flow: Callable[[], FlowLevels] | None = None,
+) -> LexicographicResult:
+    return solve_levels(
+        request.problem,
+        levels=request.levels,
+        constraints=request.rules,
+        initial_assignment=request.initial_assignment,
+        budget=request.budget,
+        flow=flow,
+        starts=starts,
+    )
 
 
 class _Row(NamedTuple):

@@ -27,7 +27,6 @@ from kassay.solver.initial_solutions import (
     place_within,
     within_racks,
 )
-from kassay.solver.lexicographic.fewest_moves import FewestMoves
 from kassay.solver.lexicographic.level_solver import LevelSolver
 from kassay.solver.lexicographic.movement_search import add_few_moves
 from kassay.solver.lexicographic.overload_searches import add_any_repaired, add_repaired
@@ -66,7 +65,6 @@ class LexicographicResult:
     conflict_origin: Origin = Origin.CP_SAT
     progress: tuple[ProgressPoint, ...] = ()
     method: UsedMethod = UsedMethod.CP_SAT
-    moves_searches: tuple[FewestMoves, ...] = ()
 
     def placements(self, problem: Problem) -> tuple[Placement, ...]:
         """Return the answer, and placements that are better on a level with a tolerance."""
@@ -78,18 +76,15 @@ class LexicographicResult:
 
 @dataclass(frozen=True, slots=True)
 class RelaxedStart:
-    """Answer to the same problem with fewer constraints or levels.
+    """Answer to the same problem with fewer constraints, or with merged partitions.
 
     ``placements`` are the answer and better placements on single levels with a tolerance.
-    ``bounds`` are the bounds that are valid with all of them, per level, with their origins, if
-    all constraints in ``rules`` apply. ``moves_searches`` have bounds on the moves within limits,
-    and their prices. ``method`` is the method that proved bounds on all levels, or None.
+    ``bounds`` are the valid bounds per level, with their origins. ``method`` is the method that
+    proved bounds on all levels, or None.
     """
 
     placements: Sequence[Placement]
     bounds: tuple[tuple[int, Origin], ...]
-    moves_searches: tuple[FewestMoves, ...] = ()
-    rules: frozenset[Constraint] = frozenset()
     method: UsedMethod | None = None
 
 
@@ -142,8 +137,6 @@ def solve_levels(
     add_repaired(pool, budget)
     solver = LevelSolver(pool, flows)
     solver.contributed += [start.method for start in starts if start.method is not None]
-    for start in starts:
-        solver.moves_searches += [replace(one, pool=pool) for one in start.moves_searches]
     for index in range(len(levels)):
         solver.solve_level(index, budget)
     placement = pool.incumbent(levels[-1])
@@ -156,7 +149,6 @@ def solve_levels(
         node_prices=node_prices,
         progress=tuple(solver.progress),
         method=UsedMethod.last(solver.contributed) or _method_without_search(flows, pool),
-        moves_searches=tuple(solver.moves_searches),
     )
 
 

@@ -1,4 +1,4 @@
-"""Constraints that all assignments or the answer meet, and searches with fewer constraints."""
+"""Constraints that all assignments or the answer meet, and constraints that are added in turn."""
 
 from dataclasses import dataclass, replace
 
@@ -8,18 +8,12 @@ import pytest
 from kassay import solver
 from kassay.reference import Assignment, Group, Member, Topic
 from kassay.reference.model.errors import UsageError
-from kassay.reference.model.group_annotations import Client
-from kassay.reference.model.metrics import Measure
 from kassay.solver.certificate.certificate import LevelClaim, Origin, stable_claims
 from kassay.solver.cpsat.partition_classes import symmetry_classes
 from kassay.solver.enumeration.placement_table import list_placements
-from kassay.solver.evaluation import binding_constraints, level_value, violated
-from kassay.solver.lexicographic.relaxations import RelaxableSearch
-from kassay.solver.lexicographic.solve_levels import LexicographicResult, enumerate_levels
-from kassay.solver.limits import SearchBudget, SearchLimits
+from kassay.solver.evaluation import binding_constraints, violated
 from kassay.solver.network.subscription_network import build_network
 from kassay.solver.objective import (
-    HostImbalance,
     Imbalance,
     MembersUsed,
     Movement,
@@ -27,7 +21,6 @@ from kassay.solver.objective import (
     TopicSpread,
 )
 from kassay.solver.problem import build_problem
-from kassay.solver.solve import solve
 from tests.solver.void_additions import (
     LIMITS,
     medium_call,
@@ -116,48 +109,6 @@ def test_constraints_are_added_one_by_one_if_no_answer_meets_all_of_them_at_once
     assert not any(violated(problem, added.constraints, problem.to_placement(found.assignment)))
 
 
-MAKESPAN = solver.Imbalance(Measure.MAKESPAN)
-LOOSE = replace(MAKESPAN, tolerance=solver.Tolerance(relative=0.02))
-
-
-@pytest.mark.parametrize(
-    ("level", "rules", "further", "searches"),
-    [
-        (MAKESPAN, (), (solver.CrossRack(),), [(2, 0), (3, 0)]),
-        (MAKESPAN, (solver.Capacity(100),), (), [(2, 0), (2, 0), (2, 0)]),
-        (MAKESPAN, (solver.Capacity(100, "a"),), (), [(2, 0), (2, 1), (2, 0), (2, 0)]),
-        (MAKESPAN, (solver.Capacity(59),), (), [(2, 0), (2, 0), (2, 1)]),
-        (MAKESPAN, (solver.Capacity(40),), (), [(2, 0), (2, 1), (2, 0), (2, 1)]),
-        (LOOSE, (solver.Capacity(100),), (), [(2, 0), (2, 1)]),
-        (LOOSE, (solver.Colocated(("t",)),), (), [(2, 0), (2, 1)]),
-    ],
-    ids=str,
-)
-def test_searches_within_a_time_limit_have_fewer_levels_or_constraints(
-    level, rules, further, searches, monkeypatch
-):
-    topic = Topic(name="t", partitions=4, weights=(30, 30, 20, 10))
-    owned = {"a": (("t", 0), ("t", 1)), "b": (("t", 2), ("t", 3))}
-    members = (Member(name, ("t",), owned=owned[name], generation=1) for name in owned)
-    problem = build_problem(Group((topic,), tuple(members)))
-    levels = (level, solver.Movement(), *further)
-    seen = []
-
-    def search(self, *_):
-        seen.append((len(self.levels), len(self.rules)))
-        placement = problem.to_placement(Assignment(owned))
-        claims = (
-            LevelClaim(one, level_value(problem, one, placement), 0, Origin.CP_SAT)
-            for one in self.levels
-        )
-        return LexicographicResult(placement, tuple(claims))
-
-    monkeypatch.setattr(RelaxableSearch, "search", search)
-    budget = SearchBudget.start(SearchLimits(time=600))
-    RelaxableSearch(problem, levels, rules, None, budget).run()
-    assert seen == searches
-
-
 def test_bounds_stay_valid_up_to_the_level_after_the_first_that_can_become_lower():
     group = Group((Topic("t", 4),), (Member("a", ("t",)), Member("b", ("t",))))
     levels = (Imbalance("makespan"), Movement(), MembersUsed(), TopicSpread())
@@ -172,37 +123,3 @@ def test_bounds_stay_valid_up_to_the_level_after_the_first_that_can_become_lower
     loose = replace(claims[1], level=Movement(tolerance=Tolerance(up_to=9)))
     claims[1] = loose
     assert stable_claims(problem, claims) == claims
-
-
-def test_a_lower_first_level_does_not_keep_the_bound_of_the_third(monkeypatch):
-    subscriptions = {"a": (2, 4), "b": (0, 2, 3, 4, 5), "c": (0, 2, 3, 4, 5), "d": (0, 1, 2, 3, 4)}
-    owned = {"a": [], "b": [], "c": [2], "d": [0, 1, 3, 4]}
-    weights = (9, 1, 8, 3, 8, 1)
-    group = Group(
-        tuple(Topic(f"t{at}", 1, weights=(weight,)) for at, weight in enumerate(weights)),
-        tuple(
-            Member(
-                name,
-                tuple(f"t{at}" for at in subscriptions[name]),
-                owned=[(f"t{at}", 0) for at in owned[name]],
-                client=Client(host="h1" if name in "ab" else "h2"),
-            )
-            for name in subscriptions
-        ),
-    )
-    first, hosts = Imbalance("makespan"), HostImbalance("makespan")
-    problem, search = build_problem(group), RelaxableSearch.search
-
-    def above_the_minimum(self, *starts):
-        if len(self.levels) == 4:
-            return search(self, *starts)
-        loose = Imbalance("makespan", Tolerance(up_to=10))
-        found = enumerate_levels(problem, (loose, hosts, Movement()), ())
-        claim = replace(found.claims[0], level=first, value=10, bound=8)
-        return replace(found, claims=(claim, *found.claims[1:]))
-
-    monkeypatch.setattr(RelaxableSearch, "search", above_the_minimum)
-    levels = (first, hosts, Movement(), MembersUsed())
-    found = solve(group, levels=levels, method="cp-sat", limits=2)
-    assert [level.value for level in found.levels[:2]] == [9, 17]
-    assert found.movement.bound <= 2
