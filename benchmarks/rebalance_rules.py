@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
@@ -18,7 +19,7 @@ from kassay.experiments.study.families.event_streams import EVENT_STREAMS
 from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.group import Group
 from kassay.reference.model.ownership import rejoin
-from kassay.solver.flow.optimal_flow import LevelSet, level_sets, optimal_counts
+from kassay.solver.flow.optimal_flow import level_sets, optimal_counts
 from kassay.solver.limits import SearchLimits
 from kassay.solver.network.subscription_network import SubscriptionNetwork, build_network
 from kassay.solver.problem import Ints, build_problem
@@ -63,6 +64,38 @@ RULES: Mapping[str, Rule] = {
     "spread classes, greater load: few topics": Rule("class", surplus=1),
     "spread topics, greater load: many topics": Rule("topic", surplus=-1),
 }
+
+
+class LevelSet(NamedTuple):
+    """Members of a level set, their greatest load, and their arcs.
+
+    The arcs come from topics that only these members and those of earlier level sets consume.
+    """
+
+    members: tuple[int, ...]
+    high: int
+    arcs: Ints
+
+
+def optimal_level_sets(network: SubscriptionNetwork) -> list[LevelSet]:
+    """Return the level sets of optimal loads, by descending load."""
+    counts = optimal_counts(network)
+    loads, sets = network.loads(counts), level_sets(network, counts)
+    of_member = np.zeros(network.members, dtype=np.int64)
+    for level, members in enumerate(sets):
+        of_member[list(members)] = level
+    of_topic = np.zeros(network.topics, dtype=np.int64)
+    np.maximum.at(of_topic, network.tail, of_member[network.head])
+    level_of_arc = np.where(network.supply[network.tail] > 0, of_topic[network.tail], -1)
+    inside = level_of_arc == of_member[network.head]
+    return [
+        LevelSet(
+            members,
+            int(loads[list(members)].max()),
+            np.flatnonzero(inside & (level_of_arc == level)),
+        )
+        for level, members in enumerate(sets)
+    ]
 
 
 def choose(network: SubscriptionNetwork, levels: Sequence[LevelSet], rule: Rule) -> Ints:
@@ -129,7 +162,7 @@ def _flow(network: SubscriptionNetwork, level: LevelSet, rule: Rule) -> Ints:
             flow.add((own_set, head), ("member", head), 1, cost * (2 * unit - 1))
         if not cost:
             flow.add((own_set, head), ("member", head), most, 0)
-    for member in level.members.tolist():
+    for member in level.members:
         flow.add(("member", member), "sink", level.high - 1, 0)
         extra = max(topics) + rule.surplus * topics[member]
         flow.add(("member", member), "sink", 1, moved * (1 + partitions) + extra)
@@ -197,8 +230,8 @@ def moves_of(groups: Sequence[Group], choice: Callable[[Group], Assignment]) -> 
 def by_rule(group: Group, rule: Rule) -> Assignment:
     """Return an assignment by a rule."""
     network = build_network(build_problem(group))
-    levels = level_sets(network, optimal_counts(network))
-    return network.problem.to_assignment(network.place(choose(network, levels, rule)))
+    chosen = choose(network, optimal_level_sets(network), rule)
+    return network.problem.to_assignment(network.place(chosen))
 
 
 def by_assignor(group: Group, assignor: str) -> Assignment:

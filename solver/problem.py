@@ -312,36 +312,36 @@ def _weights(topics: list[Topic]) -> Weights:
     return np.array([topic.weight(p) for topic in topics for p in range(topic.partitions)], object)
 
 
-def connected_components(problem: Problem) -> list[tuple[list[int], NDArray[np.intp]]]:
-    """Return the connected components of the subscription graph as (members, partitions)."""
+def connected_components(
+    problem: Problem, units: LoadUnits | None = None
+) -> list[tuple[list[int], NDArray[np.intp]]]:
+    """Return the connected components of the subscription graph as (members, partitions).
+
+    With ``units``, the nodes of the graph are load units instead of members.
+    """
+    count = problem.member_count if units is None else len(units.names)
     if any(len(consumers) == problem.member_count for consumers in problem.consumer_sets):
-        return [([*range(problem.member_count)], np.arange(problem.partition_count))]
+        return [([*range(count)], np.arange(problem.partition_count))]
     if not problem.consumer_sets:
         return []
-    first, first_of_set = _first_connected(problem)
-    numbers, part_of_member = np.unique(first, return_inverse=True)
-    part_of_set = np.searchsorted(numbers, first_of_set)
-    members_of = positions_by_value(part_of_member, len(numbers))
-    partitions_of = positions_by_value(part_of_set[problem.consumer_set], len(numbers))
-    return [
-        (inside.tolist(), partitions)
-        for inside, partitions in zip(members_of, partitions_of, strict=True)
-    ]
-
-
-def _first_connected(problem: Problem) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Label each member and each set of consumers with the first member of its component."""
-    members = np.concatenate(problem.consumer_sets)
+    nodes = np.concatenate(problem.consumer_sets)
+    if units is not None:
+        nodes = np.array(units.unit_of)[nodes]
     sizes = [len(consumers) for consumers in problem.consumer_sets]
     starts = np.cumsum([0, *sizes[:-1]])
-    first, following = np.arange(0), np.arange(problem.member_count)
-    while not np.array_equal(first, following):
-        first = following
-        of_set = np.minimum.reduceat(first[members], starts)
-        following = first.copy()
-        np.minimum.at(following, members, np.repeat(of_set, sizes))
+    # The label of a node is the first node of its component.
+    label, following = np.arange(0), np.arange(count)
+    while not np.array_equal(label, following):
+        label = following
+        of_set = np.minimum.reduceat(label[nodes], starts)
+        following = label.copy()
+        np.minimum.at(following, nodes, np.repeat(of_set, sizes))
         following = following[following]
-    return first, of_set
+    labels, part = np.unique(label, return_inverse=True)
+    part_of_set = np.searchsorted(labels, of_set)
+    inside = positions_by_value(part, len(labels))
+    partitions = positions_by_value(part_of_set[problem.consumer_set], len(labels))
+    return [(own.tolist(), placed) for own, placed in zip(inside, partitions, strict=True)]
 
 
 def positions_by_value(column: NDArray[np.integer], count: int) -> list[NDArray[np.intp]]:

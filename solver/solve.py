@@ -188,12 +188,10 @@ def _by_one_flow(request: _Request) -> LexicographicResult | None:
     problem = request.problem
     if not request.may_start_flow():
         return None
-    flow = solve_flow(problem, len(request.levels))
-    values = [(level, level_value(problem, level, flow.placement)) for level in request.levels]
+    placement, prices = solve_flow(problem, len(request.levels))
+    values = [(level, level_value(problem, level, placement)) for level in request.levels]
     claims = tuple(LevelClaim(level, value, value, Origin.NODE_PRICES) for level, value in values)
-    return LexicographicResult(
-        flow.placement, claims, node_prices=flow.prices, method=UsedMethod.FLOW
-    )
+    return LexicographicResult(placement, claims, node_prices=prices, method=UsedMethod.FLOW)
 
 
 def _by_arc_costs(request: _Request) -> LexicographicResult | None:

@@ -135,8 +135,12 @@ def unit_imbalance_bound(problem: Problem, measure: Measure, units: LoadUnits) -
             bound = rank_of_descending(loads, problem.total * max(units.factors))
         case Measure.SUM_OF_SQUARES:
             bound = sum(
-                _least_squares(problem, load, [units.factors[unit] for unit in inside])
-                for inside, load in _components(problem, units)
+                _least_squares(
+                    problem,
+                    sum(problem.weight[partitions].tolist()),
+                    [units.factors[unit] for unit in inside],
+                )
+                for inside, partitions in connected_components(problem, units)
             )
         case Measure.SPREAD:
             bound = max(_makespan_bound(problem, units) - _greatest_minimum(problem, units), 0)
@@ -250,26 +254,3 @@ def _closed_sets(problem: Problem, units: LoadUnits) -> Iterator[tuple[list[int]
     for units_of_set in dict.fromkeys((*compared, frozenset(range(len(units.names))))):
         inside = sum(load for other, load in zip(sets, loads, strict=True) if other <= units_of_set)
         yield sorted(units_of_set), inside
-
-
-def _components(problem: Problem, units: LoadUnits) -> Iterator[tuple[list[int], int]]:
-    """Yield sets of load units connected by shared topics, with their total loads."""
-    first = list(range(len(units.names)))
-
-    def root(unit: int) -> int:
-        while first[unit] != unit:
-            first[unit] = first[first[unit]]
-            unit = first[unit]
-        return unit
-
-    for consumers in problem.consumer_sets:
-        roots = {root(units.unit_of[member]) for member in consumers.tolist()}
-        for unit in roots:
-            first[unit] = min(roots)
-    loads: dict[int, int] = {}
-    for index, consumers in enumerate(problem.consumer_sets):
-        at = root(units.unit_of[int(consumers[0])])
-        weight = sum(problem.weight[problem.consumer_set == index].tolist())
-        loads[at] = loads.get(at, 0) + weight
-    for at, load in loads.items():
-        yield [unit for unit in range(len(first)) if root(unit) == at], load

@@ -4,14 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kassay.reference.model.assignment import Assignment, movement_count
+from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import host_units, load_vector, member_units
 from kassay.solver.certificate.refutation import PartitionPrices
 from kassay.solver.constraints import Constraint, group_constraints
-from kassay.solver.evaluation import imbalance_of, level_value, violated
+from kassay.solver.evaluation import level_value, violated
 from kassay.solver.network.improving_chains import Transfer, apply_chain
-from kassay.solver.objective import HostImbalance, Imbalance, Level, Movement, MovementCost
+from kassay.solver.objective import Level
 from kassay.solver.problem import Problem, build_problem
 
 
@@ -187,22 +186,8 @@ class Certificate:
 
 def value_of(group: Group, assignment: Assignment, level: Level) -> int:
     """Return the value of a valid assignment on one level of the objective."""
-    if group.has_copies:
-        problem = build_problem(group)
-        return level_value(problem, level, problem.valid_placement(assignment))
-    match level:
-        case Imbalance() | HostImbalance():
-            is_host = isinstance(level, HostImbalance)
-            units = host_units(group) if is_host else member_units(group)
-            vector = units.loads(load_vector(group, assignment))
-            return imbalance_of(level.measure, vector, units)
-        case Movement(cost=MovementCost.COUNT):
-            return movement_count(group, assignment).moved
-        case Movement(cost=MovementCost.WEIGHT):
-            return movement_count(group, assignment).moved_weight
-        case _:
-            problem = build_problem(group)
-            return level_value(problem, level, problem.valid_placement(assignment))
+    problem = build_problem(group)
+    return level_value(problem, level, problem.valid_placement(assignment))
 
 
 def level_limits(

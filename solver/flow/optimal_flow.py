@@ -188,14 +188,6 @@ class ConvexFlow:
         return low
 
 
-@dataclass(frozen=True, slots=True)
-class OptimalFlow:
-    """Optimal placement with the node prices that prove it optimal."""
-
-    placement: Placement
-    prices: tuple[int, ...]
-
-
 def flow_work(problem: Problem) -> float:
     """Estimate the work of one network flow from the size of the network."""
     sizes = np.array([len(consumers) for consumers in problem.consumer_sets], dtype=np.int64)
@@ -205,8 +197,8 @@ def flow_work(problem: Problem) -> float:
     return 8e-7 * int(sizes[placed].sum()) + 2.5e-5 * nodes + 1e-6 * problem.partition_count
 
 
-def solve_flow(problem: Problem, levels: int = 2) -> OptimalFlow:
-    """Find the placement with the fewest moves among those with optimal loads.
+def solve_flow(problem: Problem, levels: int = 2) -> tuple[Placement, tuple[int, ...]]:
+    """Find the placement with the fewest moves among those with optimal loads, and node prices.
 
     Weights must be equal: only counts are used. The prices are computed independently of the
     flow and prove the result, or only its loads with one level.
@@ -217,7 +209,7 @@ def solve_flow(problem: Problem, levels: int = 2) -> OptimalFlow:
     prices = arcs.prices(SQUARES_AND_MOVES[:levels], arcs.flow_of(counts))
     if prices is None:
         raise InternalError("the prices do not prove that the flow is optimal")
-    return OptimalFlow(network.place(counts), prices)
+    return network.place(counts), prices
 
 
 def optimal_counts(network: SubscriptionNetwork) -> Ints:

@@ -14,7 +14,6 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from kassay.reference.model.errors import InternalError
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.reference.model.topic_partitions import Column
 from kassay.solver.constraints import (
@@ -26,8 +25,9 @@ from kassay.solver.constraints import (
     MaxPartitions,
     Pinned,
     Separated,
+    group_constraints,
 )
-from kassay.solver.problem import Ints, Placement, Problem
+from kassay.solver.problem import Copies, Ints, Placement, Problem
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ def build_network(problem: Problem, constraints: Iterable[Constraint] = ()) -> S
     Partitions with equal weights are required if there are capacities.
     """
     if problem.copies is not None:
-        return _network_of_copies(problem)
+        return _network_of_copies(problem, problem.copies)
     placed = problem.consumer_set_of_topic >= 0
     position = np.cumsum(placed, dtype=np.int64) - 1
     sets = problem.consumer_set_of_topic[placed].tolist()
@@ -215,13 +215,13 @@ def build_network(problem: Problem, constraints: Iterable[Constraint] = ()) -> S
     )
 
 
-def _network_of_copies(problem: Problem) -> SubscriptionNetwork:
+def _network_of_copies(problem: Problem, copies: Copies) -> SubscriptionNetwork:
     """Build the network of a problem with copies, with a topic per class of partitions."""
-    copies = problem.copies
-    if copies is None:
-        raise InternalError("the problem has no copies")
     sets = problem.consumer_set_of_topic[copies.topic].tolist()
     consumers = [problem.consumer_sets[index] for index in sets]
+    restrictions = _Restrictions(problem, consumers)
+    for constraint in group_constraints(problem.group):
+        restrictions.add(constraint)
     return SubscriptionNetwork(
         problem=problem,
         tail=np.repeat(
@@ -230,18 +230,7 @@ def _network_of_copies(problem: Problem) -> SubscriptionNetwork:
         head=np.concatenate([np.zeros(0, dtype=np.int64), *consumers]),
         topic=copies.class_of,
         topic_names=tuple(problem.group.topics[index].name for index in copies.topic.tolist()),
-        capacity=_group_capacity(problem),
-    )
-
-
-def _group_capacity(problem: Problem) -> Ints | None:
-    """Return the maximum number of partitions per member from the capacities of the group."""
-    weight, most = problem.group.common_weight or 1, problem.partition_count
-    limits = [problem.group.members[index].capacity for index in problem.members]
-    if all(limit is None for limit in limits):
-        return None
-    return np.array(
-        [most if limit is None else min(most, limit // weight) for limit in limits], dtype=np.int64
+        capacity=restrictions.capacity,
     )
 
 
