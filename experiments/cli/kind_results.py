@@ -18,10 +18,7 @@ from kassay.experiments.cli.output import (
     print_table,
     write_text,
 )
-from kassay.experiments.cli.process_each_group import (
-    GroupResult,
-    process_documents,
-)
+from kassay.experiments.cli.process_each_group import GroupResult, process_documents
 from kassay.experiments.cli.run_control import print_note
 from kassay.experiments.cli.source_options import ParsedGroup, check_selected, read_source
 from kassay.experiments.counterexamples.document_hunt import DocumentCounterexample, DocumentHunt

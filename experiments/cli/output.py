@@ -221,7 +221,7 @@ def _rich_table(
             heading,
             justify="left" if is_text else "right",
             # Names of assignors in the first columns are copied to commands.
-            no_wrap=not is_text or heading == "assignor" == headings[1],
+            no_wrap=not is_text or (heading == "assignor" and heading in headings[:2]),
         )
     for row in rows:
         table.add_row(*(cell(row[heading]) for heading in headings))

@@ -276,9 +276,4 @@ class SearchOptions(LimitOptions):
 
     def limits(self) -> SearchLimits:
         """Return the limits for a search that Ctrl-C can stop."""
-        return SearchLimits(
-            work=self.work,
-            time=self.time_limit,
-            workers=self.workers,
-            stop=STOP,
-        )
+        return SearchLimits(work=self.work, time=self.time_limit, workers=self.workers, stop=STOP)

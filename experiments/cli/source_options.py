@@ -254,13 +254,10 @@ class ClusterOptions:
     panel: ClassVar[str] = "Options for a running cluster"
 
     bootstrap_server: str | None = option(
-        None,
-        "Brokers of the cluster to read from, separated by commas.",
-        metavar="HOST:PORT",
+        None, "Brokers of the cluster to read from, separated by commas.", metavar="HOST:PORT"
     )
     command_config: Path | None = option(
-        None,
-        "File of client properties, such as TLS and SASL settings.",
+        None, "File of client properties, such as TLS and SASL settings."
     )
     timeout: float = option(30.0, "Time limit per request to Kafka, in seconds.", min=0.1)
 

@@ -1,7 +1,11 @@
 """``kassay compare``: compare imbalance and moves of assignors with the optimum."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import ClassVar
 
 import typer
 
@@ -9,26 +13,55 @@ from kassay.experiments.cli.assignor_options import (
     CustomAssignors,
     assignors_of_one_kind,
     assignors_option,
+    known_assignor,
 )
-from kassay.experiments.cli.commands.compare_libraries import LibraryOptions, compare_libraries
 from kassay.experiments.cli.kind_results import compared_documents, consumer_groups
-from kassay.experiments.cli.output import Format, Record, TableLayout, format_option
+from kassay.experiments.cli.option_groups import option
+from kassay.experiments.cli.output import Format, Record, TableLayout, format_option, print_records
 from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
-from kassay.experiments.cli.run_control import PROGRESS
+from kassay.experiments.cli.run_control import (
+    BAD_INPUT,
+    PROGRESS,
+    STOP,
+    exit_interrupted,
+    print_note,
+    stop_on_interrupt,
+)
 from kassay.experiments.cli.search_options import LimitOptions, ObjectiveOptions
-from kassay.experiments.cli.source_options import GroupSource
+from kassay.experiments.cli.source_options import GroupSource, read_valid_groups
 from kassay.experiments.comparison.compare import compare_levels
 from kassay.experiments.comparison.compare_assignors import compare_assignors, compared
 from kassay.experiments.comparison.comparison_result import Comparison
+from kassay.experiments.comparison.library_agreement import (
+    Agreement,
+    AgreementCounts,
+    ReleaseResult,
+    Runs,
+    add_agreements,
+    empty_counts,
+    run_releases,
+    sorted_loads,
+)
 from kassay.experiments.comparison.optimum import CaseLimits, solve_optimum
+from kassay.experiments.implementations.installation import installed_versions
 from kassay.experiments.implementations.library_catalogue import (
+    Library,
     is_custom_assignor,
+    parse_library_assignor,
 )
 from kassay.experiments.planning.plan_verdict import level_words
+from kassay.experiments.study.cases import cases_of
+from kassay.experiments.study.families.all_families import USUAL
+from kassay.reference.documents.json_codec import group_document
+from kassay.reference.documents.text_files import STDIN
+from kassay.reference.model.assignment import movement
+from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, loads
 from kassay.solver.objective import Level
 from kassay.solver.solution import Status
+
+_SHOWN_LOADS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +70,43 @@ class CompareOptions:
 
     assignor: list[str] | None = assignors_option(is_checked=False)
     output_format: Format = format_option(Format.JSONL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LibraryOptions:
+    """Command-line options for comparisons between client libraries, and between releases."""
+
+    panel: ClassVar[str] = "Options for client libraries"
+
+    libraries: bool = option(
+        False,
+        "Count the groups on which each assignor gives each member the same partitions, or the "
+        "same load, as the port with its name, or as the port range. The default of --assignor is "
+        "all assignors of the installed libraries.",
+    )
+    cases: int = option(
+        0,
+        "With --libraries: number of generated groups of the usual families. SOURCE is then not "
+        "read if it is standard input.",
+        min=0,
+    )
+    orders: int = option(
+        1,
+        "With --libraries: number of orders of the members per group: the order of the group, and "
+        "random orders. The first member leads the group.",
+        min=1,
+    )
+    repeat: int | None = option(
+        None,
+        "With --libraries: number of runs per group and order of its members.",
+        min=1,
+        show_default="1, or 5 if the results of the assignor vary",
+    )
+    releases: bool = option(
+        False,
+        "Run the assignor LIBRARY:ASSIGNOR of each installed release of the library on each group, "
+        "from the oldest to the newest.",
+    )
 
 
 def compare(
@@ -50,14 +120,11 @@ def compare(
 ) -> None:
     """Compare assignors with the proven optimum.
 
-    The optimum has the fewest moves among the assignments with minimum imbalance. The imbalance
-    is the sum of the squared loads; if weights differ, it is the maximum load. Unnecessary
-    moves are the moves of the assignor minus the minimum number of moves to an assignment
-    with equal or lower imbalance. Capacities of members are ignored. If weights differ and a
-    greedy assignment has a lower maximum load than all assignors, the search for the optimum has
-    1/15 of the time limit. With options for levels or constraints, the output shows the value of
-    each assignor on each level, the optimum of the level, and the constraints that the result of
-    the assignor violates.
+    The optimum has the fewest moves among the assignments with minimum imbalance: the sum of the
+    squared loads or, if weights differ, the maximum load. Unnecessary moves are the moves of the
+    assignor minus the minimum number of moves to an assignment with equal or lower imbalance.
+    Capacities of members are ignored. With options for levels or constraints, the output shows the
+    value of each assignor on each level, the optimum, and the violated constraints.
 
     Assignors of share groups, Streams and Connect read documents of their kind; the output shows
     each measure of the answer with its proven minimum, and the moves that were not needed.
@@ -66,14 +133,10 @@ def compare(
     mean the same loads and other loads with other partitions. Optimal means minimum imbalance.
     Moves means groups with unnecessary moves per groups with owned partitions. Hangs means groups
     on which the assignor does not terminate. No ref means groups on which only the port has no
-    assignment. Vary means groups on which the partitions and the loads vary between runs. An
-    assignor with results that vary runs five times per group; its worst run counts. The formats
-    json and jsonl contain the distributions of the runs and the smallest group of each kind.
+    assignment. Vary means groups on which the partitions and the loads vary between runs.
 
     With --releases, the output shows the difference from the previous release, and the upstream
-    changes between both releases, if they are known. If the results of the assignor vary, each
-    release runs five times, and the output shows the first run. Two releases then differ only if
-    their runs have no loads in common.
+    changes between both releases, if they are known.
 
     Example: `kassay compare groups.jsonl --assignor sticky --format table`
 
@@ -82,17 +145,15 @@ def compare(
     Example: `kassay compare groups.jsonl --releases --assignor kafka-clients:sticky`
     """
     case_limits = limits.interruptible_limits()
-    if library.libraries or library.releases:
-        if not objective.is_default:
-            raise typer.BadParameter("--libraries and --releases have no levels and constraints")
-        compare_libraries(
-            library,
-            source,
-            options.assignor,
-            custom=custom,
-            limits=case_limits,
-            output_format=options.output_format,
-        )
+    if library.libraries and library.releases:
+        raise typer.BadParameter("--libraries and --releases cannot be combined")
+    if (library.libraries or library.releases) and not objective.is_default:
+        raise typer.BadParameter("--libraries and --releases have no levels and constraints")
+    if library.releases:
+        _compare_releases(options, source, custom)
+        return
+    if library.libraries:
+        _compare_libraries(library, options, source, custom=custom, limits=case_limits)
         return
     if library != LibraryOptions():
         raise typer.BadParameter("--cases, --orders and --repeat require --libraries")
@@ -203,3 +264,187 @@ def _result(entry: Record) -> str:
     if not entry.get("proven"):
         return "optimum not proven"
     return "unnecessary moves" if entry.get("unnecessary_moves") else "optimal"
+
+
+def _compare_libraries(
+    library: LibraryOptions,
+    options: CompareOptions,
+    source: GroupSource,
+    *,
+    custom: CustomAssignors,
+    limits: CaseLimits,
+) -> None:
+    """Count the groups on which each assignor agrees with the port of its name.
+
+    The groups are those of the source, and generated groups of the usual families.
+    """
+    selected = options.assignor or [
+        f"{found.name}@{version}:{name}"
+        for found, version in installed_versions()
+        for name in found.assignors_of(version)
+    ]
+    names = custom.names([known_assignor(name) for name in selected])
+    if not names:
+        raise UsageError("no library is installed: see kassay libraries, or give --assignor")
+    has_source = not library.cases or source.file != STDIN
+    imported, all_valid = read_valid_groups([source.file] if has_source else [])
+    counts = empty_counts(names)
+    runs = Runs(orders=library.orders, repetitions=library.repeat)
+    # A call of an assignor can outlast the grace period after Ctrl-C. The counts are kept.
+    with suppress(KeyboardInterrupt), stop_on_interrupt():
+        add_agreements(counts, _groups(imported, library.cases), runs=runs, limits=limits)
+    found = list(counts.values())
+    if STOP.is_set() and not any(one.agreements for one in found):
+        exit_interrupted("no group is counted")
+    print_records(
+        list(map(_agreement_record, found)),
+        options.output_format,
+        rows=list(map(_agreement_row, found)),
+    )
+    if STOP.is_set():
+        exit_interrupted("the output counts the groups compared until then")
+    if not all_valid:
+        raise typer.Exit(BAD_INPUT)
+
+
+def _groups(imported: list[Group], cases: int) -> Iterator[Group]:
+    yield from imported
+    generated = cases_of(USUAL, seeds=cases, assignors=["sticky"]) if cases else ()
+    for case in generated:
+        yield case.build()
+
+
+def _agreement_row(counts: AgreementCounts) -> dict[str, object]:
+    groups = counts.agreements.total()
+    found = counts.agreements
+    return {
+        "assignor": counts.assignor,
+        "groups": groups,
+        "identical": found[Agreement.IDENTICAL],
+        "same": found[Agreement.SAME_LOADS],
+        "other": found[Agreement.OTHER_LOADS],
+        "optimal": counts.least_imbalance,
+        "moves": f"{counts.unnecessary_moves}/{counts.with_owners}",
+        "invalid": found[Agreement.INVALID],
+        "hangs": found[Agreement.NONTERMINATING],
+        "crashes": found[Agreement.CRASHED],
+        "failures": found[Agreement.FAILED],
+        "no ref": found[Agreement.INCOMPARABLE],
+        "vary": f"{counts.varying_assignments}/{counts.varying_loads}",
+    }
+
+
+def _agreement_record(counts: AgreementCounts) -> dict[str, object]:
+    return {
+        "assignor": counts.assignor,
+        "reference": counts.reference,
+        "groups": counts.agreements.total(),
+        "agreement": {str(kind): counts.agreements[kind] for kind in Agreement},
+        "minimum_imbalance": counts.least_imbalance,
+        "groups_with_owners": counts.with_owners,
+        "unnecessary_moves": counts.unnecessary_moves,
+        "groups_by_distinct_assignments": _distribution(counts.distinct_assignments),
+        "groups_by_distinct_loads": _distribution(counts.distinct_loads),
+        "runs_by_excess_sum_of_squares": _distribution(counts.excess_sum_of_squares),
+        "runs_by_excess_maximum_load": _distribution(counts.excess_load),
+        "runs_by_unnecessary_moves": _distribution(counts.moves),
+        "smallest": {kind: group_document(group) for kind, group in counts.smallest.items()},
+    }
+
+
+def _distribution(counts: Counter[int]) -> dict[str, int]:
+    return {str(value): counts[value] for value in sorted(counts)}
+
+
+def _compare_releases(
+    options: CompareOptions, source: GroupSource, custom: CustomAssignors
+) -> None:
+    """Run an assignor of each installed release of its library on each group."""
+    given = options.assignor or []
+    if len(given) != 1 or custom.names():
+        raise typer.BadParameter("--releases requires one --assignor LIBRARY:ASSIGNOR")
+    assignor = given[0]
+    try:
+        parsed = parse_library_assignor(assignor)
+        parsed.check_kind()
+    except InputError as error:
+        raise typer.BadParameter(str(error)) from None
+    library, name, seconds = parsed.library, parsed.assignor.name, custom.assignor_timeout
+    if assignor != f"{library.name}:{name}":
+        raise typer.BadParameter(
+            "--releases requires LIBRARY:ASSIGNOR without a version and a time limit, "
+            f"got {assignor!r}; all installed releases run, and --assignor-timeout sets the limit"
+        )
+    versions = _installed_releases(library, name)
+
+    def process(group: Group) -> GroupResult:
+        results = list(run_releases(group, library, name, versions, seconds=seconds))
+        record = {
+            "id": group.id,
+            "assignor": assignor,
+            "first_difference": next((one.version for one in results if one.is_difference), None),
+            "releases": [_release(group, one) for one in results],
+        }
+        return GroupResult(record)
+
+    layout = TableLayout(
+        first=("releases", "loads"),
+        numbers=("moves",),
+        last=("difference from the previous release", "known changes"),
+        rows=_release_rows,
+    )
+    process_each_group(source, process, options.output_format, layout)
+
+
+def _installed_releases(library: Library, assignor: str) -> list[str]:
+    offered = [version for version in library.versions if library.offers(assignor, version)]
+    found = [version for one, version in installed_versions() if one is library]
+    versions = [version for version in offered if version in found]
+    missing = [version for version in offered if version not in found]
+    if not versions:
+        raise InputError(
+            f"no version of {library.name} with {assignor} is installed; "
+            f"run: kassay libraries install {library.name}@{offered[0]}"
+        )
+    if missing:
+        print_note(f"not installed: {', '.join(missing)}")
+    return versions
+
+
+def _release(group: Group, one: ReleaseResult) -> dict[str, object]:
+    result = one.result
+    entry: dict[str, object] = {
+        "version": one.version,
+        "runs": one.runs,
+        "ending": str(result.ending),
+    }
+    if result.detail is not None:
+        entry["detail"] = result.detail
+    if result.assignment is not None:
+        entry["loads"] = list(sorted_loads(group, result.assignment))
+        entry["movement"] = movement(group, result.assignment)
+    if one.change is not None:
+        entry["change"] = str(one.change)
+    if one.is_difference:
+        entry["known_changes"] = list(one.known)
+    return entry
+
+
+def _release_rows(record: Record) -> Iterator[Sequence[object]]:
+    """Yield one row per sequence of consecutive releases with equal results."""
+    entries = record["releases"]
+    starts = [n for n, entry in enumerate(entries) if n == 0 or "known_changes" in entry]
+    for start, end in pairwise([*starts, len(entries)]):
+        entry, last = entries[start], entries[end - 1]["version"]
+        loads = [str(load) for load in entry.get("loads", ())]
+        shown = "/".join(loads[:_SHOWN_LOADS]) + ("/…" if len(loads) > _SHOWN_LOADS else "")
+        change = entry.get("change", "")
+        is_difference = "known_changes" in entry
+        known = "; ".join(entry.get("known_changes", ())) or ("not known" if is_difference else "")
+        yield (
+            entry["version"] if last == entry["version"] else f"{entry['version']} to {last}",
+            shown or f"{entry['ending']}: {entry.get('detail', '')}",
+            entry.get("movement", "–"),
+            change if is_difference else "",
+            known,
+        )

@@ -44,14 +44,9 @@ class FollowOptions:
         "is interrupted; the next start continues after the last rebalance written.",
     )
     metrics: Path | None = option(
-        None,
-        "File for the metrics of each group, in the text format of Prometheus.",
+        None, "File for the metrics of each group, in the text format of Prometheus."
     )
-    interval: float = option(
-        10.0,
-        "Time between two reads of new records, in seconds.",
-        min=0.1,
-    )
+    interval: float = option(10.0, "Time between two reads of new records, in seconds.", min=0.1)
     quiet_period: float = option(
         30.0,
         "Time in seconds without new records of a group, after which the last generation of the "
@@ -129,9 +124,7 @@ def history(
             tasks=options.tasks,
             limits=limits.case_limits(),
             manifest=lambda rows: manifest(
-                description,
-                rows=rows,
-                run=spark.run_record(session, begin),
+                description, rows=rows, run=spark.run_record(session, begin)
             ),
         )
         _print_summary(written, limits.case_limits())

@@ -8,19 +8,10 @@ from pathlib import Path
 
 import typer
 
-from kassay.experiments.cli.assignor_options import (
-    CustomAssignors,
-    assignor_option,
-    cases_option,
-)
+from kassay.experiments.cli.assignor_options import CustomAssignors, assignor_option, cases_option
 from kassay.experiments.cli.kind_results import RandomDocuments, hunt_other_kinds
 from kassay.experiments.cli.option_groups import known_names, option
-from kassay.experiments.cli.output import (
-    directory_option,
-    json_line,
-    print_table,
-    write_text,
-)
+from kassay.experiments.cli.output import directory_option, json_line, print_table, write_text
 from kassay.experiments.cli.run_control import BAD_INPUT, print_note
 from kassay.experiments.cli.search_options import LimitOptions
 from kassay.experiments.cli.source_options import read_group_documents
@@ -40,9 +31,7 @@ from kassay.experiments.counterexamples.gallery import (
     render_gallery,
 )
 from kassay.experiments.counterexamples.shrinking import size_of
-from kassay.experiments.implementations.library_catalogue import (
-    is_custom_assignor,
-)
+from kassay.experiments.implementations.library_catalogue import is_custom_assignor
 from kassay.experiments.spark.counterexample_search import search_cases
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.study.cases import Cases, JoinedCases, ListedCases, cases_of, imported_cases
@@ -141,9 +130,7 @@ def hunt(
         output=options.output,
     )
     target = CounterexampleOptions(
-        assignor=name,
-        shortcoming=options.shortcoming,
-        limits=limits.case_limits(),
+        assignor=name, shortcoming=options.shortcoming, limits=limits.case_limits()
     )
     families = options.family or ([] if options.groups else [EXHAUSTIVE])
     documents, all_valid = read_group_documents(options.groups or ())

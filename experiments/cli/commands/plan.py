@@ -145,11 +145,7 @@ def plan(
         output_format, limits.interruptible_limits(), output=options.output
     )
     parsed = consumer_groups(
-        options.source,
-        source_data.import_options(),
-        others,
-        output_format,
-        selected=options.group,
+        options.source, source_data.import_options(), others, output_format, selected=options.group
     )
     _plan_groups(parsed, options, source_data, objective, limits)
 

@@ -6,12 +6,7 @@ from pathlib import Path
 import typer
 
 from kassay.experiments.cli.option_groups import REQUIRED, argument, option
-from kassay.experiments.cli.output import (
-    Format,
-    plot_option,
-    print_records,
-    print_table,
-)
+from kassay.experiments.cli.output import Format, plot_option, print_records, print_table
 from kassay.experiments.implementations.library_catalogue import parse_library_version
 from kassay.experiments.simulation.mixed_libraries import with_library_shares
 from kassay.experiments.simulation.policies import POLICIES, policy_named

@@ -133,9 +133,7 @@ def study(
                 tasks=options.tasks,
                 stop_after=None if options.stop_after is None else 60 * options.stop_after,
                 manifest=lambda rows: manifest(
-                    config.described(imported),
-                    rows=rows,
-                    run=spark.run_record(session, begin),
+                    config.described(imported), rows=rows, run=spark.run_record(session, begin)
                 ),
             )
             results = read_summary(session, options.output)

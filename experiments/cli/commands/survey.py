@@ -3,7 +3,7 @@
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,8 +15,7 @@ from kassay.experiments.cli.output import (
     Format,
     directory_option,
     error_record,
-    json_line,
-    print_json,
+    print_records,
     print_table,
     without_control_characters,
     write_text,
@@ -42,12 +41,7 @@ from kassay.experiments.comparison.optimum import CaseLimits
 from kassay.experiments.history.prometheus_metrics import SURVEY_METRICS, metrics_text, replace_file
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_sentences import PlanArguments
-from kassay.experiments.planning.render_plan import (
-    PLAN_PAGE,
-    directory_names,
-    to_json,
-    write_plan,
-)
+from kassay.experiments.planning.render_plan import PLAN_PAGE, directory_names, to_json, write_plan
 from kassay.experiments.planning.survey_groups import survey_groups, survey_other_kind
 from kassay.experiments.planning.survey_result import (
     Condition,
@@ -168,31 +162,13 @@ def survey(
     if count > 1:
         name = "no id" if repeated is None else f"the id {repeated!r}"
         raise InputError(f"{where}: {count} groups have {name}; a survey requires different ids")
-    survey_all = partial(
-        survey_groups,
-        groups,
-        histories=histories,
-        processes=os.cpu_count() or 1,
-        seed=options.seed,
-    )
-    limits = options.limits(len(groups) + len(documents))
-    survey_others = partial(_survey_documents, documents, waiting=len(groups))
-    result = call_interruptibly(
-        lambda: _survey(survey_all, survey_others, others, limits), lost="no group is surveyed"
-    )
+    survey_all = partial(_survey, options, groups, documents, others, histories)
+    result = call_interruptibly(survey_all, lost="no group is surveyed")
     if options.metrics is not None:
         replace_file(options.metrics, metrics_text(result.metric_rows(), SURVEY_METRICS))
-    print_survey(result, options.output_format)
+    _print_survey(result, options.output_format)
     if options.output is not None:
-        write = partial(
-            _write_pages,
-            result,
-            groups,
-            options.output,
-            options.plans,
-            source=where,
-            seed=options.seed,
-        )
+        write = partial(_write_pages, result, groups, options, options.output, source=where)
         call_interruptibly(write, lost=f"{options.output} is incomplete")
     if STOP.is_set():
         exit_interrupted("the output has the groups and plans finished until then")
@@ -242,49 +218,52 @@ def _read(
 
 
 def _survey(
-    survey_all: Callable[..., Iterator[SurveyResult]],
-    survey_others: Callable[[SearchBudget], Iterator[SurveyResult]],
+    options: SurveyOptions,
+    groups: Sequence[Group],
+    documents: Sequence[KindDocument],
     others: Sequence[SurveyResult],
-    limits: SearchLimits,
+    histories: dict[str, MoveHistory],
 ) -> Survey:
     def progress(done: int, total: int) -> None:
         PROGRESS(f"{done} of {total} groups")
 
-    budget = SearchBudget.start(limits)
+    waiting = len(groups) + len(documents)
+    budget = SearchBudget.start(options.limits(waiting))
+    states: list[SurveyResult] = []
     with PROGRESS.shown("survey"):
-        states = list(survey_others(budget))
-        found = survey_all(limits=budget.rest(), progress=progress)
+        for document in documents:
+            if STOP.is_set():
+                break
+            PROGRESS(f"{len(states)} of {len(documents)} documents of other kinds")
+            # Each group or document that waits has an equal share of the work.
+            within = budget.part(1 / (waiting - len(states)) / _SEARCHES)
+            states.append(survey_other_kind(document, limits=within.rest()))
+        found = survey_groups(
+            groups,
+            histories=histories,
+            processes=os.cpu_count() or 1,
+            seed=options.seed,
+            limits=budget.rest(),
+            progress=progress,
+        )
         results = Survey.of([*others, *states, *found])
     return replace(results, interrupted=STOP.is_set())
 
 
-def _survey_documents(
-    documents: Sequence[KindDocument], budget: SearchBudget, *, waiting: int
-) -> Iterator[SurveyResult]:
-    """Survey documents of other kinds, with an equal share of the time for each waiting group."""
-    for number, document in enumerate(documents):
-        if STOP.is_set():
-            return
-        PROGRESS(f"{number} of {len(documents)} documents of other kinds")
-        within = budget.part(1 / (len(documents) - number + waiting) / _SEARCHES)
-        yield survey_other_kind(document, limits=within.rest())
-
-
 def _write_pages(
-    result: Survey, groups: Sequence[Group], directory: Path, count: int, *, source: str, seed: int
+    result: Survey, groups: Sequence[Group], options: SurveyOptions, directory: Path, *, source: str
 ) -> None:
     """Write the page and the data of a survey, and the plans of the first groups."""
-    names = dict(
-        zip((one.id for one in groups), directory_names(one.id for one in groups), strict=True)
-    )
-    documents = {group.id: group for group in groups}
+    ids = [group.id for group in groups]
+    names = dict(zip(ids, directory_names(ids), strict=True))
+    by_id = dict(zip(ids, groups, strict=True))
     limits = CaseLimits(work=_PLAN_WORK, stop=STOP)
-    planned_groups = [one for one in result.groups if one.members][:count]
+    planned_groups = [one for one in result.groups if one.members][: options.plans]
     for rank, one in enumerate(planned_groups, 1):
         if STOP.is_set():
             break
         print_note(f"plan {rank} of {len(planned_groups)}: {one.id}")
-        planned = plan(documents[one.id], limits=limits, seed=seed)
+        planned = plan(by_id[one.id], limits=limits, seed=options.seed)
         arguments = PlanArguments(selected=() if one.id is None else ("--group", one.id))
         write_plan(planned, directory / names[one.id], arguments=arguments)
     pages = {id: f"{name}/{PLAN_PAGE}" for id, name in names.items()}
@@ -317,17 +296,14 @@ _TOTALS = {
 """Explanations of totals."""
 
 
-def print_survey(result: Survey, output_format: Format | None) -> None:
+def _print_survey(result: Survey, output_format: Format | None) -> None:
     """Print the groups of a survey. The default is a table on a terminal, else JSON lines."""
-    default = Format.TABLE if sys.stdout.isatty() else Format.JSONL
-    chosen = output_format or default
-    if chosen is Format.JSONL:
-        for record in result.records():
-            typer.echo(json_line(record))
-    elif chosen is Format.JSON:
-        print_json([result.record()])
-    else:
+    chosen = output_format or (Format.TABLE if sys.stdout.isatty() else Format.JSONL)
+    if chosen is Format.TABLE:
         _print_table(result)
+    else:
+        is_json = chosen is Format.JSON
+        print_records([result.record()] if is_json else list(result.records()), chosen)
     for failed in result.unsurveyed:
         if failed.is_other_type:
             print_note(f"not surveyed: {failed.reason}")

@@ -22,24 +22,14 @@ from kassay.experiments.cli.output import (
     format_option,
     plot_option,
 )
-from kassay.experiments.cli.planning_options import (
-    AddedMembers,
-    downtime_option,
-    pause_option,
-)
-from kassay.experiments.cli.process_each_group import (
-    GroupResult,
-    process_each_group,
-)
+from kassay.experiments.cli.planning_options import AddedMembers, downtime_option, pause_option
+from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
 from kassay.experiments.cli.run_control import PROGRESS, print_note
 from kassay.experiments.cli.search_options import ObjectiveOptions, SearchOptions
 from kassay.experiments.cli.source_options import SelectedGroups
 from kassay.experiments.kinds.group_kind import ForecastRequest
 from kassay.experiments.planning.identify_assignor import identify_assignor
-from kassay.experiments.planning.plan_verdict import (
-    UnplannableGroupError,
-    check_planning_start,
-)
+from kassay.experiments.planning.plan_verdict import UnplannableGroupError, check_planning_start
 from kassay.experiments.planning.what_if import (
     ScenarioResult,
     ScenarioSpec,
