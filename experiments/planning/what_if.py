@@ -28,7 +28,7 @@ from kassay.solver.constraints import Constraint
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import Level
 from kassay.solver.sizing.resized_groups import Resizing, with_valid_ownership
-from kassay.solver.solution import LevelValue, Solution, Status, value_and_bound
+from kassay.solver.solution import LevelValue, Solution, value_and_bound
 from kassay.solver.solve import solve
 
 Change = Callable[[Group], Group]
@@ -147,28 +147,27 @@ _RANGE = re.compile(r"(\+?)(\d+)\.\.(\+?)(\d+)(?::(\d+))?")
 _NUMBER = re.compile(r"([+-]?)(\d+)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScenarioSpec:
-    """Changes to a group as text, in the option syntax of ``kassay what-if``."""
+def named_changes(
+    *,
+    partitions: Sequence[str] = (),
+    members: str | None = None,
+    like: str | None = None,
+    weights: Path | None = None,
+    allow_lag: bool = False,
+) -> list[Sequence[NamedChange]]:
+    """Parse changes in the option syntax of ``kassay what-if``.
 
-    partitions: tuple[str, ...] = ()
-    members: str | None = None
-    like: str | None = None
-    weights: Path | None = None
-    allow_lag: bool = False
-
-    def alternatives(self) -> list[Sequence[NamedChange]]:
-        """Parse the changes. Return a list of alternatives for each kind of change."""
-        kinds: list[Sequence[NamedChange]] = [[_partitions(text)] for text in self.partitions]
-        if self.members is not None:
-            # The file of weights, which applies next, replaces lag.
-            allow_lag = self.allow_lag or self.weights is not None
-            add = partial(add_members, like=self.like, allow_lag=allow_lag)
-            kinds.append(list(_members(self.members, add)))
-        if self.weights is not None:
-            table = load_weights(self.weights)
-            kinds.append([(f"weights {self.weights.name}", partial(reweigh, weights=table))])
-        return kinds
+    Return a list of alternatives for each kind of change.
+    """
+    kinds: list[Sequence[NamedChange]] = [[_partitions(text)] for text in partitions]
+    if members is not None:
+        # The file of weights, which applies next, replaces lag.
+        add = partial(add_members, like=like, allow_lag=allow_lag or weights is not None)
+        kinds.append([change for part in members.split(",") for change in _members(part, add)])
+    if weights is not None:
+        table = load_weights(weights)
+        kinds.append([(f"weights {weights.name}", partial(reweigh, weights=table))])
+    return kinds
 
 
 def _partitions(text: str) -> NamedChange:
@@ -179,25 +178,22 @@ def _partitions(text: str) -> NamedChange:
 
 
 def _members(text: str, add: Callable[..., Group]) -> Iterable[NamedChange]:
-    for part in text.split(","):
-        interval, single = _RANGE.fullmatch(part), _NUMBER.fullmatch(part)
-        if interval and interval[1] == interval[3]:
-            first, last, step = int(interval[2]), int(interval[4]), int(interval[5] or 1)
-            if first > last:
-                raise UsageError(
-                    "--members: the second number of a range must not be closer to 0 than the "
-                    f"first, got {part!r}"
-                )
-            if not step:
-                raise UsageError(f"--members: the step of a range must be above 0, got {part!r}")
-            for number in range(first, last + 1, step):
-                yield _resized(interval[1], number, add)
-        elif single:
-            yield _resized(single[1], int(single[2]), add)
-        else:
+    interval, single = _RANGE.fullmatch(text), _NUMBER.fullmatch(text)
+    if interval and interval[1] == interval[3]:
+        first, last, step = int(interval[2]), int(interval[4]), int(interval[5] or 1)
+        if first > last:
             raise UsageError(
-                f"--members must be a number, +N, -N or FIRST..LAST[:STEP], got {part!r}"
+                "--members: the second number of a range must not be closer to 0 than the "
+                f"first, got {text!r}"
             )
+        if not step:
+            raise UsageError(f"--members: the step of a range must be above 0, got {text!r}")
+        for number in range(first, last + 1, step):
+            yield _resized(interval[1], number, add)
+    elif single:
+        yield _resized(single[1], int(single[2]), add)
+    else:
+        raise UsageError(f"--members must be a number, +N, -N or FIRST..LAST[:STEP], got {text!r}")
 
 
 def _resized(sign: str, number: int, add: Callable[..., Group]) -> NamedChange:
@@ -223,76 +219,75 @@ class Scenario:
 class ScenarioResult:
     """Result of a what-if scenario: the optimum, and the result of an assignor.
 
-    Only consumed partitions and members with a consumed topic count. ``makespan`` and
-    ``movement`` are None without an assignment; ``placed`` partitions have no owner; ``fastest``
-    is the maximum speed in the unchanged group; ``idle`` members have no load;
-    ``topics_without_subscribers`` have a subscriber in the current group only.
+    ``before`` is the unchanged group. ``makespan`` is the maximum load of the optimum, None
+    without an assignment.
     """
 
     scenario: Scenario
-    members: int
-    partitions: int
-    status: Status
-    makespan: LevelValue | None
-    movement: LevelValue | None
-    placed: int
-    idle: int | None
-    topics_without_subscribers: tuple[str, ...]
-    seconds: float
+    before: Group
     solution: Solution = field(repr=False)
-    rebalance: AssignorOutcome | None = None
-    fastest: int = 1
+    makespan: LevelValue | None
+    rebalance: AssignorOutcome | None
+    seconds: float
 
-    def shown(self, makespan: LevelValue | None) -> dict[str, int | float] | None:
-        """Return a maximum load and its bound, divided by the speeds, times ``fastest``."""
-        if makespan is None:
-            return None
+    def shown(self, relative_load: int) -> int | float:
+        """Convert a maximum relative load to the unit of the fastest member before the changes.
+
+        The maximum loads of groups with different members are comparable then.
+        """
         group = self.scenario.group
-        return {
-            "value": shown_load(group, makespan.value, self.fastest),
-            "bound": shown_load(group, makespan.bound, self.fastest),
-        }
+        scale = Fraction(_max_speed(self.before), _max_speed(group))
+        return member_units(group).shown(relative_load, scale)
+
+    def topics_without_subscribers(self) -> list[str]:
+        """Return the topics that have a subscriber in the unchanged group only."""
+        subscribers = self.scenario.group.subscribers()
+        before = self.before.subscribers()
+        return [name for name, members in before.items() if members and not subscribers.get(name)]
 
     def record(self) -> dict[str, object]:
         """Return the result as a JSON object."""
+        found, group, makespan = self.solution.assignment, self.scenario.group, self.makespan
         return {
             "scenario": self.scenario.name,
-            "members": self.members,
-            "partitions": self.partitions,
-            "status": str(self.status),
-            "makespan": self.shown(self.makespan),
-            "movement": value_and_bound(self.movement),
+            **_sizes(group),
+            "status": str(self.solution.status),
+            "makespan": None
+            if makespan is None
+            else {"value": self.shown(makespan.value), "bound": self.shown(makespan.bound)},
+            "movement": None if found is None else value_and_bound(self.solution.movement),
             "levels": self.solution.values_by_level(),
-            "placed": self.placed,
-            "idle": self.idle,
-            "topics_without_subscribers": list(self.topics_without_subscribers),
+            "idle": None if found is None else load_vector(group, found).count(0),
+            "topics_without_subscribers": self.topics_without_subscribers(),
             "assignor": None if self.rebalance is None else self._shown_rebalance(self.rebalance),
             "seconds": round(self.seconds, 3),
             "proof": self.solution.proof_by_level(),
         }
 
     def _shown_rebalance(self, found: AssignorOutcome) -> dict[str, object]:
-        metrics, group = found.metrics, self.scenario.group
+        metrics = found.metrics
         return {
             "assignor": found.assignor,
             "ending": found.ending,
-            "makespan": None
-            if metrics is None
-            else shown_load(group, metrics.makespan, self.fastest),
+            "makespan": None if metrics is None else self.shown(metrics.makespan),
             "movement": found.movement,
             "idle": None if metrics is None else list(metrics.loads.values()).count(0),
         }
 
 
-def shown_load(group: Group, relative_load: int, fastest: int) -> int | float:
-    """Convert a maximum relative load: divided by the speed of the member, times ``fastest``.
+def _sizes(group: Group) -> dict[str, int]:
+    """Return the numbers of consuming members, consumed partitions, and those without owner."""
+    subscribers = group.subscribers()
+    partitions = sum(topic.partitions for topic in group.topics if subscribers[topic.name])
+    owned = sum(len(member.owned) for member in with_valid_ownership(group).members)
+    return {
+        "members": len(participants(group)),
+        "partitions": partitions,
+        "placed": partitions - owned,
+    }
 
-    The maximum loads of groups with different members are comparable then.
-    """
-    return member_units(group).shown(relative_load, Fraction(fastest, max_speed(group)))
 
-
-def max_speed(group: Group) -> int:
+def _max_speed(group: Group) -> int:
     """Return the maximum speed of the members that subscribe to a topic with partitions."""
     consuming = set(participants(group))
     return max((one.speed for one in group.members if one.id in consuming), default=1)
@@ -326,21 +321,16 @@ def scenarios(
 
 def current_state(group: Group) -> dict[str, object]:
     """Return the loads of the owned partitions as a JSON object like those of the scenarios."""
-    subscribers = group.subscribers()
-    partitions = sum(topic.partitions for topic in group.topics if subscribers[topic.name])
     owned = with_valid_ownership(group)
     kept = Assignment({member.id: member.owned for member in owned.members})
     held = loads(group, kept)
-    highest = max(relative_loads(group, held).values(), default=0)
-    makespan = member_units(group).shown(highest)
+    makespan = member_units(group).shown(max(relative_loads(group, held).values(), default=0))
     return {
         "scenario": AS_IS,
-        "members": len(participants(group)),
-        "partitions": partitions,
+        **_sizes(group),
         "status": "current",
         "makespan": {"value": makespan, "bound": makespan},
         "movement": {"value": 0, "bound": 0},
-        "placed": partitions - sum(len(member.owned) for member in owned.members),
         "idle": load_vector(group, kept).count(0),
         "loads": held,
     }
@@ -372,27 +362,13 @@ def what_if(
     )
     seconds = perf_counter() - begin
     assignor = None if limits.is_stopped else assignor or identify_assignor(group).port
-    subscribers = group.subscribers()
-    partitions = sum(topic.partitions for topic in group.topics if subscribers[topic.name])
-    owned = sum(len(member.owned) for member in with_valid_ownership(group).members)
-    current = {} if before is None else before.subscribers()
-    found = solution.assignment
     return ScenarioResult(
         scenario=scenario,
-        members=len(participants(group)),
-        partitions=partitions,
-        status=solution.status,
-        makespan=makespan_of(group, solution, constraints),
-        movement=None if found is None else solution.movement,
-        placed=partitions - owned,
-        idle=None if found is None else load_vector(group, found).count(0),
-        topics_without_subscribers=tuple(
-            topic for topic, members in current.items() if members and not subscribers.get(topic)
-        ),
-        seconds=seconds,
+        before=group if before is None else before,
         solution=solution,
-        fastest=max_speed(group if before is None else before),
+        makespan=makespan_of(group, solution, constraints),
         rebalance=None if assignor is None else rebalance(group, assignor),
+        seconds=seconds,
     )
 
 

@@ -31,10 +31,11 @@ from kassay.experiments.kinds.group_kind import ForecastRequest
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.planning.plan_verdict import UnplannableGroupError, check_planning_start
 from kassay.experiments.planning.what_if import (
+    NamedChange,
     ScenarioResult,
-    ScenarioSpec,
     current_state,
     mean_weight,
+    named_changes,
     scenarios,
     solve_scenarios,
 )
@@ -72,13 +73,13 @@ class WhatIfOptions:
     )
     output_format: Format = format_option(Format.JSONL)
 
-    def specification(self, added: AddedMembers, weights: Path | None) -> ScenarioSpec:
+    def changes(self, added: AddedMembers, weights: Path | None) -> list[Sequence[NamedChange]]:
         """Return the changes of the group. ``weights`` is a file with its new weights."""
-        return ScenarioSpec(
+        return named_changes(
             members=self.members,
             like=added.like,
             allow_lag=added.allow_lag,
-            partitions=tuple(self.partitions or ()),
+            partitions=self.partitions or (),
             weights=weights,
         )
 
@@ -125,7 +126,7 @@ def what_if(
     )
     if options.settings:
         raise typer.BadParameter("--set requires documents of Kafka Streams or Kafka Connect")
-    alternatives = options.specification(added, table).alternatives()
+    alternatives = options.changes(added, table)
     plots = count(1)
     printed: set[str] = set()
 
@@ -185,7 +186,7 @@ def _result(group: Group, results: Sequence[ScenarioResult]) -> GroupResult:
             "own_assignor": identify_assignor(group).record(),
             "scenarios": [current_state(group), *(one.record() for one in results)],
         },
-        reached=all(one.status in (Status.OPTIMAL, Status.FEASIBLE) for one in results),
+        reached=all(one.solution.status in (Status.OPTIMAL, Status.FEASIBLE) for one in results),
     )
 
 
@@ -226,13 +227,14 @@ def _plot(results: Sequence[ScenarioResult], file: Path, title: str | None) -> N
 
     bars = []
     for result in results:
-        lost = len(result.topics_without_subscribers)
+        lost = len(result.topics_without_subscribers())
         label = result.scenario.name + (f" ({lost} topics without subscribers)" if lost else "")
-        load = result.shown(result.makespan)
-        makespan = None
-        if load is not None:
-            makespan = LevelValue("makespan", round(load["value"]), round(load["bound"]))
-        bars.append(ScenarioBars(label=label, makespan=makespan, movement=result.movement))
+        makespan = moves = None
+        if result.makespan is not None:
+            value, bound = map(result.shown, (result.makespan.value, result.makespan.bound))
+            makespan = LevelValue("makespan", round(value), round(bound))
+            moves = result.solution.movement
+        bars.append(ScenarioBars(label=label, makespan=makespan, movement=moves))
     draw_scenarios(bars, file, title=title)
 
 

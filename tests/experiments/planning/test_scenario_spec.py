@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from kassay.experiments.planning.what_if import ScenarioSpec, scenarios, what_if
+from kassay.experiments.planning.what_if import named_changes, scenarios, what_if
 from kassay.reference import Group, InputError, Member, Topic
 from kassay.reference.model.errors import UsageError
 
@@ -14,7 +14,7 @@ GROUP = Group(
 
 
 def _names(**options):
-    return [one.name for one in scenarios(GROUP, ScenarioSpec(**options).alternatives())]
+    return [one.name for one in scenarios(GROUP, named_changes(**options))]
 
 
 def test_no_change_gives_the_current_group():
@@ -38,21 +38,22 @@ def test_alternatives_of_each_change_are_combined_to_scenarios():
 def test_all_changes_apply_together(tmp_path):
     weights = tmp_path / "weights.json"
     weights.write_text(json.dumps({"t": [1, 1, 1, 1, 1, 1]}))
-    spec = ScenarioSpec(
+    changes = named_changes(
         partitions=("t=6",),
         members="+2",
         like="a",
         weights=weights,
     )
-    [scenario] = scenarios(GROUP, spec.alternatives())
+    [scenario] = scenarios(GROUP, changes)
     result = what_if(scenario, before=GROUP)
-    assert (result.members, result.partitions, result.makespan.value) == (3, 6, 2)
+    record = result.record()
+    assert (record["members"], record["partitions"], result.makespan.value) == (3, 6, 2)
     assert result.scenario.name == "t 6 partitions, members +2, weights weights.json"
 
 
 def test_topics_that_lose_all_subscribers_are_listed():
-    [scenario] = scenarios(GROUP, ScenarioSpec(members="0").alternatives())
-    assert what_if(scenario, before=GROUP).topics_without_subscribers == ("t",)
+    [scenario] = scenarios(GROUP, named_changes(members="0"))
+    assert what_if(scenario, before=GROUP).topics_without_subscribers() == ["t"]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +69,7 @@ def test_topics_that_lose_all_subscribers_are_listed():
 )
 def test_invalid_options_are_quoted_in_the_error(options, message):
     with pytest.raises(UsageError, match=message):
-        ScenarioSpec(**options).alternatives()
+        named_changes(**options)
 
 
 @pytest.mark.parametrize("text", ["[", "[1]", '{"t": 1}', '{"t": [true]}', '{"t": [-1]}'])
@@ -76,4 +77,4 @@ def test_invalid_files_of_weights_are_rejected(tmp_path, text):
     file = tmp_path / "w.json"
     file.write_text(text)
     with pytest.raises(InputError, match=r"w\.json"):
-        ScenarioSpec(weights=file).alternatives()
+        named_changes(weights=file)
