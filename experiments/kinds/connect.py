@@ -128,18 +128,8 @@ def _connectors(state: Mapping[str, Any]) -> Assignment:
 class EventCost:
     """Cost of the steps of a Connect cluster after the first one.
 
-    Parameters
-    ----------
-    rebalances
-        Number of rebalances that start or stop something, or wait.
-    task_starts
-        Number of tasks that workers start.
-    stopped_ms
-        Milliseconds in which tasks have no worker, summed.
-    stopped_ms_per_task
-        The sum divided by the number of different started tasks, rounded up.
-    longest_stop_ms
-        Maximum of a task.
+    ``rebalances`` start or stop something, or wait. ``stopped_ms`` is the sum of the times in which
+    tasks have no worker, ``stopped_ms_per_task`` the mean of the started tasks, rounded up.
     """
 
     rebalances: int
@@ -212,12 +202,7 @@ def last_step(document: KindDocument) -> Mapping[str, Any]:
 def state_after_events(document: KindDocument) -> Answer:
     """Return the connectors and tasks per worker after the last step of a cluster.
 
-    They are those of the port that belongs to the protocol of the document.
-
-    Raises
-    ------
-    InputError
-        If the assignor fails, such as for a step without workers.
+    They are those of the port that belongs to the protocol. Raise InputError if it fails.
     """
     is_eager = document.content.get("protocol") == "eager"
     try:

@@ -129,18 +129,10 @@ class CurrentState:
 
 @dataclass(frozen=True, slots=True)
 class StableRun:
-    """Run of an assignor until its answer is stable.
+    """Run of an assignor until its answer is stable, which ``compare`` compares with the optimum.
 
-    Parameters
-    ----------
-    ending, detail
-        `Ending.OK`, or the reason why there is no stable answer.
-    rebalances
-        Number of rebalances until then.
-    compare
-        Function that compares the stable answer with the optimum.
-    measures
-        Measures of the rebalances. They have no minimum.
+    ``measures`` are those of the rebalances, without a minimum. Without a stable answer, ``detail``
+    is the reason.
     """
 
     ending: Ending
@@ -204,13 +196,8 @@ def ending_without_answer(result: DocumentRunResult) -> tuple[Ending, str]:
 class GroupKind:
     """A kind of groups: its words, and the functions for its documents.
 
-    `parse_kind_document` parses the documents, and `run_on_document` runs the assignors of each
-    kind.
-
     Parameters
     ----------
-    title
-        Name of one group.
     places, topics
         Keys of a document with the members, processes or workers, and with the topics,
         subtopologies or connectors.
@@ -218,18 +205,15 @@ class GroupKind:
         What an operator can change.
     compare
         Compare an answer with the optimum: once, or once per stable state.
-    current_state
-        Return what the places have now.
     run_until_stable
         Run an assignor until its answer is stable. None if its first answer is.
     answer_measures
         Return measures of a stable answer that have no minimum.
-    forecast
-        Forecast events. None if kassay does not simulate them: see ``no_forecast``.
+    forecast, assumption
+        Forecast events, and describe them in one sentence. None if kassay does not simulate
+        events; ``no_forecast`` is the reason.
     settings
         Settings that a forecast can change.
-    assumption
-        Events that the forecast simulates, in one sentence.
     event_rows
         Yield the rows of the table of a forecast from its JSON object: setting, event,
         rebalances, starts, stopped seconds, those per task, minutes of probing, state moves,

@@ -54,8 +54,6 @@ class StreamsEvent:
 
     Parameters
     ----------
-    ending
-        `Ending.OK` if the assignment is stable.
     rebalances
         Number of rebalances, the first one included. The additional rebalance that hands over a
         task from one process to another is not counted.
@@ -138,8 +136,7 @@ def run_application_until_stable(
     Parameters
     ----------
     document
-        A document of kind ``streams``: the application at the rebalance that follows an event.
-        ``config.probing_rebalance_interval_ms`` is the time between two rebalances.
+        The application at the rebalance that follows an event.
     assignor
         ``streams-high-availability`` or ``kafka-streams[@VERSION]:ASSIGNOR``, or a function that
         returns the answer for a document.
@@ -147,26 +144,6 @@ def run_application_until_stable(
         Time after which a process has restored the state of an assigned task. By default, the
         state is complete at the next rebalance. The lag does not change before that. A process
         loses the state of a task that it is not assigned.
-
-    Examples
-    --------
-    >>> from kassay.reference.documents.kind_documents import Kind, parse_kind_document
-    >>> ids = [f"00000000-0000-0000-0000-00000000000{number}" for number in (1, 2)]
-    >>> app = {
-    ...     "kind": "streams",
-    ...     "subtopologies": {
-    ...         "0": {"partitions": 4, "stateful": True, "end_offsets": [50_000] * 4}
-    ...     },
-    ...     "processes": [
-    ...         {"id": ids[0], "threads": 2, "active": ["0_0", "0_1", "0_2", "0_3"]},
-    ...         {"id": ids[1], "threads": 2},
-    ...     ],
-    ... }
-    >>> event = run_application_until_stable(
-    ...     parse_kind_document(app, kind=Kind.STREAMS), "streams-high-availability"
-    ... )
-    >>> event.rebalances, event.probing_ms, event.state_moves
-    (2, 600000, 2)
     """
     application = _Application(document, warmup_ms)
     now, rounds, restored = 0, 0, 0

@@ -38,18 +38,11 @@ _COPIES = ("active", "standby", "warmup")
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process with its threads and its stateful tasks before a rebalance.
+    """A process with its threads and its tasks before a rebalance.
 
-    Parameters
-    ----------
-    active
-        Previous active tasks, also stateless ones.
-    copies
-        Previous active, standby and warm-up tasks with state.
-    reported
-        Tasks with an offset or a lag of a local directory.
-    state
-        Tasks with caught-up state.
+    ``active`` has previous active tasks, ``copies`` previous active, standby and warm-up tasks with
+    state, ``reported`` tasks with an offset or a lag of a local directory, and ``state`` tasks with
+    caught-up state.
     """
 
     id: str
@@ -65,10 +58,7 @@ class Process:
 class Application:
     """A Streams application before a rebalance.
 
-    Parameters
-    ----------
-    owned
-        Previous active tasks per thread; empty if only those of the processes are known.
+    ``owned`` has the previous active tasks per thread; empty if only those of processes are known.
     """
 
     id: str | None

@@ -45,18 +45,17 @@ class Implementation(StrEnum):
     UNKNOWN = "unknown"  # the client library of at least one member is not known
 
 
+_EXACT = (Implementation.BROKER, Implementation.JAVA)
+"""Implementations that kassay's ports equal."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentifiedAssignor:
     """Assignor that a group uses, and the program that implements it, as far as known.
 
-    Parameters
-    ----------
-    name
-        Name as in ``kassay.assign``; None if the source does not show it.
-    libraries
-        Client libraries of the members that were recognised.
-    client
-        Library whose own assignors were run on the group, with its version.
+    ``name`` is that of ``kassay.assign``; None if the source does not show it. ``libraries`` are
+    the recognised client libraries of the members. ``client`` is the library whose own assignors
+    were run on the group, with its version.
     """
 
     name: str | None
@@ -72,8 +71,7 @@ class IdentifiedAssignor:
     @property
     def is_ported(self) -> bool:
         """Return whether kassay has a port of the exact implementation that the group uses."""
-        known = (Implementation.BROKER, Implementation.JAVA)
-        return self.port is not None and self.implementation in known
+        return self.port is not None and self.implementation in _EXACT
 
     def offers(self, assignor: str) -> bool:
         """Return whether all recognised client libraries of the members offer an assignor."""
@@ -93,42 +91,38 @@ class IdentifiedAssignor:
         """Describe the assignor, and note if results of kassay's port can differ from it."""
         if self.name is None:
             text = "The source does not show the assignor that the group runs."
-            is_known = self.implementation in {Implementation.BROKER, Implementation.JAVA}
+            is_known = self.implementation in _EXACT
             return text if is_known else f"{text} {self._results('each assignor')}"
         if self.implementation is Implementation.BROKER:
             own = kafka_name(self.name)
             alias = "" if own == self.name else f" (kassay's name: {self.name})"
             return f"The broker assigns the partitions, with {own}{alias}."
-        text = f"The group runs {self.name}{self._origin}."
+        origin = "; its client library is not known"
+        if self.implementation is Implementation.JAVA:
+            origin = " of the Java client"
+        elif self.implementation is Implementation.OTHER:
+            names = ", ".join(self.libraries)
+            origin = f" of {names}"
+            if len(self.libraries) > 1:
+                origin = f"; its members have several client libraries: {names}"
+        text = f"The group runs {self.name}{origin}."
         if self.port is None:
             return f"{text} kassay has no port of this assignor."
         return text if self.is_ported else f"{text} {self._results(self.name)}"
 
-    @property
-    def _is_other(self) -> bool:
-        return self.implementation is Implementation.OTHER
-
-    @property
-    def _origin(self) -> str:
-        if self.implementation is Implementation.JAVA:
-            return " of the Java client"
-        if not self._is_other:
-            return "; its client library is not known"
-        if len(self.libraries) == 1:
-            return f" of {self.libraries[0]}"
-        return f"; its members have several client libraries: {', '.join(self.libraries)}"
-
     def _results(self, name: str) -> str:
+        """Describe the origin of the results of assignors in the output."""
         if self.client is not None:
             library = self.client.partition("@")[0]
             return (
                 f"The results of names with {library} in this output are those of {self.client}; "
                 "all other results are those of the Java client and the broker."
             )
-        other = self.libraries[0] if len(self.libraries) == 1 and self._is_other else None
+        is_one = self.implementation is Implementation.OTHER and len(self.libraries) == 1
+        other = self.libraries[0] if is_one else "another library"
         return (
-            f"The results of {name} in this output are those of the Java client; "
-            f"{other or 'another library'} can assign other partitions."
+            f"The results of {name} in this output are those of the Java client; {other} can "
+            "assign other partitions."
         )
 
 
