@@ -107,7 +107,7 @@ def test_a_document_that_was_imported_by_lag_is_refused_too(
     kassay, run, tmp_path, command, option, value
 ):
     (tmp_path / "imported.jsonl").write_text(kassay("import", *BY_LAG).out)
-    (tmp_path / "by-lag.jsonl").write_text(kassay("anonymize", "imported.jsonl").out)
+    (tmp_path / "by-lag.jsonl").write_text(kassay("import", "imported.jsonl", "--anonymize").out)
     code, (line,), _ = run(command, "by-lag.jsonl", option, value)
     assert code == 2
     assert "the weights are lag" in line["error"]
