@@ -28,7 +28,7 @@ from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.topic_partitions import Partitions
 from kassay.solver.constraints import Constraint
-from kassay.solver.frontier.frontier import frontier
+from kassay.solver.frontier import frontier
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance, Level, Movement, TopicSpread, default_levels
 from kassay.solver.solve import solve

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 
 from kassay.reference import Group
-from kassay.solver.frontier.frontier import frontier
+from kassay.solver.frontier import frontier
 from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import build_problem
 from tests.solver.move_judges import PlainModel, beam, by_maximum, by_squares, seeded_groups
@@ -83,16 +83,16 @@ def _size(text: str) -> tuple[int, int]:
 def _cells(group: Group, most: int, seconds: float) -> list[_Cell]:
     """Return the cells of one group for 0 to ``most`` moves."""
     problem, begin = build_problem(group), time.monotonic()
-    rows = frontier(group, limits=SearchLimits(time=seconds)).table()
+    points = frontier(group, limits=SearchLimits(time=seconds)).points
     used = time.monotonic() - begin
     judges = [judge(problem, most) for judge in (by_maximum, by_squares, beam)]
     deadline, cells = time.monotonic() + used, []
     plain = PlainModel(problem)
     for moves in range(most + 1):
-        value = [one for one in rows if one.moves <= moves][-1].imbalance
+        value = [one for one in points if one.movement.value <= moves][-1].imbalance.value
         # The bound of a point holds for its number of moves; a later bound is not higher.
-        later = [one.imbalance_bound for one in rows if one.moves >= moves]
-        bound = later[0] if later else rows[-1].imbalance_bound
+        later = [one.imbalance.bound for one in points if one.movement.value >= moves]
+        bound = later[0] if later else points[-1].imbalance.bound
         lowest = tuple(values[moves] for values in judges)
         left = deadline - time.monotonic()
         found, _ = (

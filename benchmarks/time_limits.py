@@ -24,7 +24,7 @@ from kassay.experiments.planning.what_if import Scenario, what_if
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
 from kassay.solver.constraints import Constraint, MaxMoves
-from kassay.solver.frontier.frontier import frontier
+from kassay.solver.frontier import frontier
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance, Level, Movement, Tolerance
 from kassay.solver.sizing.load_by_member_count import load_by_member_count, members_needed

@@ -18,7 +18,7 @@ from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import require_group
 from kassay.reference.model.ownership import NO_OWNER, ownership
-from kassay.solver.frontier.frontier_points import Frontier
+from kassay.solver.frontier import Frontier
 from kassay.solver.network.subscription_network import build_network
 from kassay.solver.problem import build_problem
 from kassay.solver.solution import Solution
@@ -158,7 +158,17 @@ def _(comparison: Comparison) -> Rows:
 def _(frontier: Frontier) -> Rows:
     measure = str(frontier.measure)
     columns = ("moves", "moves bound", measure, f"{measure} bound", "proven")
-    return [dict(zip(columns, row, strict=True)) for row in frontier.table()]
+    rows = (
+        (
+            one.movement.value,
+            one.movement.bound,
+            one.imbalance.value,
+            one.imbalance.bound,
+            one.is_proven,
+        )
+        for one in frontier.points
+    )
+    return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
 @_rows.register

@@ -43,8 +43,8 @@ from kassay.solver.constraints import MaxMoves as MaxMoves
 from kassay.solver.constraints import MaxPartitions as MaxPartitions
 from kassay.solver.constraints import Pinned as Pinned
 from kassay.solver.constraints import Separated as Separated
-from kassay.solver.frontier.frontier import frontier as frontier
-from kassay.solver.frontier.frontier_points import Frontier as Frontier
+from kassay.solver.frontier import Frontier as Frontier
+from kassay.solver.frontier import frontier as frontier
 from kassay.solver.limits import SearchLimits as SearchLimits
 from kassay.solver.network.improving_chains import Explanation as Explanation
 from kassay.solver.network.improving_chains import explain as explain

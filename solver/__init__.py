@@ -14,8 +14,7 @@ from kassay.solver.constraints import (
     Pinned,
     Separated,
 )
-from kassay.solver.frontier.frontier import frontier
-from kassay.solver.frontier.frontier_points import Frontier, FrontierPoint
+from kassay.solver.frontier import Frontier, FrontierPoint, frontier
 from kassay.solver.limits import SearchLimits
 from kassay.solver.network.improving_chains import Explanation, Transfer, explain, improving_chain
 from kassay.solver.objective import (

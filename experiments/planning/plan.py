@@ -47,8 +47,7 @@ from kassay.reference.model.metrics import (
     participants,
 )
 from kassay.solver.constraints import Constraint, MaxMoves, group_constraints
-from kassay.solver.frontier.frontier import frontier
-from kassay.solver.frontier.frontier_points import Frontier, FrontierPoint
+from kassay.solver.frontier import Frontier, FrontierPoint, frontier
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import (
     Imbalance,
@@ -251,7 +250,7 @@ class Plan:
 
     def first_moves(self) -> list[FirstMoves]:
         """Compare the first moves of the plan with the points of the frontier."""
-        lowest = {row.moves: row.imbalance for row in self.frontier.table()}
+        lowest = {one.movement.value: one.imbalance.value for one in self.frontier.points}
         return [
             FirstMoves(moves=moves, imbalance=imbalance, lowest=lowest[moves])
             for moves, imbalance in self.imbalance_by_moves()

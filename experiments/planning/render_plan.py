@@ -193,7 +193,8 @@ def _page_context(plan: Plan, names: Mapping[str, str]) -> dict[str, object]:
         "has_prefixes": len(plan.imbalance_by_moves()) > 1,
         "frontier_csv": "moves,imbalance,bound\n"
         + "".join(
-            f"{row.moves},{row.imbalance},{row.imbalance_bound}\n" for row in plan.frontier.table()
+            f"{one.movement.value},{one.imbalance.value},{one.imbalance.bound}\n"
+            for one in plan.frontier.points
         ),
         "moves_csv": moves_csv(plan),
         "loads_csv": loads_csv(plan),
@@ -226,10 +227,11 @@ def _move_choice(plan: Plan, members: Sequence[str]) -> Markup | None:
     )
     points = [
         (
-            row.moves,
-            *(shown(measure, one, plan.group) for one in (row.imbalance, row.imbalance_bound)),
+            point.movement.value,
+            shown(measure, point.imbalance.value, plan.group),
+            shown(measure, point.imbalance.bound, plan.group),
         )
-        for row in plan.frontier.table()
+        for point in plan.frontier.points
         if has_points
     ]
     speed_of = {member.id: member.speed for member in plan.group.members}
@@ -383,7 +385,7 @@ def frontier_record(plan: Plan) -> dict[str, object]:
     return {
         "measure": str(plan.frontier.measure),
         "complete": plan.frontier.complete,
-        "points": [row.record() for row in plan.frontier.table()],
+        "points": [point.record() for point in plan.frontier.points],
     }
 
 

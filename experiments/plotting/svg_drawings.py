@@ -12,7 +12,7 @@ from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import leximax, load_vector, loads, participants
 from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.reference.model.topic_partitions import TopicPartition
-from kassay.solver.frontier.frontier_points import Frontier
+from kassay.solver.frontier import Frontier
 
 # Sizes are pixels.
 _ROW = 26
@@ -239,8 +239,8 @@ class FrontierCurve:
     def of(cls, frontier: Frontier, prefixes: Sequence[Point] = ()) -> "FrontierCurve":
         """Create the drawing data of a frontier."""
         return cls(
-            points=[(one.moves, one.imbalance) for one in frontier.table()],
-            bounds=[(one.moves, one.imbalance_bound) for one in frontier.table()],
+            points=[(one.movement.value, one.imbalance.value) for one in frontier.points],
+            bounds=[(one.movement.value, one.imbalance.bound) for one in frontier.points],
             prefixes=prefixes,
         )
 

@@ -17,7 +17,7 @@ from kassay.solver.certificate.documents import certificate_document, parse_cert
 from kassay.solver.certificate.refutation import PartitionPrices
 from kassay.solver.certify import certify
 from kassay.solver.constraints import Capacity, MaxMoves, MaxPartitions
-from kassay.solver.frontier.frontier import frontier
+from kassay.solver.frontier import frontier
 from kassay.solver.network.improving_chains import explain
 from kassay.solver.objective import Imbalance
 from kassay.solver.sizing.member_loss import member_loss

@@ -8,7 +8,7 @@ from kassay.reference import Group, Member, Topic
 from kassay.reference.model.assignment import movement, violations
 from kassay.reference.model.metrics import Measure, imbalance
 from kassay.solver.constraints import MaxMoves, Pinned
-from kassay.solver.frontier.frontier import frontier
+from kassay.solver.frontier import frontier
 from kassay.solver.limits import SearchLimits
 from tests import brute_force
 from tests.strategies import groups

@@ -19,7 +19,7 @@ from kassay.solver.bounds.counting import (
 )
 from kassay.solver.constraint_repair import meet_constraints
 from kassay.solver.evaluation import level_value, violated
-from kassay.solver.frontier.frontier_points import geometric_moves
+from kassay.solver.frontier import geometric_moves
 from kassay.solver.incumbent_pool import IncumbentPool
 from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.lexicographic.load_searches import limit_moves

@@ -25,7 +25,7 @@ from kassay.reference.model.assignment import movement, violations
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.metrics import Measure, loads
 from kassay.solver import MaxMoves
-from kassay.solver.frontier.frontier_points import Frontier, FrontierPoint
+from kassay.solver.frontier import Frontier, FrontierPoint
 from kassay.solver.objective import Imbalance, Movement, MovementCost
 from kassay.solver.solution import LevelValue, Solution
 from tests.strategies import groups

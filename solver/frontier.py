@@ -5,9 +5,10 @@ equal weights, network flows give the points on the convex hull without further 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.display import first_items
 from kassay.reference.model.errors import InternalError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import require_group, require_single_copies
@@ -17,13 +18,6 @@ from kassay.solver.bounds.counting import level_bound, makespan_bound_within
 from kassay.solver.constraints import Constraint, MaxMoves, check_constraints, group_constraints
 from kassay.solver.evaluation import level_value, violated
 from kassay.solver.flow.convex_hull import ConvexHull, FlowPoint
-from kassay.solver.frontier.frontier_points import (
-    Frontier,
-    FrontierPoint,
-    frontier_point,
-    geometric_moves,
-    non_dominated,
-)
 from kassay.solver.initial_solutions import keep_owned, within_pins
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.network.subscription_network import build_network
@@ -35,12 +29,62 @@ from kassay.solver.solve import solve
 
 _MAX_ARCS = 40_000
 """Maximum total capacity of the members; larger networks take too long for a flow per corner."""
-_OPTIMUM_SHARE, _FEWEST_SHARE = 0.4, 0.25
-"""Shares of the work left for the two ends of the frontier."""
+_OPTIMUM_SHARE = 0.4
+"""Share of the work left for each end of the frontier."""
 _FIRST_MOVES, _FIRST_SHARE = 500, 0.15
 """Maximum number of single moves for first points, and their share of the work left."""
 _MAX_SHARE = 0.5
 """Maximum share of the work left for one number of moves."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrontierPoint:
+    """Point of the frontier: moves, imbalance, and an assignment with these values.
+
+    Each bound applies to assignments with at most the other value.
+    """
+
+    movement: LevelValue
+    imbalance: LevelValue
+    assignment: Assignment = field(repr=False)
+
+    @property
+    def is_proven(self) -> bool:
+        """Return whether the point is proven to be non-dominated."""
+        return self.movement.is_proven and self.imbalance.is_proven
+
+    def record(self) -> dict[str, object]:
+        """Return the point as a JSON object."""
+        return {
+            "moves": self.movement.value,
+            "imbalance": self.imbalance.value,
+            "bound": {"moves": self.movement.bound, "imbalance": self.imbalance.bound},
+            "proven": self.is_proven,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Frontier:
+    """Non-dominated points (moves, imbalance), by ascending number of moves.
+
+    Imbalance descends.
+
+    Parameters
+    ----------
+    complete
+        Whether these are proven to be all non-dominated points.
+    conflict
+        Infeasible constraints as text, if there are no points.
+    """
+
+    measure: Measure
+    points: tuple[FrontierPoint, ...]
+    complete: bool
+    conflict: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        points = [f"{one.movement.value:,} moves: {one.imbalance.value:,}" for one in self.points]
+        return f"<frontier of {self.measure}: {first_items(points or self.conflict)}>"
 
 
 def frontier(
@@ -150,9 +194,9 @@ class _FrontierSearch:
                 if not self.points:
                     fewest = self._fewest_moves(best.assignment)
                     if fewest is None:
-                        return Frontier(measure, (frontier_point(best),), complete=False)
+                        return Frontier(measure, (_frontier_point(best),), complete=False)
                     self._start(fewest)
-                self._add_end(frontier_point(best))
+                self._add_end(_frontier_point(best))
         found = [self._add_assignment(one) for one in known]
         counts = self._shown(max_points, [moves for moves in found if moves is not None])
         self._search(counts)
@@ -162,7 +206,7 @@ class _FrontierSearch:
         )
         return Frontier(
             measure,
-            non_dominated(shown),
+            _non_dominated(shown),
             complete=is_complete and all(point.is_proven for point in shown),
         )
 
@@ -183,12 +227,8 @@ class _FrontierSearch:
 
     def _fewest_moves(self, start: Assignment) -> FrontierPoint | None:
         """Find the point with the fewest moves, or return None if no assignment was found."""
-        still = self._solve((self.level,), _FEWEST_SHARE, start=start, most=0)
-        if still.assignment is not None:
-            moves = LevelValue(Movement.name, 0, 0)
-            return FrontierPoint(moves, still.imbalance, still.assignment)
         fewest = self._solve((Movement(), self.level), _OPTIMUM_SHARE, start=start)
-        return None if fewest.assignment is None else frontier_point(fewest)
+        return None if fewest.assignment is None else _frontier_point(fewest)
 
     def _lowest(self, optimum: Solution | None) -> Solution | None:
         """Find the minimum imbalance, or return None if a point has the lowest possible one."""
@@ -229,8 +269,7 @@ class _FrontierSearch:
             for found in single_moves(
                 within, start, _FIRST_MOVES, may_continue, by_squares=by_squares
             ):
-                if not any(violated(problem, rules, found)):
-                    self._add_placement(found)
+                self._add_placement(found)
                 if level_value(problem, self.level, found) <= self.lowest:
                     break
 
@@ -277,12 +316,12 @@ class _FrontierSearch:
     def _add_assignment(self, assignment: Assignment) -> int | None:
         """Add an assignment, and return its number of moves, or None if it is not valid."""
         placement = self.problem.to_placement(assignment)
-        if placement is None or any(violated(self.problem, self._rules, placement)):
-            return None
-        return self._add_placement(placement)
+        return None if placement is None else self._add_placement(placement)
 
-    def _add_placement(self, placement: Placement) -> int:
-        """Add a valid placement, and return its number of moves."""
+    def _add_placement(self, placement: Placement) -> int | None:
+        """Add a placement, and return its number of moves, or None if it violates a constraint."""
+        if any(violated(self.problem, self._rules, placement)):
+            return None
         moves = level_value(self.problem, Movement(), placement)
         value = level_value(self.problem, self.level, placement)
         self._add(
@@ -394,3 +433,55 @@ def _hull(
     network = build_network(problem)
     is_small = int(network.max_counts.sum()) <= _MAX_ARCS
     return ConvexHull.of(network) if is_small else None
+
+
+def _frontier_point(solution: Solution) -> FrontierPoint:
+    """Convert a solution with an assignment to a frontier point.
+
+    The bounds of levels after a level other than imbalance and movement do not apply to the
+    frontier: they become 0.
+    """
+    if solution.assignment is None:
+        raise InternalError("a solution without an assignment has no frontier point")
+    known = (*Measure, Movement.name)
+    others = (index for index, level in enumerate(solution.levels) if level.name not in known)
+    first_other = next(others, len(solution.levels))
+    imbalance, movement = (
+        # A point is proven only without tolerance.
+        replace(
+            level, slack=0, bound=level.bound if solution.levels.index(level) < first_other else 0
+        )
+        for level in (solution.imbalance, solution.movement)
+    )
+    return FrontierPoint(movement, imbalance, solution.assignment)
+
+
+def _non_dominated(points: Sequence[FrontierPoint]) -> tuple[FrontierPoint, ...]:
+    """Sort frontier points by number of moves and remove dominated points."""
+    kept: list[FrontierPoint] = []
+    for point in sorted(points, key=lambda point: (point.movement.value, point.imbalance.value)):
+        if not kept or point.imbalance.value < kept[-1].imbalance.value:
+            kept.append(point)
+    return tuple(kept)
+
+
+def geometric_moves(most: int, max_points: int | None = None) -> list[int]:
+    """Return numbers of moves below ``most`` that grow geometrically: 1, 2, 3, 5, 7, 10, ...
+
+    With ``max_points``, at most that number minus 2, as both ends of the frontier are points.
+
+    Examples
+    --------
+    >>> geometric_moves(60)
+    [1, 2, 3, 5, 7, 10, 15, 20, 30, 50]
+    >>> geometric_moves(60, 5)
+    [2, 10, 30]
+    """
+    steps = {
+        step * 10**power // 10
+        for power in range(len(str(most)))
+        for step in (10, 15, 20, 30, 50, 70)
+    }
+    moves = sorted(step for step in steps if step < most)
+    kept = len(moves) if max_points is None else min(len(moves), max_points - 2)
+    return [moves[(2 * place + 1) * len(moves) // (2 * kept)] for place in range(kept)]

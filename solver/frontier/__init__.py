@@ -1,1 +1,0 @@
-"""Frontier: all non-dominated pairs of imbalance and number of moves."""
