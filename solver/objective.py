@@ -96,7 +96,7 @@ class Tolerance:
 EXACT = Tolerance()
 
 WEIGHTED_TOLERANCE = Tolerance(relative=Fraction(2, 100))
-"""Default imbalance tolerance for the plan of a group with partition weights.
+"""Default tolerance of the maximum load if weights or speeds differ.
 
 Measured weights change by more than 2 % between two captures, and the last 2 % of balance cost
 most of the moves.
@@ -128,7 +128,15 @@ class Imbalance(_LoadLevel):
     `metrics.imbalance_of`.
 
     The value of ``leximax`` is `leximax_rank` of the loads; it takes no tolerance.
+
+    Parameters
+    ----------
+    is_preference
+        Whether the level only selects one of the assignments that are optimal on the levels before
+        it. An assignment can be optimal without a proof of this level.
     """
+
+    is_preference: bool = False
 
     @property
     def name(self) -> str:
@@ -328,14 +336,29 @@ def only_by_flows(level: FlowLevel) -> UsageError:
 
 
 def default_levels(
-    group: Group, *, measure: Measure | str | None = None, tolerance: Tolerance = EXACT
+    group: Group, *, measure: Measure | str | None = None, tolerance: Tolerance | None = None
 ) -> tuple[Level, ...]:
     """Return the default levels: imbalance, then movement.
 
-    The default measure of imbalance is `default_measure`. The tolerance is that of the imbalance.
+    The default measure of imbalance is `default_measure`, and its tolerance `default_tolerance`.
+    After the maximum load and the moves, the sum of squares is a preference.
     """
     measure = default_measure(group) if measure is None else Measure(measure)
-    return (Imbalance(measure, tolerance), Movement())
+    tolerance = default_tolerance(group, measure) if tolerance is None else tolerance
+    return with_preference((Imbalance(measure, tolerance), Movement()))
+
+
+def is_preference(level: Level) -> bool:
+    """Return whether an assignment can be optimal without a proof of the level."""
+    return isinstance(level, Imbalance) and level.is_preference
+
+
+def with_preference(levels: Sequence[Level]) -> tuple[Level, ...]:
+    """Add a low sum of squared loads as a preference after the maximum load and the moves."""
+    match levels:
+        case (Imbalance(measure=Measure.MAKESPAN), Movement(cost=MovementCost.COUNT)):
+            return (*levels, Imbalance(Measure.SUM_OF_SQUARES, is_preference=True))
+    return tuple(levels)
 
 
 def default_measure(group: Group) -> Measure:
@@ -347,7 +370,7 @@ def ordered_levels(
     group: Group,
     *,
     measure: Measure | str | None = None,
-    tolerance: Tolerance = EXACT,
+    tolerance: Tolerance | None = None,
     further: Sequence[Level] = (),
 ) -> tuple[Level, ...]:
     """Return the further levels in their order, with imbalance and movement.
@@ -355,18 +378,18 @@ def ordered_levels(
     If the further levels contain no imbalance of members, it comes first. If they contain no
     movement, it comes directly after this imbalance.
     """
-    first, movement = default_levels(group, measure=measure, tolerance=tolerance)
+    first, movement = default_levels(group, measure=measure, tolerance=tolerance)[:2]
     levels = list(further)
     if not any(isinstance(level, Imbalance) for level in levels):
         levels.insert(0, first)
     if not any(isinstance(level, Movement) for level in levels):
         at = next(index for index, level in enumerate(levels) if isinstance(level, Imbalance))
         levels.insert(at + 1, movement)
-    return tuple(levels)
+    return with_preference(levels) if not further else tuple(levels)
 
 
-def planning_tolerance(group: Group, measure: Measure | str | None) -> Tolerance:
-    """Return the default imbalance tolerance of a plan: 2 % if weights differ, else 0."""
+def default_tolerance(group: Group, measure: Measure | str | None = None) -> Tolerance:
+    """Return the default tolerance of imbalance: 2 % if weights differ, else 0."""
     is_strict = measure is not None and Measure(measure) is Measure.LEXIMAX
     return WEIGHTED_TOLERANCE if group.is_weighted and not is_strict else EXACT
 

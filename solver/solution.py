@@ -22,7 +22,7 @@ from kassay.solver.certificate.certificate import (
 )
 from kassay.solver.network.improving_chains import Transfer
 from kassay.solver.number_ranges import integer_text
-from kassay.solver.objective import CrossRack
+from kassay.solver.objective import CrossRack, is_preference
 
 
 class Status(StrEnum):
@@ -84,6 +84,8 @@ class LevelValue:
         Amount by which the tolerance of the level lets the value exceed the bound.
     origin
         Origin of the bound, None if it is not known.
+    is_preference
+        Whether the solution can be optimal without a proof of the level.
 
     Raises
     ------
@@ -101,6 +103,7 @@ class LevelValue:
     bound: int
     slack: int = 0
     origin: Origin | None = field(default=None, repr=False)
+    is_preference: bool = False
 
     def __post_init__(self) -> None:
         if self.value < self.bound:
@@ -131,7 +134,14 @@ class LevelValue:
 def level_values(claims: Iterable[LevelClaim]) -> tuple[LevelValue, ...]:
     """Convert the claims of a certificate to values and bounds."""
     return tuple(
-        LevelValue(claim.level.name, claim.value, claim.bound, claim.slack, claim.origin)
+        LevelValue(
+            claim.level.name,
+            claim.value,
+            claim.bound,
+            claim.slack,
+            claim.origin,
+            is_preference(claim.level),
+        )
         for claim in claims
     )
 
@@ -252,15 +262,16 @@ class Solution:
 
     @property
     def is_optimal(self) -> bool:
-        """Return whether every level is proven optimal."""
-        return self.assignment is not None and all(level.is_proven for level in self.levels)
+        """Return whether every level but preferences is proven optimal."""
+        required = (level.is_proven for level in self.levels if not level.is_preference)
+        return self.assignment is not None and all(required)
 
     @property
     def proof(self) -> Proof:
-        """Return the kind of proof that every level is optimal, or that no assignment exists."""
+        """Return the kind of proof that the solution is optimal, or that no assignment exists."""
         if self.certificate is not None and self.certificate.conflict is not None:
             return self.certificate.proof
-        return weakest_proof(level.proof for level in self.levels)
+        return weakest_proof(level.proof for level in self.levels if not level.is_preference)
 
     @property
     def imbalance(self) -> LevelValue:

@@ -8,7 +8,6 @@ import typer
 
 from kassay.experiments.cli.option_groups import check_name, option, parse_share
 from kassay.experiments.cli.run_control import STOP
-from kassay.experiments.planning.plan_verdict import with_even_loads
 from kassay.experiments.planning.what_if import find_member
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
@@ -33,8 +32,8 @@ from kassay.solver.objective import (
     Movement,
     Tolerance,
     default_measure,
+    default_tolerance,
     ordered_levels,
-    planning_tolerance,
 )
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ class ObjectiveOptions:
         "as 0.02 or 2%. A higher value can save moves.",
         parser=parse_share,
         metavar="SHARE",
-        show_default="0; plan and what-if: 2% if weights differ, except with leximax",
+        show_default="2% if weights differ, except with leximax; otherwise 0",
     )
     level: list[str] | None = option(
         None,
@@ -136,19 +135,13 @@ class ObjectiveOptions:
         return self == ObjectiveOptions()
 
     def levels(self, group: Group) -> tuple[Level, ...]:
-        """Return the levels of the objective, which are minimised in order."""
-        return self._ordered(group, Tolerance(relative=self.tolerance or 0))
+        """Return the levels of the objective, which are minimised in order.
 
-    def planning_levels(self, group: Group) -> tuple[Level, ...]:
-        """Return the levels of a plan, with a default tolerance if weights differ."""
-        tolerance = planning_tolerance(group, self.imbalance)
+        Levels of loads without their own tolerance have the option's, or `default_tolerance`.
+        """
+        tolerance = default_tolerance(group, self.imbalance)
         if self.tolerance is not None:
             tolerance = Tolerance(relative=self.tolerance)
-        levels = self._ordered(group, tolerance)
-        return levels if self.level else with_even_loads(levels)
-
-    def _ordered(self, group: Group, tolerance: Tolerance) -> tuple[Level, ...]:
-        """Return the levels. Load levels without their own tolerance get ``tolerance``."""
         measure = self.imbalance or default_measure(group)
         further: list[Level] = []
         for name, text in self._further().items():

@@ -9,7 +9,15 @@ from kassay.reference.model.metrics import Measure, measures
 from kassay.solver.constraints import Constraint
 from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.limits import SearchLimits
-from kassay.solver.objective import CrossRack, Imbalance, Level, Movement, Tolerance
+from kassay.solver.objective import (
+    EXACT,
+    CrossRack,
+    Imbalance,
+    Level,
+    Movement,
+    Tolerance,
+    default_levels,
+)
 from kassay.solver.problem import build_problem
 from kassay.solver.solution import Solution
 from kassay.solver.solve import solve
@@ -45,11 +53,13 @@ def solve_optimum(
     constraints: Sequence[Constraint] = (),
     limits: SearchLimits = LIMITS,
 ) -> Solution:
-    """Find the optimum; by default, minimum imbalance and then the fewest moves.
+    """Find the optimum; by default, minimum imbalance without tolerance, then the fewest moves.
 
     Capacities of members are ignored.
     """
     unlimited = without_capacities(group)
+    if levels is None:
+        levels = default_levels(group, tolerance=EXACT)[:2]
     return solve(unlimited, levels=levels, constraints=constraints, limits=limits)
 
 

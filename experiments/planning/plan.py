@@ -30,7 +30,6 @@ from kassay.experiments.planning.plan_verdict import (
     Verdict,
     makespan_of,
     other_verdict,
-    planning_levels,
     unowned_partitions,
     verdict_of,
 )
@@ -54,6 +53,7 @@ from kassay.solver.objective import (
     Level,
     Movement,
     MovementCost,
+    default_levels,
     default_measure,
     requested_levels,
 )
@@ -344,7 +344,7 @@ def plan(
     """
     require_group(group)
     require_single_copies(group)
-    levels = planning_levels(group) if levels is None else requested_levels(group, levels)
+    levels = default_levels(group) if levels is None else requested_levels(group, levels)
     if not any(isinstance(level, Movement) for level in levels):
         names = ", ".join(level.name for level in levels)
         raise UsageError(f"the levels of a plan must include movement, got {names}")

@@ -34,12 +34,8 @@ from kassay.solver.objective import (
     Imbalance,
     Level,
     MembersUsed,
-    Movement,
-    MovementCost,
     Tolerance,
     TopicSpread,
-    default_levels,
-    planning_tolerance,
 )
 from kassay.solver.problem import build_problem
 from kassay.solver.solution import LevelValue, Solution, Status
@@ -53,29 +49,6 @@ _WORDS = {
     "movement": "moves",
     "cross_rack": "reads across racks",
 }
-
-
-def planning_levels(
-    group: Group,
-    *,
-    measure: Measure | str | None = None,
-    tolerance: Tolerance | None = None,
-) -> tuple[Level, ...]:
-    """Return the levels of a plan, with a default tolerance of 2 % if weights differ.
-
-    If weights are equal, or for the measure leximax, the default tolerance is 0.
-    """
-    if tolerance is None:
-        tolerance = planning_tolerance(group, measure)
-    return with_even_loads(default_levels(group, measure=measure, tolerance=tolerance))
-
-
-def with_even_loads(levels: Sequence[Level]) -> tuple[Level, ...]:
-    """Add the sum of squared loads as third level after the maximum load and the moves."""
-    match levels:
-        case (Imbalance(measure=Measure.MAKESPAN), Movement(cost=MovementCost.COUNT)):
-            return (*levels, Imbalance(Measure.SUM_OF_SQUARES))
-    return tuple(levels)
 
 
 def makespan_of(

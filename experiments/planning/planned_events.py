@@ -33,7 +33,7 @@ from kassay.reference.model.metrics import loads as member_loads
 from kassay.reference.model.ownership import rejoin, rejoin_each
 from kassay.solver.certificate.certificate import value_of
 from kassay.solver.limits import SearchLimits
-from kassay.solver.objective import Level, planning_tolerance
+from kassay.solver.objective import Level, default_tolerance
 from kassay.solver.trajectory.trajectory import (
     Trajectory,
     default_trajectory_levels,
@@ -375,10 +375,10 @@ def forecast_events(
 ) -> EventForecast:
     """Find the fewest moves over planned rebalances, and run each assignor on them.
 
-    If weights differ, the maximum load may exceed its minimum by `planning_tolerance`.
+    If weights differ, the maximum load may exceed its minimum by `default_tolerance`.
     """
     groups = [one.group for one in rebalances]
-    tolerance = max((planning_tolerance(group, None) for group in groups), key=bool)
+    tolerance = max((default_tolerance(group) for group in groups), key=bool)
     levels = default_trajectory_levels(groups, tolerance=tolerance)
     fewest = optimal_trajectory(groups, levels=levels, limits=limits)
     most = [one.value for one in fewest.load_limits] or [

@@ -15,7 +15,6 @@ from kassay.experiments.planning.plan_verdict import (
     check_planning_start,
     makespan_of,
     other_verdict,
-    planning_levels,
     verdict_of,
 )
 from kassay.experiments.planning.survey_result import (
@@ -31,6 +30,7 @@ from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import other_reading
 from kassay.reference.model.metrics import load_vector, member_units
 from kassay.solver.limits import SearchBudget, SearchLimits
+from kassay.solver.objective import default_levels
 from kassay.solver.sizing.limiting_partition import limiting_partition
 from kassay.solver.solution import LevelValue
 from kassay.solver.solve import solve
@@ -80,7 +80,7 @@ def survey_other_kind(
 def _surveyed(
     group: Group, history: MoveHistory | None, limits: SearchLimits, seed: int
 ) -> SurveyResult:
-    levels = planning_levels(group)
+    levels = default_levels(group)
     other = other_reading(group)
     share = limits if other is None else replace(limits, work=limits.work / 2)
     solution = solve(group, levels=levels, limits=share, seed=seed)

@@ -11,7 +11,7 @@ from time import perf_counter
 
 from kassay.experiments.planning.actions import AssignorOutcome, rebalance
 from kassay.experiments.planning.identify_assignor import identify_assignor
-from kassay.experiments.planning.plan_verdict import makespan_of, planning_levels
+from kassay.experiments.planning.plan_verdict import makespan_of
 from kassay.reference.documents.json_codec import load_weights
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError, UsageError
@@ -26,7 +26,7 @@ from kassay.reference.model.metrics import (
 )
 from kassay.solver.constraints import Constraint
 from kassay.solver.limits import SearchBudget, SearchLimits
-from kassay.solver.objective import Level
+from kassay.solver.objective import Level, default_levels
 from kassay.solver.sizing.resized_groups import Resizing, with_valid_ownership
 from kassay.solver.solution import LevelValue, Solution, value_and_bound
 from kassay.solver.solve import solve
@@ -355,7 +355,7 @@ def what_if(
     begin = perf_counter()
     solution = solve(
         group,
-        levels=planning_levels(group) if levels is None else levels,
+        levels=default_levels(group) if levels is None else levels,
         constraints=constraints,
         limits=limits,
         seed=seed,

@@ -10,7 +10,7 @@ from kassay.solver.certificate.refutation import PartitionPrices
 from kassay.solver.constraints import Constraint, group_constraints
 from kassay.solver.evaluation import level_value, violated
 from kassay.solver.network.improving_chains import Transfer, apply_chain
-from kassay.solver.objective import Level
+from kassay.solver.objective import Level, is_preference
 from kassay.solver.problem import Problem, build_problem
 
 
@@ -168,7 +168,7 @@ class Certificate:
 
     @property
     def is_optimal(self) -> bool:
-        """Return whether the certificate claims that every level is optimal."""
+        """Return whether the certificate claims that every level but preferences is optimal."""
         return self.conflict is None and self.proof is not Proof.NONE
 
     @property
@@ -176,7 +176,8 @@ class Certificate:
         """Return the kind of proof that all levels are optimal or that the constraints conflict."""
         if self.conflict is not None:
             return self.conflict.origin.proof
-        return Proof.NONE if self.chain else weakest_proof(claim.proof for claim in self.claims)
+        required = (claim.proof for claim in self.claims if not is_preference(claim.level))
+        return Proof.NONE if self.chain else weakest_proof(required)
 
     @property
     def trusted(self) -> tuple[LevelClaim, ...]:

@@ -70,6 +70,8 @@ def level_document(level: objective.Level) -> dict[str, object]:
     elif level.tolerance:
         share = Fraction(level.tolerance.relative)
         document["tolerance"] = [level.tolerance.absolute, share.numerator, share.denominator]
+    if objective.is_preference(level):
+        document["preference"] = True
     match level:
         case objective.Movement(cost=tuple(costs), other=other):
             document["cost"] = [[[tp.topic, tp.partition], cost] for tp, cost in costs]
@@ -122,12 +124,13 @@ def _partition_price_document(prices: PartitionPrices) -> dict[str, object]:
     }
 
 
-LEVEL_KEYS = ("level", "tolerance", "up_to", "cost", "other", "topics")
+LEVEL_KEYS = ("level", "tolerance", "up_to", "cost", "other", "topics", "preference")
 """Keys of a level; ``cost`` and ``other`` belong to movement, ``topics`` to colocation."""
 
 _FURTHER_KEYS = {
     objective.Movement.name: ("cost", "other"),
     objective.Colocation.name: ("topics",),
+    **{str(measure): ("preference",) for measure in Measure},
 }
 Item = TypeVar("Item")
 Word = TypeVar("Word", bound=StrEnum)
@@ -265,11 +268,19 @@ def parse_level(table: Mapping[str, object], where: str) -> objective.Level:
         elif name == objective.Movement.name:
             changes["cost"] = items_of(_partition_cost)(table["cost"], f"{where}.cost")
             changes["other"] = as_integer(table.get("other"), f"{where}.other")
+        elif name in list(Measure):
+            changes["is_preference"] = _truth(table.get("preference", False), f"{where}.preference")
         return replace(objective.LEVELS[name], **changes)
     except InputError:
         raise
     except ValueError as error:
         raise InputError(f"{where}: {error}") from None
+
+
+def _truth(value: object, where: str) -> bool:
+    if not isinstance(value, bool):
+        raise InputError(f"{where} must be true or false, got {value!r}")
+    return value
 
 
 def _tolerance(table: Mapping[str, object], where: str) -> objective.Tolerance:

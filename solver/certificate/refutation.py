@@ -106,7 +106,8 @@ def build_relaxation(
         levels=tuple(_row(problem, blocks, level, limit) for level, limit in limits),
         max_squares=tuple(
             limit
-            if level == objective.Imbalance(Measure.SUM_OF_SQUARES, level.tolerance)
+            if isinstance(level, objective.Imbalance)
+            and level.measure is Measure.SUM_OF_SQUARES
             and problem.member_units.has_equal_speeds
             else None
             for level, limit in limits

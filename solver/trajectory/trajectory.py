@@ -110,7 +110,7 @@ def optimal_trajectory(
         The group at each rebalance. Owned partitions matter in the first group only.
     levels
         Imbalance, then movement: ``sum_of_squares`` or ``leximax``, or ``makespan`` with or
-        without a tolerance; by default `default_levels`. If weights or speeds differ in a group,
+        without a tolerance; by default without a tolerance. If weights or speeds differ in a group,
         only ``makespan``.
     objective
         ``total`` minimises the moves over all rebalances, ``largest`` the maximum

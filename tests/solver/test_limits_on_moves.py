@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from kassay.experiments.planning.plan_verdict import planning_levels
 from kassay.reference.documents.json_codec import load_group
 from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.metrics import Measure, loads, measures
@@ -113,7 +112,7 @@ def test_no_simple_search_finds_a_lower_maximum_load(groups, partitions, most):
 @pytest.mark.parametrize("count", short_and_long(1, 20))
 def test_members_below_the_mean_receive_before_members_far_above_it(count):
     for group in groups_with_a_heavy_partition(count):
-        solution = solve(group, levels=planning_levels(group), limits=STEPS)
+        solution = solve(group, limits=STEPS)
         problem = build_problem(group)
         assert solution.movement.value > 0
         assert badly_received(problem, problem.to_placement(solution.assignment)) == []

@@ -216,7 +216,7 @@ def _plan(
     search = partial(
         plan_group,
         group,
-        levels=objective.planning_levels(group),
+        levels=objective.levels(group),
         constraints=objective.constraints(group),
         batch_size=options.batch_size,
         limits=limits.interruptible_limits(),

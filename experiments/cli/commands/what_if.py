@@ -140,7 +140,7 @@ def what_if(
         results = solve_scenarios(
             group,
             all_scenarios,
-            levels=objective.planning_levels,
+            levels=objective.levels,
             constraints=objective.constraints,
             assignor=options.assignor,
             limits=search.limits(),
