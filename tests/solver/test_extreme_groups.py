@@ -23,7 +23,14 @@ from kassay.solver import (
 from kassay.solver.certificate.certificate import Certificate, LevelClaim, Origin
 from kassay.solver.limits import SearchLimits
 from kassay.solver.network.improving_chains import explain
-from kassay.solver.objective import Imbalance, Movement, Tolerance, TopicSpread
+from kassay.solver.objective import (
+    EXACT,
+    Imbalance,
+    Movement,
+    Tolerance,
+    TopicSpread,
+    default_levels,
+)
 from kassay.solver.sizing.member_loss import member_loss
 from kassay.solver.sizing.resized_groups import Resizing
 
@@ -69,7 +76,7 @@ OPTIMA = [pytest.param(group, best, id=name) for name, group, best in ANSWERS]
 
 @pytest.mark.parametrize(("group", "optimum"), OPTIMA)
 def test_the_optimum_is_found_and_certified(group, optimum):
-    solution = solve(group)
+    solution = solve(group, levels=default_levels(group, tolerance=EXACT))
     assert (solution.imbalance.value, solution.movement.value) == optimum
     assert solution.status == "optimal"
     assert list(violations(group, solution.assignment)) == []

@@ -24,6 +24,7 @@ from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.lexicographic.load_searches import limit_moves
 from kassay.solver.lexicographic.overload_searches import repair_overloads
 from kassay.solver.limits import SearchBudget
+from kassay.solver.objective import EXACT, default_levels
 from kassay.solver.problem import build_problem
 from tests import brute_force
 from tests.log_normal_groups import log_normal_group
@@ -85,7 +86,9 @@ def test_the_points_are_those_of_the_cpsat_model(moves):
 
 def test_a_limit_on_moves_and_the_frontier_have_equal_values():
     for moves in (1, 10):
-        solution = solve(HEAVY, constraints=[MaxMoves(moves)], limits=SearchLimits(time=60))
+        levels = default_levels(HEAVY, tolerance=EXACT)
+        constraints, limits = [MaxMoves(moves)], SearchLimits(time=60)
+        solution = solve(HEAVY, levels=levels, constraints=constraints, limits=limits)
         assert solution.imbalance.value == OPTIMA[moves]
         assert solution.is_optimal
 

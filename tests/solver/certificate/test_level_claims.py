@@ -58,6 +58,7 @@ def test_weighted_assignments_are_certified_by_counting():
     assert [(c.level.name, c.value, c.bound) for c in certificate.claims] == [
         ("makespan", 22, 15),
         ("movement", 0, 0),
+        ("sum_of_squares", 548, 450),
     ]
     assert not certificate.is_optimal
     assert certificate.chain == ()
