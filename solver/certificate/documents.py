@@ -21,6 +21,7 @@ from kassay.reference.documents.json_values import (
 )
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError, InternalError
+from kassay.reference.model.metrics import Measure
 from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.solver import constraints, objective
 from kassay.solver.certificate.certificate import Certificate, Conflict, LevelClaim, Origin
