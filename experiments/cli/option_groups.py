@@ -4,9 +4,9 @@ A failed check is a usage error.
 """
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, Field, field, fields
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,38 +43,10 @@ def _declare(default: Any, declaration: ParameterInfo) -> Any:
     return field(default=default, metadata={"declaration": declaration})
 
 
-@dataclass(frozen=True, slots=True)
-class OptionGroup:
-    """Options of one dataclass. ``converters`` convert their values to the types of the fields."""
-
-    options: Callable[..., object]
-    params: list[Any]
-    converters: dict[str, Callable[[Any], object]]
-
-    @classmethod
-    def of(cls, options: Any, defaults: object | None = None) -> "OptionGroup":
-        """Convert the fields of a dataclass to options.
-
-        ``defaults`` is an instance with other defaults than those of the fields. A class variable
-        ``panel`` is the heading of the options in the help.
-        """
-        params, converters = [], {}
-        for one in fields(options):
-            default = one.default if defaults is None else getattr(defaults, one.name)
-            param, convert = _param(one, default, getattr(options, "panel", None))
-            params.append(param)
-            converters[one.name] = convert or (lambda value: value)
-        return cls(options, params, converters)
-
-    def create(self, given: Mapping[str, object]) -> object:
-        """Create the dataclass from the values of all options of a command."""
-        values = {name: convert(given[name]) for name, convert in self.converters.items()}
-        return self.options(**values)
-
-
 def _param(
     one: "Field[Any]", default: object, panel: str | None
-) -> tuple[Any, Callable[[Any], object] | None]:
+) -> tuple[Any, Callable[[Any], object]]:
+    """Convert a field to a parameter of Click, and a function that converts its value."""
     declaration = copy(one.metadata["declaration"])
     declaration.default = ... if default is REQUIRED else default
     declaration.rich_help_panel = panel
@@ -86,33 +58,37 @@ def _param(
     if param.metavar is None and one.type is not bool:
         choices = getattr(param.type, "choices", ())
         param.metavar = "|".join(choices) or _PLACEHOLDERS[param.type.name.split()[0]]
-    return param, convert
+    return param, convert or (lambda value: value)
 
 
 class ComposedCommand(TyperCommand):
     """Command with the options of all dataclasses that are parameters of a function.
 
-    The default of a parameter is an instance with defaults for this command. A parameter of type
+    The default of a parameter is an instance with defaults for this command. A class variable
+    ``panel`` of a dataclass is the heading of its options in the help. A parameter of type
     ``typer.Context`` receives the context of the command.
     """
 
     def __init__(self, name: str, run: Callable[..., None]) -> None:
-        parameters = inspect.signature(run).parameters.values()
-        self.groups = {
-            one.name: OptionGroup.of(
-                one.annotation, None if one.default is one.empty else one.default
-            )
-            for one in parameters
-            if is_dataclass(one.annotation)
-        }
-        self.contexts = [one.name for one in parameters if one.annotation is typer.Context]
         self.run = run
-        super().__init__(
-            name,
-            params=[param for group in self.groups.values() for param in group.params],
-            help=inspect.getdoc(run),
-            rich_markup_mode="markdown",
-        )
+        self.groups: dict[str, tuple[Any, dict[str, Callable[[Any], object]]]] = {}
+        self.contexts: list[str] = []
+        params = []
+        for parameter in inspect.signature(run).parameters.values():
+            group = parameter.annotation
+            if group is typer.Context:
+                self.contexts.append(parameter.name)
+                continue
+            defaults = {one.name: one.default for one in fields(group)}
+            if parameter.default is not parameter.empty:
+                defaults = {name: getattr(parameter.default, name) for name in defaults}
+            converters = {}
+            for one in fields(group):
+                param, convert = _param(one, defaults[one.name], getattr(group, "panel", None))
+                params.append(param)
+                converters[one.name] = convert
+            self.groups[parameter.name] = group, converters
+        super().__init__(name, params=params, help=inspect.getdoc(run), rich_markup_mode="markdown")
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the words that follow the command name in the usage line."""
@@ -123,7 +99,10 @@ class ComposedCommand(TyperCommand):
 
     def invoke(self, ctx: Any) -> None:
         """Create the dataclasses from the values of the options, and run the function."""
-        groups = {name: group.create(ctx.params) for name, group in self.groups.items()}
+        groups = {
+            name: group(**{key: convert(ctx.params[key]) for key, convert in converters.items()})
+            for name, (group, converters) in self.groups.items()
+        }
         self.run(**groups, **dict.fromkeys(self.contexts, ctx))
 
 

@@ -216,12 +216,11 @@ def _rich_table(
 
     table = Table(title=title)
     for heading in headings:
-        is_text = heading in text
         table.add_column(
             heading,
-            justify="left" if is_text else "right",
+            justify="left" if heading in text else "right",
             # Names of assignors in the first columns are copied to commands.
-            no_wrap=not is_text or (heading == "assignor" and heading in headings[:2]),
+            no_wrap=heading == "assignor" and heading in headings[:2],
         )
     for row in rows:
         table.add_row(*(cell(row[heading]) for heading in headings))

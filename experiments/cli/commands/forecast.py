@@ -18,9 +18,9 @@ from kassay.experiments.cli.output import (
     format_option,
     write_text,
 )
-from kassay.experiments.cli.planning_options import downtime_option, pause_option
 from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
 from kassay.experiments.cli.run_control import STOP, print_note
+from kassay.experiments.cli.search_options import downtime_option, pause_option
 from kassay.experiments.cli.source_options import SelectedGroups
 from kassay.experiments.kinds.group_kind import ForecastRequest
 from kassay.experiments.planning.configuration_forecast import (

@@ -35,16 +35,8 @@ from kassay.experiments.study.output_reader import (
     location,
     read_manifest,
 )
-from kassay.experiments.study.result_statistics import RATES, StreamTotals
 from kassay.reference.documents.text_files import name_of, open_text
 from kassay.reference.model.errors import InputError, UsageError
-
-_STREAM_RATES = (
-    "fullest member above the minimum",
-    "sum of squares above the minimum",
-    "moves",
-    "unnecessary moves",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,14 +231,3 @@ def _print_summary(results: StudySummary) -> None:
         table = measures.table
         rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
         print_table(rows, title="Share groups, Streams and Connect")
-    streams = StreamTotals(results.trajectories)
-    estimates = [
-        {"assignor": name, "rebalances": streams.total(name, "rebalances")}
-        | {
-            rate: None if found is None else round(found.value, 3)
-            for rate in _STREAM_RATES
-            for found in [streams.estimate(name, RATES[rate])]
-        }
-        for name in streams.assignors
-    ]
-    print_table(estimates, title="Event streams")

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 from pathlib import Path
 
 import typer
@@ -20,12 +19,16 @@ from kassay.experiments.cli.output import (
     TableLayout,
     error_record,
     format_option,
-    plot_option,
 )
-from kassay.experiments.cli.planning_options import AddedMembers, downtime_option, pause_option
 from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
 from kassay.experiments.cli.run_control import PROGRESS, print_note
-from kassay.experiments.cli.search_options import ObjectiveOptions, SearchOptions
+from kassay.experiments.cli.search_options import (
+    AddedMembers,
+    ObjectiveOptions,
+    SearchOptions,
+    downtime_option,
+    pause_option,
+)
 from kassay.experiments.cli.source_options import SelectedGroups
 from kassay.experiments.kinds.group_kind import ForecastRequest
 from kassay.experiments.planning.identify_assignor import identify_assignor
@@ -40,7 +43,7 @@ from kassay.experiments.planning.what_if import (
     solve_scenarios,
 )
 from kassay.reference.model.group import Group
-from kassay.solver.solution import LevelValue, Status
+from kassay.solver.solution import Status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,10 +70,6 @@ class WhatIfOptions:
     downtime: float = downtime_option()
     pause: float = pause_option()
     assignor: str | None = assignor_option()
-    plot: Path | None = plot_option(
-        "Write a plot to this .svg or .png file. With several groups, the second plot is written "
-        "to NAME-2.svg, the third to NAME-3.svg, and so on."
-    )
     output_format: Format = format_option(Format.JSONL)
 
     def changes(self, added: AddedMembers, weights: Path | None) -> list[Sequence[NamedChange]]:
@@ -127,7 +126,6 @@ def what_if(
     if options.settings:
         raise typer.BadParameter("--set requires documents of Kafka Streams or Kafka Connect")
     alternatives = options.changes(added, table)
-    plots = count(1)
     printed: set[str] = set()
 
     def process(group: Group) -> GroupResult:
@@ -147,10 +145,6 @@ def what_if(
             seed=search.seed,
             progress=PROGRESS,
         )
-        if options.plot is not None:
-            number, file = next(plots), options.plot
-            numbered = file if number == 1 else file.with_stem(f"{file.stem}-{number}")
-            _plot(results, numbered, group.id)
         # A group with assumed subscriptions is processed twice.
         for note in _notes(group, results, options):
             if note not in printed:
@@ -174,7 +168,6 @@ def what_if(
         output_format=options.output_format,
         layout=layout,
         groups=groups,
-        both_readings=options.plot is None,
     )
 
 
@@ -220,22 +213,6 @@ def _rebalance(result: Mapping[str, object] | None) -> str:
         return f"{result['assignor']}: {result['ending']}"
     text = f"{result['assignor']}: {result['makespan']}, {result['movement']} moves"
     return f"{text}, {result['idle']} idle" if result["idle"] else text
-
-
-def _plot(results: Sequence[ScenarioResult], file: Path, title: str | None) -> None:
-    from kassay.experiments.plotting.matplotlib_figures import ScenarioBars, draw_scenarios
-
-    bars = []
-    for result in results:
-        lost = len(result.topics_without_subscribers())
-        label = result.scenario.name + (f" ({lost} topics without subscribers)" if lost else "")
-        makespan = moves = None
-        if result.makespan is not None:
-            value, bound = map(result.shown, (result.makespan.value, result.makespan.bound))
-            makespan = LevelValue("makespan", round(value), round(bound))
-            moves = result.solution.movement
-        bars.append(ScenarioBars(label=label, makespan=makespan, movement=moves))
-    draw_scenarios(bars, file, title=title)
 
 
 def _rows(record: Record) -> Iterator[Sequence[object]]:
