@@ -2,14 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import rejoin
-from kassay.solver.certificate.rebalance_sequence import LoadEvidence
 from kassay.solver.certificate.trajectory_certificate import RebalanceEvidence
 from kassay.solver.certify import certify
 from kassay.solver.constraints import group_constraints
@@ -20,47 +18,6 @@ from kassay.solver.objective import Imbalance, Movement, Tolerance
 from kassay.solver.problem import Ints, build_problem
 from kassay.solver.solution import LevelValue, Solution, Status
 from kassay.solver.solve import solve
-
-
-class RebalanceStep(Protocol):
-    """Group at one rebalance, with the permitted loads."""
-
-    @property
-    def limit(self) -> LevelValue | None:
-        """Maximum load that the level permits, and a lower bound; None if it is exact."""
-
-    def loads(self) -> LoadEvidence:
-        """Return the evidence of the permitted loads."""
-
-    def evidence(
-        self, prices: dict[str, int], assignment: Assignment, budget: SearchBudget
-    ) -> RebalanceEvidence:
-        """Return the evidence for the certificate."""
-
-    def any_assignment(self) -> Assignment:
-        """Return an assignment with minimum imbalance."""
-
-    def fewest_moves(self, past: Assignment | None, budget: SearchBudget) -> Assignment:
-        """Return an assignment within the level, with few moves from the past one."""
-
-
-def rebalance_steps(
-    groups: Sequence[Group], level: Imbalance, budget: SearchBudget, *, weighted: bool
-) -> list[RebalanceStep]:
-    """Compute the permitted loads of each group.
-
-    Raises
-    ------
-    InputError
-        If no assignment of a group meets the capacities of its members.
-    """
-    if not weighted:
-        return [_EqualStep.of(number, group, level) for number, group in enumerate(groups)]
-    steps: list[RebalanceStep] = []
-    for number, group in enumerate(groups):
-        part = budget.part(0.3 / (len(groups) - number))
-        steps.append(_WeightedStep.of(number, group, level, part))
-    return steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +66,8 @@ class _EqualStep:
 
     def fewest_moves(self, past: Assignment | None, budget: SearchBudget) -> Assignment:
         group = self.group if past is None else rejoin(self.group, past)
-        if self.level.measure is Measure.MAKESPAN:
-            limits = budget.rest()
-            found = solve(group, levels=(self.level, Movement()), limits=limits).assignment
-            return found or self.any_assignment()
-        network = replace(self.network, problem=build_problem(group))
-        return network.problem.to_assignment(network.place(optimal_counts(network)))
+        found = solve(group, levels=(self.level, Movement()), limits=budget.rest())
+        return found.assignment or self.any_assignment()
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,3 +127,26 @@ class _WeightedStep:
             limits=budget.rest(),
         )
         return found.assignment or self.best
+
+
+RebalanceStep = _EqualStep | _WeightedStep
+"""Group at one rebalance, with the permitted loads."""
+
+
+def rebalance_steps(
+    groups: Sequence[Group], level: Imbalance, budget: SearchBudget, *, weighted: bool
+) -> list[RebalanceStep]:
+    """Compute the permitted loads of each group.
+
+    Raises
+    ------
+    InputError
+        If no assignment of a group meets the capacities of its members.
+    """
+    if not weighted:
+        return [_EqualStep.of(number, group, level) for number, group in enumerate(groups)]
+    steps: list[RebalanceStep] = []
+    for number, group in enumerate(groups):
+        part = budget.part(0.3 / (len(groups) - number))
+        steps.append(_WeightedStep.of(number, group, level, part))
+    return steps

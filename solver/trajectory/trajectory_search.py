@@ -1,34 +1,39 @@
 """Search for counts with the fewest moves over all rebalances, and for a bound on them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+
+import numpy as np
 
 from kassay.solver.certificate.rebalance_sequence import Stream
 from kassay.solver.certificate.trajectory_certificate import TrajectoryObjective
 from kassay.solver.limits import SearchBudget
 from kassay.solver.problem import Ints
-from kassay.solver.trajectory.counts_search import improved_counts, is_permitted
 from kassay.solver.trajectory.linear_program import (
+    INTEGRALITY,
     Floats,
     LinearProgram,
+    Prices,
     Window,
+    approximate_solution,
     build_program,
+    exact_duals,
+    integer_counts,
+    is_integral,
     total_moves,
 )
-from kassay.solver.trajectory.program_solvers import (
-    IntegerPrograms,
-    Prices,
-    approximate_solution,
-    exact_duals,
-    is_integral,
-)
-from kassay.solver.trajectory.rebalance_flows import counts_near
-from kassay.solver.trajectory.rounding import RoundedProgram
+from kassay.solver.trajectory.rounding import RoundedProgram, counts_near
 
 # Numbers of variables up to which the whole program is solved by the simplex method first, and up
 # to which it is solved by branch and bound.
 _MAX_SIMPLEX = 12_000
 _MAX_BRANCHING = 40_000
 _PRECISION = 1e-5  # of an approximate solution, relative
+# Variables of the first windows, and seconds per linear program and per integer program.
+_WINDOW_SIZE = 1_500
+_LINEAR_WORK, _INTEGER_WORK = 30.0, 3.0
+# Maximum number of variables of an integer program. HiGHS ran for minutes beyond its limit of three
+# seconds with 14,000 variables.
+_MAX_WINDOW = 8_000
 
 
 class TrajectorySearch:
@@ -51,7 +56,6 @@ class TrajectorySearch:
         self.counts = list(counts)
         self.value = objective.of(total_moves(stream, counts))
         self.prices = Prices.zero(stream, objective)
-        self.integer_programs = IntegerPrograms(is_exact=stream.is_weighted)
         self.certified = 0  # bound that the prices prove
         self.bound = 0
 
@@ -76,19 +80,18 @@ class TrajectorySearch:
             self._offer(counts_near(self.stream, near, self.counts, self.budget.part(0.4)))
         if not self._is_over():
             part = self.budget.part(0.6 if size <= _MAX_BRANCHING else 1.0)
-            counts = improved_counts(
+            counts = _improved_counts(
                 self.stream,
                 self.counts,
                 self.objective,
                 bound=self.bound,
                 budget=part,
-                integer_programs=self.integer_programs,
             )
             self._offer(counts)
         if has_flows and _MAX_SIMPLEX < size <= _MAX_BRANCHING and not self._is_over():
             self._by_rounding(program)
         if not self._is_over() and size <= _MAX_BRANCHING:
-            found, bound = self.integer_programs.counts(program, self.budget)
+            found, bound = integer_counts(program, self.budget, is_exact=self.stream.is_weighted)
             self._offer(found)
             self.bound = max(self.bound, min(bound, self.value))
 
@@ -106,7 +109,7 @@ class TrajectorySearch:
         return self.value <= self.bound or not self.budget.has_work
 
     def _offer(self, counts: Sequence[Ints] | None) -> None:
-        if counts is None or not is_permitted(self.stream, 0, counts):
+        if counts is None or not _is_permitted(self.stream, 0, counts):
             return
         value = self.objective.of(total_moves(self.stream, counts))
         if value < self.value:
@@ -134,3 +137,98 @@ class TrajectorySearch:
         if bound > self.certified:
             self.prices, self.certified = prices, bound
             self.bound = max(self.bound, bound)
+
+
+def _improved_counts(
+    stream: Stream,
+    counts: Sequence[Ints],
+    objective: TrajectoryObjective,
+    *,
+    bound: int,
+    budget: SearchBudget,
+) -> list[Ints]:
+    """Optimise overlapping windows of the counts, and then windows of twice the length.
+
+    The search ends if a window contains all rebalances, or the bound or the time limit is reached.
+    """
+    best, moves, size = list(counts), total_moves(stream, counts), _WINDOW_SIZE
+    while objective.of(moves) > bound:
+        windows = list(_windows(stream, size))
+        for first, end in windows:
+            if objective.of(moves) <= bound or not budget.has_work:
+                return best
+            value = objective.of(moves[first : end + 1])
+            if objective.of(moves) > value and objective is TrajectoryObjective.LARGEST:
+                continue
+            window = Window(
+                first,
+                end,
+                before=best[first - 1] if first else stream.start,
+                after=best[end] if end < len(best) else None,
+            )
+            program = build_program(stream, window, objective)
+            found = _optimal_counts(program, value, budget, is_exact=stream.is_weighted)
+            if found and not _is_permitted(stream, first, found):
+                found = None
+            changed = [*best[:first], *(found or best[first:end]), *best[end:]]
+            if _rank(stream, changed, objective) <= _rank(stream, best, objective):
+                best, moves = changed, total_moves(stream, changed)
+        if len(windows) == 1:
+            return best
+        size *= 2
+    return best
+
+
+def _is_permitted(stream: Stream, first: int, counts: Sequence[Ints]) -> bool:
+    """Return whether counts keep the limits of the loads, from a rebalance on."""
+    return all(
+        one.contains(stream.loads(at, table))
+        for at, table in enumerate(counts, start=first)
+        for one in stream.rebalances[at].ranges
+    )
+
+
+def _rank(
+    stream: Stream, counts: Sequence[Ints], objective: TrajectoryObjective
+) -> tuple[int, int]:
+    moves = total_moves(stream, counts)
+    return objective.of(moves), sum(moves)
+
+
+def _optimal_counts(
+    program: LinearProgram, value: int, budget: SearchBudget, *, is_exact: bool
+) -> list[Ints] | None:
+    """Return counts of a program with a value of at most ``value``; None if none are found.
+
+    The solution of the linear program is often integer. Otherwise, branch and bound is used if the
+    value can fall and the program is small.
+    """
+    solved = exact_duals(program, budget.until(_LINEAR_WORK))
+    if solved is None:
+        return None
+    if is_integral(solved[0][: program.counts]):
+        return program.read(solved[0])
+    can_fall = program.cost @ solved[0] + program.constant <= value - 1 + INTEGRALITY
+    if not can_fall or len(program.cost) > _MAX_WINDOW:
+        return None
+    return integer_counts(program, budget.until(_INTEGER_WORK), is_exact=is_exact)[0]
+
+
+def _windows(stream: Stream, size: int) -> Iterator[tuple[int, int]]:
+    """Yield windows of a number of variables that overlap by half of their rebalances."""
+    first, end = 0, len(stream.rebalances)
+    while first < end:
+        last = _window_end(stream, first, size)
+        yield first, last
+        if last == end:
+            return
+        first += max(1, (last - first) // 2)
+
+
+def _window_end(stream: Stream, first: int, size: int) -> int:
+    """Return the end of the longest window with few variables that starts at a rebalance."""
+    variables, last, end = 0, first, len(stream.rebalances)
+    while last < end and (variables <= size or last < first + 2):
+        variables += 2 * int(np.count_nonzero(stream.permitted(last)))
+        last += 1
+    return last

@@ -13,7 +13,7 @@ from kassay.solver.certificate.certificate import Proof
 from kassay.solver.certificate.check import trajectory_errors
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance, Movement, Tolerance
-from kassay.solver.trajectory import program_solvers
+from kassay.solver.trajectory import linear_program
 from kassay.solver.trajectory.trajectory import Trajectory, optimal_trajectory
 from tests.solver.trajectory.reference_optima import fewest_moves, random_stream, weighted_stream
 from tests.tiers import short_and_long
@@ -49,7 +49,7 @@ def test_the_largest_number_of_moves_matches_exhaustive_search(first: int, end: 
 
 
 def test_no_program_of_a_stream_with_different_speeds_is_solved_by_highs(monkeypatch) -> None:
-    monkeypatch.setattr(program_solvers, "milp", None)
+    monkeypatch.setattr(linear_program, "milp", None)
 
     def group(*speeds: int) -> Group:
         members = [Member(f"m{at}", ("t",), speed=speed) for at, speed in enumerate(speeds)]
