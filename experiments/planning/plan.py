@@ -500,7 +500,7 @@ class _Planner:
             max_points=_MAX_POINTS,
             optimum=optimum,
             known=known,
-            limits=self.part("loads by number of moves", 0.3),
+            limits=self.part("loads by number of moves", 0.5),
             seed=self.budget.seed,
         )
         return _lowest(optimum, curve), curve

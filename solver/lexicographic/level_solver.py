@@ -23,6 +23,7 @@ from kassay.solver.lexicographic.load_searches import (
     limits_moves,
     move_greedily,
     pack_identical,
+    spread_loads,
 )
 from kassay.solver.lexicographic.movement_search import MovementSearch
 from kassay.solver.lexicographic.overload_searches import repair_overloads
@@ -151,7 +152,7 @@ class LevelSolver:
             case Imbalance() if self._is_after_moves():
                 brief = budget.until(_EVEN_LOADS_WORK)
                 search_by_cpsat = partial(self._search_by_cpsat, level, budget=brief)
-                timed, untimed = [], [search_by_cpsat]
+                timed, untimed = [lambda _: spread_loads(pool, level, budget)], [search_by_cpsat]
             case Imbalance() if limits_moves(pool):
                 # Searches for lower loads with any number of moves find nothing.
                 timed = [

@@ -241,6 +241,21 @@ def move_greedily(pool: IncumbentPool, budget: SearchBudget) -> ProvenBound:
     return unproven
 
 
+def spread_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> ProvenBound:
+    """Give moved partitions to other members for a lower sum of squares, without more moves."""
+    problem = pool.problem
+    if level.measure is Measure.SUM_OF_SQUARES and not problem.has_big_loads:
+        from kassay.solver.weighted.search.single_moves import (  # noqa: PLC0415
+            move_work,
+            spread_moved,
+        )
+
+        may_continue = budget.counted(move_work(problem))
+        within, start = within_pins(problem, pool.constraints), pool.incumbent(level)
+        pool.add(spread_moved(within, start, may_continue))
+    return ProvenBound(0, Origin.COUNTING)
+
+
 def max_loads(pool: IncumbentPool, limits: Sequence[tuple[Level, int]]) -> list[int] | None:
     """Return the permitted load per member within limits and capacities.
 
