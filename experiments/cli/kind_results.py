@@ -1,11 +1,9 @@
 """Process documents of other kinds than consumer groups: share groups, Streams and Connect."""
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from itertools import chain
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TypeVar
 
 import typer
 
@@ -14,15 +12,9 @@ from kassay.experiments.cli.output import (
     Record,
     TableLayout,
     cell,
-    json_line,
-    print_table,
-    write_text,
 )
-from kassay.experiments.cli.process_each_group import GroupResult, process_documents
+from kassay.experiments.cli.process_each_group import GroupResult, OtherKinds
 from kassay.experiments.cli.run_control import print_note
-from kassay.experiments.cli.source_options import ParsedGroup, check_selected, read_source
-from kassay.experiments.counterexamples.document_hunt import DocumentCounterexample, DocumentHunt
-from kassay.experiments.counterexamples.random_documents import random_case
 from kassay.experiments.implementations.library_catalogue import kind_of_assignor
 from kassay.experiments.implementations.runner import run_on_document
 from kassay.experiments.kinds.group_kind import ForecastFunction, ForecastRequest, KindComparison
@@ -33,143 +25,13 @@ from kassay.experiments.kinds.registry import (
     current_state,
     render_state_page,
 )
-from kassay.experiments.planning.render_plan import PLAN_PAGE, directory_names
-from kassay.experiments.sources.import_options import ImportOptions
+from kassay.experiments.planning.render_plan import PLAN_PAGE
 from kassay.reference.documents.kind_documents import (
     Kind,
     KindDocument,
-    OtherKindError,
-    read_kind_documents,
 )
-from kassay.reference.documents.text_files import STDIN, name_of, open_text
 from kassay.reference.model.errors import InputError
 from kassay.solver.limits import SearchLimits
-
-T = TypeVar("T")
-
-ParsedDocument = tuple[str | None, KindDocument | InputError]
-_PRINTED = 10
-"""Maximum number of counterexamples in the printed table."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OtherKinds:
-    """How a command processes documents of other kinds than consumer groups.
-
-    Parameters
-    ----------
-    kind
-        Kind of the documents that the selected assignor reads; None if the source decides.
-    output
-        Directory for the files of the results, or for one directory per document.
-    """
-
-    process: Callable[[KindDocument], GroupResult]
-    layout: TableLayout
-    kind: Kind | None = None
-    output: Path | None = None
-
-
-def consumer_groups(
-    file: Path,
-    options: ImportOptions,
-    others: OtherKinds | None,
-    output_format: Format,
-    *,
-    selected: Collection[str] | None = None,
-) -> Iterable[ParsedGroup]:
-    """Return the consumer groups of a source, all of them or those with the selected ids.
-
-    If the source contains documents of other kinds, process them and end the command. They are
-    errors if ``others`` is None.
-
-    Raises
-    ------
-    InputError
-        If the source has no document with one of the ids.
-    """
-    ids = set(selected or ())
-    if others is None or others.kind is Kind.CONSUMER:
-        return _with_ids(file, read_source(file, options, selected=ids), options, ids)
-    if others.kind is not None:
-        if file != STDIN and not file.is_file():
-            raise InputError(
-                f"{file}: expected an existing file with documents of kind {others.kind}"
-            )
-        with open_text(file) as stream:
-            documents = read_kind_documents(stream, name=name_of(file), kind=others.kind)
-            process_documents(file, others.process, documents, output_format, others.layout)
-        raise typer.Exit
-    found, groups = _documents_of_other_kinds(read_source(file, options, selected=ids))
-    if not found:
-        return _with_ids(file, groups, options, ids)
-    selected_documents = list(_with_ids(file, found, ImportOptions(), ids))
-    process = others.process
-    if others.output is not None:
-        process = _with_files(process, selected_documents, others.output)
-    process_documents(file, process, selected_documents, output_format, others.layout)
-    raise typer.Exit
-
-
-def _documents_of_other_kinds(
-    groups: Iterable[ParsedGroup],
-) -> tuple[list[ParsedDocument], Iterator[ParsedGroup]]:
-    """Return the documents of a source with another kind than consumers.
-
-    The first valid document decides. The list is empty for a source of consumer groups; the
-    iterator then yields all groups.
-    """
-    stream = iter(groups)
-    start: list[ParsedGroup] = []
-    is_other = False
-    for id, one in stream:
-        start.append((id, one))
-        is_other = isinstance(one, OtherKindError)
-        if is_other or not isinstance(one, InputError):
-            break
-    if not is_other:
-        return [], chain(start, stream)
-    found: list[ParsedDocument] = []
-    for id, one in chain(start, stream):
-        if isinstance(one, OtherKindError):
-            found.append((id, one.document))
-        elif isinstance(one, InputError):
-            found.append((id, one))
-        else:
-            text = f"group {id!r}: a source with other kinds must not contain consumer groups"
-            found.append((id, InputError(text)))
-    return found, iter(())
-
-
-def _with_ids(
-    file: Path,
-    parsed: Iterable[tuple[str | None, T | InputError]],
-    options: ImportOptions,
-    ids: set[str],
-) -> Iterable[tuple[str | None, T | InputError]]:
-    """Return the entries with some ids, or all, and the errors in the others."""
-    if not ids or options.together:  # groups with these ids were joined to one
-        return parsed
-    parsed = list(parsed)
-    check_selected(file, ids, (id for id, _ in parsed))
-    return [(id, one) for id, one in parsed if id in ids or isinstance(one, InputError)]
-
-
-def _with_files(
-    process: Callable[[KindDocument], GroupResult], parsed: Sequence[ParsedDocument], output: Path
-) -> Callable[[KindDocument], GroupResult]:
-    """Write the files of each result to a directory of its own."""
-    ids = [one.id for _, one in parsed if isinstance(one, KindDocument)]
-    directories = (output / part for part in (directory_names(ids) if len(ids) > 1 else [""]))
-
-    def process_and_write(document: KindDocument) -> GroupResult:
-        directory = next(directories)
-        result = process(document)
-        for name, text in result.files.items():
-            write_text(directory / name, text)
-        return replace(result, record={**result.record, "directory": str(directory)})
-
-    return process_and_write
 
 
 def _label(document: KindDocument) -> dict[str, object]:
@@ -412,82 +274,3 @@ _FORECAST_LAYOUT = TableLayout(
     not_empty=_OF_ONE_KIND,
     rows=_event_rows,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class RandomDocuments:
-    """Number of random documents, and their maximum numbers of places and tasks."""
-
-    number: int
-    places: int
-    tasks: int
-
-
-def hunt_other_kinds(
-    assignor: str,
-    *,
-    measure: str | None,
-    excess: int,
-    limits: SearchLimits,
-    files: Sequence[Path],
-    random: RandomDocuments,
-    output: Path,
-) -> None:
-    """Search documents for counterexamples of an assignor of another kind, and end the command.
-
-    The documents of files are searched, or else random ones.
-    """
-    kind = kind_of_assignor(assignor)
-    if (measure is None) is not (kind is Kind.CONSUMER):
-        raise typer.BadParameter(
-            "--measure requires an assignor of share groups, Streams or Connect, and such an "
-            "assignor requires --measure"
-        )
-    if measure is None:
-        return
-    sizes = {"places": random.places, "tasks": random.tasks}
-    documents = (
-        _documents_of_files(files, kind)
-        if files
-        else (random_case(kind, seed, assignor=assignor, **sizes) for seed in range(random.number))
-    )
-    _hunt(DocumentHunt(assignor, measure, limits, excess), documents, output)
-    raise typer.Exit
-
-
-def _documents_of_files(files: Iterable[Path], kind: Kind) -> Iterator[KindDocument]:
-    """Yield the documents of files. Raise InputError for the first invalid one."""
-    for file in files:
-        with open_text(file) as stream:
-            for _, document in read_kind_documents(stream, name=name_of(file), kind=kind):
-                if isinstance(document, InputError):
-                    raise document
-                yield document
-
-
-def _hunt(search: DocumentHunt, documents: Iterable[KindDocument], directory: Path) -> None:
-    """Write the counterexamples of a search to a directory, and print the smallest ones."""
-    found: list[DocumentCounterexample] = []
-    write_text(directory / "found.jsonl", "")
-    for one in search.search(documents):
-        found.append(one)
-        with (directory / "found.jsonl").open("a", encoding="utf-8") as file:
-            file.write(json_line(dict(one.document.content)) + "\n")
-    found.sort(key=lambda one: (one.size, one.text))
-    lines = (json_line(dict(one.document.content)) + "\n" for one in found)
-    write_text(directory / "groups.jsonl", "".join(lines))
-    typer.echo(
-        f"{search.searched} documents: {search.assignor} is above the minimum of {search.measure} "
-        f"on {search.above}; different smallest documents: {len(found)}"
-    )
-    rows: list[Record] = [
-        {
-            "document": one.document.id,
-            "places": one.size.places,
-            "tasks": one.size.tasks,
-            "value": one.value,
-            "minimum": one.minimum,
-        }
-        for one in found[:_PRINTED]
-    ]
-    print_table(rows)

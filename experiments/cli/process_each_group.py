@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,6 +17,7 @@ from kassay.experiments.cli.output import (
     json_line,
     print_json,
     print_table,
+    write_text,
 )
 from kassay.experiments.cli.run_control import (
     BAD_INPUT,
@@ -27,8 +29,21 @@ from kassay.experiments.cli.run_control import (
     print_note,
     stop_on_interrupt,
 )
-from kassay.experiments.cli.source_options import GroupSource, ParsedGroup, read_source
-from kassay.reference.documents.text_files import name_of
+from kassay.experiments.cli.source_options import (
+    GroupSource,
+    ParsedGroup,
+    SelectedGroups,
+    check_selected,
+    read_source,
+)
+from kassay.experiments.sources.import_options import ImportOptions
+from kassay.reference.documents.kind_documents import (
+    Kind,
+    KindDocument,
+    OtherKindError,
+    read_kind_documents,
+)
+from kassay.reference.documents.text_files import STDIN, name_of, open_text
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import (
@@ -54,12 +69,134 @@ class GroupResult:
     files: Mapping[str, str] = field(default_factory=dict)
 
 
+ParsedDocument = tuple[str | None, KindDocument | InputError]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherKinds:
+    """How a command processes documents of other kinds than consumer groups.
+
+    Parameters
+    ----------
+    kind
+        Kind of the documents that the selected assignor reads; None if the source decides.
+    output
+        Directory for the files of the results, or for one directory per document.
+    """
+
+    process: Callable[[KindDocument], GroupResult]
+    layout: TableLayout
+    kind: Kind | None = None
+    output: Path | None = None
+
+
+def consumer_groups(
+    source: GroupSource, output_format: Format, others: OtherKinds | None = None
+) -> Iterable[ParsedGroup]:
+    """Return the consumer groups of a source, all of them or those with the selected ids.
+
+    If the source contains documents of other kinds, process them and end the command. They are
+    errors if ``others`` is None.
+
+    Raises
+    ------
+    InputError
+        If the source has no document with one of the ids.
+    """
+    file, options = source.file, source.import_options()
+    ids = set(source.group or ()) if isinstance(source, SelectedGroups) else set()
+    if others is None or others.kind is Kind.CONSUMER:
+        return _with_ids(file, read_source(file, options, selected=ids), options, ids)
+    if others.kind is not None:
+        if file != STDIN and not file.is_file():
+            raise InputError(
+                f"{file}: expected an existing file with documents of kind {others.kind}"
+            )
+        with open_text(file) as stream:
+            documents = read_kind_documents(stream, name=name_of(file), kind=others.kind)
+            process_documents(file, others.process, documents, output_format, others.layout)
+        raise typer.Exit
+    found, groups = _documents_of_other_kinds(read_source(file, options, selected=ids))
+    if not found:
+        return _with_ids(file, groups, options, ids)
+    selected_documents = list(_with_ids(file, found, ImportOptions(), ids))
+    process = others.process
+    if others.output is not None:
+        process = _with_files(process, selected_documents, others.output)
+    process_documents(file, process, selected_documents, output_format, others.layout)
+    raise typer.Exit
+
+
+def _documents_of_other_kinds(
+    groups: Iterable[ParsedGroup],
+) -> tuple[list[ParsedDocument], Iterator[ParsedGroup]]:
+    """Return the documents of a source with another kind than consumers.
+
+    The first valid document decides. The list is empty for a source of consumer groups; the
+    iterator then yields all groups.
+    """
+    stream = iter(groups)
+    start: list[ParsedGroup] = []
+    is_other = False
+    for id, one in stream:
+        start.append((id, one))
+        is_other = isinstance(one, OtherKindError)
+        if is_other or not isinstance(one, InputError):
+            break
+    if not is_other:
+        return [], chain(start, stream)
+    found: list[ParsedDocument] = []
+    for id, one in chain(start, stream):
+        if isinstance(one, OtherKindError):
+            found.append((id, one.document))
+        elif isinstance(one, InputError):
+            found.append((id, one))
+        else:
+            text = f"group {id!r}: a source with other kinds must not contain consumer groups"
+            found.append((id, InputError(text)))
+    return found, iter(())
+
+
+def _with_ids(
+    file: Path,
+    parsed: Iterable[tuple[str | None, T | InputError]],
+    options: ImportOptions,
+    ids: set[str],
+) -> Iterable[tuple[str | None, T | InputError]]:
+    """Return the entries with some ids, or all, and the errors in the others."""
+    if not ids or options.together:  # groups with these ids were joined to one
+        return parsed
+    parsed = list(parsed)
+    check_selected(file, ids, (id for id, _ in parsed))
+    return [(id, one) for id, one in parsed if id in ids or isinstance(one, InputError)]
+
+
+def _with_files(
+    process: Callable[[KindDocument], GroupResult], parsed: Sequence[ParsedDocument], output: Path
+) -> Callable[[KindDocument], GroupResult]:
+    """Write the files of each result to a directory of its own."""
+    from kassay.experiments.planning.render_plan import directory_names  # loads Jinja
+
+    ids = [one.id for _, one in parsed if isinstance(one, KindDocument)]
+    directories = (output / part for part in (directory_names(ids) if len(ids) > 1 else [""]))
+
+    def process_and_write(document: KindDocument) -> GroupResult:
+        directory = next(directories)
+        result = process(document)
+        for name, text in result.files.items():
+            write_text(directory / name, text)
+        return replace(result, record={**result.record, "directory": str(directory)})
+
+    return process_and_write
+
+
 def process_each_group(
     source: GroupSource,
     process: Callable[[Group], GroupResult],
     output_format: Format = Format.JSONL,
     layout: TableLayout | None = None,
     *,
+    others: OtherKinds | None = None,
     groups: Iterable[ParsedGroup] | None = None,
     both_readings: bool = True,
 ) -> None:
@@ -73,10 +210,12 @@ def process_each_group(
     document gives a line ``{"id": ..., "error": ...}`` and the exit code 2. After Ctrl-C, the line
     of the current group is the last one, with ``"interrupted": true``, and the exit code is 130.
     """
+    if groups is None:
+        groups = consumer_groups(source, output_format, others)
     process_documents(
         source.file,
         partial(_process_readings, process) if both_readings else process,
-        read_source(source.file, source.import_options()) if groups is None else groups,
+        groups,
         output_format,
         layout,
     )

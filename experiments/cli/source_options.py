@@ -150,16 +150,13 @@ class GroupSource(SourceOptions):
     file: Path = group_file_argument()
 
 
-def group_option() -> Any:
-    """Declare the ids of the groups to process."""
-    return option(None, "Id of a group to process; repeatable.", show_default="all groups")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectedGroups(GroupSource):
     """Source of groups, and the ids of the groups to process."""
 
-    group: list[str] | None = group_option()
+    group: list[str] | None = option(
+        None, "Id of a group to process; repeatable.", show_default="all groups"
+    )
 
 
 def read_source(

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kassay.experiments.cli.assignor_options import CustomAssignors, assignor_option
-from kassay.experiments.cli.kind_results import assigned_documents, consumer_groups
+from kassay.experiments.cli.kind_results import assigned_documents
 from kassay.experiments.cli.output import Format, Record, TableLayout, format_option
 from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
 from kassay.experiments.cli.source_options import GroupSource
@@ -39,7 +39,6 @@ def assign(options: AssignOptions, source: GroupSource, custom: CustomAssignors)
     """
     name = custom.single(options.assignor)
     others = assigned_documents(name)
-    groups = consumer_groups(source.file, source.import_options(), others, options.output_format)
 
     def process(group: Group) -> GroupResult:
         record = _record(group, name, run(group, name))
@@ -48,7 +47,7 @@ def assign(options: AssignOptions, source: GroupSource, custom: CustomAssignors)
         )
 
     layout = TableLayout(first=("member",), numbers=("partitions",), last=("assigned",), rows=_rows)
-    process_each_group(source, process, options.output_format, layout, groups=groups)
+    process_each_group(source, process, options.output_format, layout, others=others)
 
 
 def _record(group: Group, assignor: str, result: RunResult) -> dict[str, object]:

@@ -15,7 +15,7 @@ from kassay.experiments.cli.assignor_options import (
     assignors_option,
     known_assignor,
 )
-from kassay.experiments.cli.kind_results import compared_documents, consumer_groups
+from kassay.experiments.cli.kind_results import compared_documents
 from kassay.experiments.cli.option_groups import option
 from kassay.experiments.cli.output import Format, Record, TableLayout, format_option, print_records
 from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
@@ -163,7 +163,6 @@ def compare(
         case_limits,
         has_levels=not objective.is_default or any(map(is_custom_assignor, names)),
     )
-    groups = consumer_groups(source.file, source.import_options(), others, options.output_format)
 
     def process(group: Group) -> GroupResult:
         if not objective.is_default:
@@ -184,7 +183,7 @@ def compare(
             last=("result",),
             rows=_level_rows,
         )
-    process_each_group(source, process, options.output_format, layout, groups=groups)
+    process_each_group(source, process, options.output_format, layout, others=others)
 
 
 def _level_result(

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import typer
 
-from kassay.experiments.cli.kind_results import consumer_groups, forecasts_of_documents
+from kassay.experiments.cli.kind_results import forecasts_of_documents
 from kassay.experiments.cli.option_groups import check_name, given_options, option
 from kassay.experiments.cli.output import (
     Format,
@@ -18,9 +18,13 @@ from kassay.experiments.cli.output import (
     format_option,
     write_text,
 )
-from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
-from kassay.experiments.cli.run_control import STOP, print_note
-from kassay.experiments.cli.search_options import downtime_option, pause_option
+from kassay.experiments.cli.process_each_group import (
+    GroupResult,
+    consumer_groups,
+    process_each_group,
+)
+from kassay.experiments.cli.run_control import print_note
+from kassay.experiments.cli.search_options import LimitOptions, downtime_option, pause_option
 from kassay.experiments.cli.source_options import SelectedGroups
 from kassay.experiments.kinds.group_kind import ForecastRequest
 from kassay.experiments.planning.configuration_forecast import (
@@ -39,7 +43,6 @@ from kassay.experiments.planning.planned_events import (
 from kassay.experiments.planning.render_plan import directory_names
 from kassay.reference.assignors import ASSIGNORS, NEWEST_ASSIGNORS, RebalanceProtocol
 from kassay.reference.model.group import Group
-from kassay.solver.limits import SearchLimits
 
 _BROKER_ASSIGNORS = [
     name for name in NEWEST_ASSIGNORS if ASSIGNORS[name].protocol is RebalanceProtocol.CONSUMER
@@ -79,7 +82,7 @@ class ForecastOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventOptions:
+class EventOptions(LimitOptions):
     """Command-line options for planned events."""
 
     panel: ClassVar[str] = "Options for planned events"
@@ -94,18 +97,6 @@ class EventOptions:
     output: Path | None = directory_option(
         "Directory to write events.html to, or GROUP/events.html if the source has several groups.",
         default=None,
-    )
-    work: float = option(
-        60.0,
-        "Limit on the counted work of the search for the fewest moves, per group.",
-        min=0,
-        metavar="UNITS",
-    )
-    time_limit: float | None = option(
-        None,
-        "Safety limit in seconds of this search; no limit by default.",
-        min=0,
-        metavar="SECONDS",
     )
 
 
@@ -149,15 +140,9 @@ def forecast(options: ForecastOptions, planned: EventOptions, source: SelectedGr
         downtime_ms=settings.downtime,
         pause_ms=settings.pause,
         assignors=options.assignor or (),
-        limits=SearchLimits(work=planned.work, time=planned.time_limit, stop=STOP),
+        limits=planned.interruptible_limits(),
     )
-    groups = consumer_groups(
-        source.file,
-        source.import_options(),
-        forecasts_of_documents("forecast", request, options.output_format),
-        options.output_format,
-        selected=source.group,
-    )
+    others = forecasts_of_documents("forecast", request, options.output_format)
 
     def process(group: Group) -> GroupResult:
         record = forecast_record(
@@ -184,7 +169,7 @@ def forecast(options: ForecastOptions, planned: EventOptions, source: SelectedGr
         ),
         rows=_rows,
     )
-    process_each_group(source, process, options.output_format, layout, groups=groups)
+    process_each_group(source, process, options.output_format, layout, others=others)
 
 
 def _plan_command(group: Group, source: SelectedGroups) -> str:
@@ -224,15 +209,11 @@ def _print_events(
     names = tuple(options.assignor or NEWEST_ASSIGNORS)
     for name in names:
         check_name("assignor", list(ASSIGNORS), name)
-    groups = list(
-        consumer_groups(
-            source.file, source.import_options(), None, options.output_format, selected=source.group
-        )
-    )
+    groups = list(consumer_groups(source, options.output_format))
     ids = [id for id, _ in groups]
     places = directory_names(ids) if len(groups) > 1 else ["."]
     directories = dict(zip(ids, places, strict=True))
-    limits = SearchLimits(work=planned.work, time=planned.time_limit, stop=STOP)
+    limits = planned.interruptible_limits()
 
     def process(group: Group) -> GroupResult:
         rebalances = planned_rebalances(group, load_planned_events(events, group))

@@ -9,13 +9,13 @@ from pathlib import Path
 import typer
 
 from kassay.experiments.cli.assignor_options import CustomAssignors, assignor_option, cases_option
-from kassay.experiments.cli.kind_results import RandomDocuments, hunt_other_kinds
 from kassay.experiments.cli.option_groups import known_names, option
 from kassay.experiments.cli.output import directory_option, json_line, print_table, write_text
 from kassay.experiments.cli.run_control import BAD_INPUT, print_note
 from kassay.experiments.cli.search_options import LimitOptions
 from kassay.experiments.cli.source_options import read_group_documents
 from kassay.experiments.cli.spark_options import SparkOptions, tasks_option
+from kassay.experiments.counterexamples.document_hunt import DocumentCounterexample, DocumentHunt
 from kassay.experiments.counterexamples.find_counterexample import (
     EXHAUSTIVE,
     CaseSearch,
@@ -26,19 +26,24 @@ from kassay.experiments.counterexamples.find_counterexample import (
 )
 from kassay.experiments.counterexamples.gallery import (
     Gallery,
-    GalleryEntry,
     gallery,
     render_gallery,
 )
+from kassay.experiments.counterexamples.random_documents import random_case
 from kassay.experiments.counterexamples.shrinking import size_of
-from kassay.experiments.implementations.library_catalogue import is_custom_assignor
+from kassay.experiments.implementations.library_catalogue import (
+    is_custom_assignor,
+    kind_of_assignor,
+)
 from kassay.experiments.spark.counterexample_search import search_cases
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.study.cases import Cases, JoinedCases, ListedCases, cases_of, imported_cases
 from kassay.experiments.study.families.all_families import FAMILIES
 from kassay.experiments.study.output_reader import check_writable
 from kassay.reference.documents.json_codec import group_document, parse_group
-from kassay.reference.model.errors import UsageError
+from kassay.reference.documents.kind_documents import Kind, KindDocument, read_kind_documents
+from kassay.reference.documents.text_files import name_of, open_text
+from kassay.reference.model.errors import InputError, UsageError
 
 _FAMILIES = (EXHAUSTIVE, *FAMILIES)
 _FIRST_CASES = 10
@@ -104,14 +109,11 @@ def hunt(
 ) -> None:
     """Search for the smallest groups on which an assignor has a shortcoming.
 
-    Spark searches families of groups and shrinks each counterexample. If counterexamples differ
-    only in names and order, kassay keeps one of them. kassay prints each counterexample as soon
-    as it is found, and appends it to found.jsonl. Writes groups.jsonl,
-    gallery.json and gallery.html at the end. A custom assignor must be deterministic: it runs
-    twice on the group of each case and on each counterexample. If the two results differ, the
-    search ends.
-
-    The family small-worlds contains all groups up to the sizes of --members and --partitions.
+    Spark searches families of groups and shrinks each counterexample. The family small-worlds has
+    all groups up to the sizes of --members and --partitions. kassay prints each new counterexample
+    immediately and appends it to found.jsonl, and writes groups.jsonl, gallery.json and
+    gallery.html at the end. A custom assignor must be deterministic: it runs twice on the group of
+    each case and on each counterexample. If the two results differ, the search ends.
 
     For an assignor of share groups, Streams or Connect, the search needs no Spark. Without
     --groups, the number --cases of random documents with at most --members members, processes or
@@ -120,15 +122,16 @@ def hunt(
     Example: `kassay hunt --assignor sticky --family small-worlds -o out/hunt`
     """
     name = custom.single(options.assignor)
-    hunt_other_kinds(
-        name,
-        measure=options.measure,
-        excess=options.excess,
-        limits=limits.case_limits(),
-        files=options.groups or (),
-        random=RandomDocuments(options.cases, places=options.members, tasks=options.partitions),
-        output=options.output,
-    )
+    kind = kind_of_assignor(name)
+    if (options.measure is None) is not (kind is Kind.CONSUMER):
+        raise typer.BadParameter(
+            "--measure requires an assignor of share groups, Streams or Connect, and such an "
+            "assignor requires --measure"
+        )
+    if options.measure is not None:
+        search = DocumentHunt(name, options.measure, limits.case_limits(), options.excess)
+        _hunt_documents(search, options, kind)
+        return
     target = CounterexampleOptions(
         assignor=name, shortcoming=options.shortcoming, limits=limits.case_limits()
     )
@@ -226,17 +229,59 @@ def _print_summary(result: Gallery) -> None:
         f"kinds: {counts['kinds']}; "
         f"not proven: {counts['unproven']}; errors: {counts['errors']}"
     )
-    if result.entries:
-        print_table([_row(entry) for entry in result.entries[:_PRINTED]])
+    sizes = [(entry, size_of(entry.group)._asdict()) for entry in result.entries[:_PRINTED]]
+    print_table([{"group": one.group.id, **size, "severity": one.severity} for one, size in sizes])
 
 
-def _row(entry: GalleryEntry) -> dict[str, object]:
-    size = size_of(entry.group)
-    return {
-        "group": entry.group.id,
-        "members": size.members,
-        "topics": size.topics,
-        "partitions": size.partitions,
-        "owned": size.owned,
-        "severity": entry.severity,
-    }
+def _hunt_documents(search: DocumentHunt, options: HuntOptions, kind: Kind) -> None:
+    """Search documents of another kind, those of files or else random ones."""
+    documents = (
+        _documents_of_files(options.groups, kind)
+        if options.groups
+        else (
+            random_case(
+                kind,
+                seed,
+                assignor=search.assignor,
+                places=options.members,
+                tasks=options.partitions,
+            )
+            for seed in range(options.cases)
+        )
+    )
+    found: list[DocumentCounterexample] = []
+    file = options.output / "found.jsonl"
+    write_text(file, "")
+    for one in search.search(documents):
+        found.append(one)
+        with file.open("a", encoding="utf-8") as stream:
+            stream.write(json_line(one.document.content) + "\n")
+    found.sort(key=lambda one: (one.size, one.text))
+    lines = (json_line(one.document.content) + "\n" for one in found)
+    write_text(options.output / "groups.jsonl", "".join(lines))
+    typer.echo(
+        f"{search.searched} documents: {search.assignor} is above the minimum of {search.measure} "
+        f"on {search.above}; different smallest documents: {len(found)}"
+    )
+    print_table(
+        [
+            {
+                "document": one.document.id,
+                "places": one.size.places,
+                "tasks": one.size.tasks,
+                "value": one.value,
+                "minimum": one.minimum,
+            }
+            for one in found[:_PRINTED]
+        ]
+    )
+
+
+def _documents_of_files(files: Iterable[Path], kind: Kind) -> Iterator[KindDocument]:
+    """Yield the documents of files. Raise InputError for the first invalid one."""
+    for file in files:
+        with open_text(file) as stream:
+            for _, document in read_kind_documents(stream, name=name_of(file), kind=kind):
+                if isinstance(document, InputError):
+                    raise document
+                yield document

@@ -10,8 +10,8 @@ from pathlib import Path
 import typer
 
 from kassay.experiments.cli.assignor_options import assignor_option
-from kassay.experiments.cli.kind_results import consumer_groups, states_of_documents
-from kassay.experiments.cli.option_groups import REQUIRED, argument, given_options, option
+from kassay.experiments.cli.kind_results import states_of_documents
+from kassay.experiments.cli.option_groups import given_options, option
 from kassay.experiments.cli.output import (
     Format,
     directory_option,
@@ -19,6 +19,7 @@ from kassay.experiments.cli.output import (
     json_line,
     without_control_characters,
 )
+from kassay.experiments.cli.process_each_group import consumer_groups
 from kassay.experiments.cli.run_control import (
     BAD_INPUT,
     NOT_REACHED,
@@ -30,7 +31,7 @@ from kassay.experiments.cli.run_control import (
     print_note,
 )
 from kassay.experiments.cli.search_options import LimitOptions, ObjectiveOptions
-from kassay.experiments.cli.source_options import ParsedGroup, SourceOptions, group_option
+from kassay.experiments.cli.source_options import ParsedGroup, SelectedGroups
 from kassay.experiments.implementations.runner import run_until_stable
 from kassay.experiments.planning.identify_assignor import installed_client
 from kassay.experiments.planning.plan import Plan
@@ -62,18 +63,11 @@ class SummaryFormat(StrEnum):
 class PlanOptions:
     """Command-line options of ``kassay plan``."""
 
-    source: Path = argument(
-        REQUIRED,
-        "Group documents or captures of kafka-consumer-groups.sh: a file, plain or compressed with "
-        "gzip, a directory with captures taken at the same time, or - for standard input.",
-        metavar="SOURCE",
-    )
     output: Path | None = directory_option(
         "Directory to write the page and the files of the plan to. Without this option, kassay "
         "only prints the plan.",
         default=None,
     )
-    group: list[str] | None = group_option()
     assignor: str | None = assignor_option(
         text="Plan from the result of this assignor instead of the current assignment"
     )
@@ -106,7 +100,7 @@ class PlanOptions:
 
 def plan(
     options: PlanOptions,
-    source_data: SourceOptions,
+    source: SelectedGroups,
     objective: ObjectiveOptions,
     limits: LimitOptions = LimitOptions(work=30.0),
 ) -> None:
@@ -121,18 +115,16 @@ def plan(
     Prints a summary. With --output, writes report.html, plan.json, moves.csv, loads.csv, ticket.md,
     static-assignment.json (partition lists for `KafkaConsumer.assign()`) and after.jsonl (group
     documents after the moves). For several groups, kassay writes one directory per group. The plan
-    of a group that is rebalancing starts from the partitions that the members own, and the summary
-    also states the target assignment of the broker. If subscriptions are assumed, the summary has
-    the results for both limits of the subscriptions. After Ctrl-C, the plan is the best one found
-    so far, and the exit code is 130.
+    of a group that is rebalancing starts from the partitions that the members own. If subscriptions
+    are assumed, the summary has the results for both limits of the subscriptions. After Ctrl-C, the
+    plan is the best one found so far, and the exit code is 130. Exits with 1 if no assignment of a
+    group is found within the constraints and the time limit, if the source of a rebalancing group
+    shows no owners, or for a Streams application of the classic protocol.
 
     The explanation shows why the current assignment, or the result of --assignor, is not optimal:
     each step is a chain of transfers that lowers the loads of its members. The frontier has the
-    lowest imbalance found for each number of moves, with lower bounds; a proven point is a Pareto
-    optimum. With --output, both are in report.html and plan.json.
-    Exits with 1 if no assignment of a group is found within the
-    constraints and the time limit, if the source of a rebalancing group shows no owners, or for a
-    Streams application of the classic protocol.
+    lowest imbalance found for each number of moves, with lower bounds. With --output, both are in
+    report.html and plan.json.
 
     Example: `kassay plan captures/ --group orders`
 
@@ -144,16 +136,14 @@ def plan(
     others = states_of_documents(
         output_format, limits.interruptible_limits(), output=options.output
     )
-    parsed = consumer_groups(
-        options.source, source_data.import_options(), others, output_format, selected=options.group
-    )
-    _plan_groups(parsed, options, source_data, objective, limits)
+    parsed = consumer_groups(source, output_format, others)
+    _plan_groups(parsed, options, source, objective, limits)
 
 
 def _plan_groups(
     parsed: Iterable[ParsedGroup],
     options: PlanOptions,
-    source_data: SourceOptions,
+    source: SelectedGroups,
     objective: ObjectiveOptions,
     limits: LimitOptions,
 ) -> None:
@@ -177,14 +167,14 @@ def _plan_groups(
             print_error(str(error))
             typer.echo(json_line({"id": one.id, "conflict": str(error)}))
         else:
-            is_alone = len(groups) == 1 and not options.group
+            is_alone = len(groups) == 1 and not source.group
             arguments = PlanArguments(
                 source=(
-                    str(options.source),
-                    *given_options(source_data),
+                    str(source.file),
+                    *given_options(source, without=["--file", "--group"]),
                     *(["--assignor", options.assignor] if options.assignor else []),
                 ),
-                selected=() if is_alone else _selection(one, options, source_data),
+                selected=() if is_alone else _selection(one, source),
                 objective=tuple(given_options(objective, without=["--max-moves"])),
             )
             if directory is not None:
@@ -198,9 +188,9 @@ def _plan_groups(
         raise typer.Exit(code)
 
 
-def _selection(group: Group, options: PlanOptions, source_data: SourceOptions) -> tuple[str, ...]:
+def _selection(group: Group, source: SelectedGroups) -> tuple[str, ...]:
     """Return the options that select a group, or the groups that were joined to it."""
-    ids = (options.group or ()) if source_data.together else (group.id or "",)
+    ids = (source.group or ()) if source.together else (group.id or "",)
     return tuple(part for id in ids for part in ("--group", id))
 
 

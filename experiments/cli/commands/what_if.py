@@ -8,7 +8,6 @@ import typer
 
 from kassay.experiments.cli.assignor_options import assignor_option
 from kassay.experiments.cli.kind_results import (
-    consumer_groups,
     forecasts_of_documents,
     parse_settings,
 )
@@ -116,19 +115,13 @@ def what_if(
         changes=parse_settings(options.settings or ()),
         limits=search.limits(),
     )
-    groups = consumer_groups(
-        source.file,
-        source.import_options(),
-        forecasts_of_documents("what-if", request, options.output_format),
-        options.output_format,
-        selected=source.group,
-    )
-    if options.settings:
-        raise typer.BadParameter("--set requires documents of Kafka Streams or Kafka Connect")
+    others = forecasts_of_documents("what-if", request, options.output_format)
     alternatives = options.changes(added, table)
     printed: set[str] = set()
 
     def process(group: Group) -> GroupResult:
+        if options.settings:
+            raise typer.BadParameter("--set requires documents of Kafka Streams or Kafka Connect")
         try:
             check_planning_start(group)
         except UnplannableGroupError as error:
@@ -167,7 +160,7 @@ def what_if(
         process,
         output_format=options.output_format,
         layout=layout,
-        groups=groups,
+        others=others,
     )
 
 
