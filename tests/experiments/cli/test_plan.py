@@ -3,7 +3,15 @@ import json
 import pytest
 
 from tests.experiments.cli.conftest import LOPSIDED_GROUP
-from tests.experiments.cli.test_members import GROUP
+
+GROUP = {
+    "id": "g",
+    "topics": {"t": 6, "u": 2},
+    "members": [
+        {"id": "a", "topics": ["t", "u"], "owned": {"t": [0, 1, 2, 3], "u": [0, 1]}},
+        {"id": "b", "topics": ["t"], "owned": {"t": [4, 5]}},
+    ],
+}
 
 
 @pytest.fixture

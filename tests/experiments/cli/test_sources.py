@@ -73,7 +73,7 @@ COMMANDS = {
     "assign": ("--assignor", "range"),
     "compare": ("--assignor", "range"),
     "solve": (),
-    "members": ("--maximum-load", "2"),
+    "scale": ("--maximum-load", "2"),
     "plan": ("-o", "out"),
     "what-if": (),
     "verify": ("--assignment", "../assignment.json"),
