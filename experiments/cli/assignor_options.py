@@ -52,14 +52,6 @@ def known_assignor(name: str, *, of_each_kind: bool = False) -> str:
     return str(assignor)
 
 
-def _known_assignor(name: str | None) -> str | None:
-    return None if name is None else known_assignor(name)
-
-
-def _assignor_of_each_kind(name: str | None) -> str | None:
-    return None if name is None else known_assignor(name, of_each_kind=True)
-
-
 def assignors_of_one_kind(names: Sequence[str] | None) -> list[str]:
     """Check the names of assignors of one kind. The default is `DEFAULT_ASSIGNORS`."""
     known = [known_assignor(name, of_each_kind=True) for name in names or DEFAULT_ASSIGNORS]
@@ -77,7 +69,10 @@ _LIBRARIES = (
 def assignor_option(*, text: str = "Kafka assignor", of_each_kind: bool = False) -> Any:
     """Declare one assignor: of consumer groups, or of each kind of documents."""
     names = [*ASSIGNORS, *KIND_PORTS] if of_each_kind else ASSIGNORS
-    check = _assignor_of_each_kind if of_each_kind else _known_assignor
+
+    def check(name: str | None) -> str | None:
+        return None if name is None else known_assignor(name, of_each_kind=of_each_kind)
+
     text = f"{text}: {', '.join(names)}; {_LIBRARIES}"
     return option(None, text, callback=check, metavar="NAME")
 

@@ -7,12 +7,7 @@ from pathlib import Path
 
 import typer
 
-from kassay.experiments.cli.output import (
-    Format,
-    Record,
-    TableLayout,
-    cell,
-)
+from kassay.experiments.cli.output import Format, Record, TableLayout, cell
 from kassay.experiments.cli.process_each_group import GroupResult, OtherKinds
 from kassay.experiments.cli.run_control import print_note
 from kassay.experiments.implementations.library_catalogue import kind_of_assignor
@@ -26,10 +21,7 @@ from kassay.experiments.kinds.registry import (
     render_state_page,
 )
 from kassay.experiments.planning.render_plan import PLAN_PAGE
-from kassay.reference.documents.kind_documents import (
-    Kind,
-    KindDocument,
-)
+from kassay.reference.documents.kind_documents import Kind, KindDocument
 from kassay.reference.model.errors import InputError
 from kassay.solver.limits import SearchLimits
 

@@ -24,11 +24,7 @@ from kassay.experiments.counterexamples.find_counterexample import (
     check_deterministic,
     exhaustive_cases,
 )
-from kassay.experiments.counterexamples.gallery import (
-    Gallery,
-    gallery,
-    render_gallery,
-)
+from kassay.experiments.counterexamples.gallery import Gallery, gallery, render_gallery
 from kassay.experiments.counterexamples.random_documents import random_case
 from kassay.experiments.counterexamples.shrinking import size_of
 from kassay.experiments.implementations.library_catalogue import (

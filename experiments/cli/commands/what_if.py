@@ -7,18 +7,9 @@ from pathlib import Path
 import typer
 
 from kassay.experiments.cli.assignor_options import assignor_option
-from kassay.experiments.cli.kind_results import (
-    forecasts_of_documents,
-    parse_settings,
-)
+from kassay.experiments.cli.kind_results import forecasts_of_documents, parse_settings
 from kassay.experiments.cli.option_groups import option
-from kassay.experiments.cli.output import (
-    Format,
-    Record,
-    TableLayout,
-    error_record,
-    format_option,
-)
+from kassay.experiments.cli.output import Format, Record, TableLayout, error_record, format_option
 from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
 from kassay.experiments.cli.run_control import PROGRESS, print_note
 from kassay.experiments.cli.search_options import (
@@ -156,11 +147,7 @@ def what_if(
         rows=_rows,
     )
     process_each_group(
-        source,
-        process,
-        output_format=options.output_format,
-        layout=layout,
-        others=others,
+        source, process, output_format=options.output_format, layout=layout, others=others
     )
 
 
