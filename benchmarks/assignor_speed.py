@@ -61,7 +61,7 @@ def _kassay_and_java(
         benchmark=benchmark,
         case=str(group.id),
         seconds=seconds,
-        note=_load_range(assign(group, assignor).loads()),
+        note=_load_range(assign(group, assignor).counts()),
     )
     yield from java_timings(benchmark, group, assignor, repetitions=repetitions)
 

@@ -32,7 +32,7 @@ def count_missed(family: str, assignor: str) -> Counter[str]:
         optimum = solve_optimum(group)
         if optimum.assignment is None or not optimum.is_optimal:
             raise InternalError(f"the optimum of {group.id} is not proven")
-        least = sum_of_squares(optimum.assignment.loads().values())
+        least = sum_of_squares(optimum.assignment.counts().values())
         missed = [_squares(copy, assignor) > least for copy in namings(group)]
         values = (1, int(missed[0]), int(any(missed)), len(missed), sum(missed))
         counts.update(dict(zip(HEADER[1:], values, strict=True)))
@@ -43,7 +43,7 @@ def _squares(group: Group, assignor: str) -> int:
     assignment = run_assignor(group, assignor).assignment
     if assignment is None:
         raise InternalError(f"{assignor} has no result on {group.id}")
-    return sum_of_squares(assignment.loads().values())
+    return sum_of_squares(assignment.counts().values())
 
 
 def main() -> None:

@@ -173,7 +173,7 @@ def _measure(name: str, size: int) -> tuple[float, float | None, str]:
         seconds = min(seconds, time.process_time() - start)
     if solution.assignment is None:
         raise RuntimeError(f"{name}: the solver found no assignment")
-    highest = max(solution.assignment.loads().values())
+    highest = max(solution.assignment.counts().values())
     plain = None
     if name != "chain" or size <= _MAX_PLAIN_CHAIN:
         start = time.process_time()

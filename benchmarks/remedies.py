@@ -140,12 +140,12 @@ class _Judge:
         best = self.optimum.assignment
         if best is None or not self.optimum.is_optimal:
             raise InternalError(f"the optimum of {group.id} is not proven")
-        self.least_maximum = makespan(best.loads().values())
+        self.least_maximum = makespan(best.counts().values())
         self._fewest: dict[int, int | None] = {}
 
     def sums(self, assignment: Assignment) -> dict[str, int]:
         """Return the moves of an assignment, and its differences from the optimum."""
-        loads = assignment.loads().values()
+        loads = assignment.counts().values()
         imbalance, moves = sum_of_squares(loads), movement(self.group, assignment)
         if imbalance not in self._fewest:
             fewest = fewest_moves_within(self.group, imbalance, optimum=self.optimum)

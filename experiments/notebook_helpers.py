@@ -17,6 +17,7 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import require_group
+from kassay.reference.model.metrics import loads
 from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.solver.frontier import Frontier
 from kassay.solver.network.subscription_network import build_network
@@ -292,10 +293,12 @@ def plot(value: Frontier | Plan | Solution | Assignment, *, title: str | None = 
             "plot takes a frontier, plan, assignment or solution with an assignment, got "
             f"{type(value).__name__}"
         )
-    return Drawing(_loads_figure(assignment.loads(), title))
+    if isinstance(value, Solution) and value.group is not None:
+        return Drawing(_loads_figure(loads(value.group, assignment), "load", title))
+    return Drawing(_loads_figure(assignment.counts(), "partitions", title))
 
 
-def _loads_figure(loads: dict[str, int], title: str | None) -> "Figure":
+def _loads_figure(loads: dict[str, int], label: str, title: str | None) -> "Figure":
     from matplotlib.figure import Figure  # noqa: PLC0415 - loads for a second
     from matplotlib.ticker import MaxNLocator  # noqa: PLC0415
 
@@ -305,7 +308,7 @@ def _loads_figure(loads: dict[str, int], title: str | None) -> "Figure":
     axes.set_yticks(range(len(loads)), list(loads), fontsize=8)
     axes.invert_yaxis()
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_xlabel("partitions")
+    axes.set_xlabel(label)
     axes.grid(axis="x", alpha=0.3)
     axes.set_axisbelow(True)
     if title:

@@ -14,9 +14,9 @@ Examples
 ...         kassay.Member(id="c2", subscription=("t0",)),
 ...     ),
 ... )
->>> kassay.assign(group, "sticky").loads()
+>>> kassay.assign(group, "sticky").counts()
 {'c0': 2, 'c1': 1, 'c2': 0}
->>> kassay.solve(group).assignment.loads()
+>>> kassay.solve(group).assignment.counts()
 {'c0': 1, 'c1': 1, 'c2': 1}
 """
 

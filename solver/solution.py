@@ -10,7 +10,7 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import condition
-from kassay.reference.model.metrics import Measure, shown
+from kassay.reference.model.metrics import Measure, loads, shown
 from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.solver.certificate.certificate import (
@@ -333,4 +333,7 @@ class Solution:
         levels = display.table(caption, ("level", "value", "bound", ""), partitions)
         if self.assignment is None:
             return levels
-        return levels + display.loads_table("assignment", self.assignment.loads(), self.assignment)
+        if self.group is None:
+            return levels
+        by_member = loads(self.group, self.assignment)
+        return levels + display.loads_table("assignment", by_member, self.assignment)

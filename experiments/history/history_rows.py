@@ -136,7 +136,7 @@ def rebalance_row(rebalance: Rebalance) -> dict[str, object]:
         started=rebalance.started,
         timestamp=last.timestamp,
         members=len(last.members),
-        partitions=sum(assignment.loads().values()),
+        partitions=sum(assignment.counts().values()),
         unknown=rebalance.unknown,
         document=None if document is None else json.dumps(document, ensure_ascii=False),
         assigned=json.dumps({"assignment": assignment_document(assignment)}, ensure_ascii=False),

@@ -52,7 +52,7 @@ def run(group: Group, assignor: str) -> RunResult:
     Examples
     --------
     >>> from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
-    >>> run(NAMED_GROUPS["A"].group, "sticky").assignment.loads()
+    >>> run(NAMED_GROUPS["A"].group, "sticky").assignment.counts()
     {'c0': 2, 'c1': 1, 'c2': 0}
     >>> run(NAMED_GROUPS["A"].group, "cmd:false").failed
     'the process ended without writing an assignment (exit code 1)'
@@ -217,7 +217,7 @@ def run_until_stable(group: Group, assignor: str) -> StableResult:
     ...     topics=(Topic(name="t", partitions=3),),
     ...     members=(Member(id="a", subscription=("t",)), Member(id="b", subscription=("t",))),
     ... )
-    >>> run_until_stable(group, "range").assignment.loads()
+    >>> run_until_stable(group, "range").assignment.counts()
     {'a': 2, 'b': 1}
     """
     parts = split_group(group)

@@ -60,7 +60,7 @@ def assignment_panels(
     ``name`` is the name of the group in the labels of the drawings.
     """
     drawn = {title: given for title, given in assignments.items() if given is not None}
-    longest = max((load for given in drawn.values() for load in given.loads().values()), default=0)
+    longest = max((load for given in drawn.values() for load in given.counts().values()), default=0)
     return tuple(
         AssignmentPanel(
             title=title,

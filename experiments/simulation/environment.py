@@ -160,7 +160,7 @@ class RebalanceRecorder:
         assignment = result if isinstance(result, Assignment) else None
         subscribed = {topic for member in group.members for topic in member.subscription}
         partitions = sum(topic.partitions for topic in group.topics if topic.name in subscribed)
-        assigned = 0 if assignment is None else sum(assignment.loads().values())
+        assigned = 0 if assignment is None else sum(assignment.counts().values())
         self._last = SimulatedRebalance(
             at=self._clock.now,
             generation=generation,

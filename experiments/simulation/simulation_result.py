@@ -283,7 +283,7 @@ def _describe(rebalance: SimulatedRebalance) -> str:
         return prefix + "no assignment"
     loads = " ".join(
         f"{rebalance.client_ids[member]}:{load}"
-        for member, load in rebalance.assignment.loads().items()
+        for member, load in rebalance.assignment.counts().items()
     )
     withheld = "" if rebalance.complete else ", other partitions withheld for the next rebalance"
     return f"{prefix}assigns {loads}{withheld}"

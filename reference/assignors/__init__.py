@@ -117,7 +117,7 @@ def assign(group: Group, name: str) -> Assignment:
     --------
     >>> from kassay.reference.model.group import Member, Topic
     >>> members = tuple(Member(id=m, subscription=("t",)) for m in ("C0", "C1"))
-    >>> assign(Group(topics=(Topic(name="t", partitions=3),), members=members), "range").loads()
+    >>> assign(Group(topics=(Topic(name="t", partitions=3),), members=members), "range").counts()
     {'C0': 2, 'C1': 1}
     """
     require_group(group)

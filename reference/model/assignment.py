@@ -46,7 +46,7 @@ class Assignment(Mapping[str, Partitions]):
     Examples
     --------
     >>> assignment = Assignment({"a": [("t", 0), ("t", 1)], "b": []})
-    >>> assignment.loads()
+    >>> assignment.counts()
     {'a': 2, 'b': 0}
     >>> assignment["a"]
     Partitions([t-0, t-1])
@@ -58,11 +58,8 @@ class Assignment(Mapping[str, Partitions]):
         self._by_member = {member: Partitions.of(tps) for member, tps in by_member.items()}
         self.results = Results()
 
-    def loads(self) -> dict[str, int]:
-        """Count the partitions of each member, also if the group has weights.
-
-        `kassay.loads` with the group and the assignment returns the total weights.
-        """
+    def counts(self) -> dict[str, int]:
+        """Count the partitions of each member. `kassay.loads` returns the loads, with weights."""
         return {member: len(partitions) for member, partitions in self._by_member.items()}
 
     def __getitem__(self, member: str) -> Partitions:
@@ -85,7 +82,7 @@ class Assignment(Mapping[str, Partitions]):
 
     def _repr_html_(self) -> str:
         """Return an HTML table of the load and partitions per member, for notebooks."""
-        return display.loads_table("assignment", self.loads(), self)
+        return display.loads_table("assignment", self.counts(), self, heading="count")
 
 
 def cached_per_group(

@@ -109,7 +109,11 @@ def names(values: Iterable[object]) -> str:
 
 
 def loads_table(
-    caption: str, loads: Mapping[str, int], partitions: Mapping[str, Iterable[object]]
+    caption: str,
+    loads: Mapping[str, int],
+    partitions: Mapping[str, Iterable[object]],
+    *,
+    heading: str = "load",
 ) -> str:
     """Return an HTML table of members with their loads, as bars, and their partitions."""
     maximum = max(loads.values(), default=0)
@@ -117,7 +121,7 @@ def loads_table(
         (member, bar(load, maximum), names(partitions.get(member, ())))
         for member, load in loads.items()
     )
-    return table(caption, ("member", "load", "partitions"), rows)
+    return table(caption, ("member", heading, "partitions"), rows)
 
 
 def members_table(

@@ -230,7 +230,7 @@ def explain(
     steps: list[Explanation] = []
     while not limits.is_stopped and (chain := improving_chain(group, assignment)):
         better = apply_chain(group, assignment, chain)
-        old, new = assignment.loads(), better.loads()
+        old, new = assignment.counts(), better.counts()
         members = dict.fromkeys([chain[0].giver, *(transfer.taker for transfer in chain)])
         step = Explanation(
             transfers=chain,

@@ -300,7 +300,7 @@ def test_max_moves_of_zero_is_a_valid_constraint():
     group = even_group([5, 4, 3, 2], 2, [0, 0, 0, 0])
     solution = solve(group, levels=[Imbalance(Measure.MAKESPAN)], constraints=[MaxMoves(0)])
     assert solution.is_optimal
-    assert solution.assignment.loads() == {"c0": 4, "c1": 0}
+    assert solution.assignment.counts() == {"c0": 4, "c1": 0}
 
 
 def test_a_capacity_below_any_partition_is_an_infeasible_group():

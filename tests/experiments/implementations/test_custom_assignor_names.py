@@ -40,7 +40,7 @@ def function(tmp_path, body, *, name="assign"):
 def test_a_valid_answer_is_a_stable_result(tmp_path):
     result = run_until_stable(GROUP, command(tmp_path, "    print(GOOD, flush=True)"))
     assert result.ending is Ending.OK
-    assert result.assignment.loads() == {"c0": 1, "c1": 1, "c2": 1}
+    assert result.assignment.counts() == {"c0": 1, "c1": 1, "c2": 1}
 
 
 @pytest.mark.parametrize("group", [entry.group for entry in NAMED_GROUPS.values()])
@@ -180,7 +180,7 @@ def test_lines_longer_than_the_pipe_buffer_pass_in_both_directions():
 def test_a_callable_may_print_raise_or_exit(tmp_path):
     good = '{"c0": [("t1", 0)], "c1": [("t1", 1)], "c2": [("t0", 0)]}'
     chatty = function(tmp_path, f"print('hello'); return {good}")
-    assert run_until_stable(GROUP, chatty).assignment.loads() == {"c0": 1, "c1": 1, "c2": 1}
+    assert run_until_stable(GROUP, chatty).assignment.counts() == {"c0": 1, "c1": 1, "c2": 1}
     for place, (body, expected) in enumerate(
         [
             ("return 1 / 0", "ZeroDivisionError: division by zero"),
@@ -219,4 +219,4 @@ def test_a_study_has_rows_for_user_defined_assignors(tmp_path):
     record = evaluate_case(Case(family="named", seed=1, assignors=names))
     endings = {row.assignor: row.ending for row in record.comparisons}
     assert endings == {"sticky": "ok", mine: "invalid", "cmd:./no-such-thing": "failed"}
-    assert assign(GROUP, "sticky").loads() == {"c0": 2, "c1": 1, "c2": 0}
+    assert assign(GROUP, "sticky").counts() == {"c0": 2, "c1": 1, "c2": 0}

@@ -131,7 +131,7 @@ def test_an_installation_of_another_driver_is_not_used(tmp_path, monkeypatch):
 def test_a_driver_answers_with_an_assignment(driver):
     name = driver()
     for _ in range(2):
-        assert run(GROUP, name).assignment.loads() == {"c0": 1, "c1": 1, "c2": 1}
+        assert run(GROUP, name).assignment.counts() == {"c0": 1, "c1": 1, "c2": 1}
 
 
 def test_a_hang_is_reported_as_non_termination(driver):

@@ -108,7 +108,7 @@ def outcome(group: Group, assignor: str) -> tuple[int, int]:
         for member, partitions in result.assignment.items()
         for tp in partitions
     )
-    return sum(load**2 for load in result.assignment.loads().values()), moves
+    return sum(load**2 for load in result.assignment.counts().values()), moves
 
 
 def has_older_contested_claim(group: Group) -> bool:
@@ -123,7 +123,7 @@ def has_older_contested_claim(group: Group) -> bool:
 
 def improving_transfer(group: Group, assignment: Assignment) -> tuple[str, str, str] | None:
     """Return giver, topic and taker of one transfer that lowers the imbalance, or None."""
-    loads = assignment.loads()
+    loads = assignment.counts()
     for giver in group.members:
         for topic in dict.fromkeys(tp.topic for tp in assignment[giver.id]):
             for taker in group.members:
@@ -233,7 +233,7 @@ def test_a_leading_member_without_topics_receives_a_partition(assignor: str) -> 
         first, second = ("", "t") if leading else ("t", "")
         result = run_assignor(group("t:1", c0=first, c1=second), assignor).assignment
         assert result is not None
-        assert result.loads() == {"c0": 1, "c1": 0}
+        assert result.counts() == {"c0": 1, "c1": 0}
 
 
 def test_no_transfer_improves_a_sticky_result_of_a_small_group() -> None:
@@ -245,7 +245,7 @@ def test_no_transfer_improves_a_sticky_result_of_a_small_group() -> None:
             assignment = run_assignor(named, "sticky").assignment
             assert assignment is not None, named
             assert improving_transfer(named, assignment) is None, named
-            loads = sorted(assignment.loads().values())
+            loads = sorted(assignment.counts().values())
             if loads[-1] - loads[0] < 2:
                 continue
             least = brute_force.optimum(small)[0] if least is None else least

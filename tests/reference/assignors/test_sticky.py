@@ -35,7 +35,7 @@ def test_documentation_example_of_a_member_that_leaves() -> None:
     }
     left = without(after(start, "sticky"), "C1")
     assert movement(left, assign(left, "sticky")) == 0
-    assert sorted(assign(left, "sticky").loads().values()) == [4, 4]
+    assert sorted(assign(left, "sticky").counts().values()) == [4, 4]
 
 
 def test_documentation_example_of_mixed_subscriptions() -> None:

@@ -131,7 +131,7 @@ def test_no_relaxation_void_constraint_or_later_level_is_worse_than_the_default(
         absent = rng.choice(partitions)
         void = [
             MaxMoves(second + rng.randint(0, 3)),
-            MaxPartitions(max(default.assignment.loads().values())),
+            MaxPartitions(max(default.assignment.counts().values())),
             Capacity(len(partitions), member),
             *(Pinned(*tp, m) for m, tps in default.assignment.items() for tp in [*tps][:1]),
             *(Forbidden(member, *absent) for _ in range(absent not in default.assignment[member])),

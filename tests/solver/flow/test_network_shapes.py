@@ -18,7 +18,7 @@ from tests.tiers import short_and_long
 def test_every_shape_has_the_optimum_of_its_plain_network(name, members):
     group = SHAPES[name][0](min(members, 100) if name == "staircase" else members)
     solution = solve(group)
-    highest = max(solution.assignment.loads().values())
+    highest = max(solution.assignment.counts().values())
     values = (solution.imbalance.value, solution.movement.value)
     assert values == plain_network(group, highest)
     certificate = certify(group, solution)
@@ -65,6 +65,6 @@ def test_chains_lead_from_a_random_assignment_to_the_optimum(number):
         steps = explain(group, assignment)
         assert bool(steps) == bool(improving_chain(group, assignment))
         optimum = solve(group)
-        squares = sum(load**2 for load in assignment.loads().values())
+        squares = sum(load**2 for load in assignment.counts().values())
         reached = squares + sum(after - before for before, after in (s.imbalance for s in steps))
         assert reached == optimum.imbalance.value
