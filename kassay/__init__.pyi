@@ -31,10 +31,8 @@ from kassay.reference.model.ownership import ownership as ownership
 from kassay.reference.model.topic_partitions import Partitions as Partitions
 from kassay.reference.model.topic_partitions import TopicPartition as TopicPartition
 from kassay.solver.certificate.certificate import Certificate as Certificate
+from kassay.solver.certificate.certificate import TrajectoryCertificate as TrajectoryCertificate
 from kassay.solver.certificate.check import trajectory_errors as trajectory_errors
-from kassay.solver.certificate.trajectory_certificate import (
-    TrajectoryCertificate as TrajectoryCertificate,
-)
 from kassay.solver.certify import certify as certify
 from kassay.solver.constraints import Capacity as Capacity
 from kassay.solver.constraints import Colocated as Colocated

@@ -1,16 +1,17 @@
-"""Certificates: claims that an assignment is optimal, with evidence for the claims."""
+"""Certificates: claims that an assignment or a trajectory is optimal, with evidence."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
+from kassay.solver.certificate.rebalance_sequence import LoadEvidence
 from kassay.solver.certificate.refutation import PartitionPrices
 from kassay.solver.constraints import Constraint, group_constraints
 from kassay.solver.evaluation import level_value, violated
 from kassay.solver.network.improving_chains import Transfer, apply_chain
-from kassay.solver.objective import Level, is_preference
+from kassay.solver.objective import EXACT, Level, Tolerance, is_preference
 from kassay.solver.problem import Problem, build_problem
 
 
@@ -234,3 +235,92 @@ def improves(
         [value_of(group, one, level) for level in levels] for one in (assignment, better)
     )
     return improved < values
+
+
+class TrajectoryObjective(StrEnum):
+    """Number that the trajectory minimises: all moves, or the maximum per rebalance."""
+
+    TOTAL = "total"
+    LARGEST = "largest"
+
+    def of(self, moves: Sequence[int]) -> int:
+        """Return the value for the moves of each rebalance."""
+        return sum(moves) if self is TrajectoryObjective.TOTAL else max(moves, default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class RebalanceEvidence:
+    """Evidence of one rebalance.
+
+    Parameters
+    ----------
+    member_sets
+        Sets of members by descending load. The members of the first sets receive all partitions
+        that only they can receive. Empty if weights or speeds differ in the stream.
+    prices
+        Price of one unit of load per member: of a partition, or of weight if weights or speeds
+        differ.
+    best
+        Assignment with the minimum makespan, if the tolerance lets the makespan of the trajectory
+        exceed it, or if weights or speeds differ.
+    least
+        Certificate of the minimum makespan of ``best``, if weights or speeds differ.
+    """
+
+    member_sets: tuple[tuple[str, ...], ...]
+    prices: Mapping[str, int]
+    best: Assignment | None = None
+    least: Certificate | None = None
+
+    @property
+    def loads(self) -> LoadEvidence:
+        """Return the evidence of the permitted loads."""
+        return self.member_sets if self.member_sets or self.best is None else self.best
+
+
+@dataclass(frozen=True, slots=True)
+class TrajectoryCertificate:
+    """Claim about the total of moves over a sequence of rebalances, with evidence.
+
+    Parameters
+    ----------
+    levels
+        Levels of each rebalance: imbalance, then movement.
+    value, bound
+        Value of the objective, and a lower bound on it.
+    scale
+        The prices are in units of ``1 / scale`` moves.
+    move_costs
+        Cost of a move per rebalance, in the same unit, for the objective ``largest``. Their sum is
+        at most the scale.
+    """
+
+    levels: tuple[Level, ...]
+    value: int
+    bound: int
+    scale: int
+    rebalances: tuple[RebalanceEvidence, ...]
+    objective: TrajectoryObjective = TrajectoryObjective.TOTAL
+    move_costs: tuple[int, ...] = ()
+
+    @property
+    def trusted(self) -> tuple[int, ...]:
+        """Return the rebalances whose minimum makespan cannot be checked without a solver.
+
+        The value and the bound then refer to the makespan of ``best``.
+        """
+        tolerance = self.levels[0].tolerance if self.levels else EXACT
+        return tuple(
+            number
+            for number, one in enumerate(self.rebalances)
+            if not one.member_sets and one.best is not None and not _is_least(one, tolerance)
+        )
+
+
+def _is_least(one: RebalanceEvidence, tolerance: Tolerance) -> bool:
+    """Return whether a certificate proves that no lower makespan has a lower limit."""
+    if one.least is None or not one.least.claims:
+        return False
+    claim = one.least.claims[0]
+    bound = claim.bound if claim.origin.is_checked else 0
+    return tolerance.limit(bound) == tolerance.limit(claim.value)

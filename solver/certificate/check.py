@@ -22,6 +22,8 @@ from kassay.solver.certificate.certificate import (
     Conflict,
     LevelClaim,
     Origin,
+    TrajectoryCertificate,
+    TrajectoryObjective,
     improves,
     level_limits,
     value_of,
@@ -34,10 +36,6 @@ from kassay.solver.certificate.rebalance_sequence import (
     price_bound,
 )
 from kassay.solver.certificate.refutation import cases_refute, prices_refute
-from kassay.solver.certificate.trajectory_certificate import (
-    TrajectoryCertificate,
-    TrajectoryObjective,
-)
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
 from kassay.solver.evaluation import check_levels, violated
 from kassay.solver.network.improving_chains import apply_chain, improving_chain

@@ -8,7 +8,9 @@ from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import rejoin
-from kassay.solver.certificate.trajectory_certificate import RebalanceEvidence
+from kassay.solver.certificate.certificate import (
+    RebalanceEvidence,
+)
 from kassay.solver.certify import certify
 from kassay.solver.constraints import group_constraints
 from kassay.solver.flow.optimal_flow import is_feasible, level_sets, optimal_counts

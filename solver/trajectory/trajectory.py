@@ -7,17 +7,18 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import require_group
 from kassay.reference.model.metrics import Measure
-from kassay.solver.certificate.certificate import Proof, weakest_proof
+from kassay.solver.certificate.certificate import (
+    Proof,
+    TrajectoryCertificate,
+    TrajectoryObjective,
+    weakest_proof,
+)
 from kassay.solver.certificate.rebalance_sequence import (
     Stream,
     build_stream,
     check_groups,
     is_weighted,
     trajectory_imbalance,
-)
-from kassay.solver.certificate.trajectory_certificate import (
-    TrajectoryCertificate,
-    TrajectoryObjective,
 )
 from kassay.solver.limits import SearchBudget, SearchLimits, now
 from kassay.solver.objective import EXACT, Imbalance, Level, Movement, Tolerance

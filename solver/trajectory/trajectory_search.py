@@ -4,8 +4,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from kassay.solver.certificate.certificate import (
+    TrajectoryObjective,
+)
 from kassay.solver.certificate.rebalance_sequence import Stream
-from kassay.solver.certificate.trajectory_certificate import TrajectoryObjective
 from kassay.solver.limits import SearchBudget
 from kassay.solver.problem import Ints
 from kassay.solver.trajectory.linear_program import (

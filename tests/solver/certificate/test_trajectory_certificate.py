@@ -12,10 +12,12 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.metrics import Measure
-from kassay.solver.certificate.check import trajectory_errors
-from kassay.solver.certificate.trajectory_certificate import (
+from kassay.solver.certificate.certificate import (
     RebalanceEvidence,
     TrajectoryCertificate,
+)
+from kassay.solver.certificate.check import trajectory_errors
+from kassay.solver.certificate.documents import (
     parse_trajectory_certificate,
     trajectory_certificate_document,
 )
