@@ -32,7 +32,7 @@ from kassay.solver.evaluation import (
     topic_partitions,
     violated,
 )
-from kassay.solver.number_ranges import UNREACHABLE, Arithmetic, Weights
+from kassay.solver.number_ranges import UNREACHABLE, Arithmetic
 from kassay.solver.problem import Ints, Problem
 
 Limit = tuple[objective.Level, int]
@@ -91,18 +91,52 @@ def build_relaxation(
     ``rules`` include the capacities of the group.
     """
     blocks, block_of = _blocks(problem, rules)
-    allowed = _allowed(problem, blocks, rules)
+    single = problem.may_consume[problem.consumer_set].copy()
+    max_loads = max_loads_within(problem, limits) or [problem.total] * problem.member_count
+    max_counts = [problem.partition_count] * problem.member_count
+    apart = [-1] * len(blocks)
+    max_moves: list[int] = []
+    is_empty = any(
+        level_bound(problem, level, limits[:index]) > limit
+        for index, (level, limit) in enumerate(limits)
+    )
+    for number, rule in enumerate(rules):
+        member = problem.member_index.get(getattr(rule, "member", None) or "", NO_OWNER)
+        match rule:
+            case constraints.Capacity() | constraints.MaxPartitions():
+                most = max_loads if isinstance(rule, constraints.Capacity) else max_counts
+                for at in range(problem.member_count):
+                    if rule.member is None or at == member:
+                        most[at] = min(most[at], rule.limit)
+            case constraints.MaxMoves():
+                max_moves.append(rule.limit)
+            case constraints.Pinned():
+                partitions = topic_partitions(problem, rule.topic, rule.partition)
+                single[np.ix_(partitions, np.arange(problem.member_count) != member)] = False
+                is_empty = is_empty or not len(partitions)
+            case constraints.Forbidden() if member != NO_OWNER:
+                single[topic_partitions(problem, rule.topic, rule.partition), member] = False
+            case constraints.Separated():
+                separated = [block_of[at] for at in separated_partitions(problem, rule)]
+                # Colocated partitions cannot be separated.
+                is_empty = is_empty or len(set(separated)) < len(separated)
+                for block in separated:
+                    apart[block] = number if apart[block] < 0 else apart[block]
+            case _:
+                pass
+    allowed = np.array([single[list(block)].all(axis=0) for block in blocks], dtype=np.bool_)
+    allowed = allowed.reshape(len(blocks), problem.member_count)
     weight = problem.weight.tolist()
-    moves = [rule.limit for rule in rules if isinstance(rule, constraints.MaxMoves)]
-    count = objective.Movement()
     return Relaxation(
         blocks=blocks,
         allowed=allowed,
         weights=tuple(sum(weight[at] for at in block) for block in blocks),
-        max_loads=_max_loads(problem, rules, limits),
-        max_counts=_max_counts(problem, rules),
-        apart=_apart(problem, block_of, len(blocks), rules),
-        max_moves=CostRow(_move_costs(problem, blocks, count), min(moves)) if moves else None,
+        max_loads=tuple(max_loads),
+        max_counts=tuple(max_counts),
+        apart=tuple(apart),
+        max_moves=_row(problem, blocks, objective.Movement(), min(max_moves))
+        if max_moves
+        else None,
         levels=tuple(_row(problem, blocks, level, limit) for level, limit in limits),
         max_squares=tuple(
             limit
@@ -112,17 +146,7 @@ def build_relaxation(
             else None
             for level, limit in limits
         ),
-        is_empty=not allowed.any(axis=1).all()
-        or _clashes(problem, rules, block_of)
-        or _counting_refutes(problem, limits),
-    )
-
-
-def _counting_refutes(problem: Problem, limits: Sequence[Limit]) -> bool:
-    """Return whether a lower bound by counting exceeds the limit of its level."""
-    return any(
-        level_bound(problem, level, limits[:index]) > limit
-        for index, (level, limit) in enumerate(limits)
+        is_empty=is_empty or not allowed.any(axis=1).all(),
     )
 
 
@@ -146,112 +170,22 @@ def _blocks(
     return blocks, [index[at] for at in range(problem.partition_count)]
 
 
-def _allowed(
-    problem: Problem,
-    blocks: Sequence[tuple[int, ...]],
-    rules: Iterable[constraints.Constraint],
-) -> NDArray[np.bool_]:
-    """Return, per block and member, whether the member may have the block."""
-    single = problem.may_consume[problem.consumer_set].copy()
-    for rule in rules:
-        if isinstance(rule, constraints.Pinned):
-            partitions = topic_partitions(problem, rule.topic, rule.partition)
-            others = np.arange(problem.member_count) != problem.member_index.get(rule.member, -1)
-            single[np.ix_(partitions, others)] = False
-        elif isinstance(rule, constraints.Forbidden):
-            partitions = topic_partitions(problem, rule.topic, rule.partition)
-            member = problem.member_index.get(rule.member)
-            if member is not None:
-                single[partitions, member] = False
-    allowed = [single[list(block)].all(axis=0) for block in blocks]
-    return np.array(allowed, dtype=np.bool_).reshape(len(blocks), problem.member_count)
-
-
-def _max_loads(
-    problem: Problem, rules: Iterable[constraints.Constraint], limits: Sequence[Limit]
-) -> tuple[int, ...]:
-    loads = max_loads_within(problem, limits) or [problem.total] * problem.member_count
-    for rule in rules:
-        if isinstance(rule, constraints.Capacity):
-            loads = _lowered(problem, loads, rule)
-    return tuple(loads)
-
-
-def _max_counts(problem: Problem, rules: Iterable[constraints.Constraint]) -> tuple[int, ...]:
-    counts = [problem.partition_count] * problem.member_count
-    for rule in rules:
-        if isinstance(rule, constraints.MaxPartitions):
-            counts = _lowered(problem, counts, rule)
-    return tuple(counts)
-
-
-def _lowered(
-    problem: Problem,
-    limits: Sequence[int],
-    rule: constraints.Capacity | constraints.MaxPartitions,
-) -> list[int]:
-    """Lower the limits of the members to which a constraint applies; return all limits."""
-    named = None if rule.member is None else problem.member_index.get(rule.member, NO_OWNER)
-    return [
-        min(limit, rule.limit) if named in {None, member} else limit
-        for member, limit in enumerate(limits)
-    ]
-
-
-def _apart(
-    problem: Problem, block_of: Sequence[int], count: int, rules: Iterable[constraints.Constraint]
-) -> tuple[int, ...]:
-    apart = [-1] * count
-    sets = (rule for rule in rules if isinstance(rule, constraints.Separated))
-    for number, rule in enumerate(sets):
-        for at in separated_partitions(problem, rule):
-            if apart[block_of[at]] < 0:
-                apart[block_of[at]] = number
-    return tuple(apart)
-
-
-def _clashes(
-    problem: Problem, rules: Iterable[constraints.Constraint], block_of: Sequence[int]
-) -> bool:
-    """Return whether one constraint, alone or with colocation, excludes every assignment."""
-    for rule in rules:
-        if isinstance(rule, constraints.Separated):
-            blocks = [block_of[at] for at in separated_partitions(problem, rule)]
-            if len(set(blocks)) < len(blocks):
-                return True
-        elif isinstance(rule, constraints.Pinned) and not len(
-            topic_partitions(problem, rule.topic, rule.partition)
-        ):
-            return True
-    return False
-
-
 def _row(
     problem: Problem, blocks: Sequence[tuple[int, ...]], level: objective.Level, limit: int
 ) -> CostRow | None:
     """Convert a level to costs per block and member, or return None if it is not linear."""
     match level:
         case objective.Movement():
-            return CostRow(_move_costs(problem, blocks, level), limit)
+            costs = np.where(problem.owner == NO_OWNER, 0, movement_costs(problem, level))
+            is_move = problem.owner[:, None] != np.arange(problem.member_count)[None, :]
+            single = costs.astype(object)[:, None] * is_move
         case objective.CrossRack():
             racks = RackTable(problem)
-            crossing = ~racks.has_replica[:, racks.rack_of]
-            return CostRow(_block_sums(blocks, crossing.astype(np.int64)), limit)
+            single = (~racks.has_replica[:, racks.rack_of]).astype(np.int64)
         case _:
             return None
-
-
-def _move_costs(
-    problem: Problem, blocks: Sequence[tuple[int, ...]], level: objective.Movement
-) -> NDArray[np.object_]:
-    costs = np.where(problem.owner == NO_OWNER, 0, movement_costs(problem, level)).astype(object)
-    members = np.arange(problem.member_count)
-    return _block_sums(blocks, costs[:, None] * (problem.owner[:, None] != members[None, :]))
-
-
-def _block_sums(blocks: Sequence[tuple[int, ...]], single: Weights) -> NDArray[np.object_]:
     sums = [single[list(block)].sum(axis=0) for block in blocks]
-    return np.array(sums, dtype=object).reshape(len(blocks), single.shape[1])
+    return CostRow(np.array(sums, dtype=object).reshape(len(blocks), single.shape[1]), limit)
 
 
 # Maximum number of cells of a table: items times width.
@@ -417,43 +351,30 @@ def relaxation_refuted(problem: Problem, relaxation: Relaxation, prices: Partiti
         return True
     if prices.max_moves < 0 or any(multiplier < 0 for multiplier in prices.levels):
         return False
-    price = _block_prices(problem, relaxation, prices)
+    names = [topic.name for topic in problem.group.topics]
+    tables = [prices.prices.get(names[topic], ()) for topic in problem.topic.tolist()]
+    single = [
+        table[number] if number < len(table) else 0
+        for table, number in zip(tables, problem.number.tolist(), strict=True)
+    ]
+    price = np.array([sum(single[at] for at in block) for block in relaxation.blocks], dtype=object)
     profits = np.repeat(price[:, None], problem.member_count, axis=1)
-    limit = 0
-    for row, multiplier in _multiplied_rows(relaxation, prices):
-        profits = profits - multiplier * row.costs
-        limit += multiplier * row.limit
-    squares = 0
-    for most, multiplier in zip(relaxation.max_squares, prices.levels, strict=False):
-        if most is not None:
+    limit = squares = 0
+    multipliers = (prices.max_moves, *prices.levels)
+    rows = (relaxation.max_moves, *relaxation.levels)
+    for row, most, multiplier in zip(
+        rows, (None, *relaxation.max_squares), multipliers, strict=False
+    ):
+        if row is not None:
+            profits = profits - multiplier * row.costs
+            limit += multiplier * row.limit
+        elif most is not None:
             squares += multiplier
             limit += multiplier * most
     total = int(sum(price.tolist()))
     return total > limit + sum(
         _member_maxima(relaxation, profits, squares=squares, most=total - limit)
     )
-
-
-def _block_prices(
-    problem: Problem, relaxation: Relaxation, prices: PartitionPrices
-) -> NDArray[np.object_]:
-    names = [topic.name for topic in problem.group.topics]
-    single = [
-        table[number] if number < len(table) else 0
-        for topic, number in zip(problem.topic.tolist(), problem.number.tolist(), strict=True)
-        for table in (prices.prices.get(names[topic], ()),)
-    ]
-    return np.array([sum(single[at] for at in block) for block in relaxation.blocks], dtype=object)
-
-
-def _multiplied_rows(
-    relaxation: Relaxation, prices: PartitionPrices
-) -> Iterator[tuple[CostRow, int]]:
-    if relaxation.max_moves is not None and prices.max_moves:
-        yield relaxation.max_moves, prices.max_moves
-    for row, multiplier in zip(relaxation.levels, prices.levels, strict=False):
-        if row is not None and multiplier:
-            yield row, multiplier
 
 
 def _member_maxima(
@@ -554,16 +475,11 @@ class _Cases:
             or any(cost > rest for cost, rest in zip(costs, self.spent, strict=True))
         ):
             return False
-        self._change(member, weight, len(block), costs, sign=-1)
+        before = self.loads[member], self.counts[member], self.spent
+        self.loads[member] -= weight
+        self.counts[member] -= len(block)
+        self.spent = [rest - cost for rest, cost in zip(self.spent, costs, strict=True)]
         self.placement[list(block)] = member
         found = self._has_solution(depth + 1)
-        self._change(member, weight, len(block), costs, sign=1)
+        self.loads[member], self.counts[member], self.spent = before
         return found
-
-    def _change(
-        self, member: int, weight: int, count: int, costs: Sequence[int], *, sign: int
-    ) -> None:
-        """Reduce the remaining limits of a member by one block with sign -1, restore with 1."""
-        self.loads[member] += sign * weight
-        self.counts[member] += sign * count
-        self.spent = [rest + sign * cost for rest, cost in zip(self.spent, costs, strict=True)]

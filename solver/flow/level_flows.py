@@ -10,6 +10,7 @@ ignored here: the bounds remain valid, and the caller checks the placements.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -102,20 +103,19 @@ class _LevelFlows:
 
     def run(self) -> None:
         """Minimise the levels in their order, and stop where flows do not apply."""
-        if self.problem.copies is not None:
+        if self.problem.copies is None:
+            self.flow = self.arcs.flow_of(self._balanced)
+        else:
             flow = self.limits.cheapest((), np.zeros_like(self.arcs.high))
-            if flow is not None:
-                self.flow = flow
-                self.found.placements.append(self._network.place(self._counts))
-                self.found.is_complete = all(map(self._solve, range(len(self.levels))))
-            return
-        counts = optimal_counts(self._network)
-        self.flow = self.arcs.flow_of(counts)
-        self.found.placements.append(self._network.place(counts))
+            if flow is None:
+                return
+            self.flow = flow
+        self.found.placements.append(self._network.place(self._counts))
         self.found.is_complete = all(map(self._solve, range(len(self.levels))))
-        counts = spread_received_partitions(self._network, self._counts)
-        self.found.placements.append(self._network.place(counts))
-        self._add_prices()
+        if self.problem.copies is None:
+            counts = spread_received_partitions(self._network, self._counts)
+            self.found.placements.append(self._network.place(counts))
+            self._add_prices()
 
     def _add_prices(self) -> None:
         """Find node prices that prove as many first levels as possible."""
@@ -246,18 +246,23 @@ class _LevelFlows:
             self.flow = flow
         return flow is not None
 
+    @cached_property
+    def _balanced(self) -> Ints:
+        return optimal_counts(self._network)
+
+    @cached_property
+    def _hull(self) -> ConvexHull:
+        return ConvexHull.of(self._network, self._balanced)
+
     def _bound_first_levels(self, first: Level) -> None:
         """Bound the first two levels within a limit on moves, and within a tolerance."""
         match first, self.levels[1]:
             case Imbalance(), second:
-                search = None
-                counts = optimal_counts(self._network)
-                if self._network.min_movement(counts) > self._max_moves:
-                    search = ConvexHull.of(self._network, counts)
-                    self._imbalance_within_moves(search, first)
+                if self._network.min_movement(self._balanced) > self._max_moves:
+                    self._imbalance_within_moves(first)
                 limit = self._limit(first)
                 if limit is not None and isinstance(second, Movement):
-                    self._moves_within(limit, first, second, counts, search)
+                    self._moves_within(limit, first, second)
             case Movement(cost=cost), Imbalance(measure=Measure.SUM_OF_SQUARES):
                 limit = self._limit(first)
                 if limit is not None:
@@ -283,32 +288,27 @@ class _LevelFlows:
         values = [level_value(self.problem, level, one) for one in self._valid_placements()]
         return level.tolerance.limit(min(values)) if values else None
 
-    def _squares_within_moves(
-        self, moves: int, *, index: int, search: ConvexHull | None = None
-    ) -> None:
-        """Minimise the sum of squares of a level within a limit on moves."""
-        found = (search or ConvexHull.of(self._network)).within_moves(moves, self.may_start)
+    def _squares_within_moves(self, moves: int, *, index: int) -> None:
+        found = self._hull.within_moves(moves, self.may_start)
         if found is not None:
             self.found.placements.append(self._network.place(found.point.counts))
             self.found.bounds[index] = found.bound * self._weight**2, Origin.FLOW
 
-    def _imbalance_within_moves(self, search: ConvexHull, first: Imbalance) -> None:
-        """Minimise the imbalance within the limit on moves."""
+    def _imbalance_within_moves(self, first: Imbalance) -> None:
         bound = self.found.bounds[0]
-        self._squares_within_moves(self._max_moves, index=0, search=search)
+        self._squares_within_moves(self._max_moves, index=0)
         if first.measure is not Measure.SUM_OF_SQUARES:
             self.found.bounds[0] = bound
         if first.measure is Measure.MAKESPAN:
-            self._makespan_within_moves(search)
+            self._makespan_within_moves()
 
-    def _makespan_within_moves(self, search: ConvexHull) -> None:
+    def _makespan_within_moves(self) -> None:
         """Find the minimum makespan within the limit on moves, by bisection."""
         network = self._network
-        fewest, balanced = (end.counts for end in search.ends)
-        low, high = (int(network.loads(one).max(initial=0)) for one in (balanced, fewest))
+        high, low = (int(network.loads(end.counts).max(initial=0)) for end in self._hull.ends)
         while low < high and self.may_start():
             middle = (low + high) // 2
-            point = fewest_moves_point(_with_max_load(network, middle), balanced)
+            point = fewest_moves_point(_with_max_load(network, middle), self._balanced)
             if point.moves <= self._max_moves:
                 high = middle
                 self.found.placements.append(network.place(point.counts))
@@ -316,30 +316,22 @@ class _LevelFlows:
                 low = middle + 1
         self.found.bounds[0] = low * self._weight, Origin.FLOW
 
-    def _moves_within(
-        self,
-        limit: int,
-        first: Imbalance,
-        second: Movement,
-        counts: Ints,
-        search: ConvexHull | None,
-    ) -> None:
+    def _moves_within(self, limit: int, first: Imbalance, second: Movement) -> None:
         """Minimise moves within a limit on the imbalance."""
         if not isinstance(second.cost, MovementCost) or first.measure is Measure.LEXIMAX:
             return
         if first.measure is Measure.SUM_OF_SQUARES:
-            search = search or ConvexHull.of(self._network, counts)
-            found = search.within_squares(limit // self._weight**2, self.may_start)
+            found = self._hull.within_squares(limit // self._weight**2, self.may_start)
             if found is None:
                 return
-            point, moves = found.point, found.bound
+            point, moves = found
         else:
             high = limit
             if first.measure is not Measure.MAKESPAN:
                 members, total = self.problem.member_count, self.problem.total
                 high = load_window(first.measure, total, members, limit)[1]
             within = _with_max_load(self._network, high // self._weight)
-            point = fewest_moves_point(within, counts)
+            point = fewest_moves_point(within, self._balanced)
             moves = point.moves
         self.found.placements.append(self._network.place(point.counts))
         unit = 1 if second.cost is MovementCost.COUNT else self._weight

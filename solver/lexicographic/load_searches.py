@@ -10,8 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from kassay.reference.model.metrics import Measure
-from kassay.solver.bounds.counting import makespan_bound, makespan_bound_within, max_loads_within
-from kassay.solver.bounds.even_loads import greatest_true
+from kassay.solver.bounds.counting import (
+    greatest_true,
+    makespan_bound,
+    makespan_bound_within,
+    max_loads_within,
+)
 from kassay.solver.certificate.certificate import Origin
 from kassay.solver.constraints import Capacity, Forbidden, MaxMoves, Pinned
 from kassay.solver.evaluation import imbalance_of, level_value, violated

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model.metrics import Measure
-from kassay.solver.bounds.counting import load_window
-from kassay.solver.bounds.even_loads import even_loads
+from kassay.solver.bounds.counting import even_loads, load_window
 from kassay.solver.enumeration.subset_enumeration import (
     EnumerationLimitError,
     Subsets,
