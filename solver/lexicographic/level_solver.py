@@ -1,12 +1,10 @@
 """Choose and run the searches that minimise one level of the objective."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
 from typing import assert_never
 
-from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.bounds.counting import level_bound
 from kassay.solver.certificate.certificate import LevelClaim, Origin
@@ -18,7 +16,6 @@ from kassay.solver.lexicographic.load_searches import (
     ProvenBound,
     balance_loads,
     fill_members,
-    is_large_enough,
     limit_moves,
     limits_moves,
     move_greedily,
@@ -43,16 +40,12 @@ from kassay.solver.objective import (
 from kassay.solver.problem import Problem
 from kassay.solver.solution import ProgressPoint, UsedMethod
 
-_MANY_PER_MEMBER = 4
-"""Partitions per member from which subsets with the mean load are frequent."""
 _MAX_CHOICES_OF_CPSAT = 10_000
 """Partitions times members up to which CP-SAT mostly proves the fewest moves within seconds."""
 _EVEN_LOADS_WORK = 1.0
 """Work of the search for lower loads with the fewest moves. A proof is rare."""
 _FIRST_BALANCING_WORK = 0.1
 """Work to lower the loads before the first search for the fewest moves."""
-_ENUMERATION_STEP = 0.005
-"""Work of one step of the enumeration of small groups."""
 
 _Search = Callable[[int], ProvenBound]
 """Search that receives the greatest bound, adds placements to the pool, and returns a bound."""
@@ -71,9 +64,6 @@ class LevelSolver:
     flow: FlowLevels
     progress: list[ProgressPoint] = field(default_factory=list)
     contributed: list[UsedMethod] = field(default_factory=list)
-    enumerated: Mapping[int, int] | None = None
-    """Optimal values by level index. The enumeration minimises the first two levels together, and
-    therefore runs only once, at the first level that needs it."""
     fewest_moves: ProvenBound | None = None
     """Fewest moves of the last level, if they are proven before the minimum of the level before."""
     moves_searched_at: tuple[int, int] | None = None
@@ -135,14 +125,9 @@ class LevelSolver:
         A search that does not apply to the group returns the bound 0. With hosts, the search for
         the fewest moves uses ``whole``, the time left for all levels.
         """
-        pool, problem, level = self.pool, self.pool.problem, self.pool.levels[index]
+        pool, level = self.pool, self.pool.levels[index]
         later = sum(map(self._needs_time, pool.levels[index + 1 :]))
         budget = whole.part(1 / (1 + later))
-        has_many_per_member = problem.partition_count >= _MANY_PER_MEMBER * problem.member_count
-
-        def enumerate_subsets(_: int) -> ProvenBound:
-            return self._enumerated_bound(index, budget)
-
         search_by_cpsat = partial(self._search_by_cpsat, level, budget=budget)
         repair = partial(repair_overloads, pool, level, budget=budget)
         search_moves_first = partial(self._search_moves_first, index, budget=budget)
@@ -161,42 +146,29 @@ class LevelSolver:
                     repair,
                 ]
             case Imbalance():
-                exact: list[_Search] = [
-                    lambda _: pack_identical(
-                        pool, level, budget, before_enumeration=not has_many_per_member
-                    ),
-                    enumerate_subsets,
-                ]
-                exact = exact[::-1] if has_many_per_member else exact
-                # Lower loads help only if the fewest moves depend on the minimum.
-                balance: list[_Search] = [
+                timed = [
+                    lambda _: fill_members(pool, level),
+                    repair,
+                    # Lower loads help only if the fewest moves depend on the minimum.
                     lambda _: balance_loads(pool, level, budget.until(_FIRST_BALANCING_WORK)),
                     partial(search_moves_first, is_last=False),
                     lambda _: balance_loads(pool, level, budget),
                     search_moves_first,
-                ]
-                in_order = (
-                    [balance, exact] if level.measure is Measure.MAKESPAN else [exact, balance]
-                )
-                timed = [
-                    lambda _: fill_members(pool, level),
-                    repair,
-                    *chain.from_iterable(in_order),
+                    lambda _: pack_identical(pool, level, budget),
                 ]
             case Movement():
                 timed = [
                     lambda _: move_greedily(pool, budget),
                     lambda bound: self._search_few_choices(level, bound, budget),
                     repair,
-                    enumerate_subsets,
                 ]
                 search = MovementSearch(pool, level, budget, self.progress)
                 untimed = [search.run, search_by_cpsat]
             case HostImbalance():
                 search_moves = partial(self._search_moves_first, index, budget=whole)
-                timed = [repair, search_moves, enumerate_subsets]
+                timed = [repair, search_moves]
             case CrossRack() | TopicSpread() | MembersUsed() | Colocation():
-                timed = [enumerate_subsets]
+                timed = []
             case FlowLevel():
                 raise only_by_flows(level)
             case _:
@@ -303,30 +275,3 @@ class LevelSolver:
         Movement needs none if no partition is owned.
         """
         return not isinstance(level, Movement) or bool((self.pool.problem.owner != NO_OWNER).any())
-
-    def _enumerated_bound(self, index: int, budget: SearchBudget) -> ProvenBound:
-        """Return the optimal value of a level by exact enumeration of small groups."""
-        if self.enumerated is None:
-            self.enumerated = self._enumerate(budget)
-        return ProvenBound(self.enumerated.get(index, 0), Origin.ENUMERATION)
-
-    def _enumerate(self, budget: SearchBudget) -> Mapping[int, int]:
-        """Minimise the first two levels exactly; return their values by level index."""
-        pool, problem = self.pool, self.pool.problem
-        if pool.constraints or not problem.group.is_weighted or not is_large_enough(problem):
-            return {}
-        from kassay.solver.weighted.exact.component_optimum import solve_components  # noqa: PLC0415
-
-        within = budget.part(1 / 2)
-        first = pool.reached[0].claim if pool.reached else None
-        optimum = solve_components(
-            problem,
-            pool.levels,
-            seed=budget.seed,
-            minimum=first.value if first is not None and first.value == first.bound else None,
-            may_continue=within.counted(_ENUMERATION_STEP),
-        )
-        if optimum is None:
-            return {}
-        pool.placements.append(optimum.placement)
-        return dict(enumerate(optimum.values))

@@ -46,7 +46,7 @@ class ProvenBound(NamedTuple):
     origin: Origin
 
 
-def is_large_enough(problem: Problem) -> bool:
+def _is_large_enough(problem: Problem) -> bool:
     """Return whether a group has equal speeds, and enough partitions for methods before CP-SAT."""
     return problem.partition_count >= MIN_PARTITIONS and problem.group.has_equal_speeds
 
@@ -103,23 +103,13 @@ def _bound_beside_pins(problem: Problem) -> int:
     return bound
 
 
-def pack_identical(
-    pool: IncumbentPool, level: Imbalance, budget: SearchBudget, *, before_enumeration: bool
-) -> ProvenBound:
-    """Minimise the makespan of identical members.
-
-    Before an enumeration, use half of the time: the enumeration can prove the makespan and the
-    movement.
-    """
-    problem = pool.problem
+def pack_identical(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> ProvenBound:
+    """Minimise the makespan of identical members."""
     if not _may_pack(pool, level) or not budget.has_work:
         return ProvenBound(0, Origin.PACKING)
-    from kassay.solver.enumeration.subset_enumeration import MAX_ITEMS  # noqa: PLC0415
     from kassay.solver.identical_members.makespan_search import minimise_makespan  # noqa: PLC0415
 
-    if before_enumeration and problem.partition_count <= MAX_ITEMS:
-        budget = budget.part(0.5)
-    result = minimise_makespan(problem, pool.incumbent(level), budget)
+    result = minimise_makespan(pool.problem, pool.incumbent(level), budget)
     if result is None:
         return ProvenBound(0, Origin.PACKING)
     pool.add(result.placement)
@@ -133,7 +123,7 @@ def _may_pack(pool: IncumbentPool, level: Imbalance) -> bool:
         not pool.reached
         and not pool.constraints
         and level.measure is Measure.MAKESPAN
-        and is_large_enough(pool.problem)
+        and _is_large_enough(pool.problem)
         and pool.problem.group.is_weighted
         and len(np.unique(members)) == len(members)
     )
@@ -146,7 +136,7 @@ def balance_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -
     """
     problem, unproven = pool.problem, ProvenBound(0, Origin.COUNTING)
     is_makespan = level.measure is Measure.MAKESPAN
-    if pool.reached or not is_large_enough(problem):
+    if pool.reached or not _is_large_enough(problem):
         return unproven
     from kassay.solver.weighted.search.load_local_search import LoadBalancer  # noqa: PLC0415
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from kassay.solver.enumeration.subset_enumeration import contained, nearest_subset
 from kassay.solver.number_ranges import Weights
 from kassay.solver.problem import Placement, Problem
 
@@ -81,7 +80,7 @@ class LoadBalancer:
         load, other_load = int(self.loads[one]), int(self.loads[other])
         both = load + other_load
         fixed = load - int(weights[self.placement[partitions] == one].sum())
-        chosen = contained(nearest_subset(weights, both // 2 - fixed), len(partitions))
+        chosen = _contained(_nearest_subset(weights, both // 2 - fixed), len(partitions))
         new = fixed + int(weights[chosen].sum())
         if max(new, both - new) >= max(load, other_load):
             return False
@@ -104,3 +103,29 @@ class LoadBalancer:
         partitions = np.flatnonzero(np.isin(self.placement, pair))
         may_consume = self.problem.may_consume[self.problem.consumer_set[partitions]]
         return partitions[may_consume[:, pair].all(axis=1)]
+
+
+def _all_sums(weights: Weights) -> Weights:
+    """Return the total weight of every subset; bit i of the index of a subset means item i."""
+    sums = np.zeros(1, dtype=weights.dtype)
+    for weight in weights:
+        sums = np.concatenate([sums, sums + weight])
+    return sums
+
+
+def _contained(mask: int | np.int64, count: int) -> NDArray[np.bool_]:
+    """Return, per item, whether a bit mask contains it."""
+    return np.asarray((mask >> np.arange(count)) & 1, dtype=np.bool_)
+
+
+def _nearest_subset(weights: Weights, target: int) -> int:
+    """Return the bit mask of a subset with the total weight nearest to a target."""
+    half = len(weights) // 2
+    first, second = _all_sums(weights[:half]), _all_sums(weights[half:])
+    order = np.argsort(second, kind="stable")
+    ascending = second[order]
+    right = np.searchsorted(ascending, target - first).clip(0, len(second) - 1)
+    left = (right - 1).clip(0)
+    misses = np.abs(np.stack([ascending[left], ascending[right]]) + first - target)
+    side, at = np.unravel_index(int(misses.argmin()), misses.shape)
+    return int(at) | int(order[(left, right)[int(side)][at]]) << half

@@ -1,1 +1,0 @@
-"""Exact methods for small groups with different weights."""
