@@ -107,7 +107,7 @@ def written(files, site, monkeypatch):
 def test_every_command_reads_every_kind_of_input(kassay, site, monkeypatch, command, kind):
     done = kassay(command, written(INPUTS[kind], site, monkeypatch), *COMMANDS[command])
     assert done.code == 0
-    assert done.record["id"] == ("group-1" if command == "anonymize" else "g")
+    assert done.record["id"] == ("g")
     assert "error" not in done.record
 
 
