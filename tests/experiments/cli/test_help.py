@@ -83,7 +83,7 @@ def test_the_version_includes_solver_and_spark(kassay):
 def test_a_mistyped_command_gets_a_suggestion(kassay):
     done = kassay("verifi")
     assert done.code == 2
-    assert "Did you mean 'solve'" in done.err
+    assert "Did you mean 'verify'" in done.err
 
 
 WITHOUT_SPARK = """
