@@ -17,7 +17,7 @@ from kassay.solver.bounds.counting import level_bound
 from kassay.solver.certificate.certificate import LevelClaim, Origin
 from kassay.solver.constraint_repair import meet_constraints
 from kassay.solver.constraints import Capacity, Constraint, Forbidden, MaxPartitions, Pinned
-from kassay.solver.enumeration.complete_search import search_all
+from kassay.solver.enumeration import search_all
 from kassay.solver.evaluation import level_value, load_units, violated
 from kassay.solver.incumbent_pool import FlowLevels, IncumbentPool
 from kassay.solver.initial_solutions import (

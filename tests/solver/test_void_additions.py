@@ -10,7 +10,7 @@ from kassay.reference import Assignment, Group, Member, Topic
 from kassay.reference.model.errors import UsageError
 from kassay.solver.certificate.certificate import LevelClaim, Origin, stable_claims
 from kassay.solver.cpsat.partition_classes import symmetry_classes
-from kassay.solver.enumeration.placement_table import list_placements
+from kassay.solver.enumeration import list_placements
 from kassay.solver.evaluation import binding_constraints, violated
 from kassay.solver.network.subscription_network import build_network
 from kassay.solver.objective import (

@@ -5,8 +5,7 @@ import random
 import pytest
 
 from kassay.reference import Group
-from kassay.solver.enumeration.complete_search import minimal_conflict, search_all
-from kassay.solver.enumeration.placement_table import list_placements
+from kassay.solver.enumeration import list_placements, minimal_conflict, search_all
 from kassay.solver.problem import build_problem
 from tests.solver.random_cases import infeasible_cases, is_minimal_conflict, levels_cases
 from tests.solver.test_weighted import even_group

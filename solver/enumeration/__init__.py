@@ -1,1 +1,0 @@
-"""Exact solution of small groups by comparing all assignments."""
