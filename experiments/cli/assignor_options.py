@@ -94,16 +94,6 @@ def _finite(seconds: float) -> float:
     return seconds
 
 
-def timeout_option() -> Any:
-    """Declare the time limit of assignors outside this process."""
-    return option(
-        ANSWER_SECONDS,
-        "Time limit per group for a custom assignor or an assignor of a library, in seconds.",
-        min=0.001,
-        callback=_finite,
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CustomAssignors:
     """Command-line options that select custom assignors."""
@@ -120,7 +110,12 @@ class CustomAssignors:
         "is a module name or a .py file.",
         metavar="MODULE:NAME",
     )
-    assignor_timeout: float = timeout_option()
+    assignor_timeout: float = option(
+        ANSWER_SECONDS,
+        "Time limit per group for a custom assignor or an assignor of a library, in seconds.",
+        min=0.001,
+        callback=_finite,
+    )
 
     def names(self, selected: Sequence[str] = ()) -> list[str]:
         """Check the custom assignors of the options, and return their names.

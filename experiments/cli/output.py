@@ -19,23 +19,12 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-_PLOT_SUFFIXES = (".svg", ".png")
-
-
 class Format(StrEnum):
     """Format of a command's results on standard output."""
 
     JSONL = "jsonl"
     JSON = "json"
     TABLE = "table"
-
-
-def _plot_file(file: Path | None) -> Path | None:
-    if file is not None and file.suffix not in _PLOT_SUFFIXES:
-        raise typer.BadParameter(
-            f"the file name must end in {' or '.join(_PLOT_SUFFIXES)}, got {file.name!r}"
-        )
-    return file
 
 
 def format_option(default: Format) -> Any:
@@ -74,11 +63,6 @@ def location_option() -> Any:
         callback=_writable_location,
         metavar="URI",
     )
-
-
-def plot_option(text: str) -> Any:
-    """Declare the file of a plot."""
-    return option(None, text, callback=_plot_file, metavar="FILE")
 
 
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -159,6 +143,11 @@ def print_json(records: Sequence[Record]) -> None:
 def json_line(record: Record) -> str:
     """Convert one record to a line of JSON."""
     return _json(record)
+
+
+def json_lines(records: Iterable[Record]) -> str:
+    """Convert records to JSON Lines."""
+    return "".join(json_line(record) + "\n" for record in records)
 
 
 def _json(document: object, indent: int | None = None) -> str:

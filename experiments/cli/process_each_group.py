@@ -33,7 +33,6 @@ from kassay.experiments.cli.source_options import (
     GroupSource,
     ParsedGroup,
     SelectedGroups,
-    check_selected,
     read_source,
 )
 from kassay.experiments.sources.import_options import ImportOptions
@@ -167,7 +166,9 @@ def _with_ids(
     if not ids or options.together:  # groups with these ids were joined to one
         return parsed
     parsed = list(parsed)
-    check_selected(file, ids, (id for id, _ in parsed))
+    missing = sorted(ids.difference(id for id, _ in parsed))
+    if missing:
+        raise InputError(f"{name_of(file)} contains no group {missing[0]!r}")
     return [(id, one) for id, one in parsed if id in ids or isinstance(one, InputError)]
 
 

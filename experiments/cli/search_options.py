@@ -40,16 +40,6 @@ if TYPE_CHECKING:
     from kassay.experiments.comparison.optimum import CaseLimits
 
 
-def measure_option() -> Any:
-    """Declare the imbalance measure."""
-    return option(
-        None,
-        f"Imbalance measure to minimise: {', '.join(Measure)}.",
-        metavar="NAME",
-        show_default="sum_of_squares, or makespan if weights or speeds differ",
-    )
-
-
 _LEVEL_NAMES = ("imbalance", "hosts", Movement.name, *FURTHER_LEVELS, Colocation.name)
 
 
@@ -80,7 +70,12 @@ def _parse_tolerance(text: str) -> Tolerance:
 class ObjectiveOptions:
     """Command-line options for the levels of the objective, and for constraints."""
 
-    imbalance: Measure | None = measure_option()
+    imbalance: Measure | None = option(
+        None,
+        f"Imbalance measure to minimise: {', '.join(Measure)}.",
+        metavar="NAME",
+        show_default="sum_of_squares, or makespan if weights or speeds differ",
+    )
     tolerance: Fraction | None = option(
         None,
         "Maximum excess of imbalance over its minimum (or the lowest value found), as a share such "

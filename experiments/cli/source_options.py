@@ -28,25 +28,13 @@ from kassay.experiments.sources.import_options import (
 from kassay.experiments.sources.live_cluster import client_properties
 from kassay.reference.documents.json_codec import group_document, load_weights
 from kassay.reference.documents.kind_documents import OtherKindError
-from kassay.reference.documents.text_files import STDIN, name_of
+from kassay.reference.documents.text_files import STDIN
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_annotations import WeightSource
 
 ParsedGroup = tuple[str | None, Group | InputError]
 """Pair of a group id, and the parsed group or the error in its document."""
-
-
-def group_file_argument() -> Any:
-    """Declare a source of groups, by default standard input."""
-    return argument(
-        STDIN,
-        "Group documents (JSON or JSON Lines) or captures of kafka-consumer-groups.sh: a file, "
-        "plain or compressed with gzip, or a directory with captures taken at the same time. Use "
-        "- or omit SOURCE to read standard input.",
-        metavar="SOURCE",
-        show_default=False,
-    )
 
 
 def metadata_option() -> Any:
@@ -147,7 +135,14 @@ class SourceOptions:
 class GroupSource(SourceOptions):
     """Source of groups: a file, a directory or standard input, and data that it lacks."""
 
-    file: Path = group_file_argument()
+    file: Path = argument(
+        STDIN,
+        "Group documents (JSON or JSON Lines) or captures of kafka-consumer-groups.sh: a file, "
+        "plain or compressed with gzip, or a directory with captures taken at the same time. Use "
+        "- or omit SOURCE to read standard input.",
+        metavar="SOURCE",
+        show_default=False,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,13 +177,6 @@ def read_source(
     return parsed_groups(
         imported, is_shown=lambda id: print_notes and (not selected or id in selected)
     )
-
-
-def check_selected(file: Path, selected: set[str], known: Iterable[str | None]) -> None:
-    """Raise InputError if a selected id is not one of the known ids of a source."""
-    missing = sorted(selected.difference(known))
-    if missing:
-        raise InputError(f"{name_of(file)} contains no group {missing[0]!r}")
 
 
 def parsed_groups(

@@ -107,19 +107,15 @@ def forecast(options: ForecastOptions, planned: EventOptions, source: SelectedGr
     members, other assignors, and the consumer protocol. The result of a configuration has the
     cost of the change, by rolling restarts, and the cost of a later rolling restart, such as an
     upgrade of the client: rebalances, moves, and partition-seconds without an owner. The
-    recommendation is the configuration with the lowest cost of a later restart, see --minimise;
-    it also states the cost of the change, and the cheapest change. A change to cooperative-sticky
-    takes two rolling restarts, or one from the default list of the Java client; other changes take
-    one. `kassay plan` shows the loads after a change. All times are in seconds.
+    recommendation is the configuration with the lowest cost of a later restart, see --minimise.
+    `kassay plan` shows the loads after a change. All times are in seconds.
 
     For a Connect cluster, kassay simulates a restart, a rolling restart, a new worker and the loss
     of a worker per setting of scheduled.rebalance.max.delay.ms, and recommends a setting. For a
     Streams application, it compares task assignors and settings.
 
     With --events, kassay compares the moves of each assignor over a planned sequence of events
-    with the fewest possible moves over all rebalances of the sequence. The partition-seconds
-    without an owner are those of the protocol of the assignor, or of each protocol for the fewest
-    moves.
+    with the fewest possible moves over all rebalances of the sequence.
 
     Example: `kassay forecast captures/ --at-once 1 --at-once 2 --format table`
 

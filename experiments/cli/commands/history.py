@@ -1,6 +1,5 @@
 """``kassay history``: reconstruct past rebalances from ``__consumer_offsets``."""
 
-import json
 import time
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -9,7 +8,7 @@ from typing import Any, ClassVar
 import typer
 
 from kassay.experiments.cli.option_groups import argument, option
-from kassay.experiments.cli.output import location_option
+from kassay.experiments.cli.output import json_line, location_option
 from kassay.experiments.cli.run_control import BAD_INPUT, print_error, print_note
 from kassay.experiments.cli.search_options import LimitOptions
 from kassay.experiments.cli.source_options import ClusterOptions, metadata_option
@@ -174,7 +173,7 @@ def _cluster_metadata(
 
 def _print_summary(written: History, limits: CaseLimits) -> None:
     for line in summarise_groups(written, limits=limits):
-        typer.echo(json.dumps(line, ensure_ascii=False))
+        typer.echo(json_line(line))
     counts = written.counts
     print_note(
         f"{counts['records']} records, {counts['generations']} generations, "

@@ -10,7 +10,7 @@ import typer
 
 from kassay.experiments.cli.assignor_options import CustomAssignors, assignor_option, cases_option
 from kassay.experiments.cli.option_groups import known_names, option
-from kassay.experiments.cli.output import directory_option, json_line, print_table, write_text
+from kassay.experiments.cli.output import directory_option, json_lines, print_table, write_text
 from kassay.experiments.cli.run_control import BAD_INPUT, print_note
 from kassay.experiments.cli.search_options import LimitOptions
 from kassay.experiments.cli.source_options import read_group_documents
@@ -210,8 +210,8 @@ def _description(
 
 
 def _write(result: Gallery, directory: Path, *, about: dict[str, str]) -> None:
-    lines = "".join(json_line(group_document(entry.group)) + "\n" for entry in result.entries)
-    write_text(directory / "groups.jsonl", lines)
+    groups = (group_document(entry.group) for entry in result.entries)
+    write_text(directory / "groups.jsonl", json_lines(groups))
     document = json.dumps(result.document(), ensure_ascii=False, indent=2) + "\n"
     write_text(directory / "gallery.json", document)
     write_text(directory / "gallery.html", render_gallery(result, about=about, top=_DRAWN))
@@ -251,10 +251,10 @@ def _hunt_documents(search: DocumentHunt, options: HuntOptions, kind: Kind) -> N
     for one in search.search(documents):
         found.append(one)
         with file.open("a", encoding="utf-8") as stream:
-            stream.write(json_line(one.document.content) + "\n")
+            stream.write(json_lines([one.document.content]))
     found.sort(key=lambda one: (one.size, one.text))
-    lines = (json_line(one.document.content) + "\n" for one in found)
-    write_text(options.output / "groups.jsonl", "".join(lines))
+    smallest = (one.document.content for one in found)
+    write_text(options.output / "groups.jsonl", json_lines(smallest))
     typer.echo(
         f"{search.searched} documents: {search.assignor} is above the minimum of {search.measure} "
         f"on {search.above}; different smallest documents: {len(found)}"

@@ -9,7 +9,7 @@ from pathlib import Path
 import typer
 
 from kassay.experiments.cli.option_groups import argument, option
-from kassay.experiments.cli.output import Record, error_record, json_line, write_text
+from kassay.experiments.cli.output import Record, error_record, json_lines, write_text
 from kassay.experiments.cli.run_control import BAD_INPUT, print_error, print_note
 from kassay.experiments.cli.source_options import (
     SampledClusterOptions,
@@ -141,7 +141,7 @@ def _write(imported: Iterator[ImportedGroup], options: ImportCommandOptions) -> 
         documents, failed = _anonymous(found, options.names)
     else:
         documents, failed = _documents(found)
-    text = "".join(json_line(document) + "\n" for document in documents)
+    text = json_lines(documents)
     if options.output is None:
         sys.stdout.write(text)
     else:

@@ -6,7 +6,7 @@ from pathlib import Path
 import typer
 
 from kassay.experiments.cli.option_groups import REQUIRED, argument, option
-from kassay.experiments.cli.output import Format, plot_option, print_records, print_table
+from kassay.experiments.cli.output import Format, print_records, print_table
 from kassay.experiments.implementations.library_catalogue import parse_library_version
 from kassay.experiments.simulation.mixed_libraries import with_library_shares
 from kassay.experiments.simulation.policies import POLICIES, policy_named
@@ -27,6 +27,12 @@ def _known_policies(names: list[str] | None) -> list[str]:
         return list(dict.fromkeys(policy_named(name).name for name in names or ()))
     except InputError as error:
         raise typer.BadParameter(str(error)) from None
+
+
+def _plot_file(file: Path | None) -> Path | None:
+    if file is not None and file.suffix not in (".svg", ".png"):
+        raise typer.BadParameter(f"the file name must end in .svg or .png, got {file.name!r}")
+    return file
 
 
 def _parse_shares(texts: list[str]) -> dict[str, int]:
@@ -84,8 +90,11 @@ class SimulateOptions:
         "--format",
         show_default="a text timeline",
     )
-    plot: Path | None = plot_option(
-        "Draw the timeline to this .svg or .png file; requires one script and one policy."
+    plot: Path | None = option(
+        None,
+        "Draw the timeline to this .svg or .png file; requires one script and one policy.",
+        callback=_plot_file,
+        metavar="FILE",
     )
 
 

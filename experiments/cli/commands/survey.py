@@ -137,15 +137,13 @@ def survey(
 ) -> None:
     """Rank many groups by the gain of a plan.
 
-    The gap is the current maximum load minus the planned maximum load, divided by the
-    latter. Groups with equal gaps are ranked by the decrease of the spread relative to the planned
-    maximum load, unnecessary moves in the history, the decrease of idle members, and hot members:
-    members with a load above the planned maximum load. The plan has the objective of `kassay plan`.
-    A group that cannot be surveyed gives a line with the reason and the exit code 2; the survey
-    continues. Share groups, Streams applications and Connect clusters give a line with the verdict
-    on their current state; groups of other types give a line with "skipped". Exits with 1 if a
-    group meets a condition of --fail-on. After Ctrl-C, the output has the groups surveyed until
-    then.
+    The gap is the current maximum load minus the planned maximum load, divided by the latter.
+    Groups with equal gaps are ranked by the decrease of the spread relative to the planned maximum
+    load, unnecessary moves in the history, the decrease of idle members, and hot members: members
+    with a load above the planned maximum load. A group that cannot be surveyed gives a line with
+    the reason and the exit code 2; the survey continues. Share groups, Streams applications and
+    Connect clusters give a line with the verdict on their current state. Exits with 1 if a group
+    meets a condition of --fail-on.
 
     Example: `kassay survey captures/ --fail-on 'gap>10%' -o out/survey`
 
