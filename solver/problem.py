@@ -344,6 +344,18 @@ def connected_components(
     return [(own.tolist(), placed) for own, placed in zip(inside, partitions, strict=True)]
 
 
+def first_partitions(problem: Problem) -> dict[str, int]:
+    """Return the index of the first partition of each topic of a problem."""
+    first: dict[str, int] = {}
+    index = 0
+    pairs = zip(problem.group.topics, problem.consumer_set_of_topic.tolist(), strict=True)
+    for topic, consumer_set in pairs:
+        if consumer_set >= 0:
+            first[topic.name] = index
+            index += topic.partitions
+    return first
+
+
 def positions_by_value(column: NDArray[np.integer], count: int) -> list[NDArray[np.intp]]:
     """Return, per value from 0 to ``count - 1``, its positions in the column, ascending."""
     order = np.argsort(column, kind="stable")

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Self, assert_never
+from typing import Self
 
 from kassay.reference.model import display
 from kassay.reference.model.assignment import Assignment
@@ -55,21 +55,14 @@ class UsedMethod(StrEnum):
     @classmethod
     def of_origin(cls, origin: Origin) -> "UsedMethod":
         """Return the method that proves bounds of an origin."""
-        match origin:
-            case Origin.NODE_PRICES | Origin.FLOW:
-                return cls.FLOW
-            case Origin.COUNTING | Origin.PARTITION_PRICES | Origin.CASES:
-                return cls.COUNTING
-            case Origin.ENUMERATION:
-                return cls.ENUMERATION
-            case Origin.PACKING:
-                return cls.IDENTICAL_MEMBERS
-            case Origin.EXCHANGE:
-                return cls.COLUMN_GENERATION
-            case Origin.CP_SAT:
-                return cls.CP_SAT
-            case _:
-                assert_never(origin)
+        return {
+            Origin.NODE_PRICES: cls.FLOW,
+            Origin.FLOW: cls.FLOW,
+            Origin.ENUMERATION: cls.ENUMERATION,
+            Origin.PACKING: cls.IDENTICAL_MEMBERS,
+            Origin.EXCHANGE: cls.COLUMN_GENERATION,
+            Origin.CP_SAT: cls.CP_SAT,
+        }.get(origin, cls.COUNTING)
 
 
 @dataclass(frozen=True, slots=True)

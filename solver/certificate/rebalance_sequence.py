@@ -25,7 +25,7 @@ from kassay.solver.constraints import group_constraints, mean_load
 from kassay.solver.network.subscription_network import build_network
 from kassay.solver.number_ranges import UNREACHABLE, Arithmetic
 from kassay.solver.objective import Imbalance, Level, Movement, MovementCost
-from kassay.solver.problem import Ints, Problem, build_problem
+from kassay.solver.problem import Ints, Problem, build_problem, first_partitions
 
 MemberSets = Sequence[Sequence[str]]
 LoadEvidence = MemberSets | Assignment
@@ -363,18 +363,6 @@ def _start(
                 owned = number[owners[owners != NO_OWNER]]
                 start[row] += np.bincount(owned, minlength=len(members))
     return start
-
-
-def first_partitions(problem: Problem) -> dict[str, int]:
-    """Return the index of the first partition of each topic of a problem."""
-    first: dict[str, int] = {}
-    index = 0
-    pairs = zip(problem.group.topics, problem.consumer_set_of_topic.tolist(), strict=True)
-    for topic, consumer_set in pairs:
-        if consumer_set >= 0:
-            first[topic.name] = index
-            index += topic.partitions
-    return first
 
 
 _NOT_PERMITTED = UNREACHABLE // 2

@@ -27,7 +27,7 @@ from kassay.solver.constraints import (
     Separated,
     group_constraints,
 )
-from kassay.solver.problem import Copies, Ints, Placement, Problem
+from kassay.solver.problem import Copies, Ints, Placement, Problem, first_partitions
 
 
 @dataclass(frozen=True)
@@ -247,16 +247,8 @@ class _Restrictions:
     @cached_property
     def _places(self) -> dict[str, tuple[int, int]]:
         """Index of the first partition and of the network topic, by topic name."""
-        places: dict[str, tuple[int, int]] = {}
-        first = 0
-        pairs = zip(
-            self.problem.group.topics, self.problem.consumer_set_of_topic.tolist(), strict=True
-        )
-        for topic, consumer_set in pairs:
-            if consumer_set >= 0:
-                places[topic.name] = first, len(places)
-                first += topic.partitions
-        return places
+        firsts = first_partitions(self.problem).items()
+        return {name: (first, at) for at, (name, first) in enumerate(firsts)}
 
     def add(self, constraint: Constraint) -> None:
         """Record a constraint on one member or partition; ignore all other constraints."""

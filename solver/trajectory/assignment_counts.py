@@ -8,8 +8,8 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.reference.model.topic_partitions import Column
-from kassay.solver.certificate.rebalance_sequence import Block, Mask, Stream, first_partitions
-from kassay.solver.problem import Ints, Placement, Problem
+from kassay.solver.certificate.rebalance_sequence import Block, Mask, Stream
+from kassay.solver.problem import Ints, Placement, Problem, first_partitions
 
 
 def assignments_of(stream: Stream, counts: Sequence[Ints]) -> tuple[Assignment, ...]:
