@@ -14,7 +14,7 @@ from kassay.solver.evaluation import level_value
 from kassay.solver.initial_solutions import keep_owned, longest_processing_time
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.problem import build_problem
-from kassay.solver.weighted.bounds.movement_bound import exchange_bound, price_and_branch
+from kassay.solver.weighted.bounds.movement_bound import price_and_branch, price_by_weight
 from kassay.solver.weighted.search.exchange_beam import ExchangeBeam
 from kassay.solver.weighted.search.few_moves import FewMovesSearch
 from tests import brute_force
@@ -37,13 +37,14 @@ def test_bounds_on_moves_never_exceed_the_fewest_possible(number, often):
         max_loads = [max_load] * problem.member_count
         ones = np.ones(problem.partition_count, dtype=np.int64)
         turns = iter(range(60))
-        bound = exchange_bound(
+        priced = price_by_weight(
             problem,
             max_loads,
             ones,
             incumbent=moves + 1,
             may_continue=lambda turns=turns: next(turns, None) is not None,
         )
+        bound = 0 if priced is None else priced.bound
         simple = overload_moves_bound(problem, Movement(), max_loads)
         assert 0 <= bound <= moves
         assert simple <= moves

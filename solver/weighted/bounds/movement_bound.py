@@ -80,29 +80,6 @@ def price_by_weight(
     return PricedExchanges(search.exchange, best.prices, -(-best.bound // SCALE))
 
 
-def exchange_bound(
-    problem: Problem,
-    max_loads: Sequence[int],
-    costs: Ints,
-    *,
-    incumbent: int,
-    may_continue: Callable[[], bool],
-) -> int:
-    """Return a lower bound on the cost of moves, by column generation.
-
-    Stop when the bound reaches the cost of the incumbent.
-    """
-    search = _column_generation(problem, max_loads, costs)
-    if search is None:
-        return 0
-    enough = (incumbent - 1) * SCALE
-    search.raise_bound(enough, may_continue)
-    if problem.partition_count <= _MAX_PRICED:
-        search.price_partitions()
-        search.raise_bound(enough, may_continue)
-    return -(-search.best.bound // SCALE)
-
-
 def price_and_branch(
     problem: Problem,
     max_loads: Sequence[int],

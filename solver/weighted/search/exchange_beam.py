@@ -3,6 +3,9 @@
 Each state has some members with final loads, and loose partitions that left their owners. The
 next member exchanges partitions with the loose ones and with the members that are not final yet,
 such that its load is at most the maximum load and little of its capacity remains free.
+
+Received partitions are free; each given or taken partition is a move. Sums of loose partitions and
+sums of the others meet in the middle (Horowitz and Sahni, 1974).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,12 +16,31 @@ import numpy as np
 
 from kassay.solver.bounds.counting import min_count
 from kassay.solver.problem import Ints, Placement, Problem
-from kassay.solver.weighted.search.member_exchanges import Exchange, MemberExchanges, at_most
 
 _LOOSE_VALUE = 0.3  # estimated number of moves that a loose partition saves
 _NOISE = 0.3  # random noise of the score, in moves
 _MAX_LOOSE = 14
 _MAX_POSTPONED = 4
+_MAX_ITEMS = 60  # bits of a mask
+_MAX_GIVEN = 4
+_MAX_TAKEN = 2
+_MAX_MOVES = 6
+_ENOUGH = 10  # exchanges; if there are 10, exchanges with more moves are not listed
+
+# Limits per number of moves.
+_MAX_SUBSETS = 3_000  # of loose partitions, and of given partitions
+_MAX_PAIRS = 400_000  # of given subset and taken subset
+_MAX_DRAWN_PAIRS = 300  # of taken partitions
+_MAX_RESULTS = 40  # drawn at random
+
+
+class _Exchange(NamedTuple):
+    """_Exchange of a member: unplaced partitions received, own ones given, others' ones taken."""
+
+    received: tuple[int, ...]
+    given: tuple[int, ...]
+    taken: tuple[int, ...]
+    free_capacity: int
 
 
 class _BeamState(NamedTuple):
@@ -51,7 +73,7 @@ class ExchangeBeam:
         here = np.flatnonzero(np.isin(self.placement, self.members))
         owner = self.problem.owner[here]
         away = here[~np.isin(owner, self.members)]
-        self.loose = at_most(away, _MAX_LOOSE, self.rng)
+        self.loose = _at_most(away, _MAX_LOOSE, self.rng)
         stay = np.setdiff1d(away, self.loose)
         self.own: dict[int, list[int]] = {
             member: here[owner == member].tolist() for member in self.members
@@ -136,14 +158,14 @@ class ExchangeBeam:
         for exchange in exchanges:
             yield self._child(state, member, rest, exchange)
 
-    def _last_exchange(self, state: _BeamState, member: int, free: int) -> Iterator[Exchange]:
+    def _last_exchange(self, state: _BeamState, member: int, free: int) -> Iterator[_Exchange]:
         """Yield the exchange of the last member: it receives all loose partitions."""
         if self._load(state.loose) <= free and all(self._may(p, member) for p in state.loose):
-            yield Exchange(state.loose, (), (), 0)
+            yield _Exchange(state.loose, (), (), 0)
 
     def _exchanges(
         self, state: _BeamState, member: int, own: list[int], rest: Sequence[int], free: int
-    ) -> Iterator[Exchange]:
+    ) -> Iterator[_Exchange]:
         """Yield exchanges with the loose partitions and with the rest of the members.
 
         The member may leave twice its share of the capacity that may remain free.
@@ -153,7 +175,7 @@ class ExchangeBeam:
         if not set(required) <= set(usable):
             return
         takeable = [p for other in rest for p in self._owned(other, state.left)]
-        exchanges = MemberExchanges(
+        exchanges = _MemberExchanges(
             weight=self.problem.weight,
             loose=np.array([p for p in usable if p not in required], dtype=np.int64),
             required=tuple(required),
@@ -167,7 +189,7 @@ class ExchangeBeam:
         return bool(self.problem.may_consume[self.problem.consumer_set[partition], member])
 
     def _child(
-        self, state: _BeamState, member: int, rest: tuple[int, ...], exchange: Exchange
+        self, state: _BeamState, member: int, rest: tuple[int, ...], exchange: _Exchange
     ) -> _BeamState:
         moved = exchange.given + exchange.taken
         cost = state.cost + sum(int(self.costs[p]) for p in moved)
@@ -183,3 +205,109 @@ class ExchangeBeam:
         placed = tuple((p, member) for p in exchange.received + exchange.taken)
         slack = state.slack - exchange.free_capacity
         return _BeamState(score, cost, slack, rest, loose, left, state.placed + placed, needs)
+
+
+class _Subsets(NamedTuple):
+    """Subsets as bit masks, in ascending order of their total weights."""
+
+    total: Ints
+    mask: Ints
+    size: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class _MemberExchanges:
+    """Partitions that a member may exchange: its own, unplaced ones, and other members' ones."""
+
+    weight: Ints  # of all partitions of the problem
+    loose: Ints  # partitions without a member that this member may receive
+    required: tuple[int, ...]  # loose partitions that this member must receive
+    own: Ints
+    takeable: Ints  # owned by others
+
+    def within(self, low: int, high: int, rng: np.random.Generator) -> Iterator[_Exchange]:
+        """Yield exchanges with a load change from ``low`` to ``high``, fewest moves first."""
+        fixed = int(self.weight[list(self.required)].sum())
+        low, high = low - fixed, high - fixed
+        loose, own = _at_most(self.loose, _MAX_ITEMS, rng), _at_most(self.own, _MAX_ITEMS, rng)
+        received = _small_subsets(self.weight[loose], _MAX_ITEMS)
+        gifts = _small_subsets(-self.weight[own], _MAX_GIVEN)
+        found = 0
+        for moves in range(_MAX_MOVES + 1):
+            for count in range(min(moves, _MAX_TAKEN) + 1):
+                partial = np.flatnonzero(gifts.size == moves - count)
+                taken = self._taken(count, len(partial), rng)
+                if not len(partial) or not len(taken):
+                    continue
+                change = np.add.outer(gifts.total[partial], self.weight[taken].sum(axis=1)).ravel()
+                pairs = _matches(received.total, low - change, high - change, rng)
+                found += len(pairs)
+                for first, second in pairs:
+                    at, pick = divmod(second, len(taken))
+                    yield _Exchange(
+                        self.required + _items(loose, int(received.mask[first])),
+                        _items(own, int(gifts.mask[partial[at]])),
+                        tuple(taken[pick].tolist()),
+                        high - int(change[second]) - int(received.total[first]),
+                    )
+            if found >= _ENOUGH:
+                return
+
+    def _taken(self, count: int, gifts: int, rng: np.random.Generator) -> Ints:
+        """Return sets of ``count`` partitions to take from other members, one set per row."""
+        if count == 0:
+            return np.zeros((1, 0), dtype=np.int64)
+        most = _MAX_PAIRS // max(gifts, 1)
+        if count == 1:
+            return _at_most(self.takeable, most, rng)[:, None]
+        if len(self.takeable) < count:
+            return np.zeros((0, count), dtype=np.int64)
+        rows = rng.integers(len(self.takeable), size=(min(most, _MAX_DRAWN_PAIRS), count))
+        return self.takeable[rows[rows[:, 0] < rows[:, 1]]]
+
+
+def _at_most(items: Ints, count: int, rng: np.random.Generator) -> Ints:
+    """Return all items, or a sorted random selection if there are more than ``count``."""
+    if len(items) <= count:
+        return items
+    return np.sort(rng.choice(items, count, replace=False))
+
+
+def _items(items: Ints, mask: int) -> tuple[int, ...]:
+    return tuple(item for at, item in enumerate(items.tolist()) if mask >> at & 1)
+
+
+def _small_subsets(weights: Ints, max_size: int) -> _Subsets:
+    """List subsets of weights by increasing size, until the limit on their number is reached."""
+    total, mask = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    highest = np.full(1, -1)
+    parts = [(total, mask)]
+    count = 1
+    items = np.arange(len(weights))
+    for _ in range(min(max_size, len(weights))):
+        at, item = np.nonzero(highest[:, None] < items[None, :])
+        count += len(at)
+        if not len(at) or count > _MAX_SUBSETS:
+            break
+        total, mask, highest = total[at] + weights[item], mask[at] | (1 << item), item
+        parts.append((total, mask))
+    sizes = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
+    totals, masks = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.argsort(totals, kind="stable")
+    return _Subsets(totals[order], masks[order], sizes[order])
+
+
+def _matches(
+    ascending: Ints, low: Ints, high: Ints, rng: np.random.Generator
+) -> list[tuple[int, int]]:
+    """Pair values of ``ascending`` with ranges that contain them, as pairs of indices.
+
+    If there are too many pairs, they are drawn at random.
+    """
+    start = np.searchsorted(ascending, low, side="left")
+    ends = np.cumsum(np.searchsorted(ascending, high, side="right") - start)
+    total = int(ends[-1])
+    numbers = np.arange(total) if total <= _MAX_RESULTS else rng.integers(total, size=_MAX_RESULTS)
+    second = np.searchsorted(ends, numbers, side="right")
+    first = start[second] + numbers - np.where(second > 0, ends[second - 1], 0)
+    return list(zip(first.tolist(), second.tolist(), strict=True))
