@@ -103,10 +103,6 @@ class LinearProgram:
             np.where(table >= 0, np.rint(values[table]), 0).astype(np.int64) for table in self.nodes
         ]
 
-    def fractions(self, values: Floats) -> list[Floats]:
-        """Return the counts per class and member of each rebalance, without rounding."""
-        return [np.where(table >= 0, values[table], 0) for table in self.nodes]
-
 
 class _Builder:
     """Entries of a linear program under construction."""
@@ -366,10 +362,8 @@ def is_integral(values: Floats) -> bool:
     return bool(np.abs(values - np.rint(values)).max(initial=0) <= INTEGRALITY)
 
 
-def approximate_solution(
-    program: LinearProgram, budget: SearchBudget, *, precision: float
-) -> tuple[Floats, Floats]:
-    """Solve a linear program approximately; return its variables and dual values."""
+def approximate_duals(program: LinearProgram, budget: SearchBudget, *, precision: float) -> Floats:
+    """Solve a linear program approximately, and return its dual values."""
     from ortools.pdlp import solvers_pb2  # noqa: PLC0415
     from ortools.pdlp.python import pdlp  # noqa: PLC0415
 
@@ -393,7 +387,7 @@ def approximate_solution(
         criteria.time_sec_limit = max(budget.seconds, 0.01)
     result = pdlp.primal_dual_hybrid_gradient(model, settings)
     budget.spend(work * result.solve_log.iteration_count)
-    return np.asarray(result.primal_solution), np.asarray(result.dual_solution) / row_scale
+    return np.asarray(result.dual_solution) / row_scale
 
 
 def integer_counts(

@@ -1,14 +1,11 @@
-"""Integer counts near a fractional solution of the linear program, by flows.
+"""Round the linear program of a trajectory, one rebalance after the other.
 
-If the counts of the other rebalances are fixed, the counts of one rebalance are a flow from the
-classes of partitions to the members. Small programs are rounded one rebalance after the other: a
-flow rounds the fractional counts to one of their two neighbours and keeps the limits of the loads.
-The counts are then fixed, and the dual simplex method continues from the last basis. If the value
-rises, other flows are tried. In larger programs, sweeps over the rebalances minimise the moves and
-the distance to the fractional counts, which are convex functions of the counts of one rebalance.
+At each rebalance, a flow rounds the fractional counts to one of their two neighbours and keeps the
+limits of the loads. The counts are then fixed, and the dual simplex method continues from the last
+basis. If the value rises, other flows are tried.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from math import inf
 from random import Random
 
@@ -16,8 +13,6 @@ import numpy as np
 from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
 from ortools.linear_solver import pywraplp
 
-from kassay.reference.model.errors import InternalError
-from kassay.solver.certificate.rebalance_sequence import Stream
 from kassay.solver.limits import SearchBudget
 from kassay.solver.problem import Ints
 from kassay.solver.trajectory.linear_program import (
@@ -25,18 +20,11 @@ from kassay.solver.trajectory.linear_program import (
     Floats,
     LinearProgram,
     is_integral,
-    total_moves,
 )
 
 _TRIES = 4
 _WORK_PER_VARIABLE = 1e-5  # of one solution from the last basis
 _COST = 1_000  # of a whole unit of distance to the fractional count
-_SWEEPS = 40
-_WORK_PER_REBALANCE = 0.002
-_MOVE = 1_000  # cost of a move
-# Cost of one partition of distance to the fractional counts, in the first sweep and in the last.
-_FIRST_DISTANCE, _LAST_DISTANCE = 700, 30
-_NOISE = 30
 
 
 def _cheapest_flow(
@@ -49,7 +37,7 @@ def _cheapest_flow(
     ends
         Class and member of each pair.
     capacity, cost
-        Per segment of a convex cost and per pair, its length and its cost per partition.
+        Maximum count per pair, and cost per partition.
     supply
         Partitions per class.
     loads
@@ -59,10 +47,7 @@ def _cheapest_flow(
     low, high = loads
     heads, sink = len(supply) + np.arange(len(low)), len(supply) + len(low)
     flow = SimpleMinCostFlow()
-    segment, pair = np.nonzero(capacity)
-    arcs = flow.add_arcs_with_capacity_and_unit_cost(
-        classes[pair], heads[members[pair]], capacity[segment, pair], cost[segment, pair]
-    )
+    arcs = flow.add_arcs_with_capacity_and_unit_cost(classes, heads[members], capacity, cost)
     flow.add_arcs_with_capacity_and_unit_cost(
         heads, np.full_like(heads, sink), high - low, np.zeros_like(heads)
     )
@@ -71,85 +56,7 @@ def _cheapest_flow(
     )
     if flow.solve() != SimpleMinCostFlow.OPTIMAL:
         return None
-    return np.bincount(pair, weights=flow.flows(arcs), minlength=len(classes)).astype(np.int64)
-
-
-def counts_near(
-    stream: Stream, fractions: Sequence[Floats], counts: Sequence[Ints], budget: SearchBudget
-) -> list[Ints]:
-    """Return counts with few moves near the fractional counts of a linear program.
-
-    A sweep replaces the counts of one rebalance after the other by those with the lowest sum of
-    moves and distances to the fractions. The cost of a distance falls from sweep to sweep.
-
-    Parameters
-    ----------
-    counts
-        Counts from which the sweeps start.
-    """
-    rng = np.random.default_rng(budget.seed)
-    end, now = len(counts), [stream.start, *counts]
-    best, value = list(counts), sum(total_moves(stream, counts))
-    may_continue = budget.counted(_WORK_PER_REBALANCE)
-    orders = (range(end), range(end - 1, -1, -1))
-    for number, distance in enumerate(np.geomspace(_FIRST_DISTANCE, _LAST_DISTANCE, _SWEEPS)):
-        for at in orders[number % 2]:
-            if not may_continue():
-                return best
-            now[at + 1] = _cheapest_counts(
-                stream, at, now, fractions[at], distance=distance, rng=rng
-            )
-        moves = sum(total_moves(stream, now[1:]))
-        if moves < value:
-            best, value = now[1:], moves
-    return best
-
-
-def _cheapest_counts(
-    stream: Stream,
-    at: int,
-    counts: Sequence[Ints],
-    fractions: Floats,
-    *,
-    distance: float,
-    rng: np.random.Generator,
-) -> Ints:
-    """Return the counts of one rebalance with the lowest sum of moves and distances.
-
-    Parameters
-    ----------
-    counts
-        Counts at the start, and at each rebalance.
-    distance
-        Cost of one partition of distance to the fractions.
-    """
-    classes, members = np.nonzero(stream.permitted(at))
-    pairs = classes, members
-    count, target = stream.count[classes], fractions[pairs]
-    is_last = at + 1 == len(stream.rebalances)
-    leaves = stream.subscribed(at)[pairs]
-    follows = np.zeros_like(leaves) if is_last else stream.subscribed(at + 1)[pairs]
-    before = np.minimum(counts[at][pairs], count)
-    after = before if is_last else np.minimum(counts[at + 2][pairs], count)
-    floor = np.clip(np.floor(target), 0, count).astype(np.int64)
-    ceiling = np.minimum(floor + 1, count)
-    points = np.sort([np.zeros_like(count), before, after, floor, ceiling, count], axis=0)
-    low, high = points[:-1], points[1:]
-    slope = np.select([high <= floor, low >= ceiling], [-1.0, 1.0], 1 - 2 * (target - floor))
-    cost = _MOVE * ((low >= after).astype(np.int64) * follows - (high <= before) * leaves)
-    cost += np.rint(distance * slope).astype(np.int64) + rng.integers(_NOISE, size=len(count))
-    one, result = stream.rebalances[at], np.zeros_like(stream.start)
-    found = _cheapest_flow(
-        pairs,
-        high - low,
-        cost,
-        supply=np.where(stream.assigned(at), stream.count, 0),
-        loads=(one.least, one.most),
-    )
-    if found is None:
-        raise InternalError("the loads of a rebalance permit no flow")
-    result[pairs] = found
-    return result
+    return np.asarray(flow.flows(arcs), dtype=np.int64)
 
 
 class RoundedProgram:
@@ -258,7 +165,7 @@ class RoundedProgram:
             noise = np.array([self.rng.random() for _ in values]) if number else 0.0
             cost = np.rint(_COST * (low - values + noise)).astype(np.int64)
             flow = _cheapest_flow(
-                (classes, members), parts[None], cost[None], supply=supply, loads=(least, most)
+                (classes, members), parts, cost, supply=supply, loads=(least, most)
             )
             if flow is not None:
                 yield low + flow

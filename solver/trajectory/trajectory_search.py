@@ -16,14 +16,14 @@ from kassay.solver.trajectory.linear_program import (
     LinearProgram,
     Prices,
     Window,
-    approximate_solution,
+    approximate_duals,
     build_program,
     exact_duals,
     integer_counts,
     is_integral,
     total_moves,
 )
-from kassay.solver.trajectory.rounding import RoundedProgram, counts_near
+from kassay.solver.trajectory.rounding import RoundedProgram
 
 # Numbers of variables up to which the whole program is solved by the simplex method first, and up
 # to which it is solved by branch and bound.
@@ -70,16 +70,13 @@ class TrajectorySearch:
         size = len(program.cost)
         is_total = self.objective is TrajectoryObjective.TOTAL
         has_flows = is_total and not self.stream.is_weighted
-        values: Floats | None = None
         if has_flows and size <= _MAX_SIMPLEX:
-            values = self._by_rounding(program)
+            self._by_rounding(program)
         elif size <= _MAX_SIMPLEX:
             self._by_simplex(program)
         if not self.certified and not self._is_over():
-            values = self._by_pdlp(program)
-        if has_flows and values is not None and not self._is_over():
-            near = program.fractions(values)
-            self._offer(counts_near(self.stream, near, self.counts, self.budget.part(0.4)))
+            part = self.budget.part(0.4)
+            self._prove(program, approximate_duals(program, part, precision=_PRECISION))
         if not self._is_over():
             part = self.budget.part(0.6 if size <= _MAX_BRANCHING else 1.0)
             counts = _improved_counts(
@@ -97,15 +94,12 @@ class TrajectorySearch:
             self._offer(found)
             self.bound = max(self.bound, min(bound, self.value))
 
-    def _by_rounding(self, program: LinearProgram) -> Floats | None:
-        """Round an optimal solution of the program, and return the solution."""
+    def _by_rounding(self, program: LinearProgram) -> None:
+        """Solve the program, and round its solution."""
         rounded = RoundedProgram(program, self.budget.seed)
-        if not rounded.solve(self.budget.part(0.5)):
-            return None
-        values = rounded.counts()
-        self._prove(program, rounded.duals())
-        self._offer(rounded.round(self.budget.part(0.5)))
-        return values
+        if rounded.solve(self.budget.part(0.5)):
+            self._prove(program, rounded.duals())
+            self._offer(rounded.round(self.budget.part(0.5)))
 
     def _is_over(self) -> bool:
         return self.value <= self.bound or not self.budget.has_work
@@ -125,12 +119,6 @@ class TrajectorySearch:
         if is_integral(values[: program.counts]):
             self._offer(program.read(values))
         self._prove(program, duals)
-
-    def _by_pdlp(self, program: LinearProgram) -> Floats:
-        """Solve the program approximately, and return the solution."""
-        values, duals = approximate_solution(program, self.budget.part(0.4), precision=_PRECISION)
-        self._prove(program, duals)
-        return values
 
     def _prove(self, program: LinearProgram, duals: Floats) -> None:
         """Keep the prices if they prove a higher bound."""
