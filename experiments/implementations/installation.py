@@ -38,24 +38,14 @@ _INSTALL_SECONDS = 1800
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """Runtime of drivers, such as the JVM.
-
-    Parameters
-    ----------
-    programs
-        Required programs on PATH, in any order.
-    needs
-        The required programs and their versions, for people.
-    install
-        Function that installs a version of a library and its driver into an empty directory.
-    command
-        Function that returns the command of the driver in this directory.
-    """
+    """Runtime of drivers, such as the JVM."""
 
     name: str
-    programs: tuple[str, ...]
-    needs: str
+    programs: tuple[str, ...]  # required on PATH, in any order
+    needs: str  # the required programs and their versions, for people
+    # Installs a version of a library and its driver into an empty directory.
     install: Callable[[Library, str, Path], None]
+    # Returns the command of the driver in this directory.
     command: Callable[[Library, Path], tuple[str, ...]]
 
     def libraries(self) -> list[str]:
@@ -289,10 +279,7 @@ def installed_versions() -> Iterator[tuple[Library, str]]:
 def install(library: Library, version: str) -> Path:
     """Install a version of a library with its driver, and return its directory.
 
-    Raises
-    ------
-    RunError
-        If a required program is missing, or a download or compilation fails.
+    Raise RunError if a required program is missing, or a download or compilation fails.
     """
     target = _directory(library, version)
     if is_installed(library, version):
@@ -314,10 +301,7 @@ def install(library: Library, version: str) -> Path:
 def driver_command(assignor: LibraryAssignor) -> tuple[str, ...]:
     """Return the command that starts the driver of an installed library.
 
-    Raises
-    ------
-    NotInstalledError
-        If the library is not installed.
+    Raise NotInstalledError if the library is not installed.
     """
     library, version = assignor.library, assignor.version
     if not is_installed(library, version):

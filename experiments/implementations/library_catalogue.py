@@ -45,13 +45,7 @@ def is_custom_assignor(name: str) -> bool:
 
 
 def parse_custom_assignor(name: str) -> CustomAssignor:
-    """Parse the name of a custom assignor into its command and time limit.
-
-    Examples
-    --------
-    >>> parse_custom_assignor("cmd@2.5s:./mine --fast")
-    CustomAssignor(command=('./mine', '--fast'), seconds=2.5)
-    """
+    """Parse the name of a custom assignor into its command and time limit."""
     match = _CUSTOM_NAME.fullmatch(name)
     if match is None:
         raise InputError(
@@ -78,10 +72,7 @@ def parse_custom_assignor(name: str) -> CustomAssignor:
 def parse_time_limit(name: str, seconds: str) -> float:
     """Parse the time limit per group in the name of an assignor, in seconds.
 
-    Raises
-    ------
-    InputError
-        If the time limit is not a positive, finite number.
+    Raise InputError if the time limit is not a positive, finite number.
     """
     try:
         limit = float(seconds)
@@ -101,13 +92,7 @@ def custom_assignor_names(
     callables: Sequence[str] = (),
     seconds: float = ANSWER_SECONDS,
 ) -> list[str]:
-    """Build names of custom assignors from commands, callables and a time limit.
-
-    Examples
-    --------
-    >>> custom_assignor_names(commands=["./mine"], callables=["mine:assign"], seconds=2.5)
-    ['cmd@2.5s:./mine', 'python@2.5s:mine:assign']
-    """
+    """Build names of custom assignors from commands, callables and a time limit."""
     limit = "" if seconds == ANSWER_SECONDS else f"@{seconds:g}s"
     names = [f"cmd{limit}:{command}" for command in commands]
     names += [f"python{limit}:{function}" for function in callables]
@@ -290,10 +275,8 @@ def kind_of_assignor(name: str) -> Kind:
 def parse_library_assignor(name: str) -> LibraryAssignor:
     """Parse the name of an assignor of a library.
 
-    Raises
-    ------
-    InputError
-        If the library, the version or the assignor is unknown, or the time limit is invalid.
+    Raise InputError if the library, the version or the assignor is unknown, or the time limit is
+    invalid.
 
     Examples
     --------
@@ -326,13 +309,7 @@ def parse_library_assignor(name: str) -> LibraryAssignor:
 
 
 def parse_library_version(text: str) -> tuple[Library, str]:
-    """Parse ``LIBRARY[@VERSION]``. The default version is the first in ``libraries.yaml``.
-
-    Examples
-    --------
-    >>> parse_library_version("kafka-clients@2.4.0")[1]
-    '2.4.0'
-    """
+    """Parse ``LIBRARY[@VERSION]``. The default version is the first in ``libraries.yaml``."""
     match = _LIBRARY_VERSION.fullmatch(text)
     if match is None:
         raise InputError(f"expected LIBRARY[@VERSION], got {text!r}")

@@ -39,11 +39,9 @@ class AssignorProcess:
     It starts with the first request. If it does not answer, it is killed with its children,
     and the next request starts a new process.
 
-    Parameters
-    ----------
-    start_seconds
-        None for the program of a user. A driver writes one line when it is ready, and has this
-        time limit for the line; a driver that ends is not started again for the same group.
+    ``start_seconds`` is None for the program of a user. A driver writes one line when it is
+    ready, and has this time limit for the line; a driver that ends is not started again for the
+    same group.
     """
 
     def __init__(self, command: tuple[str, ...], *, start_seconds: float | None = None) -> None:

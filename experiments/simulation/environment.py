@@ -39,16 +39,6 @@ class PartitionOffsets:
     """Produced and read offsets of every partition at any simulated time.
 
     ``committed`` returns the offset of a partition that the coordinator has stored.
-
-    Examples
-    --------
-    >>> offsets = PartitionOffsets(lambda partition: 0)
-    >>> offsets.add_topic(TopicPlan(name="t", partitions=1, rate=10), now=0)
-    >>> offsets.seek_to_committed(Partitions.of([("t", 0)]))
-    >>> offsets.read(Partitions.of([("t", 0)]), limit=None, now=2_000)
-    20
-    >>> offsets.lag(now=2_500)
-    5
     """
 
     def __init__(self, committed: Callable[[TopicPartition], int]) -> None:

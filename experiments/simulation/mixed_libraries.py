@@ -34,10 +34,8 @@ _OTHER_NAMES = {"kafkajs": "RoundRobinAssigner"}
 def library_assignor(library: str, assignor: str) -> LibraryAssignor:
     """Return the assignor with which a member of a library joins a group of several libraries.
 
-    Raises
-    ------
-    InputError
-        If the library has no such assignor, or gives it another name than the other libraries.
+    Raise InputError if the library has no such assignor, or gives it another name than the other
+    libraries.
     """
     parsed = parse_library_assignor(f"{library}:{assignor}")
     parsed.check_kind()
@@ -61,21 +59,8 @@ def member_as_leader_reads_it(
 ) -> Member:
     """Return a member with the owned partitions and the generation that the leader reads.
 
-    Parameters
-    ----------
-    member
-        The member with its owned partitions.
-    sender
-        The assignor of the member.
-    leader
-        The assignor of the leader.
-    earlier_leader
-        Library of the leader that assigned the owned partitions; None if it is unknown.
-
-    Raises
-    ------
-    UpstreamError
-        If the leader fails because of this member.
+    ``earlier_leader`` is the library of the leader that assigned the owned partitions; None if it
+    is unknown. Raise UpstreamError if the leader fails because of this member.
     """
     _check_readable(member, sender, leader)
     if sender.assignor.name == "sticky" and not _is_read(sender, leader, earlier_leader):
@@ -139,14 +124,7 @@ class MixedLibraries:
     def leading_policy(self, leader: str, generation: int, clients: Mapping[str, str]) -> Policy:
         """Return the policy with which a leader assigns the partitions that it reads.
 
-        Parameters
-        ----------
-        leader
-            Member id of the leader.
-        generation
-            The new generation.
-        clients
-            Client ids by member id.
+        ``leader`` is its member id; ``clients`` has the client ids by member id.
         """
         leading = self._assignor_of(clients[leader])
         policy = self._policies.get(leading, self._policy)

@@ -74,10 +74,7 @@ class _TimeLimitLivelockError(LivelockError):
 def policy_named(name: str) -> Policy:
     """Return a policy of `POLICIES`, or the policy of an assignor of an installed library.
 
-    Raises
-    ------
-    InputError
-        If the policy is unknown, or the library is not installed.
+    Raise InputError if the policy is unknown, or the library is not installed.
     """
     if name in POLICIES:
         return POLICIES[name]

@@ -72,18 +72,6 @@ class OwnershipIntervals:
 
     A partition has a consumer while a member to which it is assigned runs and polls. The
     time before the first consumer is not counted.
-
-    Examples
-    --------
-    >>> ownership = OwnershipIntervals()
-    >>> ownership.add_topic("t", 1, rate=100, now=0)
-    >>> t0 = Partitions.of([("t", 0)])
-    >>> ownership.acquire("a", t0, now=3_000)
-    >>> ownership.release(t0, now=5_000)
-    >>> ownership.acquire("b", t0, now=9_000)
-    >>> ownership.close(now=9_000)
-    >>> ownership.unowned_ms, ownership.unowned_messages, ownership.moves
-    (4000, 400, 1)
     """
 
     def __init__(self, *, keep: bool = False) -> None:
@@ -260,15 +248,7 @@ class SimulationResult:
 
 
 def timeline(result: SimulationResult) -> Iterator[str]:
-    """Yield one line of text per timeline note and per rebalance, in order of time.
-
-    Examples
-    --------
-    >>> result = SimulationResult(script="demo", policy="range", until=100_000)
-    >>> result.add_note(83_250, "c0", "crash")
-    >>> list(timeline(result))
-    ['demo, range', '01:23.250  c0       crash']
-    """
+    """Yield one line of text per timeline note and per rebalance, in order of time."""
     yield f"{result.script}, {result.policy}"
     lines = [(note.at, index, note.source, note.text) for index, note in enumerate(result.notes)]
     lines += [(r.at, len(lines), "assignor", _describe(r)) for r in result.rebalances]

@@ -29,16 +29,6 @@ def anonymize(groups: Sequence[Group]) -> tuple[list[Group], NewNames]:
     """Replace all names in groups by numbered names, and remove topic ids, notes and units.
 
     Numbers (partitions, weights, generations, capacities) stay.
-
-    Examples
-    --------
-    >>> member = Member(id="payments-1", subscription=("cards",), client=Client(host="10.0.0.7"))
-    >>> group = Group(topics=(Topic(name="cards", partitions=2),), members=(member,), id="bank")
-    >>> [anonymous], names = anonymize([group])
-    >>> anonymous.id, anonymous.members[0].id, anonymous.members[0].client.host
-    ('group-1', 'member-1', 'host-1')
-    >>> names["topic"]
-    {'cards': 'topic-1'}
     """
     found: dict[str, set[str]] = {kind: set() for kind in _KINDS}
 

@@ -37,13 +37,6 @@ def connect_document(value: object, *, where: str, id: str | None) -> KindDocume
 
     The document has one step with the connectors and tasks that each worker runs. ``where`` is
     the name of the answer in errors.
-
-    Examples
-    --------
-    >>> worker = {"state": "RUNNING", "worker_id": "w0:8083"}
-    >>> answer = {"a": {"status": {"connector": worker, "tasks": [{"id": 0, **worker}]}}}
-    >>> connect_document(answer, where="status.json", id="cluster").content["steps"][0]["running"]
-    {'w0:8083': {'connectors': ['a'], 'tasks': ['a-0']}}
     """
     counts: dict[str, int] = {}
     running: dict[str, dict[str, list[str]]] = {}
@@ -81,12 +74,8 @@ def read_connect_cluster(url: str, *, timeout: float, id: str | None) -> KindDoc
 
     The request does not change the cluster. ``timeout`` is in seconds.
 
-    Raises
-    ------
-    RunError
-        If there is no answer, or the answer is an error.
-    InputError
-        If the URL is not a URL of HTTP, or the answer is not that of a worker of Kafka Connect.
+    Raise RunError if there is no answer, or the answer is an error. Raise InputError if the URL is
+    not a URL of HTTP, or the answer is not that of a worker of Kafka Connect.
     """
     host = url.partition("://")[2].partition("/")[0]
     if not url.lower().startswith(("http://", "https://")) or not host:

@@ -348,11 +348,6 @@ def read_without_topics(text: str) -> tuple[tuple[int, ...], ...] | None:
     """Parse partition numbers that are shown without topics, such as ``(0,1), (4,5)``.
 
     Return None if the text has another form.
-
-    Examples
-    --------
-    >>> read_without_topics("(0,1), (4,5)")
-    ((0, 1), (4, 5))
     """
     if not _WITHOUT_TOPICS.fullmatch(text):
         return None

@@ -45,13 +45,7 @@ def recognise_library(
 
 
 def client_id_of(member_id: str) -> str | None:
-    """Return the client id in a member id of the classic protocol, or None if it contains no UUID.
-
-    Examples
-    --------
-    >>> client_id_of("orders-1-0f8fad5b-d9cb-469f-a165-70867728950e")
-    'orders-1'
-    """
+    """Return the client id in a member id of the classic protocol, or None without a UUID."""
     found = _UUID_SUFFIX.search(member_id)
     return member_id[: found.start()] if found else None
 

@@ -126,15 +126,8 @@ class ClusterAssignment:
 class IncrementalCooperativeAssignor:
     """The assignor of one leader, with its memory of the last rebalance.
 
-    Parameters
-    ----------
-    max_delay
-        ``scheduled.rebalance.max.delay.ms``.
-
-    Attributes
-    ----------
-    delay
-        Milliseconds until the workers rebalance again; 0 if they wait for nothing.
+    ``max_delay`` is ``scheduled.rebalance.max.delay.ms``. ``delay`` is the time in milliseconds
+    until the workers rebalance again; 0 if they wait for nothing.
     """
 
     # Deviation: upstream forgets the last assignment if its generation is not the last one. A
@@ -154,21 +147,10 @@ class IncrementalCooperativeAssignor:
     def perform_task_assignment(
         self, configured: ConnectorsAndTasks, members: Mapping[str, ConnectorsAndTasks], *, now: int
     ) -> ClusterAssignment:
-        """Return the changes of one rebalance.
+        """Return the changes of one rebalance at the time ``now``, in milliseconds.
 
-        Parameters
-        ----------
-        configured
-            Sorted connectors and tasks.
-        members
-            Connectors and tasks that each worker runs, in the order of the worker's list.
-        now
-            Time of the rebalance in milliseconds.
-
-        Raises
-        ------
-        UpstreamError
-            If there is no worker.
+        ``configured`` is sorted. ``members`` contains the entries that each worker runs, in the
+        order of the worker's list. Raise UpstreamError if there is no worker.
         """
         members = {worker: members[worker] for worker in string_order(members)}
         active = _union(members.values())

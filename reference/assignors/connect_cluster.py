@@ -34,10 +34,7 @@ def assign_eagerly(document: KindDocument) -> dict[str, object]:
 def assign_incrementally(document: KindDocument) -> dict[str, object]:
     """Return all rebalances, the state and the downtime of each step.
 
-    Raises
-    ------
-    UpstreamError
-        If a step has no worker.
+    Raise UpstreamError if a step has no worker.
     """
     maximum: Any = document.content.get("scheduled_rebalance_max_delay_ms", DEFAULT_MAX_DELAY)
     steps: Any = document.content["steps"]

@@ -70,10 +70,7 @@ def _assignable(fields: Mapping[str, Any]) -> Sequence[int]:
 def assign(group: ShareGroup) -> Answer:
     """Return the sorted partitions per member.
 
-    Raises
-    ------
-    UpstreamError
-        If the Java class throws an exception.
+    Raise UpstreamError if the Java class throws an exception.
     """
     by_id = {member.id: member for member in group.members}
     members = [by_id[id] for id in string_order(by_id)]

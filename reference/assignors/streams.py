@@ -23,21 +23,11 @@ from kassay.reference.protocol.streams_messages import RUNNING
 
 @dataclass(slots=True)
 class ClientState:
-    """A process: its state of each stateful task, and the tasks that it is assigned.
+    """A process: its state of each stateful task, and the tasks that it is assigned."""
 
-    Parameters
-    ----------
-    id
-        The 128 bits of the process id.
-    capacity
-        Number of threads.
-    lags
-        Lag per stateful task, in records; `RUNNING` for active tasks.
-    """
-
-    id: int
-    capacity: int
-    lags: Mapping[TaskId, int]
+    id: int  # the 128 bits of the process id
+    capacity: int  # number of threads
+    lags: Mapping[TaskId, int]  # in records, per stateful task; `RUNNING` for active tasks
     tags: Mapping[str, str]
     active: set[TaskId] = field(default_factory=set)
     standby: set[TaskId] = field(default_factory=set)
@@ -196,18 +186,10 @@ _UNBOUNDED = 2**63 - 1
 
 @dataclass(slots=True)
 class Movements:
-    """Processes with their lags, and the warm-up replicas that are left.
+    """Processes with their lags, and the warm-up replicas that are left."""
 
-    Parameters
-    ----------
-    clients
-        The processes, sorted by id.
-    acceptable_lag
-        ``acceptable.recovery.lag``: a process with at most this lag counts as caught up.
-    """
-
-    clients: Sequence[ClientState]
-    acceptable_lag: int
+    clients: Sequence[ClientState]  # sorted by id
+    acceptable_lag: int  # ``acceptable.recovery.lag``: with at most this lag, caught up
     remaining_warmups: int
     _warmups: set[tuple[int, TaskId]] = field(default_factory=set)
 
@@ -330,12 +312,8 @@ def assign_application(
 
     ``targets`` replaces upstream's first two steps, `UPSTREAM_TARGETS`.
 
-    Raises
-    ------
-    InputError
-        If the document has a rack-aware strategy.
-    UpstreamError
-        If the Java class throws an exception.
+    Raise InputError if the document has a rack-aware strategy. Raise UpstreamError if the Java
+    class throws an exception.
     """
     content: Any = document.content
     config: Any = content.get("config", {})

@@ -65,20 +65,6 @@ class ClassicCoordinator:
     and when the leader's assignment arrives, before any member receives it. The group and its
     offsets are loaded from the log; every session restarts. ``new_id`` creates a member id from
     an instance id or client id, ``on_state_change`` gets the time in milliseconds.
-
-    Examples
-    --------
-    >>> from kassay.reference.protocol.member_messages import ConsumerSubscription
-    >>> clock, answers = Clock(), []
-    >>> coordinator = ClassicCoordinator("orders", clock)
-    >>> offers = (SupportedProtocol("range", ConsumerSubscription(("orders",))),)
-    >>> coordinator.join(JoinRequest("", offers, client="c0"), answers.append)
-    >>> coordinator.join(JoinRequest(answers[0].member_id, offers), answers.append)
-    >>> clock.run(until=3_000)
-    >>> [str(answer.code) for answer in answers], answers[1].generation
-    (['MEMBER_ID_REQUIRED', 'NONE'], 1)
-    >>> str(coordinator.group.state)
-    'CompletingRebalance'
     """
 
     def __init__(

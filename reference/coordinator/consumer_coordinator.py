@@ -81,18 +81,6 @@ class ConsumerCoordinator:
     """Coordinator of one group, which handles heartbeats and timeouts, and writes the log.
 
     The group is loaded from the log; sessions and revocation timeouts restart.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Topic
-    >>> def assign_to_first(group):
-    ...     return Assignment({group.members[0].id: [("t", 0)]})
-    >>> coordinator = ConsumerCoordinator(
-    ...     "g", Clock(), assign_to_first, [Topic(name="t", partitions=1)]
-    ... )
-    >>> response = coordinator.heartbeat(Heartbeat("a", 0, ("t",), frozenset(), 1_000))
-    >>> str(response.code), response.epoch, len(response.assigned)
-    ('NONE', 2, 1)
     """
 
     def __init__(

@@ -82,18 +82,6 @@ def reconcile(
 
     ``is_owned`` returns whether a member owns a partition or still has to revoke it.
     ``owned`` are the partitions in the heartbeat; None if it does not contain them.
-
-    Examples
-    --------
-    >>> t0, t1 = TopicPartition("t", 0), TopicPartition("t", 1)
-    >>> member = ConsumerMember(id="a", subscription=("t",), epoch=1, assigned=frozenset({t0, t1}))
-    >>> target = {"target_epoch": 2, "target": frozenset({t0}), "is_owned": {t0, t1}.__contains__}
-    >>> revoking = reconcile(member, owned=frozenset({t0, t1}), **target)
-    >>> revoking.state.name, revoking.epoch, sorted(revoking.revoking)
-    ('UNREVOKED_PARTITIONS', 1, [TopicPartition(topic='t', partition=1)])
-    >>> reconciled = reconcile(revoking, owned=frozenset({t0}), **target)
-    >>> reconciled.state.name, reconciled.epoch
-    ('STABLE', 2)
     """
     if member.state is _STABLE and member.epoch == target_epoch:
         return _drop_unsubscribed(member, owned) if subscription_changed else member

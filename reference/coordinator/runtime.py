@@ -14,15 +14,6 @@ class Clock:
     """Virtual clock with an event queue. Time jumps to the next scheduled action.
 
     Actions that are due at the same time run in the order in which they were added.
-
-    Examples
-    --------
-    >>> clock, seen = Clock(), []
-    >>> clock.after(30, lambda: seen.append("late"))
-    >>> clock.after(10, lambda: seen.append("early"))
-    >>> clock.run(until=20)
-    >>> clock.now, seen
-    (20, ['early'])
     """
 
     __slots__ = ("_actions", "_times", "now")

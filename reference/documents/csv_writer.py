@@ -23,13 +23,7 @@ def write_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def formulas_as_text(csv_text: str) -> str:
-    r"""Prefix the cells of a CSV text that look like formulas with an apostrophe.
-
-    Examples
-    --------
-    >>> formulas_as_text("name,gap\n@a,-0.5\n")
-    "name,gap\n'@a,-0.5\n"
-    """
+    r"""Prefix the cells of a CSV text that look like formulas with an apostrophe."""
     rows = list(csv.reader(io.StringIO(csv_text, newline="")))
     return write_csv(rows[0], rows[1:]) if rows else csv_text
 

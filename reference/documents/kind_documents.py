@@ -56,13 +56,7 @@ class TaskId(NamedTuple):
 
 
 def parse_task(text: str) -> TaskId:
-    """Parse the text of a task.
-
-    Examples
-    --------
-    >>> parse_task("0_1")
-    TaskId(subtopology=0, partition=1)
-    """
+    """Parse the text of a task."""
     subtopology, _, partition = text.partition("_")
     return TaskId(int(subtopology), int(partition))
 
@@ -128,10 +122,7 @@ def parse_kind_document(
 
     ``where`` is the name of the document, the prefix of every error.
 
-    Raises
-    ------
-    InputError
-        If the document has another kind or violates the format.
+    Raise InputError if the document has another kind or violates the format.
 
     Examples
     --------

@@ -40,13 +40,7 @@ def name_of(path: Path) -> str:
 
 
 def without_gzip(path: Path) -> Path:
-    """Remove the suffix ``.gz`` from a path, if the path has this suffix.
-
-    Examples
-    --------
-    >>> without_gzip(Path("orders.txt.gz")).suffix
-    '.txt'
-    """
+    """Remove the suffix ``.gz`` from a path, if the path has this suffix."""
     return path.with_suffix("") if path.suffix == GZIP_SUFFIX else path
 
 

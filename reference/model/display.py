@@ -14,13 +14,7 @@ _MAX_ITEMS = 8
 
 
 def first_items(items: Sequence[object]) -> str:
-    """Join the first items of a list, and append the number of all items if it has more.
-
-    Examples
-    --------
-    >>> first_items(range(20))
-    '0, 1, 2, 3, 4, 5, 6, 7, ... 20 in all'
-    """
+    """Join the first items of a list, and append the number of all items if it has more."""
     shown = ", ".join(str(item) for item in items[:_MAX_ITEMS])
     return f"{shown}, ... {len(items)} in all" if len(items) > _MAX_ITEMS else shown
 

@@ -71,13 +71,7 @@ class WeightSource(StrEnum):
 
     @classmethod
     def parse(cls, name: str) -> "WeightSource":
-        """Convert a name to a weight source. Raise InputError for an unknown name.
-
-        Examples
-        --------
-        >>> WeightSource.parse("lag") is WeightSource.LAG
-        True
-        """
+        """Convert a name to a weight source. Raise InputError for an unknown name."""
         try:
             return cls(name)
         except ValueError:

@@ -18,19 +18,8 @@ def join_groups(groups: Sequence[Group]) -> Group:
     The name of each topic, member and instance gets the id of its group as a prefix. Hosts,
     racks, speeds and capacities stay.
 
-    Raises
-    ------
-    InputError
-        If there is no group, a group has no id, two groups have the same id, or the groups have
-        different sources of weights.
-
-    Examples
-    --------
-    >>> member = Member(id="m", subscription=("t",))
-    >>> group = Group(id="a", topics=(Topic(name="t", partitions=2),), members=(member,))
-    >>> joined = join_groups([group, replace(group, id="b")])
-    >>> joined.id, [topic.name for topic in joined.topics], [m.id for m in joined.members]
-    ('a+b', ['a/t', 'b/t'], ['a/m', 'b/m'])
+    Raise InputError if there is no group, a group has no id, two groups have the same id, or the
+    groups have different sources of weights.
     """
     ids = [group.id or "" for group in groups]
     if not groups or "" in ids:

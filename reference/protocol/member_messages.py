@@ -87,16 +87,7 @@ def decode_assignment(data: bytes) -> Partitions:
 
 
 def encode_sticky_user_data(user_data: StickyUserData) -> bytes:
-    """Encode user data in the format of the sticky assignors of Kafka 2.3 and later.
-
-    Examples
-    --------
-    >>> data = encode_sticky_user_data(StickyUserData(Partitions.of([("t", 3)]), 7))
-    >>> data.hex(" ", -4)
-    '00000001 00017400 00000100 00000300 000007'
-    >>> decode_sticky_user_data(data)
-    StickyUserData(partitions=Partitions([t-3]), generation=7)
-    """
+    """Encode user data in the format of the sticky assignors of Kafka 2.3 and later."""
     fields: Fields = {"generation": user_data.generation}
     if user_data.partitions is None:
         return encode_fields(COOPERATIVE_USER_DATA, fields)

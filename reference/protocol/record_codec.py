@@ -235,11 +235,6 @@ def decode_sticky_fields(data: bytes) -> Fields:
     """Decode the user data of a sticky assignor.
 
     ``previous_assignment`` is None if the user data do not contain an assignment.
-
-    Examples
-    --------
-    >>> decode_sticky_fields(bytes.fromhex("00000007"))
-    {'generation': 7, 'previous_assignment': None}
     """
     if len(data) == _COOPERATIVE_USER_DATA_SIZE:
         return decode_fields(COOPERATIVE_USER_DATA, data) | {"previous_assignment": None}

@@ -53,10 +53,7 @@ def streams_application_document(
     The threads with one process id are a process. ``topics`` are the topics of the cluster: an
     application without changelog topics has no state.
 
-    Raises
-    ------
-    InputError
-        If a member is not a thread of Kafka Streams 2.6 or newer.
+    Raise InputError if a member is not a thread of Kafka Streams 2.6 or newer.
     """
     threads = [_thread(group, member) for member in members]
     standby = [task for _, one in threads for task in one.standby]

@@ -169,13 +169,7 @@ class ClusterReading:
 
 
 def other_group_reason(name: str, protocol_type: str) -> str:
-    """Describe a group that is not a group of consumers, as the reason why it is not read.
-
-    Examples
-    --------
-    >>> other_group_reason("workers", "other")
-    "group 'workers' is not a group of consumers (protocol type 'other')"
-    """
+    """Describe a group that is not a group of consumers, as the reason why it is not read."""
     kind = _OTHER_GROUPS.get(protocol_type)
     suffix = f"(protocol type {protocol_type!r})"
     if kind is None:
@@ -259,13 +253,7 @@ def _resolved(reading: ClusterReading, names: Sequence[str]) -> dict[str, Joined
 
 
 def read_subscription(data: bytes, *, where: str) -> JoinedSubscription:
-    r"""Decode the bytes of a ``ConsumerProtocolSubscription``, except its owned partitions.
-
-    Examples
-    --------
-    >>> read_subscription(b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff", where="member 'm'")
-    JoinedSubscription(version=0, topics=('t',), rack=None, library=None, pattern=None)
-    """
+    r"""Decode the bytes of a ``ConsumerProtocolSubscription``, except its owned partitions."""
     try:
         fields = decode_message(SUBSCRIPTION, data)
     except CorruptRecordError as error:

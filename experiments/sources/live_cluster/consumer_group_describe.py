@@ -72,10 +72,8 @@ def list_other_groups(
 
     The settings are librdkafka properties; the timeout is in seconds per request.
 
-    Raises
-    ------
-    UnreadableDescriptionError
-        If kafka-python 3 is not installed, does not support a setting, or gets no response.
+    Raise UnreadableDescriptionError if kafka-python 3 is not installed, does not support a setting,
+    or gets no response.
     """
     with connection(bootstrap_servers, settings, timeout) as manager:
         responses = [

@@ -47,13 +47,7 @@ _UPPER = frozenset({"sasl.mechanisms", "security.protocol"})
 
 
 def kafka_python_settings(properties: Mapping[str, str]) -> dict[str, Any]:
-    """Translate properties of librdkafka. Raise InputError for a property without a translation.
-
-    Examples
-    --------
-    >>> kafka_python_settings({"security.protocol": "sasl_plaintext", "sasl.username": "reader"})
-    {'client_id': 'kassay', 'security_protocol': 'SASL_PLAINTEXT', 'sasl_plain_username': 'reader'}
-    """
+    """Translate properties of librdkafka. Raise InputError for a property without a translation."""
     settings: dict[str, Any] = {"client_id": "kassay"}
     for name, value in properties.items():
         if name not in _TLS and name not in _NAMES:
@@ -201,10 +195,8 @@ def describe_groups_of_kind(
     The settings are librdkafka properties; the timeout is in seconds per request. A group that
     its coordinator refuses to describe is missing in the result.
 
-    Raises
-    ------
-    UnreadableDescriptionError
-        If kafka-python 3 is not installed, does not support a setting, or gets no response.
+    Raise UnreadableDescriptionError if kafka-python 3 is not installed, does not support a setting,
+    or gets no response.
     """
     described: dict[str, Mapping[str, Any]] = {}
     with connection(bootstrap_servers, settings, timeout) as manager:
