@@ -96,7 +96,7 @@ class LevelValue:
     bound: int
     slack: int = 0
     origin: Origin | None = field(default=None, repr=False)
-    is_preference: bool = False
+    is_preference: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.value < self.bound:
