@@ -1,18 +1,13 @@
 """Check whether constraints can be met, and find a small subset of conflicting constraints."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ortools.sat.python import cp_model
 
 from kassay.solver.constraints import Constraint
 from kassay.solver.cpsat.constraint_expressions import add_constraint
-from kassay.solver.cpsat.model import (
-    WORK_PER_DETERMINISTIC_TIME,
-    AssignmentModel,
-    SearchResult,
-    new_solver,
-    search,
-)
+from kassay.solver.cpsat.model import AssignmentModel, SearchResult, run_cpsat, search
 from kassay.solver.cpsat.model_ranges import load_scale
 from kassay.solver.cpsat.partition_classes import symmetry_classes
 from kassay.solver.evaluation import violated
@@ -75,14 +70,9 @@ def _sufficient_assumptions(
     for constraint, literal in zip(constraints, literals, strict=True):
         add_constraint(model, constraint, literal)
     model.cp.add_assumptions(literals)
-    solver = new_solver(model.cp)
-    solver.parameters.num_workers = 1
-    solver.parameters.catch_sigint_signal = False
-    solver.parameters.random_seed = budget.seed % 2**31
-    solver.parameters.max_time_in_seconds = budget.seconds
-    solver.parameters.max_deterministic_time = budget.left / WORK_PER_DETERMINISTIC_TIME
-    status = solver.solve(model.cp)
-    budget.spend(solver.response_proto.deterministic_time * WORK_PER_DETERMINISTIC_TIME)
+    # CP-SAT returns a sufficient set of assumptions with one worker only.
+    one_worker = replace(budget, limits=replace(budget.limits, workers=1))
+    solver, status = run_cpsat(model.cp, one_worker)
     if status != cp_model.INFEASIBLE:
         return tuple(constraints)
     core = set(solver.sufficient_assumptions_for_infeasibility())
