@@ -178,7 +178,7 @@ def parse_text(text: str, *, name: str) -> ParsedText:
     --------
     >>> parsed = parse_text("TOPIC  PARTITION  NEW-OFFSET\nt      0          7\n", name="x")
     >>> parsed.tables[0].rows
-    (ResetRow(line=2, topic='t', partition=0, new_offset=7),)
+    (OtherRow(line=2, cells=('t', '0', '7')),)
     """
     csv = parse_csv(text, name=name)
     if csv is not None:

@@ -253,23 +253,13 @@ class StateRow:
 
 @dataclass(frozen=True, slots=True)
 class OtherRow:
-    """Row in the output of ``--list`` or ``--delete-offsets``, which shows no members."""
+    """Row in the output of ``--list``, ``--delete-offsets`` or ``--reset-offsets``: no members."""
 
     line: int
     cells: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ResetRow:
-    """Row in the output of ``--reset-offsets``: a partition and its new offset."""
-
-    line: int
-    topic: str
-    partition: int
-    new_offset: int | None
-
-
-TableRow = OffsetRow | MemberRow | StateRow | ResetRow | OtherRow
+TableRow = OffsetRow | MemberRow | StateRow | OtherRow
 
 
 def matches_columns(cells: Cells) -> bool:
@@ -366,12 +356,11 @@ def _owner(value: str) -> str | None:
     return None if value in ("none", "-", "unknown", "") else value
 
 
-_ROW_TYPES: Mapping[TableKind, type[OffsetRow | MemberRow | StateRow | ResetRow]] = {
+_ROW_TYPES: Mapping[TableKind, type[OffsetRow | MemberRow | StateRow]] = {
     TableKind.OFFSETS: OffsetRow,
     TableKind.OFFSET_CHECKER: OffsetRow,
     TableKind.MEMBERS: MemberRow,
     TableKind.STATE: StateRow,
-    TableKind.RESET: ResetRow,
 }
 FIELDS: Mapping[str, tuple[str, Callable[[str], object]]] = {
     "GROUP": ("group", _text),
@@ -379,7 +368,6 @@ FIELDS: Mapping[str, tuple[str, Callable[[str], object]]] = {
     "PARTITION": ("partition", _number),
     "CURRENT-OFFSET": ("current", _number),
     "LOG-END-OFFSET": ("end", _number),
-    "NEW-OFFSET": ("new_offset", _number),
     "LAG": ("lag", _number),
     "OWNER": ("owner", _owner),
     "CONSUMER-ID": ("consumer_id", _text),

@@ -6,7 +6,6 @@ kafka-group-coordinator 4.2 to 4.4.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -27,74 +26,47 @@ _Partition = tuple[int, int]
 """Id of the topic and number of the partition."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShareMember:
-    """A member of a share group: its subscription and its partitions of the last assignment."""
-
-    id: str
-    topics: Sequence[str]
-    owned: Sequence[tuple[str, int]] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ShareGroup:
-    """Assignable partitions per topic, and the members."""
-
-    assignable: Mapping[str, Sequence[int]]
-    members: Sequence[ShareMember]
-
-
 def assign_share_group(document: KindDocument) -> dict[str, object]:
-    """Return the answer for a checked document of a share group."""
-    members: Any = document.content["members"]
-    topics: Any = document.content["topics"]
-    assignable = {
-        name: range(fields) if isinstance(fields, int) else _assignable(fields)
-        for name, fields in topics.items()
+    """Return the answer for a checked document of a share group: sorted partitions per member.
+
+    Raise UpstreamError if the Java class throws an exception.
+    """
+    content: Any = document.content
+    by_id = {member["id"]: member for member in content["members"]}
+    members = [by_id[id] for id in string_order(by_id)]
+    assignable = {topic: _assignable(value) for topic, value in content["topics"].items()}
+    topics = {*assignable, *(topic for one in members for topic, _ in one.get("owned", ()))}
+    names = {name_uuid(topic.encode()).int: topic for topic in sorted(topics)}
+    builder = _Builder(assignable, members, names)
+    if len({frozenset(member["topics"]) for member in members}) == 1:
+        builder.assign_equal_subscriptions()
+    else:
+        builder.assign_mixed_subscriptions()
+    answer: Answer = {
+        member["id"]: sorted((names[topic], number) for topic, number in partitions)
+        for member, partitions in zip(members, builder.result, strict=True)
     }
-    group = ShareGroup(
-        assignable,
-        tuple(
-            ShareMember(one["id"], one["topics"], tuple(map(tuple, one.get("owned", ()))))
-            for one in members
-        ),
-    )
-    return {"members": assign(group)}
+    return {"members": answer}
 
 
-def _assignable(fields: Mapping[str, Any]) -> Sequence[int]:
+def _assignable(fields: Any) -> Sequence[int]:
+    if isinstance(fields, int):
+        return range(fields)
     numbers = fields.get("assignable")
     return range(fields["partitions"]) if numbers is None else sorted(set(numbers))
 
 
-def assign(group: ShareGroup) -> Answer:
-    """Return the sorted partitions per member.
-
-    Raise UpstreamError if the Java class throws an exception.
-    """
-    by_id = {member.id: member for member in group.members}
-    members = [by_id[id] for id in string_order(by_id)]
-    topics = {*group.assignable, *(topic for one in members for topic, _ in one.owned)}
-    names = {name_uuid(topic.encode()).int: topic for topic in sorted(topics)}
-    builder = _Builder(group, members, names)
-    if len({frozenset(member.topics) for member in members}) == 1:
-        builder.assign_equal_subscriptions()
-    else:
-        builder.assign_mixed_subscriptions()
-    return {
-        member.id: sorted((names[topic], number) for topic, number in builder.result[index])
-        for index, member in enumerate(members)
-    }
-
-
 class _Builder:
     def __init__(
-        self, group: ShareGroup, members: Sequence[ShareMember], names: Mapping[int, str]
+        self,
+        assignable: Mapping[str, Sequence[int]],
+        members: Sequence[Mapping[str, Any]],
+        names: Mapping[int, str],
     ) -> None:
         self.ids = {name: id for id, name in names.items()}
-        self.assignable = {self.ids[topic]: list(n) for topic, n in group.assignable.items()}
-        self.subscriptions = [self._topic_set(member.topics) for member in members]
-        self.owned = [self._owned(member.owned) for member in members]
+        self.assignable = {self.ids[topic]: list(n) for topic, n in assignable.items()}
+        self.subscriptions = [self._topic_set(member["topics"]) for member in members]
+        self.owned = [self._owned(member.get("owned", ())) for member in members]
         self.result: list[set[_Partition]] = [
             {(topic, number) for topic, numbers in owned.items() for number in numbers}
             for owned in self.owned

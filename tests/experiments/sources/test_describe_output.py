@@ -453,11 +453,7 @@ def expected_form(table):
         if kind == "state":
             fields.pop("epoch")
         if kind == "reset":
-            fields = {
-                "topic": row.topic,
-                "partition": str(row.partition),
-                "new-offset": str(row.new_offset),
-            }
+            fields = dict(zip(("topic", "partition", "new-offset"), row.cells, strict=True))
         rows.append(fields)
     return expected_table | {"rows": rows}
 
