@@ -118,13 +118,6 @@ def described_member(
     )
 
 
-def test_the_client_gets_the_settings_and_does_not_log(connect: Any) -> None:
-    _, admin = connect()
-    properties = admin.properties
-    keys = ("bootstrap.servers", "client.id", "log_level")
-    assert tuple(properties[key] for key in keys) == ("h:1", "me", 0)
-
-
 def test_groups_are_described(connect: Any) -> None:
     members = (
         described_member("y", pairs(), pairs(("t", 1)), ""),
@@ -188,18 +181,6 @@ def test_an_error_replaces_the_description_of_its_group(
     assert answers["h"] == LiveGroup("h", "Empty", (), "range", Protocol.CLASSIC)
 
 
-def test_a_time_out_of_one_group_is_its_error_after_another_group_answered(connect: Any) -> None:
-    cluster, _ = connect(
-        describe_consumer_groups=lambda names: {
-            "g": done(described(ConsumerGroupState.EMPTY)),
-            "h": done(KafkaException(LATE)),
-        }
-    )
-    answers = cluster.describe(["g", "h"])
-    assert isinstance(answers["g"], LiveGroup)
-    assert str(answers["h"]).startswith("group 'h': ")
-
-
 def test_a_group_with_unreadable_subscriptions_does_not_affect_the_others(connect: Any) -> None:
     def list_groups(*names: str) -> list[SimpleNamespace]:
         if "bad" in names or not names:
@@ -220,19 +201,6 @@ def listing(id: str, members: Iterable[str], kind: str = "consumer") -> SimpleNa
     return SimpleNamespace(id=id, protocol_type=kind, members=members)
 
 
-def test_few_groups_are_requested_by_name_and_many_at_once(connect: Any) -> None:
-    groups = {name: listing(name, "xy") for name in "abcdefghijk"}
-    groups["b"].protocol_type = "connect"
-    cluster, admin = connect(
-        list_groups=lambda *names: [groups[n] for n in (names or tuple(groups))]
-    )
-    assert cluster.subscriptions(["a", "b"]) == {"a-x": b"x", "a-y": b"y"}
-    assert admin.calls == [("list_groups", "a"), ("list_groups", "b")]
-    admin.calls.clear()
-    assert len(cluster.subscriptions(list("abcdefghi"))) == 16
-    assert admin.calls == [("list_groups",)]
-
-
 def test_partitions_without_a_committed_offset_are_skipped(connect: Any) -> None:
     committed = [TopicPartition("t", 0, 5), TopicPartition("t", 1, -1001)]
     cluster, _ = connect(
@@ -241,17 +209,6 @@ def test_partitions_without_a_committed_offset_are_skipped(connect: Any) -> None
         }
     )
     assert cluster.committed_offsets(["g"]) == {"g": {("t", 0): 5}}
-
-
-def test_an_error_of_one_committed_offset_is_an_error_of_its_group(connect: Any) -> None:
-    broken = SimpleNamespace(topic="t", partition=3, offset=-1, error=KafkaError(29))
-    cluster, _ = connect(
-        list_consumer_group_offsets=lambda requests: {
-            "g": done(SimpleNamespace(topic_partitions=[broken]))
-        }
-    )
-    answer = cluster.committed_offsets(["g"])["g"]
-    assert str(answer) == "group 'g': t-3: Broker: Topic authorization failed"
 
 
 def partition(number: int, *racks: str | None) -> SimpleNamespace:
@@ -295,14 +252,6 @@ def test_an_error_replaces_the_description_of_its_topic(connect: Any) -> None:
     assert str(found) == "topic 't': Broker: Topic authorization failed"
 
 
-def test_any_other_failure_raises_a_run_error(connect: Any) -> None:
-    answer = done(refused(KafkaError.CLUSTER_AUTHORIZATION_FAILED))
-    cluster, _ = connect(describe_topics=lambda names: {"t": answer})
-    with pytest.raises(RunError) as failed:
-        cluster.topics(["t"])
-    assert str(failed.value) == "h:1: cannot describe topics: Broker: Cluster authorization failed"
-
-
 @pytest.mark.parametrize(
     ("errors", "cause"),
     [
@@ -330,12 +279,6 @@ def test_a_time_out_reports_the_connection_error(
     assert str(failed.value) == f"h:1: cannot list groups: {cause}"
 
 
-def test_group_ids_are_sorted(connect: Any) -> None:
-    names = [SimpleNamespace(group_id=name) for name in ("b", "a")]
-    cluster, _ = connect(list_consumer_groups=lambda: done(SimpleNamespace(valid=names, errors=[])))
-    assert cluster.group_ids() == ["a", "b"]
-
-
 def test_a_request_ends_early_if_no_connection_can_succeed(
     connect: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -345,53 +288,3 @@ def test_a_request_ends_early_if_no_connection_can_succeed(
     admin.errors = [KafkaError(KafkaError._AUTHENTICATION, "wrong password")]
     with pytest.raises(RunError, match="cannot list groups: wrong password"):
         cluster.group_ids()
-
-
-def test_an_error_of_one_broker_does_not_end_requests_to_others(
-    connect: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(admin_client, "_CONNECTION_SECONDS", 0.0)
-    monkeypatch.setattr(admin_client, "_POLL_SECONDS", 0.01)
-    listed = SimpleNamespace(valid=[], errors=[])
-    slow = FutureAfterPolls(polls=5, result=listed)
-    answers = iter([done(listed), slow])
-    cluster, admin = connect(list_consumer_groups=lambda: next(answers))
-    admin.errors = [KafkaError(KafkaError._SSL, "one broker's certificate")]
-    assert cluster.group_ids() == cluster.group_ids() == []
-
-
-class FutureAfterPolls:
-    """A future that has its result after some polls."""
-
-    def __init__(self, *, polls: int, result: object) -> None:
-        self._left = polls
-        self._result = result
-
-    def result(self, _: float) -> object:
-        self._left -= 1
-        if self._left:
-            raise TimeoutError
-        return self._result
-
-
-def test_the_time_limit_also_applies_if_the_library_ignores_it(
-    connect: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(admin_client, "_GRACE_SECONDS", -2.0)
-    cluster, _ = connect(list_consumer_groups=Future)
-    with pytest.raises(RunError, match="cannot list groups: no answer within 2 s"):
-        cluster.group_ids()
-
-
-def test_groups_of_consumers_that_call_assign_are_named(connect: Any) -> None:
-    answers = {
-        "simple": described(ConsumerGroupState.EMPTY),
-        "left": described(ConsumerGroupState.EMPTY),
-    }
-    answers["simple"].is_simple_consumer_group = True
-    cluster, _ = connect(
-        describe_consumer_groups=lambda names: {name: done(answers[name]) for name in names}
-    )
-    found = cluster.describe(["simple", "left"])
-    protocols = {name: group.protocol for name, group in found.items()}
-    assert protocols == {"simple": Protocol.SIMPLE, "left": Protocol.CLASSIC}

@@ -4,13 +4,10 @@ import json
 from functools import cache
 
 import pytest
-from typer.testing import CliRunner
 
-from kassay.experiments.cli import app
 from kassay.experiments.sources.capture_files import import_groups, load_metadata
 from kassay.experiments.sources.import_options import ImportOptions, load_subscriptions
 from kassay.reference.model.group_annotations import WeightSource
-from kassay.reference.model.group_remarks import AssumedSubscriptions
 from tests.experiments.sources.capture_texts import CAPTURES
 
 MANIFEST = json.loads((CAPTURES / "manifest.json").read_text())
@@ -97,26 +94,3 @@ def test_lags_become_weights():
     assert shown
     for topic in group.topics:
         assert topic.weights == tuple(shown[topic.name, str(n)] for n in range(topic.partitions))
-
-
-def test_with_equal_subscriptions_every_member_has_all_topics():
-    group = imported(ImportOptions(assumed_subscriptions=AssumedSubscriptions.EQUAL))[
-        "search-sticky"
-    ]
-    assert {member.subscription for member in group.members} == {("x.one", "y.two")}
-
-
-def test_reconciling_groups_have_a_note():
-    notes = all_groups()["stuck-reconciling"].notes
-    assert any("Reconciling" in note for note in notes)
-    assert any("not the target assignment" in note for note in notes)
-
-
-def test_an_empty_group_does_not_stop_the_import():
-    result = CliRunner().invoke(
-        app, ["import", *(str(CAPTURES / name) for name in ("nightly-empty", "audit-idle"))]
-    )
-    empty, audit = map(json.loads, result.stdout.splitlines())
-    assert result.exit_code == 0
-    assert (empty["members"], len(audit["members"])) == ([], len(members_of("audit-idle")))
-    assert "the group has no active members" in empty["notes"]

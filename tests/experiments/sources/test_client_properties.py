@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from confluent_kafka.admin import AdminClient
 
@@ -12,7 +10,6 @@ from kassay.experiments.sources.live_cluster.client_properties import (
     UNCHANGED,
     Property,
     librdkafka_settings,
-    load_librdkafka_settings,
     parse_properties,
 )
 from kassay.reference.model.errors import InputError
@@ -48,14 +45,6 @@ def error_of(text: str) -> str:
 )
 def test_all_notations_of_java_properties_are_parsed(text: str) -> None:
     assert settings(text) == {"client.id": "a b"}
-
-
-def test_values_may_contain_separators_and_backslashes() -> None:
-    assert settings(r"sasl.password=a=b:c\\d\te ") == {"sasl.password": "a=b:c\\d\te "}
-
-
-def test_a_missing_value_is_an_empty_string() -> None:
-    assert settings("client.id\n") == {"client.id": ""}
 
 
 def test_a_scram_login_is_translated_to_user_name_and_password() -> None:
@@ -145,31 +134,10 @@ def test_errors_of_java_stores_explain_the_conversion(text: str, advice: str) ->
     assert error_of(text).startswith(f"c.properties:{line}: {advice}")
 
 
-@pytest.mark.parametrize(("value", "passed"), [("", "none"), ("https", "https")])
-def test_an_empty_value_disables_host_name_verification(value: str, passed: str) -> None:
-    key = "ssl.endpoint.identification.algorithm"
-    assert settings(f"{key}={value}") == {key: passed}
-
-
-def test_properties_of_producers_and_consumers_are_ignored() -> None:
-    assert settings("bootstrap.servers=a:1\nacks=all\nsession.timeout.ms=45000") == {}
-
-
 def test_unknown_properties_are_rejected_with_file_and_line() -> None:
     assert error_of("# x\nclient.id=a\\\n b\nssl.protocl=s3cret\n") == (
         "c.properties:4: property 'ssl.protocl' is not supported"
     )
-
-
-def test_an_incomplete_escape_is_rejected() -> None:
-    assert error_of("client.id=\\u00g0") == "c.properties:1: a \\u escape is incomplete"
-
-
-def test_binary_files_are_rejected(tmp_path: Path) -> None:
-    path = tmp_path / "c.properties"
-    path.write_bytes(b"client.id=\xff")
-    with pytest.raises(InputError, match="must be text in UTF-8, got byte 0xff"):
-        load_librdkafka_settings(path)
 
 
 def client_error(settings: dict[str, str]) -> str:

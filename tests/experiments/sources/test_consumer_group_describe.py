@@ -7,32 +7,19 @@ ConsumerGroupDescribe, version 1, of a broker of Kafka 4.4.0 with Java consumers
 from __future__ import annotations
 
 import json
-import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
-from kassay.experiments.planning.plan import plan
-from kassay.experiments.planning.plan_sentences import verdict
-from kassay.experiments.planning.survey_groups import survey_group
-from kassay.experiments.planning.survey_result import SurveyedGroup
 from kassay.experiments.sources.import_options import ImportOptions
-from kassay.experiments.sources.live_cluster import admin_client, kafka_python
 from kassay.experiments.sources.live_cluster.cluster_interface import LiveGroup, LiveTopic
 from kassay.experiments.sources.live_cluster.consumer_group_describe import (
     decode_description,
-    describe_consumer_groups,
-)
-from kassay.experiments.sources.live_cluster.kafka_python import (
-    UnreadableDescriptionError,
-    kafka_python_settings,
 )
 from kassay.experiments.sources.live_cluster.live_groups import import_live
-from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_annotations import Protocol
-from kassay.solver.limits import SearchLimits
 from tests.conftest import ROOT
 from tests.experiments.sources.test_live_groups import Tables
 
@@ -131,89 +118,3 @@ def test_groups_that_are_not_described_keep_the_reason() -> None:
         "subscriptions and epochs of the consumer protocol are not read: "
         "kafka-python 3 is not installed"
     )
-
-
-def test_only_groups_of_the_consumer_protocol_are_described_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked: list[Sequence[str]] = []
-
-    def describe(_: str, __: Mapping[str, str], names: Sequence[str], *, timeout: float) -> object:
-        asked.append(names)
-        if len(asked) > 1:
-            raise UnreadableDescriptionError("no route")
-        return {"equal": description("equal")}
-
-    monkeypatch.setattr(admin_client, "describe_consumer_groups", describe)
-    cluster = admin_client.LiveCluster("127.0.0.1:1")
-    bare = LiveGroup("equal", "Stable", (), "uniform", Protocol.CONSUMER)
-    answers = {"equal": bare, "old": LiveGroup("old", "Stable", protocol=Protocol.CLASSIC)}
-    assert cluster._complete(answers) == {"equal": description("equal")}
-    assert cluster._complete({"old": answers["old"]}) == {}
-    assert cluster._complete(answers)["equal"].incomplete == "no route"
-    assert asked == [["equal"], ["equal"]]
-
-
-def test_an_unreachable_broker_is_a_reason_and_no_traceback(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def bootstrap(*_: object) -> None:
-        raise kafka_python.KafkaError("no route")
-
-    monkeypatch.setattr(kafka_python.KafkaConnectionManager, "bootstrap", bootstrap)
-    with pytest.raises(UnreadableDescriptionError, match=r"kafka-python: .*no route"):
-        describe_consumer_groups("127.0.0.1:1", {}, ["g"], timeout=0.2)
-
-
-def test_a_missing_library_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kafka_python, "ApiMessage", None)
-    with pytest.raises(UnreadableDescriptionError, match="kafka-python 3 is not installed"):
-        describe_consumer_groups("127.0.0.1:1", {}, ["g"], timeout=0.2)
-
-
-def test_tls_settings_become_a_context() -> None:
-    strict = kafka_python_settings({"security.protocol": "ssl"})["ssl_context"]
-    lax = kafka_python_settings(
-        {"security.protocol": "SSL", "enable.ssl.certificate.verification": "false"}
-    )["ssl_context"]
-    unnamed = kafka_python_settings(
-        {"security.protocol": "SSL", "ssl.endpoint.identification.algorithm": "none"}
-    )["ssl_context"]
-    assert [one.check_hostname for one in (strict, lax, unnamed)] == [True, False, False]
-    assert [one.verify_mode for one in (strict, lax, unnamed)] == [
-        ssl.CERT_REQUIRED,
-        ssl.CERT_NONE,
-        ssl.CERT_REQUIRED,
-    ]
-
-
-def test_a_property_without_a_translation_is_named_without_its_value() -> None:
-    with pytest.raises(
-        InputError, match=r"does not support the property 'ssl\.keystore\.location'$"
-    ):
-        kafka_python_settings({"ssl.keystore.location": "secret.p12"})
-
-
-@pytest.mark.parametrize(
-    ("name", "loads"),
-    [
-        ("equal", {"e1": 3, "e2": 3}),
-        ("regex", {"r1": 6, "r2": 3}),
-        ("racks", {"k1": 2, "k2": 2}),
-        ("moving", {"m1": 4, "m2": 0}),
-        ("half", {"h1": 3, "h2": 3}),
-    ],
-)
-def test_plans_start_from_the_partitions_that_the_clients_had(
-    name: str, loads: dict[str, int]
-) -> None:
-    group = imported(description(name))
-    result = plan(group, limits=SearchLimits(time=5))
-    clients = {member.id: member.client.id for member in group.members}
-    assert {clients[id]: load for id, load in result.current.loads.items()} == loads
-    assert not verdict(result).startswith("If ")
-    assert ("The group is reconciling" in verdict(result)) is (name == "moving")
-    surveyed = survey_group(group)
-    assert isinstance(surveyed, SurveyedGroup)
-    assert surveyed.current.makespan == max(loads.values())
-    assert (surveyed.verdict.condition, surveyed.state) == (None, group.status.state)

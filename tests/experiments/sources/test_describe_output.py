@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kassay.experiments.sources.capture_files import import_groups
 from kassay.experiments.sources.describe_output import parse_text
-from kassay.experiments.sources.describe_rows import MemberRow, OffsetRow, StateRow
+from kassay.experiments.sources.describe_rows import MemberRow, OffsetRow
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.errors import InputError
@@ -194,40 +194,9 @@ def test_states_are_parsed(state_lines, verbose):
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("GROUP TYPE PROTOCOL STATE\ng Classic consumer Stable\n", "listing"),
-        ("TOPIC PARTITION STATUS\nt 0 Successful\n", "deletion"),
-    ],
-)
-def test_tables_of_other_commands_have_their_kind_and_cells(text, kind):
-    [table] = parse_text(text, name="x").tables
-    [row] = table.rows
-    assert (str(table.kind), list(row.cells)) == (kind, text.splitlines()[1].split())
-
-
 def rows(text):
     (table,) = parse_text(text, name="x.csv").tables
     return table.rows
-
-
-def test_columns_may_have_any_order_and_case():
-    (row,) = rows("partition;TOPIC;Lag;Consumer-Id\n3;orders;;c1\n")
-    assert (row.topic, row.partition, row.lag, row.consumer_id) == ("orders", 3, None, "c1")
-
-
-def test_quoted_assignments_keep_their_commas():
-    header = "GROUP,CONSUMER-ID,HOST,CLIENT-ID,#PARTITIONS,ASSIGNMENT\n"
-    (row,) = rows(header + 'g,c1,/h,app,3,"t(0,1), u(2)"\n')
-    assert isinstance(row, MemberRow)
-    assert row.assignment == (("t", (0, 1)), ("u", (2,)))
-
-
-def test_state_tables_need_no_coordinator():
-    (row,) = rows("group,state,assignment-strategy,#members\ng,Stable,range,2\n")
-    assert isinstance(row, StateRow)
-    assert (row.state, row.strategy, row.members) == ("Stable", "range", 2)
 
 
 @pytest.mark.parametrize(
@@ -249,12 +218,6 @@ def test_damaged_tables_are_errors_with_a_place(text, message):
     with pytest.raises(InputError) as failed:
         parse_text(text, name="x.csv")
     assert str(failed.value).startswith(message)
-
-
-def test_the_comma_separated_table_of_release_0_9_is_no_csv():
-    header = "GROUP, TOPIC, PARTITION, CURRENT OFFSET, LOG END OFFSET, LAG, OWNER\n"
-    (row,) = rows(header + "g, t, 0, 4, 9, 5, app_/10.0.0.1\n")
-    assert row.owner == "app_/10.0.0.1"
 
 
 TEXTS = capture_texts.texts()
@@ -300,18 +263,6 @@ def test_log_lines_between_rows_are_ignored(index):
     assert capture_texts.rows_of(
         "\n".join([*lines[:at], capture_texts.LOG_LINE, *lines[at:]])
     ) == capture_texts.rows_of(text)
-
-
-@pytest.mark.parametrize("index", [i for i, text in enumerate(TEXTS) if row_lines(text)])
-def test_a_log_line_at_the_end_of_a_row_is_an_error(index):
-    lines = TEXTS[index].split("\n")
-    for line in (row_lines(TEXTS[index])[0], row_lines(TEXTS[index])[-1]):
-        joined = [
-            *lines[: line - 1],
-            lines[line - 1].rstrip() + capture_texts.LOG_LINE,
-            *lines[line:],
-        ]
-        assert error_of(parse_text, "\n".join(joined), name="x").startswith(f"x:{line}: ")
 
 
 @pytest.mark.parametrize("index", [i for i, text in enumerate(TEXTS) if row_lines(text)])
@@ -406,23 +357,6 @@ def test_the_table_alone_is_an_error_that_names_the_missing_capture(imported):
     error = imported(members=MEMBERS).error
     assert "member 'c1' has the partitions (0,1), (4) of topics that the members table" in error
     assert "Kafka 3.8 and 3.9 does not name; add the output of --describe --offsets" in error
-
-
-def test_an_offsets_table_of_another_moment_is_an_error(imported):
-    moved = OFFSETS.replace(
-        "c1          /h   app\ng     u     5", "c2          /h   app\ng     u     5"
-    )
-    error = imported(
-        members=MEMBERS.replace("3           (0,1), (4)", "2           (1,4)"), offsets=moved
-    )
-    assert "has the partitions (1,4) in the members table, but (0,1) in the offsets" in error.error
-
-
-def test_a_cut_row_is_an_error():
-    with pytest.raises(InputError, match="not a complete row"):
-        parse_text(MEMBERS.replace("(0,1), (4)", "(0,1), (4"), name="x")
-    with pytest.raises(InputError, match="has 3 partitions but lists 2"):
-        parse_text(MEMBERS.replace("(0,1), (4)", "(0,1)"), name="x")
 
 
 SAMPLES = sorted((SHARED_FIXTURES / "describe").glob("*.txt"))

@@ -186,47 +186,11 @@ def test_options_set_the_subscriptions_of_consumer_protocol_members(tmp_path: Pa
     assert [m.subscription for m in stated.members] == [("t", "u"), ("u",)]
 
 
-def test_a_given_subscription_overrides_the_one_sent() -> None:
-    tables = cluster(member("x", ("t", 0)), sent={"x": sent("t")})
-    stated = only(tables, ImportOptions(subscriptions={"g": {"x": ("u", "t")}}))
-    assert stated.members[0].subscription == ("u", "t")
-
-
-def test_subscriptions_of_some_members_stay_and_the_others_are_assumed() -> None:
-    group = only(cluster(member("x", ("t", 0)), member("y"), sent={"x": sent("t", "u")}))
-    assert [m.subscription for m in group.members] == [("t", "u"), ()]
-    assert [m.assumed for m in group.members] == [(), (Assumed.TOPICS, Assumed.RACK)]
-    assert group.notes[0] == "1 subscription is not shown, the assigned topics are assumed"
-
-
-def test_a_damaged_subscription_is_an_error_of_its_group() -> None:
-    assert error(cluster(member("x"), sent={"x": b"\0\3\0\0\0\1"})).startswith(
-        "group 'g': member 'x': its subscription cannot be decoded: topics: "
-    )
-
-
-def test_reconciling_groups_have_a_note() -> None:
-    group = only(cluster(member("x", ("t", 0), target=[("t", 0), ("t", 1)])))
-    assert [m.owned.to_list() for m in group.members] == [[("t", 0)]]
-    assert any("reconciling" in note for note in group.notes)
-
-
-def test_rebalancing_groups_are_imported_with_a_note() -> None:
-    group = only(cluster(member("x"), state="PreparingRebalance", offsets={"g": {("t", 1): 3}}))
-    assert [topic.name for topic in group.topics] == ["t"]
-    assert "the group was rebalancing, state PreparingRebalance" in group.notes
-
-
 def test_a_group_that_changes_meanwhile_is_read_again() -> None:
     early, late = LiveGroup("g", "Stable"), LiveGroup("g", "Stable", (member("x", ("t", 0)),))
     group = only(Tables({"g": [early, late, late, late]}))
     assert [m.id for m in group.members] == ["x"]
     assert not any("changed" in note for note in group.notes)
-
-
-def test_a_group_that_keeps_changing_has_a_note() -> None:
-    other = [LiveGroup("g", "Stable", (member("x", ("t", n % 2)),)) for n in range(20)]
-    assert "the group changed while it was read" in only(Tables({"g": list(other)})).notes
 
 
 def test_deleted_topics_are_skipped_with_a_note() -> None:
@@ -236,14 +200,6 @@ def test_deleted_topics_are_skipped_with_a_note() -> None:
     assert [topic.name for topic in group.topics] == ["t"]
     assert group.members[0].subscription == ("t", "no")
     assert "topics that do not exist in the cluster are skipped: no, old" in group.notes
-
-
-def test_an_empty_group_has_the_topics_of_its_committed_offsets() -> None:
-    tables = cluster(state="Empty", offsets={"g": {("u", 0): 1}})
-    group = only(tables)
-    assert ([t.name for t in group.topics], group.members) == (["u"], ())
-    [skipped] = read(tables, empty=EmptyGroups.SKIP)
-    assert skipped.skipped == "the group has no active members"
 
 
 def test_lag_is_end_offset_minus_committed_offset() -> None:
@@ -278,18 +234,6 @@ def test_a_rate_is_the_growth_between_two_samples() -> None:
     assert "weights are messages appended within 10.0 s" in group.notes
 
 
-def test_a_partition_without_a_leader_has_no_rate() -> None:
-    growth = [{("t", 0): 3}, {("t", 0): 4, ("t", 1): 1}]
-    assert "no rate is known for t-1" in error(cluster(member("x", ("t", 0)), growth=growth), RATE)
-
-
-def test_partitions_that_lost_messages_have_weight_zero_and_a_note() -> None:
-    growth = [{("t", 0): 9, ("t", 1): 9}, {("t", 0): 2, ("t", 1): 10}]
-    group = only(cluster(member("x", ("t", 0)), growth=growth), RATE)
-    assert group.topics[0].weights == (0, 1)
-    assert "partitions that lost messages between the samples have weight 0" in group.notes
-
-
 def test_a_measured_speed_is_the_consumption_relative_to_the_fastest_member() -> None:
     tables = cluster(member("x", ("t", 0)), member("y", ("t", 1)), member("z"))
     answers = [{("t", 0): 10, ("t", 1): 100}, {("t", 0): 50, ("t", 1): 180}]
@@ -298,11 +242,6 @@ def test_a_measured_speed_is_the_consumption_relative_to_the_fastest_member() ->
     # A member without partitions has the mean speed of the others.
     assert [(one.id, one.speed) for one in group.members] == [("x", 50), ("y", 100), ("z", 75)]
     assert "a member without lag can be faster" in group.notes[-1]
-
-
-def test_speeds_cannot_be_measured_without_consumption() -> None:
-    message = error(cluster(member("x", ("t", 0))), ImportOptions(measures_speeds=True))
-    assert "no member consumed messages in the sample" in message
 
 
 @pytest.mark.parametrize(
@@ -341,12 +280,6 @@ def test_requested_groups_are_read_once_and_in_order() -> None:
     ]
 
 
-def test_a_member_outside_its_subscription_is_noted() -> None:
-    group = only(cluster(member("x", ("t", 0)), sent={"x": sent("u")}))
-    assert list(group.members[0].owned) == [("t", 0)]
-    assert "member 'x' has partitions of topics that it does not subscribe to: t" in group.notes
-
-
 def test_groups_of_other_types_are_skipped_and_errors_if_they_are_named() -> None:
     tables = Tables(
         {"g": [LiveGroup("g", "Stable", (member("x", ("u", 0)),))]},
@@ -368,45 +301,13 @@ def test_groups_of_other_types_are_skipped_and_errors_if_they_are_named() -> Non
 WITH_RACK = bytes.fromhex("0003000000020001610001 62ffffffff00000000ffffffff0004 6c656674")
 # Ends of its user data, owned partitions and generation.
 FIELD_ENDS = (16, 20, 24)
-WITH_OWNED = bytes.fromhex(
-    "0001000000010001 61 00000002 cafe 00000001 000161 00000002 00000000 00000001"
-)
 
 
 def test_topics_keep_the_order_sent_and_the_rack_is_decoded() -> None:
     assert read_subscription(WITH_RACK, where="m") == JoinedSubscription(3, ("a", "b"), "left")
 
 
-def test_partitions_owned_when_joining_are_ignored() -> None:
-    assert read_subscription(WITH_OWNED, where="m") == JoinedSubscription(1, ("a",))
-    newer = b"\0\3" + WITH_OWNED[2:] + b"\0\0\0\x05" + b"\xff\xff"
-    assert read_subscription(newer, where="m") == JoinedSubscription(3, ("a",))
-
-
-def test_the_empty_rack_that_clients_send_without_a_rack_is_none() -> None:
-    empty = WITH_RACK[:-6] + b"\0\0"
-    assert read_subscription(empty, where="m").rack is None
-
-
-def test_later_versions_are_decoded_as_the_latest_known() -> None:
-    later = b"\0\x09" + WITH_RACK[2:] + b"more"
-    assert read_subscription(later, where="m") == JoinedSubscription(3, ("a", "b"), "left")
-
-
 @pytest.mark.parametrize("length", sorted(set(range(len(WITH_RACK))) - set(FIELD_ENDS)))
 def test_a_cut_subscription_is_an_error(length: int) -> None:
     with pytest.raises(InputError, match=r"^member 'm': its subscription cannot be decoded: "):
         read_subscription(WITH_RACK[:length], where="member 'm'")
-
-
-@pytest.mark.parametrize("length", FIELD_ENDS)
-def test_a_subscription_may_end_after_any_field_except_the_topics(length: int) -> None:
-    assert read_subscription(WITH_RACK[:length], where="m") == JoinedSubscription(3, ("a", "b"))
-
-
-@pytest.mark.parametrize(
-    "data", ["ffff", "0000ffffffff", "000000000001ffff", "0000000000010001ffffffffff"]
-)
-def test_a_subscription_with_invalid_bytes_is_an_error(data: str) -> None:
-    with pytest.raises(InputError, match=r"^m: its subscription cannot be decoded: "):
-        read_subscription(bytes.fromhex(data), where="m")

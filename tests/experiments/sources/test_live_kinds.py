@@ -194,16 +194,6 @@ def test_an_application_has_the_processes_of_its_threads() -> None:
     ]
 
 
-def test_a_member_that_is_no_thread_is_one_error() -> None:
-    tables = KindTables(
-        {"app": [LiveGroup("app", "Stable", (member("x", ("t", 0)),), assignor="stream")]},
-        threads=[ThreadMember("x", b"\0\0\0\0\0\0\0\0\0\0", b"")],
-    )
-    [found] = read(tables)
-    assert found.document is None
-    assert str(found.error).startswith("group 'app': member 'x' is not a thread of Kafka Streams")
-
-
 @pytest.mark.parametrize(
     ("kind", "descriptions", "message"),
     [

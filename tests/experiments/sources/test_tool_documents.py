@@ -77,14 +77,6 @@ def test_burrow_owners_are_identified_by_client_and_host(write):
     assert any("client and host" in note for note in group.notes)
 
 
-def test_burrow_lags_become_weights(write):
-    group = one(
-        write(lag=burrow(partition(0, lag=3), partition(1, lag=0))),
-        ImportOptions(weights=WeightSource.LAG),
-    )
-    assert group.topics[0].weights == (3, 0)
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -136,12 +128,6 @@ def test_rest_lists_of_consumers_lags_and_topics_are_merged(write):
     assert (group.topics[0].partitions, group.topics[0].weights) == (4, (7, 0, 0, 0))
 
 
-def test_rest_assignments_show_owners(write):
-    given = {**consumer("c1"), "topic_name": "t", "partition_id": 2, "lag": {"related": "http://x"}}
-    group = one(write(assignments=rest("KafkaConsumerAssignmentList", given)))
-    assert list(group.members[0].owned) == [("t", 2)]
-
-
 def event(number, member, group="g", **more):
     client = {"host": "10.0.0.1", "id": "app", "member_id": member}
     inner = {"id": group, "topic": "t", "partition": number, "client": client, "offset": 3, **more}
@@ -160,14 +146,6 @@ def test_metricbeat_events_are_merged_per_group(tmp_path):
     assert [m.id for m in second.group.members] == ["m3"]
 
 
-def test_metricbeat_events_with_two_owners_of_a_partition_are_rejected(tmp_path):
-    file = tmp_path / "events.jsonl"
-    file.write_text(event(0, "m1") + "\n" + event(0, "m2"))
-    (found,) = import_groups([file], ImportOptions())
-    assert "different moments" in found.error
-    assert f"{file}:2" in found.error
-
-
 METRICS = """\
 # HELP kafka_consumergroup_lag Current approximate lag
 kafka_consumergroup_lag{consumergroup="g",partition="0",topic="t"} 1.5e+01
@@ -184,13 +162,6 @@ def test_metrics_give_lags_and_counts_without_members(tmp_path):
     group = one(file, ImportOptions(weights=WeightSource.LAG, missing_lag=9))
     assert (group.topics[0].partitions, group.topics[0].weights) == (4, (15, 0, 9, 9))
     assert any("members are not shown, only their number: 3" in note for note in group.notes)
-
-
-def test_metrics_with_consumer_ids_show_owners(tmp_path):
-    labels = 'client_id="a",consumer_id="a-1",group="g",member_host="/h",partition="0",topic="t"'
-    file = tmp_path / "scrape.prom"
-    file.write_text(f"kafka_consumergroup_group_lag{{{labels}}} NaN 1700000000000\n")
-    assert {m.id: list(m.owned) for m in one(file).members} == {"a-1": [("t", 0)]}
 
 
 @pytest.mark.parametrize(
@@ -263,12 +234,6 @@ def test_published_topic_lists_give_counts_or_minimum_counts(sample, counts, min
     assert (found.partition_counts, found.minimum_counts) == (counts, minimum)
 
 
-@needs_samples
-def test_a_list_of_topic_names_is_rejected():
-    with pytest.raises(InputError, match=":2: the document lists topics but not their partitions"):
-        load_metadata(SAMPLES / "kafka-reassign-docs-3.9-01.txt")
-
-
 PREAMBLE = (
     "Querying brokers for log directories information\n"
     "Received log directory information from brokers 1,2\n"
@@ -311,11 +276,6 @@ def test_the_partition_size_is_the_size_of_the_largest_replica(file):
     assert load_sizes(file(text)) == {("my-t", 0): 12, ("my-t", 1): 7}
 
 
-def test_replicas_that_are_being_copied_do_not_count(file):
-    text = log_dirs_output([replica("my-t-0", 10), replica("my-t-0", 99, future=True)])
-    assert load_sizes(file(text)) == {("my-t", 0): 10}
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -355,22 +315,3 @@ def test_sizes_in_a_directory_of_captures_become_weights(file, tmp_path):
     [imported] = import_groups([tmp_path], ImportOptions(weights=WeightSource.SIZE))
     assert imported.group.topics[0].weights == (10**12, 7)
     assert imported.group.weight_source is WeightSource.SIZE
-
-
-def test_sizes_are_ignored_without_the_option_weights_size(file, tmp_path):
-    file(TABLE, "offsets.txt")
-    file(log_dirs_output([replica("my-t-0", 10)]))
-    [imported] = import_groups([tmp_path], ImportOptions())
-    assert imported.group.topics[0].weights is None
-
-
-def test_a_partition_without_a_size_is_an_error(file, tmp_path):
-    file(TABLE, "offsets.txt")
-    file(log_dirs_output([replica("my-t-0", 10)]))
-    [imported] = import_groups([tmp_path], ImportOptions(weights=WeightSource.SIZE))
-    assert imported.error.startswith("group 'g': no size is known for my-t-1; give --sizes FILE")
-
-
-def test_sizes_without_a_group_are_an_error(file):
-    [imported] = import_groups([file(log_dirs_output([replica("my-t-0", 10)]))], ImportOptions())
-    assert "only partition counts or sizes, no group" in imported.error
